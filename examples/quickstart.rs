@@ -1,4 +1,4 @@
-//! A reduction and a matrix product, from host slices and on the device.
+//! A reduction and a matrix multiplication, from host slices and on the device.
 
 use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
 
@@ -9,7 +9,7 @@ fn main() -> Result<(), gemm_runtime::Error> {
     let (m, n, k) = (64, 96, 32);
     let (a, b) = (vec![0.5; m * k], vec![2.0; k * n]);
 
-    let device = Device::auto()?; // the first CUDA GPU, else the simulator
+    let device = Device::auto()?; // first CUDA GPU, else the simulator
     let total = SUM.run(&device, &a)?;
     let c = GEMM.run(&device, &a, &b, (m, n, k))?;
     println!("on {}: the sum is {total}, and every element of C is {}", device.name(), c[0]);

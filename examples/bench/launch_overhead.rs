@@ -1,6 +1,8 @@
-//! What a launch costs the host, on a GPU: the typed launch of a small reduction against the bare
-//! driver call with the same kernel and arguments, the median of 10,000 each; what it costs to choose a
-//! row of a table; and what the first launch of a kernel costs, compiled anew and from the disk cache.
+//! Measures the host time of a launch on a GPU.
+//!
+//! A typed launch of a small reduction is compared with the bare driver call with the same kernel
+//! and arguments, the median of 10,000 each. Also measured: the choice of a table's rule, and the
+//! first launch of a kernel, compiled anew and from the disk cache.
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
@@ -26,20 +28,20 @@ const THREADS: u32 = 256;
 /// Few enough elements for one block.
 const LENGTH: usize = 1000;
 const LAUNCHES: usize = 10_000;
-/// Launches between two waits, so that the stream never runs full.
+/// Launches between two synchronizations, so that the stream never runs full.
 const BATCH: usize = 100;
 
-/// The side of a small product.
+/// Side of a small GEMM.
 const SIDE: usize = 16;
 
-/// Measure what a launch costs the host.
+/// Measure the host time of a launch.
 #[derive(Debug, Parser)]
 #[command(name = "launch_overhead")]
 struct LaunchOverheadOptions {
     /// Print the time of the first launch in microseconds and nothing else
     #[arg(long, hide = true)]
     first_launch: bool,
-    /// Measure what the choice of a row costs, which needs no GPU, and nothing else
+    /// Measure only the choice of a table's rule, which needs no GPU
     #[arg(long)]
     choice: bool,
 }
@@ -82,7 +84,7 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
     Ok(Outcome::Right)
 }
 
-/// The time until the first launch of a device is done.
+/// Returns the time in microseconds until a device has finished its first launch.
 fn first_launch(device: &Device) -> Result<f64, Error> {
     let input = device.upload(&[1.0; LENGTH])?;
     let mut output = device.alloc(1)?;
@@ -92,7 +94,7 @@ fn first_launch(device: &Device) -> Result<f64, Error> {
     Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
-/// The same in a process of its own, with an own directory for compiled kernels.
+/// Returns the same time from a process of its own, with its own directory for compiled kernels.
 fn first_launch_of_process(cache: &std::path::Path) -> Result<f64, Failure> {
     let child = Command::new(std::env::current_exe()?)
         .arg("--first-launch")
@@ -105,7 +107,7 @@ fn first_launch_of_process(cache: &std::path::Path) -> Result<f64, Failure> {
     })
 }
 
-/// The time of NVRTC alone, the median of a few.
+/// Returns the median time of NVRTC alone, in microseconds.
 fn compilation(device: &Device) -> Result<f64, Error> {
     let arch = device.arch().ok_or(Error::NoGpu)?;
     let mut times = Vec::new();
@@ -117,8 +119,10 @@ fn compilation(device: &Device) -> Result<f64, Error> {
     Ok(median(&mut times))
 }
 
-/// The rows of the table of single products that ships for `sm_90`, and the time that it takes for a choice in
-/// microseconds: the median of many problems, and that of the slowest one.
+/// Returns the number of rules in the shipped `sm_90` table of single GEMMs, and the time of a
+/// choice.
+///
+/// The time is in microseconds: the median over many problems, and that of the slowest one.
 fn choice() -> Result<(usize, [f64; 2]), Failure> {
     let [single, _] = sgemm_tables(Some(Arch::sm(90)), Accuracy::Ieee);
     let table: KernelTable<SgemmSpec> = single.text().parse().map_err(Error::from)?;
@@ -143,7 +147,7 @@ fn choice() -> Result<(usize, [f64; 2]), Failure> {
     Ok((table.rules().len(), [middle, times.into_iter().fold(0.0, f64::max)]))
 }
 
-/// The host time of a small product whose kernel the table that ships chooses.
+/// Returns the host time of a small GEMM whose kernel the shipped table selects.
 fn product(device: &Device) -> Result<f64, Error> {
     let x = device.upload(&[1.0; SIDE * SIDE])?;
     let mut room = device.alloc(SIDE * SIDE)?;
@@ -152,17 +156,16 @@ fn product(device: &Device) -> Result<f64, Error> {
     host_time(device, || sgemm(&a, &a, &mut c).run(device).map(drop))
 }
 
-/// The host times of a launch in microseconds.
+/// Host times of a launch in microseconds.
 struct Launches {
     /// Typed, on buffers of the runtime.
     buffers: f64,
     /// Typed, on slices of cudarc.
     slices: f64,
-    /// The bare driver call.
     bare: f64,
 }
 
-/// The typed launches and the bare driver call.
+/// Times the typed launches and the bare driver call.
 #[allow(unsafe_code, reason = "the bare driver call is what is compared with")]
 fn launches(device: &Device) -> Result<Launches, Error> {
     let gpu = Gpu::new(device).ok_or(Error::NoGpu)?;
@@ -179,7 +182,7 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     let cubin = compile::compile(NAME, &SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
     let name = CString::new(NAME).map_err(|error| Error::Internal(error.to_string()))?;
     gpu.context.bind_to_thread().map_err(failed("making the context current"))?;
-    // SAFETY: the image is a cubin for this GPU, and the name that of its kernel. The module is
+    // SAFETY: the image is a cubin for this GPU, and the name is that of its kernel. The module is
     // never unloaded, so that the function stays valid.
     let function = unsafe {
         let module = result::module::load_data(cubin.as_ptr().cast());
@@ -189,8 +192,8 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     let bare = host_time(device, || {
         let mut arguments: [*mut c_void; 3] =
             [(&raw mut from).cast(), (&raw mut to).cast(), (&raw mut length).cast()];
-        // SAFETY: the arguments are the kernel's parameters: two addresses, of as many elements as
-        // the third, a 64-bit number, says and of one element. All outlive the launch.
+        // SAFETY: the arguments are the kernel's parameters: the address of the elements, the
+        // address of one element, and the number of elements as 64 bits. All outlive the launch.
         let launched = unsafe {
             let (grid, block) = ((1, 1, 1), (THREADS, 1, 1));
             let stream = gpu.stream.cu_stream();
@@ -201,7 +204,7 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     Ok(Launches { buffers, slices, bare })
 }
 
-/// The median host time of a call in microseconds.
+/// Returns the median host time of a call in microseconds.
 fn host_time(device: &Device, mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let mut times = Vec::with_capacity(LAUNCHES);
     for number in 0..LAUNCHES {

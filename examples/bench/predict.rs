@@ -1,5 +1,8 @@
-//! Writes what the launches of specs ask for, an object a line, for lines that are read: a size, and the line of a product, or of
-//! a reduction behind the word `reduce`. `examples/bench/peers/times.py` makes of it what the model of time is held against.
+//! Predicts the load of each spec's launches, for `examples/bench/peers/times.py`, which builds the
+//! time model's test data from it.
+//!
+//! An input line is a size and a GEMM spec, or a size, the word `reduce` and a reduction spec. An
+//! output line is a JSON object.
 
 use gemm_bench::cli::{Failure, Outcome, exit};
 use gemm_bench::predict::{LaunchCounts, counts, reduction};
@@ -11,7 +14,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Multiprocessors of the device whose times are pinned.
+/// Number of SMs of the device with pinned times.
 const SMS: u32 = 132;
 
 fn main() -> ExitCode {

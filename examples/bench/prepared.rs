@@ -1,13 +1,16 @@
-//! What planes that are made once are worth: products of a few rows and of many by the same weights, with the planes of
-//! the weights made by each launch, made once, and made once of both factors, beside cuBLAS in `f32`, on a GPU.
+//! Measures the benefit of prepared splits on a GPU, against cuBLAS in `f32`.
+//!
+//! GEMMs of few and of many rows multiply by the same weights. The splits are computed by each
+//! launch, prepared once for the weights, or prepared once for both factors.
 //!
 //! ```text
 //! cargo run --release --example prepared
 //! cargo run --release --example prepared -- --rows 16,4096 --size 8192 --line "tile: 128x128x64, arith: bf16x6, mma: wgmma"
 //! ```
 //!
-//! All are launched back to back in CUDA graphs, on the same random matrices, in turns, and every result is compared with
-//! `f64`; with planes that are given it has the same bits. The exit code is 1 where a result is wrong.
+//! All are launched back to back in CUDA graphs, on the same random matrices, in turns. Every
+//! result is compared with `f64`, and prepared splits must give the same bits. The exit code is 1
+//! if a result is wrong.
 
 use clap::Parser;
 use cudarc::driver::CudaSlice;
@@ -30,23 +33,23 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// What is measured without `--line`: stages of the ladder.
+/// Default specs: stages of the ladder.
 const STAGES: [&str; 2] = ["wgmma_bf16x6", "wgmma_f16x3"];
 
-/// Compare products whose planes are made by each launch with those whose planes are made once
+/// Compare GEMMs whose splits each launch computes with GEMMs on prepared splits
 #[derive(Debug, Parser)]
 #[command(name = "prepared")]
 struct PreparedOptions {
-    /// Rows of A and C: of weights, what they are applied to
+    /// Rows of A and C
     #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024", "4096"])]
     rows: Vec<usize>,
     /// Rows and columns of the weights, B
     #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["4096", "8192"])]
     size: Vec<usize>,
-    /// A line with `mma: wgmma`, in place of stages of the ladder
+    /// Spec with `mma: wgmma`, instead of stages of the ladder
     #[arg(long)]
     line: Vec<String>,
-    /// The seed of the elements; a new one without it
+    /// Seed of the elements; random by default
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -158,14 +161,15 @@ struct PreparedBench<'d> {
 }
 
 struct PreparedTimes {
-    /// Milliseconds of a launch: with planes that each launch makes, with those of B given, and with all given.
+    /// Milliseconds of a launch: with splits computed by each launch, with B prepared, and with
+    /// both prepared.
     ms: [f64; 3],
     blas: Option<f64>,
     error: f64,
     is_right: bool,
 }
 
-/// A launch, given where C lies.
+/// Launch that writes to the given C.
 type LaunchFn<'l> = dyn Fn(&mut CudaSlice<f32>) -> Result<(), Error> + 'l;
 
 impl PreparedBench<'_> {

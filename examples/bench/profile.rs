@@ -1,11 +1,14 @@
-//! Launches each stage of the ladders once at each shape, and says in order what it has launched, a JSON object a line: what a
-//! profiler needs to tell one kernel from the next (`examples/bench/peers/profile.sh`), and on the simulator what it has counted.
+//! Launches each stage of the ladders once at each shape, and prints a JSON object for each kernel
+//! launch, in order.
+//!
+//! A profiler's kernels are matched with these lines (`examples/bench/peers/profile.py`). On the
+//! simulator a line has the counters, too.
 //!
 //! ```text
 //! cargo run --release --example profile -- --product 512,500x516x508 --matrix 1024x1024
 //! ```
 //!
-//! Results are not looked at here; the ladder checks them.
+//! Results are not checked here, but by the ladder.
 
 use clap::Parser;
 use gemm_bench::cli::{DeviceChoice, Failure, Outcome, exit};
@@ -22,31 +25,31 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Counts do not depend on the elements.
+/// Seed of the operands; counts do not depend on the elements.
 const SEED: u64 = 1;
 
 /// Launch each stage of the ladders once.
 #[derive(Debug, Parser)]
 #[command(name = "profile")]
 struct ProfileOptions {
-    /// Shapes of products: 512, or 500x516x508 for m, n and k
+    /// Shapes of GEMMs: 512, or 500x516x508 for m, n and k
     #[arg(long, value_delimiter = ',', value_parser = product)]
     product: Vec<Size>,
-    /// Shapes of the matrices that are reduced, 1024x1000; a whole array has their elements
+    /// Shapes of the reduced matrices, 1024x1000; a whole-array reduction takes all their elements
     #[arg(long, value_delimiter = ',', value_parser = matrix)]
     matrix: Vec<(usize, usize)>,
-    /// Stages, by their numbers; all without it
+    /// Numbers of the stages. Default: all
     #[arg(long, value_delimiter = ',')]
     stage: Vec<u32>,
-    /// Where the kernels run
+    /// Device that runs the kernels
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// On the simulator, count what the machine code does beside what the text says
+    /// On the simulator, also count the machine code's instructions and accesses
     #[arg(long)]
     compiled: bool,
 }
 
-/// One launch of one kernel.
+/// Line of the output, for one launch of one kernel.
 #[derive(Serialize)]
 struct LaunchRow<'a> {
     ladder: &'static str,
@@ -54,10 +57,10 @@ struct LaunchRow<'a> {
     index: u32,
     shape: String,
     kernel: &'a str,
-    /// Those of the simulator, by name.
+    /// Counters of the simulator, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<BTreeMap<&'static str, u64>>,
-    /// Those of the machine code, as predicted.
+    /// Predicted counters of the machine code, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     compiled: Option<BTreeMap<&'static str, u64>>,
 }
@@ -100,7 +103,7 @@ fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
     Ok(Outcome::Right)
 }
 
-/// Refuses a stage that none of the ladders has for which there is a shape.
+/// Refuses a stage number that no ladder with a shape has.
 fn known(options: &ProfileOptions) -> Result<(), Failure> {
     let products = stages::sgemm().into_iter().map(|stage| stage.index);
     let reductions = stages::reduce().into_iter().map(|stage| stage.index);

@@ -1,4 +1,4 @@
-//! The quickstart as a user runs it.
+//! Output of the quickstart.
 
 mod programs;
 
@@ -7,7 +7,7 @@ use programs::{run, text};
 #[test]
 fn the_quickstart_runs() {
     let output = run("quickstart", "");
-    // Where there is a driver but no visible GPU, it runs on the simulator just the same.
+    // With a driver but without a visible GPU, it runs on the simulator just the same.
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("every element of C is 32"));
 }

@@ -83,12 +83,13 @@
 //! **Matrix instructions.** A [`Stmt::Mma`] is executed by whole warps of 32 lanes, converged. Which elements of
 //! A, B and D a lane holds say [`Mma::place_of_a`], [`Mma::place_of_b`] and [`Mma::place_of_d`]. All operands are
 //! read before D is written. How it sums is no IEEE arithmetic and depends on the architecture:
-//! `gemm_sim::tensor_core::Rules::dot` says it. The simulator's are those of `sm_90`,
+//! `gemm_sim::tensor_core::AccumulationRules::dot` says it. The simulator's are those of `sm_90`,
 //! unless it is asked for others.
 //!
 //! A [`Wgmma`] is executed by the 128 threads of a warpgroup: four warps, of which the number of the first is a multiple
 //! of 4. They execute the same sequence of such statements, of [`WgmmaSync`] and of [`RegisterLimit`], each with the same
-//! operands, as whole warps. The instruction sums as `gemm_sim::tensor_core::Rules::dot` says, from D or from +0 on. It
+//! operands, as whole warps. The instruction sums as
+//! `gemm_sim::tensor_core::AccumulationRules::dot` says, from D or from +0 on. It
 //! is asynchronous, and an agent of each of its warps that reads all of A and B. Commits close groups; a
 //! [`WgmmaSync::Wait`] that leaves a group unfinished leaves all later ones so, and what it covers is over for all lanes of
 //! its warp. It orders nothing else among threads, not even among those of a warp. From the instruction to the wait that

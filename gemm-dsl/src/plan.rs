@@ -17,11 +17,11 @@ pub use sgemm::{
     OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WarpTile,
     WgmmaPlan,
 };
-pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
+pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP, even_registers};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
-use crate::spec::{Key, KeyKind, Table};
+use crate::spec::{Key, KeyKind, ReduceSpec, SgemmSpec, Table};
 
 /// Declares a structure of copyable facts: private fields, each read by a method of its name. Those
 /// behind `decided` hold the reason too.
@@ -70,8 +70,13 @@ impl Faults {
     /// Whether no fault so far blames any of the keys: a check whose arithmetic rests on a wrong
     /// value would say nothing new.
     fn sound(&self, keys: &[&str]) -> bool {
-        let blamed = |fault: &SpecError| fault.key().is_some_and(|key| keys.contains(&key));
-        !self.0.iter().any(blamed)
+        debug_assert!(keys.iter().all(|name| is_key(name)), "of {keys:?} some are no keys");
+        keys.iter().all(|key| self.spares(key))
+    }
+
+    /// Whether no fault so far blames the key.
+    fn spares(&self, key: &str) -> bool {
+        !self.0.iter().any(|fault| fault.key() == Some(key))
     }
 
     /// Dimensions of 0, and numbers less than the table allows.
@@ -97,7 +102,7 @@ impl Faults {
         for key in S::KEYS {
             let Some(on) = key.acts_on.as_ref().filter(|_| key.is_idle(spec)) else { continue };
             let mut deciding = on.rests_on.iter().filter_map(|name| S::key(name));
-            if self.sound(&[key.name]) && !deciding.any(|key| key.is_idle(spec)) {
+            if self.spares(key.name) && !deciding.any(|key| key.is_idle(spec)) {
                 let keys: Vec<&'static str> =
                     std::iter::once(key.name).chain(on.rests_on.iter().copied()).collect();
                 let remedy = on.suggestion.text(spec);
@@ -110,6 +115,11 @@ impl Faults {
         SpecErrors::check(self.0)?;
         Ok(Passed(()))
     }
+}
+
+/// Whether a family has a key of this name: no fault ever blames another one.
+fn is_key(name: &str) -> bool {
+    SgemmSpec::key(name).is_some() || ReduceSpec::key(name).is_some()
 }
 
 /// A spec has passed every check: there is no fault.

@@ -8,4 +8,4 @@ pub mod intrinsic;
 pub(crate) mod reserved;
 pub mod types;
 
-pub use format::Format;
+pub use format::{FloatLayout, Format};

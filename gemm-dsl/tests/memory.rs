@@ -1,11 +1,11 @@
-//! A service or a search that reads specs for ever does not grow. Alone in its file, so that no
-//! other test allocates meanwhile.
+//! A service or a search that parses specs for ever does not grow. The test is alone in its file,
+//! so that no other test allocates meanwhile.
 
 #![cfg(target_os = "linux")]
 
 use gemm_dsl::spec::SgemmSpec;
 
-/// The memory of the process, in pages of the system.
+/// Resident memory of the process, in pages of the system.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0)
@@ -27,6 +27,6 @@ fn parses_leave_no_memory_behind() {
     assert!(before > 0);
     parse(20_000);
     let grown = resident().saturating_sub(before);
-    // 100 bytes a line would be about 1,000 pages of 4 KiB.
+    // 100 bytes per spec would be about 1,000 pages of 4 KiB.
     assert!(grown < 200, "{before} pages, then {grown} more");
 }

@@ -1,45 +1,47 @@
-//! Import circles: in every crate of the workspace the children of a module import one another in one
-//! direction. A module and its own children may import each other.
+//! Import cycles. In every crate of the workspace, sibling modules import each other in one
+//! direction only. A module and its own children may import each other.
 //!
-//! The sources are scanned as text. Re-exports are followed to the module that defines a name, so that a
-//! façade hides no circle, and some crates import nothing through the one at their root. Tests are left out.
+//! The sources are scanned as text. Re-exports are followed to the module that defines a name, so
+//! that a façade hides no cycle. Some crates may not import through their root at all. Tests are
+//! excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates whose modules import a thing from the module that defines it, not through a re-export of the root.
+/// Crates whose modules import an item from its defining module, not through a re-export of the
+/// root.
 const WITHOUT_FACADE: &[&str] = &["gemm-dsl/sim"];
 
 type ModulePath = Vec<String>;
 
-/// A token of a source: an identifier, `::`, or one character.
+/// Source token: an identifier, `::`, or one character.
 struct Token {
     text: String,
     line: usize,
 }
 
-/// One import: the path as it stands in `from`.
+/// Import with the path as written in `from`.
 struct Import {
     from: ModulePath,
     path: Vec<String>,
     place: String,
 }
 
-/// The modules of a crate and what they import.
+/// Modules of a crate and their imports.
 #[derive(Default)]
 struct Crate {
     modules: BTreeSet<ModulePath>,
     /// Names that a module imports, each with its absolute path.
     names: BTreeMap<ModulePath, BTreeMap<String, ModulePath>>,
-    /// Modules of which a module imports all names.
+    /// Modules that a module imports with a glob.
     globs: BTreeMap<ModulePath, Vec<ModulePath>>,
     /// Names that a module defines.
     defined: BTreeMap<ModulePath, BTreeSet<String>>,
     imports: Vec<Import>,
 }
 
-/// Splits a source into tokens, without comments, strings and characters.
+/// Splits a source into tokens, without comments, strings and character literals.
 fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
     let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
@@ -110,7 +112,7 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// Index behind the item that starts at `i`: behind its `;`, or its closing brace.
+/// Index after the item that starts at `i`: after its `;` or its closing brace.
 fn behind_item(tokens: &[Token], mut i: usize) -> usize {
     let mut depth = 0i32;
     while let Some(token) = tokens.get(i) {
@@ -130,7 +132,8 @@ fn behind_item(tokens: &[Token], mut i: usize) -> usize {
     i
 }
 
-/// Reads a use tree from `i` on: each leaf with the name that it is imported by. Returns the index behind it.
+/// Reads a use tree from `i` on. Returns each leaf with its imported name, and the index after the
+/// tree.
 fn use_tree(
     tokens: &[Token],
     mut i: usize,
@@ -192,7 +195,7 @@ impl Crate {
     }
 
     fn scan(&mut self, tokens: &[Token], mut module: ModulePath, file: &str) {
-        // Inline modules that are open, by the depth of braces outside them.
+        // Open inline modules, by the brace depth outside of them.
         let mut inline: Vec<usize> = Vec::new();
         let (mut i, mut depth) = (0, 0usize);
         let text = |i: usize| tokens.get(i).map_or("", |token: &Token| token.text.as_str());
@@ -259,7 +262,7 @@ impl Crate {
         }
     }
 
-    /// A path from the crate's root on; none if it leads out of the crate.
+    /// Absolute path from the crate's root, or None if it leaves the crate.
     fn absolute(&self, module: &ModulePath, path: &[String]) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         let mut from = module.clone();
@@ -282,7 +285,7 @@ impl Crate {
         Some(from)
     }
 
-    /// The module that defines what a path leads to, through at most so many re-exports.
+    /// Module that defines the target of a path, through at most `hops` re-exports.
     fn defining(&self, path: &[String], hops: usize) -> ModulePath {
         let length = (0..=path.len()).rev().find(|n| self.modules.contains(&path[..*n]));
         let (module, rest) = path.split_at(length.unwrap_or(0));
@@ -320,7 +323,7 @@ impl Crate {
         self.imports.iter().filter(is_facade).map(|import| &*import.place).collect()
     }
 
-    /// Arrows between the children of each module, with the place of one import.
+    /// Edges between the children of each module, with the place of one import.
     fn arrows(&self) -> BTreeMap<ModulePath, BTreeMap<(String, String), String>> {
         let mut arrows: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for Import { from, path, place } in &self.imports {
@@ -344,7 +347,7 @@ fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace")
 }
 
-/// The sources below a folder, without tests.
+/// Sources below a folder, without tests.
 fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(folder).expect("a folder of sources");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -360,7 +363,8 @@ fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that `from` leads to, itself only through a circle, each with the one before it.
+/// Names reachable from `from`, each with its predecessor. `from` itself is included only if it is
+/// on a cycle.
 fn reached(arrows: &BTreeMap<(String, String), String>, from: &str) -> BTreeMap<String, String> {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
     let mut next = vec![from.to_owned()];
@@ -379,7 +383,7 @@ fn reached(arrows: &BTreeMap<(String, String), String>, from: &str) -> BTreeMap<
     before
 }
 
-/// The circles among the children of one module: who is in each, and the arrows of a shortest one.
+/// Cycles among the children of one module: the members of each, and the edges of a shortest one.
 fn circles(arrows: &BTreeMap<(String, String), String>) -> Vec<(Vec<String>, Vec<String>)> {
     let names: BTreeSet<&String> = arrows.keys().flat_map(|(one, other)| [one, other]).collect();
     let reach: BTreeMap<&String, BTreeMap<String, String>> =
@@ -408,7 +412,7 @@ fn circles(arrows: &BTreeMap<(String, String), String>) -> Vec<(Vec<String>, Vec
     circles
 }
 
-/// The folders of the workspace's crates; none outside a workspace.
+/// Folders of the workspace's crates; empty outside a workspace.
 fn crates() -> Vec<String> {
     let manifest = fs::read_to_string(workspace().join("Cargo.toml")).unwrap_or_default();
     let Some((_, members)) = manifest.split_once("members = [") else { return Vec::new() };
@@ -435,6 +439,6 @@ fn no_two_children_of_a_module_import_each_other() {
             }
         }
     }
-    // A package by itself has no workspace around it, so that nothing is read.
+    // A package outside of the workspace reads no crates.
     assert!(found_circles.is_empty(), "import circles:\n{}", found_circles.join("\n"));
 }

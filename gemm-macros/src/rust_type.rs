@@ -9,6 +9,9 @@ pub(crate) fn rust_type(runtime: &TokenStream, elem: Elem) -> TokenStream {
     let name = format_ident!("{elem}");
     match elem {
         Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
-        _ => quote!(::core::primitive::#name),
+        Elem::Tf32 => unreachable!("GemmTypes, DataType: no argument is of it"),
+        Elem::F64 | Elem::F32 => quote!(::core::primitive::#name),
+        Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => quote!(::core::primitive::#name),
+        Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => quote!(::core::primitive::#name),
     }
 }

@@ -18,7 +18,7 @@ use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use crate::warm_up::{make, warm_up};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::{Arc, OnceLock};
 use tables::{CallFeatures, Shipped, Tables};
@@ -76,7 +76,7 @@ where
     C: AsMatrixMut<Element = f32> + ?Sized,
 {
     SgemmCall {
-        splits: [a.splits(0), b.splits(1)],
+        splits: [a.splits(Factor::A), b.splits(Factor::B)],
         a: a.as_matrix(),
         b: b.as_matrix(),
         c: c.as_matrix_mut(),

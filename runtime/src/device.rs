@@ -32,11 +32,11 @@ struct Inner {
     name: String,
     /// Kernels by spec. Machine code is unloaded before the backend goes.
     programs: Programs,
-    backend: Either,
+    backend: DeviceBackend,
 }
 
 /// The back end of a device.
-pub enum Either {
+pub enum DeviceBackend {
     /// A GPU.
     Gpu(Gpu),
     /// The simulator.
@@ -65,12 +65,12 @@ macro_rules! dispatch {
     ($device:expr, $on:ident => $body:expr) => {{
         let device: &$crate::device::Device = $device;
         match device.backend() {
-            $crate::device::Either::Gpu(backend) => {
+            $crate::device::DeviceBackend::Gpu(backend) => {
                 let $on = $crate::device::On { device, backend };
                 $body
             }
             #[cfg(feature = "sim")]
-            $crate::device::Either::Simulator(backend) => {
+            $crate::device::DeviceBackend::Simulator(backend) => {
                 let $on = $crate::device::On { device, backend };
                 $body
             }
@@ -121,10 +121,10 @@ impl Device {
     /// [`Error::Driver`].
     pub fn from_cudarc(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let gpu = Gpu::new(context, stream, Cache::from_env())?;
-        Ok(Self::new(gpu.name().to_owned(), Either::Gpu(gpu)))
+        Ok(Self::new(gpu.name().to_owned(), DeviceBackend::Gpu(gpu)))
     }
 
-    pub(crate) fn new(name: String, backend: Either) -> Self {
+    pub(crate) fn new(name: String, backend: DeviceBackend) -> Self {
         Self(Arc::new(Inner { name, programs: Programs::default(), backend }))
     }
 
@@ -161,7 +161,12 @@ impl Device {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// What tables of products choose by; of the simulator, what it stands for.
+    /// What tables of products choose by. The simulator stands for an H200, as the page of
+    /// `sgemm_table!` says.
+    ///
+    /// [`sgemm`](crate::sgemm) chooses among tables by [`arch`](Self::arch), which the simulator
+    /// has not. There it takes those for unknown GPUs, whose rows run on every GPU: tests see to
+    /// it. The `waves` of these rows ask this target.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),
@@ -175,7 +180,7 @@ impl Device {
     }
 
     #[doc(hidden)]
-    pub fn backend(&self) -> &Either {
+    pub fn backend(&self) -> &DeviceBackend {
         &self.0.backend
     }
 
@@ -186,9 +191,9 @@ impl Device {
 
     fn gpu(&self) -> Option<&Gpu> {
         match &self.0.backend {
-            Either::Gpu(gpu) => Some(gpu),
+            DeviceBackend::Gpu(gpu) => Some(gpu),
             #[cfg(feature = "sim")]
-            Either::Simulator(_) => None,
+            DeviceBackend::Simulator(_) => None,
         }
     }
 }
@@ -198,9 +203,9 @@ impl Drop for Inner {
         // Work on a user's own slices may still be under way: its code must not be unloaded yet.
         // A failure was, or will be, reported by whoever waits for that work.
         match &self.backend {
-            Either::Gpu(gpu) => _ = gpu.synchronize(),
+            DeviceBackend::Gpu(gpu) => _ = gpu.synchronize(),
             #[cfg(feature = "sim")]
-            Either::Simulator(_) => {}
+            DeviceBackend::Simulator(_) => {}
         }
     }
 }

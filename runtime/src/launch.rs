@@ -36,8 +36,11 @@ impl<'n, B: Backend> BoundArray<'n, B> {
     /// Elements along so many axes, three at most.
     pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
         let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
-        let rank = along.len().min(MAX_RANK);
-        axes[..rank].copy_from_slice(&along[..rank]);
+        let rank = along.len();
+        let Some(filled) = axes.get_mut(..rank) else {
+            unreachable!("lowering: operands and splits have three dimensions at most")
+        };
+        filled.copy_from_slice(along);
         Self { name, place, axes, rank }
     }
 
@@ -241,7 +244,7 @@ fn kernel_arg<'a, B: Backend>(
         KernelArgument::Array(array) => array.argument(),
         KernelArgument::TensorMap { array, elem, map, mapped } => match array.argument() {
             KernelArg::Array(address) => KernelArg::TensorMap { address, elem, map, mapped },
-            list => list,
+            _ => unreachable!("verify: a tensor map is of a single array"),
         },
     }
 }

@@ -127,9 +127,10 @@ pub use segments::{Offset, Segments};
 pub use split_matrix::SplitMatrix;
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 
-/// What `gemm-world` builds on, and nobody else should: it may change in any version. Transports copy
-/// between addresses of a back end, and collective calls launch parts of what a user's call launches
-/// as a whole; a public API of either would be the back ends themselves.
+/// What `gemm-world` and the programs of this workspace build on, and nobody else should: it may
+/// change in any version. Transports copy between addresses of a back end, and collective calls launch
+/// parts of what a user's call launches as a whole; a public API of either would be the back ends
+/// themselves.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::backend::driver::{failed, gpus};
@@ -137,7 +138,7 @@ pub mod internal {
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
     pub use crate::backend::{Area, Areas, Backend};
-    pub use crate::device::{Either, On};
+    pub use crate::device::{DeviceBackend, On};
     pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
     pub use crate::kernel::operands::{GivenOperands, arrays, sealed as operands};
     pub use crate::kernel::reduce::{

@@ -8,6 +8,7 @@ use crate::kernel_arg::Address;
 use crate::shape::Shape;
 use crate::splits::SplitBuffers;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
+use gemm_dsl::spec::Factor;
 use gemm_dsl::target::element::Element;
 use std::any::Any;
 use std::ops::Range;
@@ -73,14 +74,14 @@ pub trait VectorMut: Output {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Element, Exclusive, Shape, Shared, SplitBuffers};
+    use super::{Element, Exclusive, Factor, Shape, Shared, SplitBuffers};
 
     pub trait Input<T: Element> {
         /// The elements, and the shape of a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
 
-        /// The splits that have been made of it for products in which it is A, 0, or B, 1.
-        fn splits(&self, _side: usize) -> Option<&SplitBuffers> {
+        /// The splits that have been made of it for products in which it is this factor.
+        fn splits(&self, _factor: Factor) -> Option<&SplitBuffers> {
             None
         }
     }

@@ -48,7 +48,7 @@ impl Programs {
     /// The program that makes splits of a B that lies row by row, or column by column.
     pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<CachedProgram>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
-        self.kept("planes", &name, || {
+        self.kept("splits", &name, || {
             let program = SgemmSpec::splits_of_b(arith, by_column)?;
             Ok(CachedProgram::new(program, Vec::new()))
         })

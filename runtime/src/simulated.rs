@@ -3,7 +3,7 @@
 use crate::backend::StepCounters;
 use crate::backend::simulator::watch::Watch;
 use crate::backend::simulator::{Simulation, Simulator};
-use crate::device::{Device, Either};
+use crate::device::{Device, DeviceBackend};
 use crate::error::{Error, Result};
 use crate::report::{LaunchReport, StepReport};
 use gemm_sim::{Counters, SassCounters};
@@ -92,7 +92,7 @@ impl Device {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn simulator_of(simulation: Simulation) -> Self {
-        Self::new("the simulator".to_owned(), Either::Simulator(Simulator(simulation)))
+        Self::new("the simulator".to_owned(), DeviceBackend::Simulator(Simulator(simulation)))
     }
 
     /// The device where there is no GPU.

@@ -14,7 +14,7 @@ use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::program::{PackedLayout, ProgramValues};
 use gemm_dsl::ir::{Elem, Extent, Operand};
 use gemm_dsl::lower::{ROW_MAX, SPLITS, UNREPRESENTABLE};
-use gemm_dsl::spec::Arith;
+use gemm_dsl::spec::{Arith, Factor};
 use std::sync::Arc;
 
 /// A matrix with its splits: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
@@ -46,8 +46,8 @@ pub struct SplitMatrix<'b> {
     arith: Arith,
     /// None where they do not hold all numbers, so that nobody would take them.
     splits: Option<Arc<SplitBuffers>>,
-    /// In which products they are its splits: those in which it is A, 0, or B, 1.
-    side: usize,
+    /// In which products they are its splits: those in which it is this factor.
+    factor: Factor,
 }
 
 impl Device {
@@ -95,9 +95,9 @@ impl Device {
         dispatch!(self, on => {
             let b = operand::read(on, &matrix, "matrix")?;
             let input = BoundArray::matrix("matrix", b.place.clone(), matrix.shape());
-            let all = with_elements!(&mut splits.numbers, all => write(on, all, "planes")?);
-            let bound = BoundArray::array("planes", all.place.clone(), &splits.axes);
-            let mut arrays = vec![(Operand::Input(1), input), (SPLITS[1], bound)];
+            let all = with_elements!(&mut splits.numbers, all => write(on, all, NAME)?);
+            let bound = BoundArray::array(NAME, all.place.clone(), &splits.axes);
+            let mut arrays = vec![(Operand::Input(1), input), (SPLITS[Factor::B.index()], bound)];
             let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
             if let Some(word) = &lost {
                 let word = BoundArray::vector("lost", word.place.clone(), 1);
@@ -107,7 +107,7 @@ impl Device {
             let greatest = greatest.map(|all| write(on, all, "greatest")).transpose()?;
             if let Some(all) = &greatest {
                 let all = BoundArray::vector("greatest", all.place.clone(), lines as u64);
-                arrays.push((ROW_MAX[1], all));
+                arrays.push((ROW_MAX[Factor::B.index()], all));
             }
             launch(on, &program, &values, &arrays)?;
         });
@@ -154,7 +154,7 @@ impl<'b> PendingSplit<'b> {
         };
         let arith = splits.arith;
         let splits = is_whole.then(|| Arc::new(splits));
-        Ok(SplitMatrix { matrix, arith, splits, side: 1 })
+        Ok(SplitMatrix { matrix, arith, splits, factor: Factor::B })
     }
 }
 
@@ -180,7 +180,11 @@ impl SplitMatrix<'_> {
     /// ```
     pub fn t(&self) -> SplitMatrix<'_> {
         let (arith, splits) = (self.arith, self.splits.clone());
-        SplitMatrix { matrix: self.matrix.t(), arith, splits, side: 1 - self.side }
+        let factor = match self.factor {
+            Factor::A => Factor::B,
+            Factor::B => Factor::A,
+        };
+        SplitMatrix { matrix: self.matrix.t(), arith, splits, factor }
     }
 
     /// Its splits, for the memory that they take.
@@ -200,7 +204,7 @@ impl SplitMatrix<'_> {
     }
 }
 
-/// What messages call them.
+/// What messages call them, as the text of kernels does.
 const NAME: &str = "planes";
 
 impl SplitBuffers {
@@ -214,16 +218,16 @@ impl SplitBuffers {
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// The arrays of a launch in which the matrix is A, 0, or B, 1: the splits, then, where lines are scaled, the greatest
-    /// magnitudes, as [`read`](Self::read) has them.
+    /// The arrays of a launch in which the matrix is this factor, as [`read`](Self::read) has
+    /// them: the splits, then, where lines are scaled, the greatest magnitudes.
     pub(crate) fn bind<'n, B: Backend>(
         &self,
-        factor: usize,
+        factor: Factor,
         read: &[LocatedOperand<'n, B>],
     ) -> Vec<(Operand, BoundArray<'n, B>)> {
         let bound = read.iter().enumerate().map(|(nth, found)| match (nth, found.place.clone()) {
-            (0, place) => (SPLITS[factor], BoundArray::array(NAME, place, &self.axes)),
-            (_, place) => (ROW_MAX[factor], BoundArray::vector(NAME, place, self.lines)),
+            (0, place) => (SPLITS[factor.index()], BoundArray::array(NAME, place, &self.axes)),
+            (_, place) => (ROW_MAX[factor.index()], BoundArray::vector(NAME, place, self.lines)),
         });
         bound.collect()
     }
@@ -234,8 +238,8 @@ impl sealed::Input<f32> for SplitMatrix<'_> {
         self.matrix.input()
     }
 
-    fn splits(&self, side: usize) -> Option<&SplitBuffers> {
-        self.splits.as_deref().filter(|_| side == self.side)
+    fn splits(&self, factor: Factor) -> Option<&SplitBuffers> {
+        self.splits.as_deref().filter(|_| factor == self.factor)
     }
 }
 

@@ -47,7 +47,7 @@ impl SplitElements {
             Elem::Bf16 => Self::Bf16(device.alloc_of(len)?),
             Elem::F16 => Self::F16(device.alloc_of(len)?),
             Elem::F32 => Self::Tf32(device.alloc_of(len)?),
-            other => return Err(Error::Internal(format!("planes of {other}"))),
+            other => return Err(Error::Internal(format!("splits of {other}"))),
         })
     }
 }

@@ -7,7 +7,8 @@ use gemm_runtime::{
 };
 use std::fmt::Debug;
 
-/// A type, with the bits of its values as bytes: `==` would call NaN unlike itself, and 0 like −0.
+/// Type whose values can be compared by their bytes: `==` would tell NaN from itself, and equate 0
+/// and −0.
 trait Bits: Element {
     fn of(seed: u64) -> Self;
     fn bytes(self) -> Vec<u8>;
@@ -31,7 +32,7 @@ macro_rules! bits {
                 test.run::<$ty>(&Device::simulator());
                 elems.push(<$ty>::ELEM);
             )*
-            // What Rust has no type for is the only one that is left.
+            // Tf32, which Rust has no type for, is the only one left.
             assert!(Elem::ALL.iter().all(|elem| elems.contains(elem)) && elems.len() == 13);
         }
     };
@@ -47,7 +48,8 @@ trait Test {
     fn run<T: Bits>(&self, device: &Device);
 }
 
-/// All bits at once, none, the highest, the lowest, signalling NaNs of every width, and whatever else.
+/// All bits set, none, the highest, the lowest, signalling NaNs of every width, and pseudo-random
+/// bits.
 fn values<T: Bits>(len: usize) -> Vec<T> {
     let first = [u64::MAX, 0, 1 << 63 | 0x8000_8080, 1, 0x7ff0_0000_7f80_0001, 0x7f81_7c01];
     let rest = (1_u64..).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -114,7 +116,7 @@ fn rows_of_every_type_start_on_16_bytes() {
 
 const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32);
 
-/// The need that a launch does not meet.
+/// Unmet requirement of a launch.
 fn need<T: Debug>(outcome: Result<T, Error>) -> Need {
     match outcome {
         Err(Error::Unmet(unmet)) => unmet.need,
@@ -122,7 +124,7 @@ fn need<T: Debug>(outcome: Result<T, Error>) -> Need {
     }
 }
 
-/// A kernel's type says so, and does not compile with another; by name the launch does.
+/// A statically typed kernel does not compile with another type; a launch by name is refused.
 #[test]
 fn a_reduction_takes_its_own_type_only() {
     struct Others;
@@ -163,7 +165,7 @@ fn the_message_says_which_types() {
     assert!(text.contains(words), "{text}");
 }
 
-/// Without a type a call is of `f32`, literals included.
+/// The default type of a call is `f32`, also for literals.
 #[test]
 fn the_default_is_f32() {
     let device = Device::simulator();

@@ -1,4 +1,4 @@
-//! Compilation through NVRTC, which needs no GPU. Without NVRTC the tests that need it are ignored.
+//! Compilation with NVRTC, which needs no GPU. Without NVRTC the tests that need it are ignored.
 
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Error, ReduceKernel, SgemmKernel, SgemmSpec, reduce_kernel};
@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 const SUM: ReduceKernel = reduce_kernel!(items: 4, float4, shuffle);
 
-/// Set in the process that looks for NVRTC where there is none.
+/// Environment variable that marks a process which looks for NVRTC in a place without it.
 const CHILD: &str = "GEMM_TEST_NVRTC_CHILD";
 
 const SCALE: &str = r#"extern "C" __global__ void __launch_bounds__(128) scale(float* x, float by)
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Compiles where NVRTC cannot be found, and prints what comes of it.
+/// Compiles without a usable NVRTC and prints the outcome.
 fn child() -> ExitCode {
     match compile::compile("scale", SCALE, Arch::sm(90), &Options::default()) {
         Ok(_) => println!("compiled"),
@@ -80,7 +80,7 @@ fn broken_library() -> Result<(), Failed> {
     if cfg!(not(target_os = "linux")) {
         return Ok(());
     }
-    // The loader's own words: the file is no ELF file, or it is one of another kind.
+    // Messages of the dynamic loader: the file is not an ELF file, or one of another architecture.
     for part in ["file too short", "invalid ELF header"] {
         if message.contains(part) {
             return other_library(&library);
@@ -89,7 +89,7 @@ fn broken_library() -> Result<(), Failed> {
     Err(format!("no reason in:\n{message}").into())
 }
 
-/// A library that is not NVRTC is told by what it lacks.
+/// The error for a library that is not NVRTC names the missing symbol.
 fn other_library(library: &std::path::Path) -> Result<(), Failed> {
     let libraries = ["/lib64/libm.so.6", "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/libm.so.6"];
     let Some(other) = libraries.iter().find(|path| std::path::Path::new(path).exists()) else {
@@ -158,7 +158,7 @@ fn nul() -> Result<(), Failed> {
     ensure(matches!(error, Err(Error::Compile { .. })), || format!("{error:?}"))
 }
 
-/// With contraction on, `a * b + c` and the explicit `fmaf` are the same machine code.
+/// With contraction enabled, `a * b + c` and the explicit `fmaf` compile to the same machine code.
 fn no_contraction() -> Result<(), Failed> {
     let text = |expr: &str| format!("extern \"C\" __global__ void k(float* x) {{ *x = {expr}; }}");
     let cubin = |expr: &str| {

@@ -1,4 +1,4 @@
-//! The public API on a machine without a GPU.
+//! Public API on a machine without a GPU.
 
 use gemm_runtime::{
     Device, Error, LaunchReport, Matrix, ReduceKernel, Segments, SimError, reduce_kernel,
@@ -25,7 +25,7 @@ fn a_device_without_a_gpu_simulates() {
     device.synchronize().expect("nothing to wait for");
 }
 
-/// A sum of a thousand numbers takes more than ten instructions, and less than a million.
+/// The sum of a thousand numbers takes more than ten instructions and less than a million.
 #[test]
 fn a_launch_stops_at_its_limit_of_instructions() {
     const SUM: ReduceKernel = reduce_kernel!(block: 256, items: 4, shuffle);
@@ -43,7 +43,7 @@ fn no_gpu_or_no_such_gpu_is_an_error_and_no_panic() {
         matches!(error, Error::DriverMissing { .. } | Error::NoGpu | Error::BadOrdinal { .. }),
         "{error}"
     );
-    // Whatever is here: no panic, and no error where there is no GPU.
+    // On any machine: no panic, and no error without a GPU.
     if Device::cuda(0).is_err() {
         assert!(Device::auto().expect("no GPU").is_simulator());
     }
@@ -145,7 +145,7 @@ fn matrices_are_checked() {
     assert!(device.alloc_matrix(1, usize::MAX).is_err());
 }
 
-/// A matrix without columns has no elements, whatever its rows and its pitch.
+/// A matrix without columns has no elements, whatever its rows and its row stride.
 #[test]
 fn matrices_without_columns_have_no_elements() {
     let device = Device::simulator();
@@ -173,7 +173,7 @@ fn a_pitch_and_a_size_are_refused_in_sentences() {
     );
 }
 
-/// What `main` prints of an error is its Debug.
+/// `main` prints an error with its Debug format.
 #[test]
 fn debug_shows_the_remedy() {
     let device = Device::simulator();
@@ -192,7 +192,7 @@ fn debug_shows_the_remedy() {
     assert!(format!("{:?}", Error::from(faults)).contains("power of two"));
 }
 
-/// Whoever holds an error can say what it is made of.
+/// All parts of an error have public names.
 #[test]
 fn the_parts_of_an_error_have_names_here() {
     use gemm_runtime::{ContractError, Excerpt, Extent, Need, Subject, fault};

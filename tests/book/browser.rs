@@ -1,4 +1,4 @@
-//! Pages in a real browser, without a window.
+//! Pages in a real headless browser.
 
 pub mod session;
 
@@ -19,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What the browser makes of a page at an address, of which this is what follows the file: `#lane=3`.
+/// Output of the browser for a page. `address` is appended to the file name, for example `#lane=3`.
 pub fn browse(name: &str, html: &str, address: &str, arguments: &[&str]) -> Result<Output, Failed> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join(name);
@@ -27,7 +27,7 @@ pub fn browse(name: &str, html: &str, address: &str, arguments: &[&str]) -> Resu
     open(&format!("file://{}{address}", path.display()), arguments)
 }
 
-/// What it makes of what is at an address.
+/// Output of the browser for a URL.
 pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
     let fixed = ["--no-sandbox", "--disable-gpu", "--enable-logging=stderr"];
     let output = Command::new(BROWSER).args(fixed).args(arguments).arg(url).output()?;
@@ -37,7 +37,7 @@ pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
     Ok(output)
 }
 
-/// Opens each tested page of the book, and those of faults, in one browser: what is asked of each, and what it must answer.
+/// Opens each tested page of the book, and the pages of faults, in one browser, and checks it.
 fn each(
     session: &mut Session,
     mut check: impl FnMut(&mut Session, &str) -> Result<(), Failed>,
@@ -50,7 +50,7 @@ fn each(
     Ok(())
 }
 
-/// An error that says what there is of what should not be.
+/// Returns an error that lists the found items, unless there are none.
 fn none(found: &Value) -> Result<(), Failed> {
     match found.as_array() {
         Some(found) if found.is_empty() => Ok(()),
@@ -58,7 +58,7 @@ fn none(found: &Value) -> Result<(), Failed> {
     }
 }
 
-/// No page makes the browser say anything in its console, what it shows is the page, and it fits a phone and paper.
+/// No page logs to the browser's console; the page is displayed, and it fits a phone and paper.
 fn shown() -> Result<(), Failed> {
     each(&mut Session::start()?, |session, _| {
         if session.value("document.querySelectorAll('main').length")? != 1 {
@@ -74,14 +74,15 @@ fn shown() -> Result<(), Failed> {
     })
 }
 
-/// A copy of a page that may run other scripts than its own.
+/// Copy of a page without its content security policy, so that other scripts may run.
 pub fn without_policy(html: &str) -> Result<String, Failed> {
     let (head, rest) = html.split_once("<meta http-equiv").ok_or("a page has a policy")?;
     let (_, rest) = rest.split_once('>').ok_or("a page has a policy")?;
     Ok(format!("{head}{rest}"))
 }
 
-/// On the width of a phone no page is wider than that: what is wide scrolls in a box of its own, which a key can reach.
+/// No page is wider than a phone. Wide content scrolls in a box of its own, which is reachable by
+/// keyboard.
 fn phone(session: &mut Session) -> Result<(), Failed> {
     const ASKS: &str = "[...document.querySelectorAll('body *')].filter((e) => {
         if (e.getBoundingClientRect().right <= innerWidth + 1) return false;
@@ -96,11 +97,11 @@ fn phone(session: &mut Session) -> Result<(), Failed> {
     none(&session.value(ASKS)?)
 }
 
-/// A sheet of A4 within its margins, in pixels.
+/// Width of an A4 sheet within its margins, in CSS pixels.
 const SHEET: u32 = 718;
 
-/// On paper nothing is cut off: every box is as wide as what is in it, and none reaches beyond the sheet; and but for names of
-/// programs no word is broken.
+/// Printed pages are not cut off: every box is as wide as its content and fits the sheet. No word
+/// is broken, except program names.
 fn print(session: &mut Session) -> Result<(), Failed> {
     const CUT: &str = "[...document.querySelectorAll('.wide, .wide > *')].filter((e) =>
         e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') ||
@@ -129,7 +130,7 @@ fn print(session: &mut Session) -> Result<(), Failed> {
     none(&session.value(BROKEN)?)
 }
 
-/// On a usual screen the tables of the front page need no scrolling.
+/// The tables of the front page need no scrolling at 1280 × 800 pixels.
 fn screen() -> Result<(), Failed> {
     const ASKS: &str = "[...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => e.scrollWidth - e.clientWidth)";
     let mut session = Session::start()?;
@@ -143,16 +144,15 @@ fn screen() -> Result<(), Failed> {
     }
 }
 
-/// What axe-core finds, as JavaScript writes it.
+/// JavaScript that formats the violations found by axe-core.
 const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.nodes.length}, first ${v.nodes[0].target}`))";
 
-/// The script of axe-core.
 fn axe() -> Result<String, Failed> {
     Ok(fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?)
 }
 
-/// axe-core finds nothing that a reader with a keyboard, a screen reader or weak eyes stumbles over. Contrast takes it longer than all
-/// else, and pages of one kind hardly differ in colours: it is asked of a page of each kind, in either scheme.
+/// axe-core finds no accessibility problem. Its contrast check is slow and pages of one kind hardly
+/// differ in colours. Contrast is therefore checked on one page of each kind, in both schemes.
 fn accessible() -> Result<(), Failed> {
     const BUT_CONTRAST: &str = "axe.run({ rules: { 'color-contrast': { enabled: false } } })";
     const CONTRAST: &str = "axe.run({ runOnly: ['color-contrast'] })";
@@ -171,18 +171,18 @@ fn accessible() -> Result<(), Failed> {
     })
 }
 
-/// A script that asks axe-core as soon as a condition of JavaScript holds.
+/// Script that runs axe-core once a JavaScript condition holds.
 pub fn asking_axe(when: &str) -> Result<String, Failed> {
     let asks = format!(
         "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : \
          axe.run(){FOUND}.then((found) => {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
     );
-    // The script's own text must not end the element that it stands in.
+    // The script's text must not close its own element.
     let axe = axe()?.replace("</script", "<\\/script");
     Ok(format!("<script>{axe}</script><script>{asks}</script></body>"))
 }
 
-/// What axe-core has found, if it has been through.
+/// Violations found by axe-core, or None if it has not finished.
 pub fn found_by_axe(shown: &str) -> Option<&str> {
     let (found, _) = shown.split_once("data-axe=\"")?.1.split_once('"')?;
     Some(found)

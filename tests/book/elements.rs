@@ -1,4 +1,5 @@
-//! An element that is pointed at, chosen or named in the address is marked wherever it lies, and who copies and reads it is said.
+//! Elements: one that is pointed at, chosen or named in the address is marked in every picture. The
+//! page lists the lanes that copy and read it.
 
 use crate::html::{parse, texts};
 use crate::lanes::{Cells, STAGE, after, of_lane, paths};
@@ -7,7 +8,7 @@ use gemm_book::ownership::{OwnedTile, Ownership};
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 
-/// An element of the tile of A, one of B and one of C: row and column behind the first.
+/// One element of each tile, as row and column relative to the tile's first element.
 const ELEMENTS: [(&str, [u64; 2]); 3] = [("A", [37, 5]), ("B", [3, 90]), ("C", [70, 21])];
 
 pub fn trials() -> Vec<Trial> {
@@ -36,7 +37,7 @@ enum By {
     Fields,
 }
 
-/// Where the pictures begin in which a tile is, and in which it lies in shared memory.
+/// Origins of a tile in the pictures: in its own, and in the one of its copy in shared memory.
 fn begins(owners: &Ownership, name: &str) -> Result<([u64; 2], Option<[u64; 2]>), Failed> {
     let tile = owners.picture().tiles.into_iter().find(|tile| tile.name == name);
     let held =
@@ -45,7 +46,8 @@ fn begins(owners: &Ownership, name: &str) -> Result<([u64; 2], Option<[u64; 2]>)
     Ok((tile.ok_or("no such tile")?.at, held))
 }
 
-/// Whoever reads an element of A or B among the first lanes stores what is framed in C, and no other lane does.
+/// A lane among the first 32 reads the element of A or B if and only if its elements of C are
+/// framed.
 fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> {
     let (ladder, stage, page) = STAGE;
     let report = report_of(ladder, stage)?;
@@ -57,7 +59,7 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
     let element = (column + at[0], row + at[1]);
     let [y, x] = [tile.origin[0] + row, tile.origin[1] + column];
     let address = format!("element={name},{y},{x}");
-    // Where it lies is told by the lanes that read it there.
+    // Its place in shared memory is known from the lanes that read it there.
     let lies = |shown: &str| -> Vec<Cells> { paths(shown, "mark") };
     let click = |picture: usize, (x, y): (u64, u64)| {
         format!(
@@ -104,7 +106,7 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
     let (at_c, _) = begins(owners, "C")?;
     let uses = paths(&shown, "uses");
     if name == "C" {
-        // A row of A, a column of B, and where these lie.
+        // A row of A, a column of B, and their places in shared memory.
         let sizes: Vec<usize> = uses.iter().map(Cells::len).collect();
         let terms = [find("A")?.extents[1] as usize, find("B")?.extents[0] as usize];
         let expected = [terms, terms].concat();

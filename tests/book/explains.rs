@@ -1,4 +1,4 @@
-//! Whatever is a spec has a page: random ones of both families, with all keys.
+//! Every valid spec has a page: random specs of both families with all keys.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
@@ -8,13 +8,12 @@ use gemm_tests::arbitrary::{on_tensor_cores, reduce, sample, sgemm};
 use libtest_mimic::Failed;
 use rayon::prelude::*;
 
-/// Random specs of reductions, of products and of those on tensor cores.
+/// Numbers of random specs: reductions, GEMMs, and GEMMs on tensor cores.
 const RANDOM: [usize; 3] = [60, 12, 4];
 
-/// Threads of a block.
 const THREADS: u32 = 128;
 
-/// Each has a report, unless one block is too large to be simulated.
+/// Each spec has a report, unless one block is too large to simulate.
 pub fn whatever_is_a_spec() -> Result<(), Failed> {
     let [reductions, products, on_tensor] = RANDOM.map(gemm_cases::scaled);
     let reductions = sample(reduce(), reductions)
@@ -46,7 +45,8 @@ pub fn whatever_is_a_spec() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Of three products one is of a batch, and one of a list, as far as there are such.
+/// Turns one of three specs into a strided batch and one into a pointer batch, where the spec
+/// permits.
 fn in_batches(spec: SgemmSpec, nth: usize) -> SgemmSpec {
     let batch = [None, Some(Batch::Strided), Some(Batch::Pointers)][nth % 3];
     let products = if batch.is_some() { 1 + nth as u32 / 3 % 2 } else { 1 };

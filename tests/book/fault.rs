@@ -1,4 +1,5 @@
-//! Pages of faults: a race of a kernel without one of its barriers, and accesses out of bounds of one without its guards.
+//! Pages of faults: a race in a kernel without one of its barriers, and out-of-bounds accesses in a
+//! kernel without its guards.
 
 use gemm_bench::epilogue::launch_once;
 use gemm_bench::family::Family;
@@ -13,17 +14,17 @@ use gemm_runtime::{Device, Simulation};
 use libtest_mimic::Failed;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A line whose kernel needs its barriers and its guards.
+/// Spec whose kernel needs its barriers and its guards.
 pub const LINE: &str = "tile: 32x32x32";
-/// No tile along rows or columns of C is whole in the last blocks.
+/// Size for which the last tiles along rows and columns are partial.
 const RAGGED: Size = Size { m: 40, n: 40, k: 32 };
-/// Instructions of the launch that fails, at most.
+/// Instruction limit of the failing launch.
 const PATIENCE: u64 = 1 << 24;
 
-/// How their pages are called.
+/// File names of the pages.
 pub const NAMES: [&str; 2] = ["race.html", "out_of_bounds.html"];
 
-/// Their names, and the pages.
+/// File names and HTML of the pages.
 pub fn pages() -> Result<&'static [(String, String)], Failed> {
     static PAGES: OnceLock<Result<Vec<(String, String)>, String>> = OnceLock::new();
     let made = || {
@@ -34,7 +35,6 @@ pub fn pages() -> Result<&'static [(String, String)], Failed> {
     PAGES.get_or_init(made).as_deref().map_err(Failed::from)
 }
 
-/// The page of the race.
 pub fn race() -> Result<&'static str, Failed> {
     Ok(&pages()?.first().ok_or("a race has a page")?.1)
 }
@@ -46,10 +46,10 @@ fn race_of_a_barrier() -> Result<String, Failed> {
     Ok(page::broken(&analysis::without(&subject, barrier)?, "a test")?)
 }
 
-/// What was launched, and on what.
+/// Kernel, grid and arguments of a launch.
 type Launch = (VerifiedKernel, [u32; 3], Arguments);
 
-/// Keeps it.
+/// Observer that keeps the launch.
 #[derive(Default)]
 struct Keeps(Mutex<Option<Launch>>);
 
@@ -87,7 +87,7 @@ fn out_of_bounds() -> Result<String, Failed> {
     Ok(page::broken(&broken, "a test")?)
 }
 
-/// Each says what is wrong, and shows the lanes that do it.
+/// Each page states the fault and shows the lanes that cause it.
 pub fn says_what_is_wrong() -> Result<(), Failed> {
     let says: [&[&str]; 2] = [
         &["data race on As[", "id=\"past\""],

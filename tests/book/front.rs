@@ -1,4 +1,4 @@
-//! The tables of the front page, sorted by a column and compared row by row, are what the reports say.
+//! Tables of the front page, sorted by a column and compared row by row, agree with the reports.
 
 use crate::browser::session::Session;
 use crate::{page, report_of};
@@ -9,7 +9,7 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A column of numbers, of which several stages have the same.
+/// Numeric column in which several stages have equal values.
 const COLUMN: &str = "Registers, sm_90";
 
 pub fn trials() -> Vec<Trial> {
@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// All reductions, in the order of the ladder.
+/// Reports of all reductions, in the order of the ladder.
 fn reductions() -> Result<Vec<Arc<Report>>, Failed> {
     stages::reduce().into_iter().map(|stage| report_of("reduce", stage.index)).collect()
 }
@@ -29,7 +29,8 @@ fn registers(report: &Report) -> Option<u32> {
     report.residents.iter().find(|of| of.arch == "sm_90").map(|of| of.registers)
 }
 
-/// Stages that have as many registers stay as the ladder has them, either way.
+/// Titles sorted by registers. Stages with equal numbers keep the order of the ladder in both
+/// directions.
 fn by_registers(is_descending: bool) -> Result<Vec<String>, Failed> {
     let mut reports = reductions()?;
     let key = |report: &Arc<Report>| registers(report).unwrap_or(u32::MAX);
@@ -44,7 +45,7 @@ fn titles(reports: &[Arc<Report>]) -> Vec<String> {
     reports.iter().map(|report| report.title.clone()).collect()
 }
 
-/// The front page at an address.
+/// Front page opened at an address.
 fn opened(address: &str) -> Result<Session, Failed> {
     let mut session = Session::start()?;
     session.size(1280, 800)?;
@@ -52,14 +53,14 @@ fn opened(address: &str) -> Result<Session, Failed> {
     Ok(session)
 }
 
-/// The stages of the reductions' table in their order there.
+/// Order of the stages in the table of reductions.
 fn order(session: &mut Session) -> Result<Vec<String>, Failed> {
     let rows =
         "[...document.querySelectorAll('#reduce .ladder tbody th a')].map((a) => a.textContent)";
     Ok(serde_json::from_value(session.value(rows)?)?)
 }
 
-/// The head of the column, and its number.
+/// Header cell of the column.
 const HEAD: &str = "[...document.querySelectorAll('#reduce .ladder thead th')].find((th) => th.textContent === 'Registers, sm_90')";
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {
@@ -70,7 +71,7 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Fai
     }
 }
 
-/// Up, down, and as the ladder goes; the address says which.
+/// Sorts ascending, descending, and as in the ladder; the address holds the order.
 fn sorts() -> Result<(), Failed> {
     let mut session = opened("")?;
     let column = session.value(&format!("{HEAD}.cellIndex"))?;
@@ -92,7 +93,8 @@ fn sorts() -> Result<(), Failed> {
     Ok(())
 }
 
-/// An address sorts one table, and another one, of the page that is open, another; what is no column sorts nothing.
+/// An address sorts one table of the open page. A new address sorts another one, and an unknown
+/// column sorts nothing.
 fn sorts_by_address() -> Result<(), Failed> {
     let mut session = opened("")?;
     let column = session.value(&format!("{HEAD}.cellIndex"))?;
@@ -103,7 +105,7 @@ fn sorts_by_address() -> Result<(), Failed> {
         (format!("#sort=reduce.{column}.ascending"), by_registers(false)?),
         ("#sort=reduce.99.ascending".to_owned(), ladder),
     ] {
-        // Whoever asks behind the event finds what it has done.
+        // The order is read after the `hashchange` event.
         session.value(&format!(
             "new Promise((done) => {{ addEventListener('hashchange', done, {{ once: true }}); location.hash = '{address}'; }})"
         ))?;
@@ -112,7 +114,7 @@ fn sorts_by_address() -> Result<(), Failed> {
     same(session.complaints().len(), 0)
 }
 
-/// What the comparison says in a row.
+/// Cells of a row of the comparison.
 fn compared(session: &mut Session, what: &str) -> Result<Vec<String>, Failed> {
     let row = format!(
         "[...document.querySelectorAll('#reduce .compare tbody tr')].filter((row) => row.cells[0].textContent === '{what}')
@@ -121,7 +123,7 @@ fn compared(session: &mut Session, what: &str) -> Result<Vec<String>, Failed> {
     Ok(serde_json::from_value(session.value(&row)?)?)
 }
 
-/// Two stages that are marked, and a third, which takes the place of the first.
+/// Two stages are marked, and a third one replaces the first.
 fn compares() -> Result<(), Failed> {
     let reports = reductions()?;
     let mut session = opened("")?;
@@ -130,7 +132,8 @@ fn compares() -> Result<(), Failed> {
         session
             .click_on(&format!("document.querySelector('input[aria-label=\"Compare {title}\"]')"))
     };
-    // What is clicked, and what is compared then: in the end one loses its mark, and another gets one.
+    // Clicked stages, and the stages compared afterwards. The last clicks unmark one stage and mark
+    // another.
     let clicks: [(&[usize], [usize; 2]); 3] =
         [(&[2, 7], [2, 7]), (&[5], [7, 5]), (&[5, 3], [7, 3])];
     for (clicked, [one, other]) in clicks {

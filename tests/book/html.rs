@@ -1,4 +1,4 @@
-//! Pages as a browser's parser takes them.
+//! Pages as parsed by a browser's HTML parser.
 
 use crate::{fault, is_tested, pages_and_faults};
 use gemm_book::glossary::TERMS;
@@ -20,25 +20,26 @@ pub fn parse(html: &str) -> RcDom {
     html5ever::parse_document(RcDom::default(), options).one(html)
 }
 
-/// A page, parsed once for all that is asked of it.
+/// Page, parsed once for all checks.
 pub struct ParsedPage<'p> {
     html: &'p str,
     dom: RcDom,
 }
 
-/// What pages have of what must be there often.
+/// Counts of items that pages must have in numbers.
 #[derive(Default, Debug)]
 struct Found {
-    /// Keys that no counter sees and whose lines are shown.
+    /// Keys that no counter sees and whose changed lines are shown.
     unseen_keys: usize,
-    /// Blocks that are named.
+    /// Blocks named by their coordinates.
     blocks: usize,
     /// Rows of ledgers with registers.
     registers: usize,
 }
 
-/// Every page parses, leads only to what is there, asks for nothing, explains its words, shows what no counter sees, names blocks
-/// in one form, and has registers of each key. All that is wrong is told, page by page.
+/// Checks every page: it parses, its links resolve, it loads nothing, and its terms are explained.
+/// Keys without effect on counters show their lines, blocks are named in one form, and each key has
+/// registers. All faults are reported, page by page.
 pub fn pages_are_sound() -> Result<(), Failed> {
     let pages: Vec<(&str, &str)> = pages_and_faults()?.collect();
     let asked = pages.par_iter().map(|(name, html)| {
@@ -77,7 +78,7 @@ fn parses(page: &ParsedPage<'_>) -> Checked {
     }
 }
 
-/// Visits all elements: their names and attributes.
+/// Visits all elements with their names and attributes.
 fn visit(node: &Handle, f: &mut impl FnMut(&str, &BTreeMap<String, String>)) {
     if let NodeData::Element { name, attrs, .. } = &node.data {
         let attrs = attrs.borrow();
@@ -87,7 +88,7 @@ fn visit(node: &Handle, f: &mut impl FnMut(&str, &BTreeMap<String, String>)) {
     node.children.borrow().iter().for_each(|child| visit(child, f));
 }
 
-/// What is written in a node.
+/// Text content of a node.
 pub fn text(node: &Handle) -> String {
     match &node.data {
         NodeData::Text { contents } => contents.borrow().to_string(),
@@ -95,14 +96,13 @@ pub fn text(node: &Handle) -> String {
     }
 }
 
-/// An attribute of an element.
 pub fn attribute(node: &Handle, name: &str) -> Option<String> {
     let NodeData::Element { attrs, .. } = &node.data else { return None };
     let attrs = attrs.borrow();
     attrs.iter().find(|attr| *attr.name.local == *name).map(|attr| attr.value.to_string())
 }
 
-/// All elements of a name in a node.
+/// All elements of a given name below a node.
 pub fn all(node: &Handle, wanted: &str) -> Vec<Handle> {
     let is_it = matches!(&node.data, NodeData::Element { name, .. } if *name.local == *wanted);
     let own = is_it.then(|| node.clone());
@@ -110,7 +110,7 @@ pub fn all(node: &Handle, wanted: &str) -> Vec<Handle> {
     own.into_iter().chain(inner.iter().flat_map(|child| all(child, wanted))).collect()
 }
 
-/// All elements of a name: their classes and their text.
+/// Classes and text of all elements of a given name.
 pub fn texts(dom: &RcDom, wanted: &str) -> Vec<(Vec<String>, String)> {
     let classes = |node: &Handle| {
         let classes = attribute(node, "class").unwrap_or_default();
@@ -119,7 +119,7 @@ pub fn texts(dom: &RcDom, wanted: &str) -> Vec<(Vec<String>, String)> {
     all(&dom.document, wanted).iter().map(|node| (classes(node), text(node))).collect()
 }
 
-/// The places of a page, and where it leads.
+/// Anchors of a page, and its links.
 pub fn places(dom: &RcDom) -> Result<(BTreeSet<String>, Vec<String>), String> {
     let (mut ids, mut links, mut twice) = (BTreeSet::new(), Vec::new(), None);
     visit(&dom.document, &mut |_, attrs| {
@@ -129,13 +129,14 @@ pub fn places(dom: &RcDom) -> Result<(BTreeSet<String>, Vec<String>), String> {
             twice = Some(format!("#{id} is twice there"));
         }
         links.extend(attrs.get("href").cloned());
-        // A name of a region is a place too.
+        // The label of a region is a link target too.
         links.extend(attrs.get("aria-labelledby").map(|id| format!("#{id}")));
     });
     twice.map_or(Ok((ids, links)), Err)
 }
 
-/// Each link leads to a place of this page, of another one, or to a page of a stage that is not tested.
+/// Each link leads to an anchor of this page, to another page, or to the page of a stage that is
+/// not tested.
 fn links(page: &ParsedPage<'_>, pages: &[(&str, &str)]) -> Checked {
     let (ids, links) = places(&page.dom)?;
     let other = |name: &str| pages.iter().find(|(other, _)| *other == name);
@@ -156,13 +157,14 @@ fn links(page: &ParsedPage<'_>, pages: &[(&str, &str)]) -> Checked {
     Ok(())
 }
 
-/// Whether a page is of a stage that is not tested.
+/// True if a page belongs to a stage that is not tested.
 fn is_untested(name: &str) -> bool {
     let mut products = stages::sgemm().into_iter().filter(|of| !is_tested("sgemm", of.index));
     products.any(|of| name == format!("sgemm_{}.html", stem(&of)))
 }
 
-/// A page asks for nothing: its policy forbids it, and has the hashes of its one style and of its script.
+/// A page loads nothing: its policy forbids it, and contains the hashes of its style and of its
+/// script.
 fn alone(page: &ParsedPage<'_>) -> Checked {
     let ParsedPage { html, dom } = page;
     let mut policy = None;
@@ -198,7 +200,7 @@ fn alone(page: &ParsedPage<'_>) -> Checked {
     Ok(())
 }
 
-/// What the one element of this kind holds.
+/// Content of the only element of this kind.
 pub fn within<'h>(html: &'h str, kind: &str) -> Option<&'h str> {
     let (_, rest) = html.split_once(&format!("<{kind}>"))?;
     Some(rest.split_once(&format!("</{kind}>"))?.0)
@@ -208,13 +210,13 @@ pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What may be there of a kind, and the hash that it must have.
+/// Element kind and hash that a directive allows.
 fn allowed(directive: &str) -> Option<(&str, String)> {
     let (kind, hash) = directive.split_once("-src 'sha256-")?;
     Some((kind, decoded(hash.strip_suffix('\'')?)))
 }
 
-/// Base 64, as hexadecimal digits.
+/// Converts Base64 to hexadecimal digits.
 pub fn decoded(text: &str) -> String {
     let six = |c: char| match c {
         'A'..='Z' => c as u32 - 'A' as u32,
@@ -231,7 +233,7 @@ pub fn decoded(text: &str) -> String {
         .collect()
 }
 
-/// What is read as sentences of a page before its words are explained: without texts of kernels, pictures and headings.
+/// Collects the prose of a page for the check of its terms: without code, pictures and headings.
 fn sentences(node: &Handle, out: &mut String) {
     const UNREAD: [&str; 14] = [
         "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
@@ -243,7 +245,7 @@ fn sentences(node: &Handle, out: &mut String) {
             let local = &*name.local;
             let is_words = attribute(node, "id").as_deref() == Some("words");
             let is_line = local == "td" && attribute(node, "class").as_deref() == Some("t");
-            // A link to another part is no term; one to a word is.
+            // A link to another part is not prose; a link to a term is.
             let is_other = local == "a" && attribute(node, "class").as_deref() != Some("word");
             if UNREAD.contains(&local) || is_words || is_line || is_other {
                 return;
@@ -257,7 +259,8 @@ fn sentences(node: &Handle, out: &mut String) {
     }
 }
 
-/// Each term of the glossary that a page of a kernel says leads to its sentence there, and no other is explained.
+/// Each glossary term that a kernel's page uses links to its explanation, and no other term is
+/// explained.
 fn words_are_explained(page: &ParsedPage<'_>) -> Checked {
     let ParsedPage { html, dom } = page;
     if !html.contains("id=\"words\"") {
@@ -267,7 +270,7 @@ fn words_are_explained(page: &ParsedPage<'_>) -> Checked {
     sentences(&dom.document, &mut said);
     let mut said = said.to_lowercase();
     let mut terms: Vec<_> = TERMS.iter().collect();
-    // A bank conflict is no bank.
+    // Longer terms first: "bank conflict" is not an occurrence of "bank".
     terms.sort_by_key(|term| std::cmp::Reverse(term.name.len()));
     for term in terms {
         let word = term.name.to_lowercase();
@@ -292,13 +295,13 @@ fn words_are_explained(page: &ParsedPage<'_>) -> Checked {
     Ok(())
 }
 
-/// The section of a page that has an `id`.
+/// Section of a page by its `id`.
 fn section_of(dom: &RcDom, id: &str) -> Option<Handle> {
     let mut sections = all(&dom.document, "section").into_iter();
     sections.find(|of| attribute(of, "id").as_deref() == Some(id))
 }
 
-/// A key that no counter sees has the lines of the text that it changes, or leads to what shows it.
+/// A key that no counter sees shows the lines of the text that it changes.
 fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     let Some(ledger) = section_of(&page.dom, "ledger") else { return Ok(()) };
     if all(&ledger, "table").iter().any(|table| all(table, "tr").is_empty()) {
@@ -320,10 +323,10 @@ fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     Ok(())
 }
 
-/// No row of a ledger lacks the figure of its registers, but those that are no kernel.
+/// Each row of a ledger has registers, unless it says that it is not a kernel.
 fn registers_of_every_key(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     let Some(ledger) = section_of(&page.dom, "ledger") else { return Ok(()) };
-    // Lines of a text that differ are rows too, within one of these.
+    // Nested rows with differing lines are skipped.
     let rows = all(&ledger, "tr").into_iter();
     for row in rows.filter(|row| !all(row, "td").is_empty() && !all(row, "th").is_empty()) {
         let cells: Vec<String> = all(&row, "td").iter().map(text).collect();
@@ -337,7 +340,7 @@ fn registers_of_every_key(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     Ok(())
 }
 
-/// What a page has in a section.
+/// Text and links of a section.
 fn section(name: &str, id: &str) -> Result<String, Failed> {
     let dom = parse(crate::page(name)?);
     let own = section_of(&dom, id).ok_or_else(|| format!("{name} has no section {id}"))?;
@@ -345,8 +348,8 @@ fn section(name: &str, id: &str) -> Result<String, Failed> {
     Ok(format!("{} {}", text(&own), links.join(" ")))
 }
 
-/// What a section does not show it leads to, or says that it is not there; and the resources of both kernels stand beside their
-/// difference.
+/// A section links to content that it leaves out, or says that it is missing. Resources of both
+/// kernels are next to their difference.
 pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     for (name, id, says) in [
         ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a box that brings it there"),
@@ -366,7 +369,7 @@ pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The line that is changed is one of the unchanged text; the text that the page has is without it.
+/// The changed line is numbered in the unchanged text; the text on the page does not contain it.
 pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     let dom = parse(fault::race()?);
     let said = text(&dom.document);
@@ -387,7 +390,7 @@ pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     }
 }
 
-/// Blocks are named in one form, with all three coordinates, in what pages say and in the messages that they repeat.
+/// Blocks are named with all three coordinates, in the prose and in repeated messages.
 fn blocks_have_three_coordinates(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     for behind in page.html.split("block (").skip(1) {
         let Some((inside, _)) = behind.split_once(')') else { continue };

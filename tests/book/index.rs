@@ -1,4 +1,4 @@
-//! The page that leads to all others: what its tables say is what the reports do.
+//! Front page: its tables agree with the reports.
 
 use crate::html::{all, attribute, parse, text};
 use crate::{is_tested, page, report_of};
@@ -9,19 +9,20 @@ use gemm_dsl::stages;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::Handle;
 
-/// Stages whose rows are read number by number: of the reports one without conflicts, one with, and one of tensor cores.
+/// Stages whose rows are checked number by number: reports without conflicts, with conflicts, and
+/// of tensor cores.
 const STAGES: [(&str, u32); 3] = [("reduce", 6), ("sgemm", 9), ("sgemm", 41)];
 
-/// The sizes at which stages are shown: of products and of reductions.
+/// Sizes at which stages are shown: GEMMs and reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
 
-/// The first columns of a row, before those of the units: what is new, and the unit that has most to do.
+/// Columns of a row before those of the units: the new key, and the busiest unit.
 const BEFORE: usize = 2;
 
-/// What marks a number that takes the L1 cache for granted.
+/// Mark on a number that assumes L1 cache hits.
 const ONCE: &str = " †";
 
-/// A row: the stage, the unit that is named, and of each unit that is asked something its bar and its cycles.
+/// Row with its stage, its named unit, and the bar and cycles of each unit in use.
 struct Row {
     stage: String,
     named: String,
@@ -30,7 +31,7 @@ struct Row {
     measured: String,
 }
 
-/// In each row the longest bar is that of the unit that is named.
+/// In each row the longest bar belongs to the named unit.
 pub fn names_the_longest_bar() -> Result<(), Failed> {
     let rows = rows()?;
     let products = stages::sgemm().into_iter().filter(|of| is_tested("sgemm", of.index));
@@ -51,7 +52,8 @@ pub fn names_the_longest_bar() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Cycles and conflicts are those of the report, for each 1,000 multiply-adds or elements; cycles at the size that was measured.
+/// Cycles and conflicts agree with the report, per 1,000 multiply-adds or elements. Cycles are
+/// those at the measured size.
 pub fn says_what_reports_do() -> Result<(), Failed> {
     let rows = rows()?;
     for (ladder, stage) in STAGES {
@@ -76,7 +78,8 @@ pub fn says_what_reports_do() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The cycles of a unit at the size that the tables show, or in the small launch of a stage that was not measured.
+/// Cycles of a unit at the size in the tables, or in the small launch for a stage without
+/// measurements.
 fn of_the_size(report: &Report, unit: &Unit) -> String {
     let measured = report.measured.as_ref();
     let shown = measured.and_then(|of| of.points.iter().find(|point| SHOWN.contains(&point.n)));
@@ -86,19 +89,19 @@ fn of_the_size(report: &Report, unit: &Unit) -> String {
     gemm_bench::change::number(1000.0 * cycles / work)
 }
 
-/// No unit works longer than the time that was measured beside its bar.
+/// No unit is busy longer than the measured time beside its bar.
 pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
     let (rows, mut count) = (rows()?, 0);
     for Row { stage, bars, measured, .. } in &rows {
         let mut words = measured.split(' ');
         let Some(rate) = words.next().and_then(|rate| rate.parse::<f64>().ok()) else { continue };
-        // Of 1,000 multiply-adds, or of 1,000 elements of four bytes.
+        // Per 1,000 multiply-adds, or per 1,000 elements of four bytes.
         let work = if words.next() == Some("TFLOP/s,") { 2000.0 } else { 4000.0 };
         let most = work / (rate * 1e12) * DEVICE.hertz() * f64::from(DEVICE.sms);
         for (unit, _, cycles) in bars {
             let cycles = cycles.trim_end_matches(", by the text").trim_end_matches(ONCE);
             let cycles: f64 = cycles.replace(',', "").parse()?;
-            // Both are written to three digits.
+            // Both are printed with three digits.
             if cycles > 1.02 * most {
                 return Err(format!("{stage}: {unit} {cycles} of {most}, {measured}").into());
             }
@@ -108,7 +111,7 @@ pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
     if count < 3 * rows.len() { Err(format!("{count} bars").into()) } else { Ok(()) }
 }
 
-/// Marked is what is asked of L2 by those kernels that have no tiles, and the mark leads to what it means.
+/// L2 numbers of kernels without tiles are marked, and the mark links to its explanation.
 pub fn says_where_a_cache_is_taken_for_granted() -> Result<(), Failed> {
     let mut marked = Vec::new();
     for Row { stage, bars, .. } in rows()? {
@@ -167,7 +170,7 @@ fn of_row(row: &Handle, units: &[String]) -> Option<Row> {
     let bar = |(unit, cell): (&String, &Handle)| {
         let meter = all(cell, "meter").into_iter().next()?;
         let cycles = text(cell);
-        // Behind the bar, whose own text is for those who do not see it.
+        // The cycles follow the bar, whose own text is for screen readers.
         let cycles = cycles.strip_prefix(&text(&meter))?.trim().to_owned();
         Some((unit.clone(), attribute(&meter, "value")?.parse().ok()?, cycles))
     };

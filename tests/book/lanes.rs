@@ -1,4 +1,5 @@
-//! A lane that is pointed at, chosen with the range or named in the address lights where the simulator saw it, and nowhere else.
+//! Lanes: one that is pointed at, chosen with the slider or named in the address is highlighted
+//! exactly where the simulator saw it.
 
 use crate::browser::session::Session;
 use crate::html::{parse, texts};
@@ -9,7 +10,7 @@ use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 
-/// A stage with pictures of accesses and of tiles, its page, and a lane that is none of the first.
+/// Stage with pictures of accesses and of tiles, its page, and a lane other than the first ones.
 pub const STAGE: (&str, u32, &str) = ("sgemm", 16, "sgemm_16_split_fragment.html");
 const LANE: u32 = 11;
 
@@ -31,18 +32,18 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Clicks a cell that is of the lane alone.
+/// Clicks a cell that belongs to the lane alone.
 const CLICK: &str = r##"
     const cell = [...document.querySelectorAll(".grid tbody td")].find((cell) => cell.textContent === "11");
     cell.dispatchEvent(new PointerEvent("click", { bubbles: true }));
     if (location.hash !== "#lane=11") throw new Error(location.hash);"##;
-/// Points at another lane's, which lights that, and away.
+/// Points at the cell of another lane, which highlights that lane, and then away.
 const POINT_AWAY: &str = r##"
     const cell = [...document.querySelectorAll(".grid tbody td")].find((cell) => cell.textContent === "5");
     cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
     if (document.body.dataset.lit !== "5") throw new Error("not lit");
     document.querySelector("h1").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));"##;
-/// The range's own keys end in this event.
+/// Sets the slider by script; its own keys fire the same event.
 const RANGE: &str = r##"
     const range = document.getElementById("lane");
     range.focus();
@@ -55,7 +56,7 @@ const ESCAPE: &str = r##"
     range.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
     if (location.hash !== "") throw new Error(location.hash);"##;
 
-/// After what a script does at an address, what is lit is the lane's.
+/// Runs a script at an address, then compares the highlights with those of the lane.
 fn lights(script: &str, address: &str, lane: Option<u32>) -> Result<(), Failed> {
     lights_at(STAGE, script, address, lane)
 }
@@ -77,8 +78,8 @@ fn lights_at(
     if said { Ok(()) } else { Err("the body says otherwise".into()) }
 }
 
-/// Of each tile in turn the pointer is on the first element of the lane, and on the last: what is lit is the lane's, and the
-/// element lies in what is filled. Away from the tiles nothing is.
+/// Points at the first and the last element of the lane in each tile. The lane is highlighted and
+/// the element is inside the filled area. Outside of the tiles nothing is highlighted.
 fn points_at_tiles() -> Result<(), Failed> {
     let (ladder, stage, name) = STAGE;
     let report = report_of(ladder, stage)?;
@@ -115,12 +116,12 @@ fn points_at_tiles() -> Result<(), Failed> {
     if shown.contains("data-lit=") { Err("lit beside the tiles".into()) } else { Ok(()) }
 }
 
-/// A page after what a script does to it at an address.
+/// HTML of a page after a script has run at an address.
 pub fn after(name: &str, script: &str, address: &str) -> Result<String, Failed> {
     done(name, address, |session| session.value(&format!("{{ {script} }}")).map(drop))
 }
 
-/// A page after what is done to it at an address.
+/// HTML of a page after an action at an address.
 pub fn done(
     name: &str,
     address: &str,
@@ -136,7 +137,7 @@ pub fn done(
     }
 }
 
-/// Cells of pictures: lit are those in which the report has the lane.
+/// Checks cells of pictures: the highlighted ones are those in which the report has the lane.
 fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
     let accesses = report.accesses.iter().chain(report.beside.iter().flat_map(|both| &both.ways));
     let grids = accesses.flat_map(|access| {
@@ -169,7 +170,7 @@ fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> 
 /// Cells of a picture, by column and row.
 pub type Cells = BTreeSet<(u64, u64)>;
 
-/// The paths of a page with these classes, each as the cells that it goes around.
+/// Paths of a page with these classes, each as the cells that it encloses.
 pub fn paths(shown: &str, classes: &str) -> Vec<Cells> {
     let path = |rest: &str| {
         Some(covered(rest.split_once('>')?.0.split_once(" d=\"")?.1.split_once('"')?.0))
@@ -177,7 +178,7 @@ pub fn paths(shown: &str, classes: &str) -> Vec<Cells> {
     shown.split(&format!("<path class=\"{classes}\"")).skip(1).filter_map(path).collect()
 }
 
-/// The cells of an outline of rectangles: `M2 3h4v5h-4z`.
+/// Cells of an outline of rectangles such as `M2 3h4v5h-4z`.
 fn covered(outline: &str) -> Cells {
     let cells = |rect: &str| {
         let numbers = rect.split(['M', ' ', 'h', 'v', 'z']).filter_map(|part| part.parse().ok());
@@ -189,7 +190,7 @@ fn covered(outline: &str) -> Cells {
     outline.split_inclusive('z').flat_map(cells).collect()
 }
 
-/// What some areas have of a lane, in a picture that begins there.
+/// Cells of a lane within some areas, in a picture with origin `at`.
 pub fn of_lane(areas: &[Area], lane: u32, at: [u64; 2]) -> Cells {
     let rects = areas.iter().filter(|area| area.owner == lane).flat_map(|area| &area.rects);
     let cells = |rect: &Rect| {
@@ -199,7 +200,8 @@ pub fn of_lane(areas: &[Area], lane: u32, at: [u64; 2]) -> Cells {
     rects.flat_map(cells).map(|(x, y)| (x + at[0], y + at[1])).collect()
 }
 
-/// Outlines of tiles, and of what of them lies in shared memory: lit are the elements that the lane owns, and those that it reads.
+/// Checks outlines of tiles and of their copies in shared memory: highlighted are the elements that
+/// the lane owns and reads.
 fn tiles(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
     let mut expected: [Vec<Cells>; 2] = Default::default();
     let mut expect = |threads: &[Area], read: &[Area], at: [u64; 2]| {

@@ -1,4 +1,4 @@
-//! The live page: what it says of lines in a browser is what the same function says here.
+//! Live page: its answers in a browser agree with the same function called here.
 
 mod browser;
 
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The most bytes of the page.
+/// Maximum size of the page in bytes.
 const MOST: usize = 1_100_000;
 
 /// Random specs of a family.
@@ -43,7 +43,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The page, made by the first test that asks.
+/// The page, built by the first test that needs it.
 fn live() -> Result<&'static str, Failed> {
     static PAGE: OnceLock<Result<String, String>> = OnceLock::new();
     let made = PAGE.get_or_init(|| {
@@ -61,7 +61,8 @@ fn fastest() -> String {
         .map_or(String::new(), |s| s.spec.to_string())
 }
 
-/// Whatever stands before them, and whatever characters: scripts count units of UTF-16.
+/// Faults are marked at their tokens, whatever precedes them. Positions count UTF-16 units, as
+/// scripts do.
 fn faults() -> Result<(), Failed> {
     for text in [
         "thread: 8x8, flaot4",
@@ -88,7 +89,7 @@ fn faults() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every stage, nearly every random spec, and none whose block is too large.
+/// Every stage is launched, nearly every random spec, and no spec whose block is too large.
 fn launches() -> Result<(), Failed> {
     let stages = stages::sgemm().into_iter().map(|stage| stage.spec);
     let random = sample(arbitrary::sgemm(128), gemm_cases::scaled(RANDOM));
@@ -123,7 +124,7 @@ fn launches() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A launch without a device counts what one of the runtime does.
+/// A launch without a device gives the same counts as a launch by the runtime.
 fn counts() -> Result<(), Failed> {
     for (family, ladder, stage) in
         [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 25), (Family::Reduce, "reduce", 7)]
@@ -139,14 +140,15 @@ fn counts() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The page is HTML without a fault, whose policy has the hashes of its style and its script and allows nothing else.
+/// The page is valid HTML. Its policy contains the hashes of its style and its script and allows
+/// nothing else.
 fn sound() -> Result<(), Failed> {
     let html = live()?;
     if html.len() > MOST {
         return Err(format!("{} bytes, more than {MOST}", html.len()).into());
     }
     let report = answer(Family::Sgemm, &fastest());
-    // As it is when a line has been answered, too.
+    // The same holds after an answer.
     let answered = html.replace("<div id=\"seen\">", &format!("<div id=\"seen\">{}", report.seen));
     for html in [html, &answered] {
         let dom = parse(html);
@@ -178,7 +180,8 @@ fn sound() -> Result<(), Failed> {
     Ok(())
 }
 
-/// With its answer it is no wider than a phone. The copy that is asked has no policy, and one more script.
+/// The page with an answer is no wider than a phone. The tested copy has no policy and one
+/// additional script.
 fn phone() -> Result<(), Failed> {
     const ASKS: &str = "<script>new MutationObserver(() => {\
         document.body.dataset.wide = document.documentElement.scrollWidth;\
@@ -193,7 +196,8 @@ fn phone() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every answer has the numbers that the same function gives here; how long it took is said, and no test's business.
+/// Every answer has the numbers that the same function returns here. It also shows its duration,
+/// which is not tested.
 fn answers() -> Result<(), Failed> {
     let steps = stages::reduce();
     let interleaved = steps.iter().find(|stage| stage.name == "interleaved").ok_or("a stage")?;
@@ -218,7 +222,7 @@ fn answers() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Two faults of one token underline it once: what is typed has the same text behind it.
+/// Two faults of one token underline it once: the typed text is mirrored once behind the input.
 fn underlines_once() -> Result<(), Failed> {
     let line = "tile: 24x30x10, thread: 2x2, float4";
     let marks = answer(Family::Sgemm, line).marks;
@@ -244,7 +248,7 @@ fn underlines() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A module whose `run` is a trap: the page says so, and stays.
+/// If the module's `run` traps, the page says so and stays usable.
 fn stopped() -> Result<(), Failed> {
     const TRAPS: &[u8] = b"\0asm\x01\0\0\0\
         \x01\x0d\x03\x60\x01\x7f\x01\x7f\x60\0\0\x60\0\x01\x7f\
@@ -261,7 +265,7 @@ fn stopped() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Pages of stages lead to it, each with its own line.
+/// Pages of stages link to the live page, each with its own spec.
 fn led_to() -> Result<(), Failed> {
     let stage = stages::sgemm().swap_remove(1);
     let (_, html) = site::page_of("sgemm", stage.index as u32, Some(FILE))?;
@@ -275,7 +279,7 @@ fn led_to() -> Result<(), Failed> {
     Ok(())
 }
 
-/// axe-core finds nothing in an answer, in either scheme.
+/// axe-core finds nothing in an answer, in either colour scheme.
 fn accessible() -> Result<(), Failed> {
     let asking = without_policy(live()?)?
         .replace("</body>", &asking_axe("document.body.dataset.state === 'done'")?);
@@ -292,7 +296,7 @@ fn accessible() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Nothing is asked for but the page.
+/// The page makes no further requests.
 fn one_request() -> Result<(), Failed> {
     let server = Server::new(live()?, Duration::ZERO)?;
     let output = open(&format!("{}/{FILE}", server.address), &["--dump-dom"])?;
@@ -306,7 +310,7 @@ fn one_request() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What two tables of a page count, by the text and as compiled: their rows.
+/// Rows of the two counter tables of a page: by the text and as compiled.
 fn counters(html: &str) -> Vec<String> {
     let table = |id: &str| {
         let (_, rest) = html.split_once(&format!("id=\"{id}\""))?;

@@ -1,4 +1,4 @@
-//! Pictures of pages for people to look at, which no test can do: `cargo look-book`. Ignored otherwise.
+//! Screenshots of pages for human inspection: `cargo look-book`. Ignored otherwise.
 
 use crate::browser::browse;
 use crate::browser::session::Session;
@@ -7,7 +7,8 @@ use libtest_mimic::Failed;
 use std::fs;
 use std::path::Path;
 
-/// A page of each kind: the one that leads to all, words, products of lanes and of tensor cores, reductions.
+/// One page of each kind: the front page, the glossary, GEMMs on CUDA cores and tensor cores, and
+/// reductions.
 pub const KINDS: [&str; 6] = [
     "index.html",
     "glossary.html",
@@ -17,11 +18,13 @@ pub const KINDS: [&str; 6] = [
     "reduce_09_columns.html",
 ];
 
-/// How it is looked at: a name, the width of the window in pixels, and the scheme, dark being 0. It is as high as the page.
+/// Views: name, window width in pixels, and colour scheme (0 is dark). The height is that of the
+/// page.
 const WAYS: [(&str, u32, &str); 3] =
     [("light", 1280, "1"), ("dark", 1280, "0"), ("phone", 390, "1")];
 
-/// Writes each kind of page, and those of faults, as they look in both schemes, on a phone and on paper.
+/// Writes screenshots of each kind of page and of the fault pages, in both schemes, on a phone and
+/// on paper.
 pub fn writes_pictures() -> Result<(), Failed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/look");
     fs::create_dir_all(&folder)?;

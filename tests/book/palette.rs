@@ -1,7 +1,8 @@
-//! The colours of pages, in both schemes: whatever the style sheets can put on something else can be told from it.
+//! Colours of pages in both schemes: everything that the style sheets put on a background contrasts
+//! with it.
 //!
-//! What they say is read from the sheets themselves: each declaration of a colour is one of a ground, of what is written, of what is
-//! drawn, or of what only adorns, and a new one that is none of these is a fault.
+//! The colours are read from the sheets themselves. Each colour declaration is a background, text,
+//! a drawing or an ornament. A declaration in none of these lists is an error.
 
 mod sheet;
 
@@ -9,19 +10,19 @@ use libtest_mimic::Failed;
 use sheet::Sheet;
 pub use sheet::reads_as_css_does;
 
-/// The sheets of all pages, and of the live one alone.
+/// Style sheets of all pages, and of the live page alone.
 const SHEETS: [&str; 2] = [
     include_str!("../../examples/book/templates/style.css"),
     include_str!("../../examples/book/templates/live.css"),
 ];
 
-/// WCAG 2.2, AA: for text, and for what a picture needs to be understood.
+/// WCAG 2.2, AA contrast: for text, and for graphics that are needed to understand a picture.
 const OF_TEXT: f64 = 4.5;
 const OF_GRAPHICS: f64 = 3.0;
 
-/// The page itself.
+/// Background of the page itself.
 const PAGE: &str = "body background";
-/// What texts stand on: all of them on each of these. One that is not opaque lies on the page.
+/// Backgrounds of text: any text may be on any of them. A translucent one is blended with the page.
 const GROUNDS: [&str; 21] = [
     PAGE,
     ".l0 background",
@@ -45,10 +46,10 @@ const GROUNDS: [&str; 21] = [
     ".faults em background",
     ".tiles .mark fill",
 ];
-/// Shapes that are read by what is drawn on them and around them, and by the digits in them.
+/// Shapes that are read by the drawings on and around them, and by the digits in them.
 const SHADES: [&str; 2] = [".e-whole fill", ".e-ragged fill"];
 
-/// What is written, each on each ground.
+/// Text colours, each checked on each background.
 const TEXTS: [&str; 11] = [
     "body color",
     "a color",
@@ -63,9 +64,9 @@ const TEXTS: [&str; 11] = [
     "#took color",
 ];
 
-/// What pictures are drawn on.
+/// Backgrounds of pictures.
 const DRAWN_ON: [&str; 5] = [PAGE, ".w0 fill", ".w1 fill", ".w2 fill", ".w3 fill"];
-/// What is drawn, each on each of these.
+/// Drawing colours, each checked on each of these backgrounds.
 const DRAWN: [&str; 42] = [
     ".w background",
     ".own:not([fill]) fill",
@@ -111,7 +112,8 @@ const DRAWN: [&str; 42] = [
     ".faults em text-decoration",
 ];
 
-/// One on the other, where both are not of the lists above: what is written has a halo in the colour of the page.
+/// Pairs of a colour on another one that the lists above do not cover. Text has a halo in the
+/// colour of the page.
 const PAIRS: [(&str, &str, f64); 5] = [
     ("td.on color", "td.on background", OF_TEXT),
     (".tiles text fill", ".tiles text stroke", OF_TEXT),
@@ -120,8 +122,8 @@ const PAIRS: [(&str, &str, f64); 5] = [
     ("td.on outline", "td.on background", OF_GRAPHICS),
 ];
 
-/// What a page could do without: rules between rows and cells, whose texts stand in columns; lines behind points, whose
-/// numbers stand in a table; gaps between shades.
+/// Ornaments that a page could do without: rules between rows and cells, lines behind points, and
+/// gaps between shades. Their texts and numbers are in tables and columns.
 const ADORNS: [&str; 12] = [
     "h2 border-top",
     "thead th border-bottom",
@@ -165,7 +167,7 @@ pub fn can_be_read() -> Result<(), Failed> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 
-/// Declarations of colours that are on no list, and what is listed and no rule declares.
+/// Colour declarations that are on no list, and list entries that no rule declares.
 fn unlisted(sheet: &Sheet) -> Vec<String> {
     let lists: Vec<&str> = [&GROUNDS[..], &SHADES, &TEXTS, &DRAWN, &ADORNS].concat();
     let in_pair = |name: &str| PAIRS.iter().any(|(on, under, _)| [*on, *under].contains(&name));
@@ -176,7 +178,7 @@ fn unlisted(sheet: &Sheet) -> Vec<String> {
     beyond.chain(gone.map(|name| format!("no rule says {name}"))).collect()
 }
 
-/// Each of some with each of others.
+/// All pairs of elements from the two lists.
 fn pairs<A: Copy, B: Copy>(a: &[A], b: &[B]) -> Vec<(A, B)> {
     a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b))).collect()
 }

@@ -1,5 +1,5 @@
-//! What a change moves in the book: a small page and a small report in full, and of the front page and two large kernels what
-//! their main sections say.
+//! Snapshots of the book: a small page and a small report in full, and the main sections of the
+//! front page and two large kernels.
 
 use crate::html::{all, attribute, parse};
 use crate::{is_whole, page, report_of};
@@ -7,10 +7,11 @@ use libtest_mimic::{Failed, Trial};
 use markup5ever_rcdom::{Handle, NodeData};
 use std::path::Path;
 
-/// What is there in full.
+/// Page and report with a snapshot of the whole.
 const PAGE: &str = "sgemm_02_naive.html";
 const REPORT: (&str, u32) = ("reduce", 5);
-/// And what of it: a ring of asynchronous copies, one of boxes before tensor cores, and the tables of the front page.
+/// Sections with a snapshot: a ring of asynchronous copies, a ring of boxes for tensor cores, and
+/// the tables of the front page.
 const SAID: [(&str, &[&str]); 3] = [
     ("sgemm_22_fastest", &["answer", "ledger", "pipeline", "sync"]),
     ("sgemm_39_warp_specialised", &["answer", "ledger", "pipeline", "sync"]),
@@ -24,7 +25,7 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     });
-    // The front page has a row for each stage, and its snapshot all of them.
+    // The front page has a row for each stage, and its snapshot contains all of them.
     let said = said.into_iter().map(|trial| {
         let is_left_out = trial.name() == "pinned::index" && !is_whole();
         trial.with_ignored_flag(is_left_out)
@@ -43,7 +44,8 @@ pub fn trials() -> Vec<Trial> {
     whole.into_iter().chain(said).collect()
 }
 
-/// What the sections of a page say, by their `id`: a line for each paragraph, item and row, without pictures.
+/// Text of a page's sections, given by their `id`: one line for each paragraph, item and row,
+/// without pictures.
 fn said(html: &str, sections: &[&str]) -> Result<String, Failed> {
     let dom = parse(html);
     let found = all(&dom.document, "section");
@@ -76,7 +78,7 @@ fn written(node: &Handle, lines: &mut Vec<String>) {
     }
 }
 
-/// What is seen of a node's text: a bar has none, and lines are parted.
+/// Visible text of a node: a bar has none, and line breaks separate words.
 fn shown(node: &Handle) -> String {
     match &node.data {
         NodeData::Element { name, .. } if *name.local == *"meter" => String::new(),
@@ -90,7 +92,7 @@ fn is_cell(node: &Handle) -> bool {
     matches!(&node.data, NodeData::Element { name, .. } if matches!(&*name.local, "td" | "th"))
 }
 
-/// Compares with the snapshot of that name in `snapshots/book`; `cargo bless-book` writes it anew.
+/// Compares with the snapshot of that name in `snapshots/book`; `cargo bless-book` updates it.
 fn compare(name: &str, text: &str) {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     let mut settings = insta::Settings::new();

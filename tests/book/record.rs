@@ -1,4 +1,4 @@
-//! What is seen of the stages comes to what they are charged with.
+//! Traces of the stages add up to the counters of their launches.
 
 use crate::is_tested;
 use gemm_bench::epilogue::launch_once;
@@ -13,10 +13,11 @@ use libtest_mimic::Failed;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Watches all blocks, and adds up what their accesses cost.
+/// Observes all blocks and adds up the cost of their accesses.
 struct Sums {
     wrong: Mutex<Vec<String>>,
-    /// Whether each warp stores what it has multiplied, so that nothing is multiplied behind the last thing that is seen of it.
+    /// True if each warp stores its results, so that no multiplication follows the last event of a
+    /// warp.
     is_whole: bool,
 }
 
@@ -74,7 +75,7 @@ impl Watch for Sums {
                 total.fma
             ));
         }
-        // Functions are with those that apply them.
+        // Functions are charged to the statements that call them.
         let mut lines = Counters::default();
         profile.statements.iter().for_each(|of| lines += *of);
         let of_blocks = ["blocks", "block_barriers", "warp_barriers"];
@@ -86,11 +87,11 @@ impl Watch for Sums {
     }
 }
 
-/// Ragged along every axis, so that accesses with lanes that take no part are among them.
+/// Partial tiles along every axis, so that accesses with inactive lanes occur.
 const SIZE: Size = Size { m: 148, n: 276, k: 76 };
 const MATRIX: (usize, usize) = (133, 188);
 
-/// And tiles of every stage on CUDA cores, all whole.
+/// Whole tiles only, for every stage on CUDA cores.
 const WHOLE: Size = Size { m: 256, n: 256, k: 128 };
 
 pub fn comes_to_what_is_counted() -> Result<(), Failed> {

@@ -1,4 +1,4 @@
-//! The registers of a ledger: figures are what the pinned compiler says.
+//! Registers in a ledger: the figures agree with the pinned compiler.
 
 use gemm_bench::family::Family;
 use gemm_book::resources;
@@ -12,9 +12,9 @@ use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The architecture of an H200.
+/// Compute capability of an H200.
 const ARCH: u32 = 90;
-/// Of so many lines one is compiled again, and all where the file is written anew.
+/// One of this many specs is compiled again; all of them when the file is updated.
 const SAMPLE: usize = 8;
 
 pub fn trials() -> Vec<Trial> {
@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The lines of both ladders with each key left out, each once.
+/// Specs of both ladders, with each key left out in turn, without duplicates.
 fn lines() -> Vec<(Family, String)> {
     let of = |family, line: String| {
         resources::lines(family, &line).into_iter().map(move |line| (family, line))
@@ -45,12 +45,12 @@ fn file() -> PathBuf {
     top.unwrap_or(Path::new(".")).join("snapshots/book/registers.csv")
 }
 
-/// What a row of the file begins with.
+/// Start of a row of the file.
 fn named((family, line): &(Family, String)) -> String {
     format!("{},\"{line}\",", family.macro_name())
 }
 
-/// The file has a row for each line, in order, and no other.
+/// The file has exactly one row for each spec, in order.
 fn of_these_lines() -> Result<(), Failed> {
     let text = fs::read_to_string(file())?;
     let rows: Vec<&str> = text.lines().skip(2).collect();
@@ -71,7 +71,7 @@ fn of_these_lines() -> Result<(), Failed> {
     }
 }
 
-/// The row of a line: of its preferred kernel, not of others that prepare operands or stand in where a way is gone.
+/// Row of a spec, for its preferred kernel. Preparation kernels and fallbacks have no row.
 fn row(line: &(Family, String)) -> Result<String, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{line:?}: {error}");
     let program = match line.0 {
@@ -92,7 +92,7 @@ fn row(line: &(Family, String)) -> Result<String, String> {
     Ok(named(line) + &format!("{arch},{registers},{stores},{loads},{shared}"))
 }
 
-/// The rows of a sample of the lines are what the compiler says; `cargo bless-registers` writes all anew.
+/// Rows of a sample of the specs agree with the compiler; `cargo bless-registers` updates all rows.
 fn as_compiled() -> Result<(), Failed> {
     let lines = lines();
     if env::var("INSTA_UPDATE").is_ok_and(|how| how == "always") {

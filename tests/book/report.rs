@@ -1,4 +1,4 @@
-//! What a report says comes to what was counted, and what it draws to what it says.
+//! Statements of a report agree with its counts, and drawings agree with statements.
 
 use crate::{is_tested, report_of};
 use gemm_bench::family::Family;
@@ -12,7 +12,8 @@ use gemm_runtime::SassCounters;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 
-/// Of both ladders, as far as they are tested: conflicts, vectors, copies, roles, segments of a tree, functions of the kernel.
+/// Stages of both ladders that cover conflicts, vectors, copies, roles, tree segments and device
+/// functions.
 const STAGES: [(&str, u32); 18] = [
     ("reduce", 0),
     ("reduce", 1),
@@ -34,13 +35,13 @@ const STAGES: [(&str, u32); 18] = [
     ("sgemm", 39),
 ];
 
-/// Products whose warps do more behind their loop along K than most: as they leave parts of sums, add those of others, or multiply
-/// in parts.
+/// GEMMs whose warps do much after their K loop: they write split-K partitions, add those of
+/// others, or multiply in parts.
 const LONG_ENDS: [(&str, u32); 3] = [("sgemm", 22), ("sgemm", 32), ("sgemm", 36)];
-/// One whose blocks have a single tile each: no loop brings any.
+/// Stage whose blocks have a single tile each, without a loop that loads tiles.
 const OF_ONE_TILE: (&str, u32) = ("sgemm", 31);
 
-/// Rounds are those of the loop in which tiles come, and each of them is read.
+/// Rounds in a report are those of the loop that loads tiles, and each round is read.
 pub fn rounds_are_of_the_loop_along_k() -> Result<(), Failed> {
     for (ladder, stage) in LONG_ENDS {
         let steps = &report_of(ladder, stage)?.steps;
@@ -54,7 +55,7 @@ pub fn rounds_are_of_the_loop_along_k() -> Result<(), Failed> {
     if none.steps.rounds.is_empty() { Ok(()) } else { Err(format!("{:?}", none.steps).into()) }
 }
 
-/// The most instructions of a warp that are of no line.
+/// Maximum number of instructions per warp that belong to no line.
 const MOST_OF_NO_LINE: u64 = 16;
 
 pub fn adds_up() -> Result<(), Failed> {
@@ -66,7 +67,7 @@ pub fn adds_up() -> Result<(), Failed> {
         for access in &report.accesses {
             drawn(access).map_err(|wrong| format!("{}, {access:?}: {wrong}", report.title))?;
         }
-        // Of the reductions those of whole arrays are.
+        // Among reductions, only those of whole arrays are measured.
         let points: Vec<TimePoint> =
             report.measured.iter().flat_map(|of| of.points.clone()).collect();
         if points.is_empty() && ladder == "sgemm" {
@@ -82,7 +83,7 @@ pub fn adds_up() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The lines come to the counters of the launch.
+/// The sum over lines equals the counters of the launch.
 fn lines(report: &Report) -> Result<(), Failed> {
     let charged = || report.source.iter().filter_map(|line| line.charged);
     let sums = [
@@ -103,7 +104,8 @@ fn lines(report: &Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The lines come to what the profiler would count of the launch, but for the instructions that are of no line.
+/// The sum over lines equals the predicted profiler counts, except for instructions that belong to
+/// no line.
 fn compiled(report: &Report) -> Result<(), Failed> {
     let counted = |names: &[&str]| -> u64 {
         let quantities = SassCounters::QUANTITIES.iter().filter(|of| names.contains(&of.name));
@@ -134,7 +136,7 @@ fn compiled(report: &Report) -> Result<(), Failed> {
             return Err(format!("{}: lines have {sum} {names:?} of {all}", report.title).into());
         }
     }
-    // What no line asks for is little: what each warp does once.
+    // Instructions of no line are few: those that each warp executes once.
     let blocks: u64 = report.grid.iter().map(|extent| u64::from(*extent)).product();
     let warps = blocks * u64::from(report.threads.div_ceil(32));
     if report.of_no_line.is_some_and(|others| others < warps || others > MOST_OF_NO_LINE * warps) {
@@ -144,8 +146,9 @@ fn compiled(report: &Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Nothing that is said denies a pass that is drawn: where only the text has conflicts, both are said, each with its proof; where
-/// copies write, of which no count as compiled is known, what is said is of the text.
+/// Statements about bank conflicts agree with the drawings. If only the text has conflicts, both
+/// results are stated with their proofs. For writes of copies there is no compiled count, so the
+/// statement is about the text.
 fn conflicts(report: &Report) -> Result<(), Failed> {
     let by_text = Counter::SharedBankConflicts.among(&report.counters);
     let says = |proof: &str, text: &str| {
@@ -170,7 +173,7 @@ fn conflicts(report: &Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What copies write has conflicts, and loads and stores have none.
+/// Writes of copies have conflicts, and loads and stores have none.
 pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
     let fastest = report_of("sgemm", 22)?.line.clone();
     let line = fastest.replace(", pad_a: 4", "");
@@ -183,7 +186,8 @@ pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
     }
 }
 
-/// A picture has as many rows, or sectors, as the access costs, and each lane that takes part; it is as wide as 32 columns.
+/// A picture has as many rows, or sectors, as the access costs, and shows every active lane. Each
+/// row is 32 columns wide.
 fn drawn(access: &Access) -> Result<(), String> {
     let rows = &access.grid.rows;
     let lanes: BTreeSet<u32> = rows

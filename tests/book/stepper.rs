@@ -1,4 +1,4 @@
-//! One step of a table at a time: what stands beside its range is what the report has of that step.
+//! Tables with a step slider: the display agrees with the report's data for the step.
 
 use crate::browser::session::Session;
 use crate::{page, report_of};
@@ -13,7 +13,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What is shown of a step: what it is called, its parts, and what the address says.
+/// Display of a step: its title, its parts, and the address.
 fn shown(session: &mut Session, name: &str) -> Result<(String, Vec<String>, String), Failed> {
     let asks = format!(
         "[document.querySelector('output[for=step-{name}]').textContent,
@@ -23,7 +23,8 @@ fn shown(session: &mut Session, name: &str) -> Result<(String, Vec<String>, Stri
     Ok(serde_json::from_value(session.value(&asks)?)?)
 }
 
-/// Goes through all steps with the key to the right, from the one that the address names, and back to the first by Home.
+/// Steps through all positions with the right arrow key, starting at the one in the address, and
+/// returns to the first with Home.
 fn follows(page_name: &str, name: &str, expected: &[(String, Vec<String>)]) -> Result<(), Failed> {
     const FROM: usize = 2;
     let count = expected.len();
@@ -52,7 +53,7 @@ fn follows(page_name: &str, name: &str, expected: &[(String, Vec<String>)]) -> R
     }
     session.press("Home", 36)?;
     check(&mut session, 1, format!("#{name}=1"))?;
-    // A step that is not there is none.
+    // A step beyond the last one in the address is ignored.
     session.open(page_name, page(page_name)?, &format!("#{name}={}", count + 1))?;
     check(&mut session, 1, format!("#{name}={}", count + 1))?;
     let marked = session

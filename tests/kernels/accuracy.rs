@@ -1,4 +1,4 @@
-//! `sgemm` where more than `f32` is granted: which arithmetic it takes, its bound, and planes that are made before.
+//! `sgemm` with a relaxed accuracy class: choice of arithmetic, error bound, and prepared planes.
 
 use crate::{equal_bits, trial};
 use gemm_oracle::random::{Random, values};
@@ -6,10 +6,11 @@ use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{AsMatrix, Device, Error, MatrixMut, MatrixRef, sgemm};
 use libtest_mimic::{Failed, Trial};
 
-/// The architecture for which rows of other arithmetics ship.
+/// Architecture with shipped rules for other arithmetics.
 const MEASURED: u32 = 90;
 
-/// Rows, columns and terms: large enough for the rows of tensor cores, each by other ones, and one that is not.
+/// Rows, columns and K: sizes large enough for different tensor-core rules, and one that is too
+/// small.
 const SIZES: [[usize; 3]; 6] = [
     [1200, 700, 301],
     [300, 400, 3100],
@@ -19,7 +20,7 @@ const SIZES: [[usize; 3]; 6] = [
     [100, 3000, 1000],
 ];
 
-/// Lines of an array that lie so many elements apart, and its transpose if that is asked for.
+/// Matrix in an array with row stride `pitch`, optionally used as its transpose.
 struct Stored {
     values: Vec<f32>,
     lines: [usize; 2],
@@ -77,7 +78,7 @@ fn products(gpu: &Device, [m, n, k]: [usize; 3], seed: u64) -> Result<(), Failed
         if !granted || (is_large && *class > Accuracy::Ieee) != (arith != Arith::F32) {
             return Err(format!("accuracy {class}: it was computed in {arith}").into());
         }
-        // Some elements of each part of C.
+        // Checks random elements from all of C.
         for _ in 0..2000 {
             let (row, col) =
                 ((random.bits() % m as u64) as usize, (random.bits() % n as u64) as usize);
@@ -105,7 +106,7 @@ fn products(gpu: &Device, [m, n, k]: [usize; 3], seed: u64) -> Result<(), Failed
     Ok(())
 }
 
-/// Computes a product, and says in what.
+/// Computes a GEMM and returns the arithmetic that was used.
 fn multiply(
     gpu: &Device,
     class: Accuracy,

@@ -1,4 +1,4 @@
-//! Products of tensor cores: their bits, their accuracy, and the numbers that stand for no others.
+//! GEMMs on tensor cores: bits, accuracy, and values the split cannot represent.
 
 use gemm_dsl::spec::{Arith, SgemmSpec};
 use gemm_dsl::target::Format;
@@ -10,7 +10,7 @@ use gemm_tests::product::{Placement, Problem, accepted};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
-/// That C has the bits that its arithmetic says. What a NaN is made of is the machine's business.
+/// Checks that C has the bits its arithmetic defines. The payload of a NaN depends on the machine.
 fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(), String> {
     let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
     for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
@@ -25,7 +25,7 @@ fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(),
     Ok(())
 }
 
-/// Numbers of which a few are what arithmetics have trouble with: infinities, none, the greatest, tiny and subnormal ones.
+/// Random numbers, a few of them difficult: infinities, NaN, the largest, tiny and subnormal ones.
 fn with_special(seed: u64, len: usize) -> Vec<f32> {
     let mut random = Random::new(seed);
     let ordinary = values(!seed, len);
@@ -60,7 +60,8 @@ fn placements(spec: &SgemmSpec, size: Size) -> [Placement; 2] {
 proptest! {
     #![proptest_config(gemm_cases::cases(100))]
 
-    /// Any spec, at any size, of ordinary numbers, of hard ones and of some that no sum of smaller numbers is.
+    /// Any spec at any size computes the defined bits, for ordinary numbers, for hard ones, and for
+    /// values the split cannot represent.
     fn tensor_cores_sum_as_is_said(
         spec in arbitrary::on_tensor_cores(256),
         (m, n, k) in (0..40usize, 0..40usize, 0..90usize),
@@ -78,7 +79,8 @@ proptest! {
     }
 }
 
-/// The tile, the pipeline, the layout and the slices of no sum have a say in its bits, where as many terms are promoted.
+/// Tile, pipeline and layout do not affect the bits if the same number of K elements is promoted at
+/// once.
 fn what_is_promoted_together_says_the_bits() {
     let tiles = [
         "tile: 32x32x32, warp: 16x16",
@@ -105,7 +107,8 @@ fn what_is_promoted_together_says_the_bits() {
     }
 }
 
-/// Of warpgroups neither, nor who copies, asks for tiles and stores; what planes do not hold, a kernel in `f32` sums.
+/// The same holds for warpgroups, for all kinds of copies and stores. Values the split cannot
+/// represent are computed by the f32 fallback.
 fn what_warpgroups_promote_together_says_the_bits() {
     let tiles = [
         "tile: 64x32x{128}",
@@ -140,7 +143,7 @@ fn what_warpgroups_promote_together_says_the_bits() {
     }
 }
 
-/// Where an extent is 0 nothing is made of matrices that have no elements.
+/// If an extent is 0, no planes are computed for matrices without elements.
 fn splits_are_computed_of_existing_elements() {
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
         for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
@@ -157,7 +160,7 @@ fn splits_are_computed_of_existing_elements() {
     }
 }
 
-/// Blocks that go from tile to tile have no terms to wait for, and none to overwrite.
+/// With K = 0, persistent blocks have nothing to wait for and nothing to overwrite: C is zero.
 fn sums_of_no_terms_are_zero_whatever_shares_them() {
     let mut shared = 0;
     for keys in ["", "float4", "stages: 2", "stages: 3", "stages: 4, spread: 2", "double_buffer"] {
@@ -166,7 +169,7 @@ fn sums_of_no_terms_are_zero_whatever_shares_them() {
             let line = line.replace(", ,", ",");
             let line = line.trim_end_matches([' ', ',']);
             let Ok(spec) = line.parse::<SgemmSpec>() else { continue };
-            // More tiles than there are multiprocessors.
+            // More tiles than SMs.
             let problem = Problem::new(Size::new(192, 190, 0), 1);
             let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
             let (c, _) = c.unwrap_or_else(|error| panic!("`{line}`: {error}"));
@@ -177,7 +180,7 @@ fn sums_of_no_terms_are_zero_whatever_shares_them() {
     assert!(shared >= 5, "{shared} pipelines whose blocks go from tile to tile");
 }
 
-/// The blocks that make planes, or find what these are scaled by.
+/// Number of blocks that compute planes or their scales.
 fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
     let device = Device::simulator();
     let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);
@@ -190,8 +193,8 @@ fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64
     Ok(steps.map(|step| u64::from(step.grid()[0])).sum())
 }
 
-/// Where the parts of a number end: at the greatest numbers, of which some round to an infinity, and at the smallest, whose
-/// rest has no place; each product is as near to the exact one as it is elsewhere.
+/// Splits at the limits of formats. Parts of the largest numbers may round to infinity, and the
+/// rest of the smallest ones underflows. Each product still keeps the error bound.
 fn numbers_at_the_ends_of_formats_are_multiplied() {
     let mut numbers: Vec<u32> = Vec::new();
     for ulps in [0x8, 0x400, 0x1000, 0x2000, 0x8000, 0x1_0000, 0x2_0000] {
@@ -212,7 +215,7 @@ fn numbers_at_the_ends_of_formats_are_multiplied() {
                 continue;
             }
             let spec: SgemmSpec = line.parse().expect("a line");
-            // A row alone, so that no other number makes the product one of `f32`.
+            // One row alone, so that no other number triggers the f32 fallback.
             for a in &a {
                 let problem = Problem::of(Size::new(1, b.len(), 1), vec![*a], b.to_vec());
                 let found = problem.multiply(&Device::simulator(), &spec, Placement::default());
@@ -229,7 +232,7 @@ fn numbers_at_the_ends_of_formats_are_multiplied() {
     }
 }
 
-/// What stands for `f32` is as accurate, at every depth.
+/// FP32 emulation keeps its error bound at every K.
 fn emulations_keep_their_bounds() {
     for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
         for k in [1, 2, 3, 16, 17, 100, 1000] {
@@ -248,8 +251,9 @@ fn emulations_keep_their_bounds() {
     }
 }
 
-/// Scaled lines keep their bound wherever their greatest numbers are, down to the smallest that can be scaled and up to the
-/// greatest there are, also where these meet zeros and what counts is 2^16 times smaller.
+/// Scaled rows and columns keep the bound for any exponent of their largest element, from the
+/// smallest scalable to the largest finite one. The largest elements may meet zeros while the
+/// relevant ones are 2^16 times smaller.
 fn scaled_lines_keep_their_bound_at_every_exponent() {
     let spec: SgemmSpec = "tile: 64x8x64, arith: f16x3, mma: wgmma".parse().expect("a line");
     let mut random = Random::new(31);
@@ -257,7 +261,8 @@ fn scaled_lines_keep_their_bound_at_every_exponent() {
     for _ in 0..200 {
         let mut below = |n: usize| (random.bits() % n as u64) as usize;
         let size @ Size { m, n, k } = Size::new(3, 4, 3);
-        // A line has its greatest number at a place, a zero where the other matrix has its own, and a smaller number.
+        // A line has its largest number at `place`, a zero where the other matrix has its own, and
+        // a smaller number.
         let mut line = |place: usize| {
             let greatest = [-113, -113, -64, -1, 60, 127, 127][below(7)];
             let smaller = [0, 3, 15, 16, 16][below(5)];
@@ -295,7 +300,6 @@ fn scaled_lines_keep_their_bound_at_every_exponent() {
     assert!(seen.iter().all(|times| *times > 100), "{seen:?}");
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         tensor_cores_sum_as_is_said,

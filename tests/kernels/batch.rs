@@ -37,14 +37,14 @@ proptest! {
     ) {
         let batch = if listed { Batch::Pointers } else { Batch::Strided };
         if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
-            // A kernel without guards has no variant for operands that are not aligned.
+            // A kernel without guards has no variant for unaligned operands.
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
             prop_assert!(spec.float4 && spec.bounds.to_string() == "aligned" && unaligned, "`{spec}`, {batch}, at {size}: {error}");
         }
     }
 }
 
-/// Views that do not fit each other, or whose products would be written over one another.
+/// Views with different extents are refused, and so is a C whose matrices overlap.
 fn a_batch_that_does_not_fit_is_an_error() {
     let device = Device::simulator();
     let spec: SgemmSpec =
@@ -82,9 +82,9 @@ fn a_batch_that_does_not_fit_is_an_error() {
             other => panic!("{other:?}"),
         }
     }
-    // One product may lie anywhere.
+    // The stride of a single matrix is not checked.
     assert!(launch(of(&a, 1), of(&b, 1), (1, 0)).is_ok());
-    // A kernel of one product takes no batch.
+    // A kernel without the key `batch` takes no batch.
     let one = Sgemm::<()>::new(SgemmSpec::default()).expect("a sound spec");
     let mut view = MatrixMut::batch(&mut c, 3, 4, 4).expect("as many");
     let refused = one.call(&device).launch(&of(&a, 3), &of(&b, 3), &mut view);
@@ -94,7 +94,7 @@ fn a_batch_that_does_not_fit_is_an_error() {
     );
 }
 
-/// The number of matrices of each operand, whoever is given it and in whatever way it is launched.
+/// The batch sizes of all operands must agree, for every operand and every form of launch.
 fn a_batch_of_another_number_is_an_error() {
     let device = Device::simulator();
     let memory = device.upload(&[1.0; 256]).expect("room");
@@ -126,7 +126,7 @@ fn a_batch_of_another_number_is_an_error() {
         let call = named.call(&device).operand("residual", &other);
         told(call.launch(&of(5), &one, &mut c), "residual", count);
     }
-    // A C that is no batch is one of one.
+    // A C that is not a batch counts as a batch of one.
     let mut alone = device.alloc(16).expect("room");
     let refused = plain.call(&device).launch(
         &of(5),
@@ -144,7 +144,7 @@ fn a_batch_of_another_number_is_an_error() {
     }
 }
 
-/// `run` knows the rows of a matrix from those of a batch, and their distances.
+/// `run` distinguishes rows of a matrix from matrices of a batch.
 fn a_batch_of_one_runs_on_matrices_of_the_host() {
     let device = Device::simulator();
     let (a, b): (Vec<f32>, Vec<f32>) =
@@ -160,7 +160,7 @@ fn a_batch_of_one_runs_on_matrices_of_the_host() {
     }
 }
 
-/// No view makes anything overflow, and one of no elements lies anywhere.
+/// No view overflows an extent computation. A view without elements may be anywhere.
 fn views_of_nothing_and_of_much() {
     let device = Device::simulator();
     let (empty, four) = (device.alloc(0).expect("room"), device.upload(&[7.0; 4]).expect("room"));
@@ -173,7 +173,7 @@ fn views_of_nothing_and_of_much() {
     }
     let far = huge.part(usize::MAX - 1..usize::MAX, 0..8).expect("inside");
     assert_eq!(device.download(&far).expect("nothing"), [0.0; 0]);
-    // What lies between matrices is none of them.
+    // Elements between matrices belong to none of them.
     let six = device.upload(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).expect("room");
     let apart = MatrixRef::batch_apart(&six, (2, 4), 1, 2, 2).expect("inside");
     assert_eq!(device.download(&apart).expect("ours"), [0.0, 1.0, 4.0, 5.0]);
@@ -185,7 +185,7 @@ fn views_of_nothing_and_of_much() {
     );
 }
 
-/// Interleaved matrices: what lies between the elements of one are those of another.
+/// Interleaved matrices: between the elements of one lie those of another.
 fn matrices_of_c_may_be_interleaved() {
     let device = Device::simulator();
     let spec: SgemmSpec = "batch: strided, pitched".parse().expect("a sound spec");
@@ -213,7 +213,7 @@ fn matrices_of_c_may_be_interleaved() {
     }
 }
 
-/// A matrix that all products share has its planes made once, and its greatest numbers found once.
+/// For a matrix shared by all GEMMs of a batch, planes and scales are computed once.
 fn splits_of_a_shared_matrix_are_computed_once() {
     let device = Device::simulator();
     let ones = device.upload(&vec![1.0; 3 * 70 * 70]).expect("room");
@@ -240,7 +240,6 @@ fn splits_of_a_shared_matrix_are_computed_once() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![

@@ -1,4 +1,4 @@
-//! Products captured into CUDA graphs: replayed on changed operands they leave the bits of direct launches.
+//! GEMMs captured into CUDA graphs: replays on changed operands have the bits of direct launches.
 
 use crate::{alone, equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
@@ -14,10 +14,10 @@ use gemm_tests::bits;
 use libtest_mimic::{Failed, Trial};
 use std::sync::Arc;
 
-/// Other threads may go on allocating.
+/// Lets other threads allocate during a capture.
 const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 
-/// Lines with what they are captured on: a size, and how many products a batch has.
+/// Name, spec, size and batch size of each captured GEMM.
 const CASES: [(&str, &str, Size, Option<usize>); 6] = [
     ("plain", "tile: 64x64x8, thread: 4x4, float4", Size::new(200, 132, 40), None),
     (
@@ -45,7 +45,7 @@ const CASES: [(&str, &str, Size, Option<usize>); 6] = [
     ),
 ];
 
-/// What kernels whose blocks share what they sum are captured on, and products of a batch.
+/// Size and batch size for kernels with split-K or stream-K.
 const SHARED: (Size, usize) = (Size::new(130, 200, 204), 3);
 
 pub fn trials() -> Vec<Trial> {
@@ -60,7 +60,7 @@ pub fn trials() -> Vec<Trial> {
     cases.chain([on_gpu("capture::chain", chain)]).collect()
 }
 
-/// Captures work that is put on the stream of a device.
+/// Captures the work that a closure puts on a device's stream.
 pub fn captured(
     stream: &Arc<CudaStream>,
     work: impl FnOnce() -> Result<(), Error>,
@@ -73,12 +73,12 @@ pub fn captured(
     Ok(graph.ok_or("an empty graph")?)
 }
 
-/// The operands of a product, of a user's own.
+/// Operands of a GEMM in memory of the user.
 struct Memory {
     size: Size,
     batch: Option<usize>,
     operands: Vec<EpilogueArg>,
-    /// A, B and C, then what the epilogue names; one element of a number.
+    /// A, B, C, then the operands of the epilogue. A number is an array of one element.
     arrays: Vec<CudaSlice<f32>>,
 }
 
@@ -103,7 +103,7 @@ impl Memory {
         Ok(Self { size, batch, operands, arrays })
     }
 
-    /// Other elements for all of them, C too.
+    /// Fills all arrays with new elements, including C.
     fn fill(&mut self, stream: &Arc<CudaStream>, seed: u64) -> Result<(), Failed> {
         for (number, array) in self.arrays.iter_mut().enumerate() {
             let values = random::values(seed * 100 + number as u64, array.len());
@@ -112,12 +112,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Launches on them.
+    /// Launches the kernel on these operands.
     fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<LaunchReport, Error> {
         self.launch_with(kernel, device, 0.625)
     }
 
-    /// Launches on them with one number for all that the kernel takes, which are of the launch: a graph keeps them.
+    /// Launches with one value for all scalar operands. Scalars are part of the launch, so that a
+    /// graph keeps them.
     fn launch_with(
         &mut self,
         kernel: &Sgemm<ByName>,
@@ -156,16 +157,18 @@ impl Memory {
     }
 }
 
-/// Captured once, replayed on operands that change: each time the bits of direct launches, of which the
-/// second finds what the first has left.
+/// Captures once and replays on changing operands. Each replay has the bits of direct launches. A
+/// second launch finds the results of the first in C.
 fn replayed(line: &str, size: Size, batch: Option<usize>) -> Result<(), Failed> {
-    // A stream of its own: what others put on a stream that is captured is captured too.
+    // A separate stream, since launches of other trials on a capturing stream would be captured
+    // too.
     let gpu = own_gpu()?;
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
     let spec: SgemmSpec = line.parse()?;
     let kernel = Sgemm::<ByName>::new(spec.clone())?;
     let mut memory = Memory::new(stream, &spec, size, batch)?;
-    // A first launch compiles and allocates, which a capture forbids: so it does where alpha is 0 and no term counts.
+    // The first launch compiles and allocates, which a capture forbids. It does so even with alpha
+    // = 0, which computes no sums.
     memory.launch_with(&kernel, &gpu, 0.0)?;
     memory.fill(stream, 0)?;
     let before = memory.c(stream)?;
@@ -199,7 +202,7 @@ sgemm_kernel! {
     tile: 64x64x8, thread: 8x4, double_buffer, epilogue: |acc, bias[n]| relu(acc + bias)
 }
 
-/// Several products in one graph, each on what the one before it wrote, in buffers of the runtime.
+/// Several GEMMs in one graph, each on the result of the previous one, in buffers of the runtime.
 fn chain() -> Result<(), Failed> {
     const N: usize = 96;
     let gpu = own_gpu()?;

@@ -1,4 +1,4 @@
-//! Products of blocks in clusters: what they compute and count, and what is found in those with a planted fault.
+//! GEMMs with clusters: results, counters, and detection of planted faults.
 
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::target::Format;
@@ -6,16 +6,19 @@ use gemm_fixtures::clusters::{Clustered, End, Fault};
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::Product;
 use gemm_oracle::random::Random;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 
-/// What a product computes of operands is what the rules say, and what a cluster shares is read once.
+/// C agrees with the rules, and elements shared by a cluster are read once.
 fn computes(of: Clustered, extents: [usize; 3], kind: Kind) {
     let kernel = of.kernel().expect("a sound kernel");
     let operands = of.product.operands(kind, extents, 1);
     let (found, counters) = Product::simulate(&kernel, &operands).expect("no fault");
-    assert!(found == of.product.expected(&operands, Rules::SM_90), "{of:?} {extents:?} {kind:?}");
+    assert!(
+        found == of.product.expected(&operands, AccumulationRules::SM_90),
+        "{of:?} {extents:?} {kind:?}"
+    );
     let [m, n, k] = extents;
     let [across, down] = of.blocks([m, n]).map(|blocks| blocks as u64);
     let rounds = across * down * k.div_ceil(of.product.depth() as usize) as u64;
@@ -55,7 +58,7 @@ fn clusters_give_what_the_rules_say_for_random_shapes() {
     }
 }
 
-/// What the simulator finds in a product with a fault, of one cluster.
+/// Error that the simulator finds in a GEMM with a fault, on one cluster.
 fn found(end: End, fault: Fault) -> SimError {
     let of = Clustered { end, fault, ..Clustered::default() };
     let kernel = of.kernel().expect("a sound kernel");
@@ -74,7 +77,7 @@ fn kind(fault: Fault) -> FaultKind {
     }
 }
 
-/// What is wrong at a barrier of another block.
+/// Fault at a barrier of another block, with the name of the barrier.
 fn at_other(kind: FaultKind) -> (String, MbarrierFault) {
     match kind {
         FaultKind::Mbarrier { barrier, block: Some(_), wrong, .. } => (barrier, wrong),
@@ -96,7 +99,7 @@ fn a_block_stays_as_long_as_others_arrive() {
     assert!(fault.statement.starts_with("mbarrier_arrive_relaxed(&empty[stage]"), "{fault}");
 }
 
-/// Who waits at barriers in a deadlock: the block, the barrier, and what it lacks.
+/// Warps that wait at barriers in a deadlock: block, barrier, missing arrivals and bytes.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
     let of = |waiting: &gemm_sim::WaitingWarp| match &waiting.waits_for {
@@ -120,7 +123,7 @@ fn a_stage_is_empty_when_all_blocks_have_read_it() {
     for fault in [Fault::ReleaseToOwn { alone: true }, Fault::ReleaseToWrong, Fault::NoWaitForEmpty]
     {
         match kind(fault) {
-            // Others have not read the stage, or nothing says that its last round is over: it may not be.
+            // Other blocks have not read the stage, or are not known to have done so.
             FaultKind::Race { place, writes: true, .. } => assert_eq!(place.buffer, "As"),
             FaultKind::Mbarrier { barrier, wrong, .. } => {
                 use MbarrierFault::{TooEarly, TooManyArrivals};
@@ -143,7 +146,8 @@ fn a_part_goes_to_all_blocks() {
 }
 
 fn a_block_expects_what_others_bring() {
-    // The phase is over before the part of the other block has come: that counts in the next, and was not there to be read.
+    // The phase completes before the part of the other block arrives. That part counts in the next
+    // phase, and was missing when the stage was read.
     match kind(Fault::OwnBytes) {
         FaultKind::Mbarrier { barrier, wrong: MbarrierFault::TooEarly { phase: 1 }, .. } => {
             assert_eq!(barrier, "full");
@@ -175,7 +179,6 @@ fn a_grid_that_is_no_multiple_is_refused() {
     );
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         clusters_give_what_the_rules_say,

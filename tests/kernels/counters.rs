@@ -1,4 +1,4 @@
-//! What the counters of the reduction ladder must show, from the numbers on paper.
+//! Counters of the reduction ladder agree with calculations on paper.
 
 use crate::planted_faults::{kernel, launch_reduction};
 use gemm_dsl::spec::{ReduceSpec, Tree};
@@ -6,14 +6,14 @@ use gemm_dsl::stages;
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
 
-/// The counters of one block of `block` threads for each stage, over a full block's elements.
+/// Counters of one block of `block` threads for each stage, on one block's share of elements.
 fn ladder(block: u32) -> Vec<Counters> {
     let classic = stages::reduce().into_iter().take(6);
     let specs = classic.map(|stage| stage.spec.block(block));
     specs.map(|spec| counters(&spec)).collect()
 }
 
-/// The counters of one full block.
+/// Counters of one full block.
 fn counters(spec: &ReduceSpec) -> Counters {
     let elements = spec.plan().expect("a sound spec").elements_per_block();
     let counters = launch_reduction(&kernel(spec), elements as usize).expect("a launch");
@@ -24,12 +24,13 @@ fn counters(spec: &ReduceSpec) -> Counters {
 fn barriers_at_block_128() {
     let barriers: Vec<(u64, u64)> =
         ladder(128).iter().map(|c| (c.block_barriers, c.warp_barriers)).collect();
-    // One after the load and one after each of seven steps; then one after the load and one after
-    // the step of 64, and two warp barriers in each of the six steps left; then one in all.
+    // Barriers of the tree: one after the load and one after each of seven steps. Then one after
+    // the load and one after the step of 64, with two warp barriers in each of the six remaining
+    // steps. Finally one in total.
     assert_eq!(barriers, [(8, 0), (8, 0), (8, 0), (8, 0), (2, 12), (1, 0)]);
 }
 
-/// The degree of the conflicts of one step: so many of the words of a warp's access lie on one bank.
+/// Degree of the bank conflicts of one step: the number of words of a warp's access in one bank.
 fn degree(block: u64, s: u64) -> u64 {
     ((block / (2 * s)).min(32) * (2 * s).min(32) / 32).max(1)
 }
@@ -41,7 +42,7 @@ fn the_interleaved_tree_conflicts_as_on_paper() {
     assert_eq!(steps(1024).map(|s| degree(1024, s)).max(), Some(32));
 
     for block in [32, 64, 128, 256, 512, 1024] {
-        // A step reads two words and writes one, in each of its active warps.
+        // Each active warp of a step reads two words and writes one.
         let conflicts = steps(block.into()).map(|s| {
             let warps = (u64::from(block) / (2 * s)).div_ceil(32);
             3 * warps * (degree(block.into(), s) - 1)
@@ -60,9 +61,9 @@ fn no_other_stage_conflicts() {
 
 fn branches_diverge_as_on_paper() {
     let divergent: Vec<u64> = ladder(256).iter().map(|c| c.divergent_branches).collect();
-    // Stage 0: up to a distance of 16 all eight warps diverge, then those with an active thread:
-    // 4, 2 and 1. The others: the five steps with fewer than 32 threads; the shuffles have none,
-    // but lane 0 of each warp hands over its value. Then thread 0 alone stores the result.
+    // Stage 0: up to a distance of 16 all eight warps diverge, then those with an active thread: 4,
+    // 2 and 1. Other stages: the five steps with fewer than 32 threads diverge. Shuffles do not
+    // diverge, but lane 0 of each warp stores its value. Finally thread 0 alone stores the result.
     assert_eq!(divergent, [5 * 8 + 4 + 2 + 1 + 1, 5 + 1, 5 + 1, 5 + 1, 1, 8 + 1]);
 }
 
@@ -97,11 +98,10 @@ fn vectors_quarter_the_requests_for_the_same_sectors() {
     let scalar = counters(&ReduceSpec::default().items(8));
     let vector = counters(&ReduceSpec::default().items(2).float4(true));
     assert_eq!(scalar.global_loads, 4 * vector.global_loads);
-    // 2048 elements are 256 sectors; the result is one more.
+    // 2048 elements are 256 sectors, and the result is one more.
     assert_eq!((scalar.global_sectors, vector.global_sectors), (257, 257));
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         barriers_at_block_128,

@@ -1,4 +1,5 @@
-//! Sums that several threads of a block have a share in: what makes one of them get all is needed.
+//! Sums that several threads of a block compute together: each part of the code that combines them
+//! is needed.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
@@ -9,7 +10,7 @@ use gemm_oracle::sharing::{SIMULATED, Sharing};
 use gemm_sim::Buffer;
 use libtest_mimic::Trial;
 
-/// Two blocks along rows and along columns at least, and rounds of K of which the last is ragged.
+/// At least two blocks along rows and along columns, and a partial last round along K.
 const SIZE: Size = Size { m: 20, n: 20, k: 300 };
 
 const SLICES: [&str; 3] = [
@@ -64,7 +65,7 @@ fn the_lanes_of_a_warp_are_added_by_a_tree() {
     }
 }
 
-/// The bits of a sum follow from its shares, and not from how many elements a thread has.
+/// The bits of a sum depend on its partition, not on the number of elements per thread.
 fn shares_alone_decide_the_bits() {
     let all = |lines: &[&str]| {
         let of = |line: &&str| {
@@ -87,7 +88,6 @@ fn shares_alone_decide_the_bits() {
     assert!(plain != lanes && lanes != slices && slices != plain);
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         slices_hand_over_behind_a_barrier_and_all_are_added,

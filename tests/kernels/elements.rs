@@ -1,4 +1,4 @@
-//! Every element type, moved, converted and computed with.
+//! Every element type: moves, conversions and arithmetic.
 
 mod gpu;
 use gemm_fixtures::elements;
@@ -20,7 +20,6 @@ fn the_simulator_computes_what_rust_computes() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [simulated![the_simulator_computes_what_rust_computes,], gpu::trials()];
     trials.into_iter().flatten().collect()

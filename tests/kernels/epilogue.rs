@@ -1,4 +1,5 @@
-//! The key `epilogue`: what is stored is the expression of the sum that is stored without it.
+//! The key `epilogue`: the stored value is the expression applied to the sum that is stored without
+//! it.
 
 mod gpu;
 use gemm_dsl::Plan;
@@ -21,7 +22,7 @@ fn expected(sum: f32, (row, col): (usize, usize), Size { m, n, k }: Size) -> f32
     }
 }
 
-/// Every way in which a kernel stores C.
+/// Every kind of kernel store to C.
 const SPECS: &[&str] = &[
     "block: 8x8",
     "block: 8x8, lanes: m, coarsen: 3, partials: 4, unroll: 4",
@@ -35,7 +36,7 @@ const SPECS: &[&str] = &[
     "tile: 16x16x8, thread: 4x4, float4, bounds: aligned",
 ];
 
-/// Whatever operands are called: what the text makes of their names are names, each another one.
+/// Operand names may be anything: the generated text maps them to distinct names.
 fn operands_may_begin_with_underscores() {
     let device = Device::simulator();
     let elements = |from: u8| -> Vec<f32> { (from..from + 16).map(f32::from).collect() };
@@ -65,7 +66,7 @@ fn operands_may_begin_with_underscores() {
     }
 }
 
-/// Nor do those of the matrices, of the extents and of other parameters take an operand's name away.
+/// Names of matrices, extents and other parameters are free for operands too.
 fn operands_may_be_called_as_parameters_are() {
     let device = Device::simulator();
     let line = "epilogue: |acc, A[n], B[m], C, M, N, K, BATCH, lda| \
@@ -85,7 +86,7 @@ fn operands_may_be_called_as_parameters_are() {
     }
 }
 
-/// Vectors of four are taken of an operand only where its rows and its matrices start on 16 bytes.
+/// An operand is read by vectors of four only if its rows and matrices are 16-byte aligned.
 fn an_operand_lies_anywhere() {
     let device = Device::simulator();
     let line = "tile: 32x32x8, thread: 4x4, float4, pitched, batch: strided, \
@@ -119,8 +120,8 @@ fn an_operand_lies_anywhere() {
     }
 }
 
-/// By the rules of BLAS neither factor's zero, of either sign, lets through what it leaves out; an epilogue
-/// that names C reads it all the same.
+/// As in BLAS, a zero factor of either sign leaves out its part, NaN included. An epilogue that
+/// names C reads it all the same.
 fn a_factor_of_zero_leaves_out_its_own_part_only() {
     let device = Device::simulator();
     let (m, n, k) = (32, 48, 16);
@@ -191,7 +192,7 @@ fn every_kernel_stores_the_expression_of_its_sum() {
     }
 }
 
-/// The text that a reader of an epilogue sees, and the names that a spec and its kernel have.
+/// CUDA text of an epilogue, and the names of its spec and kernel.
 fn the_text_has_the_epilogue_as_a_function() {
     let relu: Epilogue =
         "|acc|{let float=acc*2.0;relu(float)}".parse().expect("a sound expression");
@@ -215,7 +216,6 @@ __device__ __forceinline__ float epilogue(float acc)
     assert!(source.contains("C[(size_t)row * N + col] = epilogue(acc);"), "{source}");
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![

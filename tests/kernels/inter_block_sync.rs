@@ -1,4 +1,4 @@
-//! Blocks that speak to one another, and warps with roles.
+//! Kernels with inter-block synchronisation, and warps with roles.
 
 mod gpu;
 use gemm_fixtures::inter_block_sync;
@@ -11,7 +11,6 @@ fn what_blocks_leave_is_known_on_paper() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [simulated![what_blocks_leave_is_known_on_paper,], gpu::trials()];
     trials.into_iter().flatten().collect()

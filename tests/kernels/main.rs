@@ -1,11 +1,11 @@
-//! What generated kernels compute, and the faults that are found in them, a subject a module.
+//! Results of generated kernels, and faults found in them, one subject per module.
 //!
-//! A trial on the simulator has the name of its module. A trial on the first CUDA GPU begins with `gpu::`; it
-//! is right against f64, and has the simulator's bits. The binary needs neither cargo nor the sources, so it
-//! can be carried to the machine that has the GPU: `kernels gpu::` runs what needs one. With
-//! `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
+//! A trial on the simulator has the name of its module. A trial on the first CUDA GPU begins with
+//! `gpu::`; it is checked against f64 and has the simulator's bits. The binary needs neither cargo
+//! nor the sources, so that it can be copied to a machine with a GPU. `kernels gpu::` runs the
+//! trials that need one. With `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
 
-/// Trials on the simulator: functions that panic where they fail, named after their module.
+/// Trials on the simulator from functions that panic on failure, named after their module.
 macro_rules! simulated {
     ($($test:ident),* $(,)?) => {
         vec![$(crate::simulated(concat!(module_path!(), "::", stringify!($test)), $test)),*]
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// The GPU, the same for all trials, so that each kernel is compiled once.
+/// The GPU, shared by all trials, so that each kernel is compiled once.
 fn gpu() -> Result<Device, Failed> {
     static GPU: OnceLock<Result<Device, String>> = OnceLock::new();
     let device = GPU.get_or_init(|| {
@@ -84,20 +84,20 @@ fn gpu() -> Result<Device, Failed> {
     device.clone().map_err(Failed::from)
 }
 
-/// Held while a stream is captured, and while one is made: that may wait for the whole context, which the
-/// driver refuses during a capture.
+/// Lock held while a stream is captured and while a stream is created. Creation may synchronise the
+/// whole context, which the driver refuses during a capture.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The GPU, on a stream that no other trial uses.
+/// The GPU with a stream that no other trial uses.
 fn own_gpu() -> Result<Device, Failed> {
     let _alone = alone();
     Ok(Device::cuda(0)?)
 }
 
-/// A trial on the simulator, named by the path of its function in this binary.
+/// Trial on the simulator, named by the path of its function in this binary.
 fn simulated<T: Termination + 'static>(path: &str, test: fn() -> T) -> Trial {
     let name = path.split_once("::").map_or(path, |(_, name)| name);
     Trial::test(name, move || match test().report() {
@@ -106,22 +106,22 @@ fn simulated<T: Termination + 'static>(path: &str, test: fn() -> T) -> Trial {
     })
 }
 
-/// A trial that gets the GPU.
+/// Trial that receives the shared GPU.
 fn trial(name: String, test: impl FnOnce(&Device) -> Result<(), Failed> + Send + 'static) -> Trial {
     on_gpu(name, move || test(&gpu()?))
 }
 
-/// A trial that needs a GPU and opens it by itself.
+/// Trial that needs a GPU and opens it itself.
 fn on_gpu(name: impl Display, test: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
     Need::Gpu.trial(format!("gpu::{name}"), test)
 }
 
-/// Fails unless the simulator's bits were found on the GPU.
+/// Fails unless the GPU has the simulator's bits.
 fn same_bits(what: &str, gpu: &[f32], simulator: &[f32]) -> Result<(), Failed> {
     equal_bits(what, ("on the GPU", gpu), ("on the simulator", simulator))
 }
 
-/// Fails unless both have the same bits; each comes with the words for it.
+/// Fails unless both arrays have the same bits. Each comes with a description.
 fn equal_bits(
     what: &str,
     (here, found): (&str, &[f32]),

@@ -1,12 +1,12 @@
-//! Parts and transposes of matrices: a download gives what a view shows, and what is written goes there
-//! and nowhere else.
+//! Parts and transposes of matrices: a download returns the elements of the view, and writes change
+//! only these.
 
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// What a matrix shows: the numbers of its elements, row by row.
+/// Expected elements of a view, row by row.
 #[derive(Clone, Debug, PartialEq)]
 struct Shown {
     rows: usize,
@@ -34,11 +34,11 @@ impl Shown {
     }
 }
 
-/// A step from a view to a smaller or another one.
+/// Step from a view to a part of it or to its transpose.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Transpose,
-    /// Starts and ends, as shares of what there is.
+    /// Starts and ends, as shares of the extents.
     Part([prop::sample::Index; 4]),
 }
 
@@ -47,13 +47,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![1 => Just(Step::Transpose), 2 => part], 0..5)
 }
 
-/// Two ends in order; what is left is mostly not empty.
+/// Two ends in order; the range is mostly not empty.
 fn range(len: usize, from: prop::sample::Index, to: prop::sample::Index) -> Range<usize> {
     let (from, to) = (from.index(len / 2 + 1), len - to.index(len / 2 + 1));
     from.min(to)..from.max(to)
 }
 
-/// Rows, columns and pitch of a matrix, and elements of its array after the last one.
+/// Rows, columns and row stride of a matrix, and the number of elements after its last one.
 fn matrix() -> impl Strategy<Value = (usize, usize, usize, usize)> {
     (0..9usize, 0..9usize, 0..5usize, 0..4usize)
         .prop_map(|(rows, cols, padding, after)| (rows, cols, cols + padding, after))
@@ -63,10 +63,10 @@ fn numbers(len: usize) -> Vec<f32> {
     (0..len).map(|i| i as f32).collect()
 }
 
-/// What a view shows, what was downloaded of it, and what became of a reduction that wrote to it.
+/// Expected elements of a view, its download, and the result of a reduction that writes to it.
 type Walked = (Shown, Vec<f32>, Result<(), Error>);
 
-/// Takes the steps and has the view that is left written by a reduction and downloaded.
+/// Takes the steps, writes a reduction to the remaining view, and downloads it.
 fn walk(
     device: &Device,
     view: &mut MatrixMut<'_>,
@@ -112,7 +112,7 @@ proptest! {
         prop_assert_eq!((view.rows(), view.cols()), (shown.rows, shown.cols));
         let expected: Vec<f32> = shown.at.iter().map(|at| values[*at]).collect();
         prop_assert_eq!(device.download(&view).expect("ours"), expected.clone());
-        // A reduction reads the same elements, or says that they do not lie one after the other.
+        // A reduction reads the same elements, or reports that they are not contiguous.
         let sum = ReduceKernel::new(ReduceSpec::default()).expect("sound");
         let mut to = device.alloc(1).expect("room");
         match sum.launch(&device, &view, &mut to) {
@@ -169,7 +169,6 @@ fn a_product_is_written_to_its_part_alone() {
     assert_eq!(device.download(&matrix).expect("ours"), expected);
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         a_view_is_downloaded_row_by_row,

@@ -1,4 +1,4 @@
-//! Faults planted into sound kernels, and bare launches of the result.
+//! Faults planted into sound kernels, and bare launches of the results.
 
 use gemm_dsl::ir::{
     Atomic, AtomicOp, Expr, Kernel, Loop, MemoryOrder, Scope, Stmt, Var, VerifiedKernel,
@@ -9,12 +9,12 @@ use gemm_oracle::product::Size;
 use gemm_oracle::random;
 use gemm_sim::{Buffer, Counters, FaultKind, SimError};
 
-/// The preferred kernel of a spec.
+/// Preferred kernel of a spec.
 pub fn kernel(spec: &impl Family) -> VerifiedKernel {
     spec.plan().and_then(|plan| plan.program()).expect("a sound spec").preferred().clone()
 }
 
-/// The kernel after a change of the n-th statement that `is` picks; `None` if there are fewer.
+/// Kernel with a change to the n-th statement that `is` accepts, or None if there are fewer.
 fn changed(
     kernel: &VerifiedKernel,
     n: usize,
@@ -34,13 +34,14 @@ fn changed(
     (n < seen).then(|| VerifiedKernel::new(changed).expect("still a sound kernel"))
 }
 
-/// Without the n-th barrier of a scope.
+/// Removes the n-th barrier of a scope.
 pub fn without_barrier(kernel: &VerifiedKernel, scope: Scope, n: usize) -> Option<VerifiedKernel> {
     let nothing = || Stmt::Comment("A barrier was here.".into());
     changed(kernel, n, |stmt| *stmt == Stmt::Barrier(scope), |stmt, _| *stmt = nothing())
 }
 
-/// Without the n-th barrier of a scope in the round of its loop in which the variable is `round`.
+/// Removes the n-th barrier of a scope in one round of its loop, in which the loop variable is
+/// `round`.
 pub fn without_barrier_in(
     kernel: &VerifiedKernel,
     scope: Scope,
@@ -59,7 +60,7 @@ pub fn without_barrier_in(
     )
 }
 
-/// With one more group in flight after the n-th wait.
+/// Allows one more group in flight at the n-th wait.
 pub fn with_weaker_wait(kernel: &VerifiedKernel, n: usize) -> Option<VerifiedKernel> {
     changed(
         kernel,
@@ -73,7 +74,7 @@ pub fn with_weaker_wait(kernel: &VerifiedKernel, n: usize) -> Option<VerifiedKer
     )
 }
 
-/// With this order, and so much to add, in the atomic additions.
+/// Changes the memory order and the addend of the atomic additions.
 pub fn with_ticket(
     kernel: &VerifiedKernel,
     ordered: MemoryOrder,
@@ -87,7 +88,7 @@ pub fn with_ticket(
     })
 }
 
-/// Without what the n-th store to a buffer of this name does.
+/// Removes the n-th store to the buffer of this name.
 pub fn without_store(kernel: &VerifiedKernel, buffer: &str, n: usize) -> Option<VerifiedKernel> {
     let is_there = |stmt: &Stmt| match stmt {
         Stmt::Store { target, .. } => kernel[target.buffer].name == buffer,
@@ -96,7 +97,7 @@ pub fn without_store(kernel: &VerifiedKernel, buffer: &str, n: usize) -> Option<
     changed(kernel, n, is_there, |stmt, _| *stmt = Stmt::Comment("A store was here.".into()))
 }
 
-/// With another value to begin with in the variable of this name.
+/// Changes the initial value of the variable of this name.
 pub fn with_initial(kernel: &VerifiedKernel, var: &str, initial: &Expr) -> Option<VerifiedKernel> {
     let is_it = |stmt: &Stmt| matches!(stmt, Stmt::Mut { var: v, .. } if kernel[*v].name == var);
     changed(kernel, 0, is_it, |stmt, _| {
@@ -106,7 +107,7 @@ pub fn with_initial(kernel: &VerifiedKernel, var: &str, initial: &Expr) -> Optio
     })
 }
 
-/// With one round less, or one more, in the loops over a variable of this name.
+/// Changes the number of rounds by `by` in loops over the variable of this name.
 pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<VerifiedKernel> {
     let is_it = |stmt: &Stmt| matches!(stmt, Stmt::For(l) if kernel[l.var].name == var);
     changed(kernel, 0, is_it, |stmt, _| {
@@ -120,7 +121,7 @@ pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<Ver
     })
 }
 
-/// The program with another kernel in place of each that `plant` changes; none where it changes none.
+/// Program with a fault in each kernel that `plant` changes, or None if it changes none.
 pub fn planted(
     program: &VerifiedProgram,
     plant: impl Fn(&VerifiedKernel) -> Option<VerifiedKernel>,
@@ -135,7 +136,7 @@ pub fn planted(
     any.then(|| VerifiedProgram::new(changed).expect("still a sound program"))
 }
 
-/// All kernels that `plant` makes.
+/// All values that `plant` returns for 0, 1, 2 …
 pub fn each<T>(plant: impl Fn(usize) -> Option<T>) -> Vec<T> {
     (0..).map_while(plant).collect()
 }
@@ -143,7 +144,7 @@ pub fn each<T>(plant: impl Fn(usize) -> Option<T>) -> Vec<T> {
 /// Launches the first pass of a reduction over `len` elements.
 ///
 /// # Errors
-/// The simulator's.
+/// Returns any error of the simulator.
 pub fn launch_reduction(kernel: &VerifiedKernel, len: usize) -> Result<Counters, SimError> {
     let blocks = kernel.eval(&kernel.geometry.grid[0], &[None, None, Some(len as u64)]);
     let blocks = blocks.ok().and_then(|n| usize::try_from(n).ok()).expect("a grid");
@@ -151,10 +152,10 @@ pub fn launch_reduction(kernel: &VerifiedKernel, len: usize) -> Result<Counters,
     gemm_sim::launch(kernel, &[input, Buffer::zeros(blocks)], &[len as u64])
 }
 
-/// Launches a product of packed matrices.
+/// Launches a GEMM on packed matrices.
 ///
 /// # Errors
-/// The simulator's.
+/// Returns any error of the simulator.
 pub fn launch_product(kernel: &VerifiedKernel, size: Size) -> Result<Counters, SimError> {
     let Size { m, n, k } = size;
     let a = Buffer::from_f32(&random::values(1, m * k));
@@ -163,23 +164,22 @@ pub fn launch_product(kernel: &VerifiedKernel, size: Size) -> Result<Counters, S
     gemm_sim::launch(kernel, &[a, b, Buffer::zeros(m * n)], &scalars)
 }
 
-/// How a planted fault showed in a launch whose blocks speak.
+/// Symptom of a planted fault in a launch with inter-block synchronisation.
 #[derive(Debug, PartialEq)]
 pub enum Shown {
     Race,
     Uninitialised,
-    /// The order of blocks or of threads has a say in the result.
+    /// The result depends on the order of blocks or threads.
     MemoryOrder,
-    /// Tickets are not as they were.
+    /// Tickets differ from their initial values.
     NotKept,
-    /// A wrong result.
     Wrong,
     Not,
     Otherwise(String),
 }
 
 impl Shown {
-    /// By what the simulator found.
+    /// Symptom for an error of the simulator.
     pub fn by(error: SimError) -> Self {
         match error {
             SimError::Fault(fault) => match fault.kind {
@@ -193,7 +193,7 @@ impl Shown {
     }
 }
 
-/// What kind of fault a launch met; `None` if it went well.
+/// Kind of fault of a launch, or None if it succeeded.
 pub fn fault(launched: Result<Counters, SimError>) -> Option<FaultKind> {
     match launched {
         Ok(_) => None,

@@ -1,4 +1,4 @@
-//! `batch: pointers`: lists of matrices, and what they may not be.
+//! `batch: pointers`: lists of matrices and their restrictions.
 
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
@@ -20,7 +20,7 @@ fn buffers<const N: usize>(device: &Device, len: usize) -> [Buffer; N] {
     [(); N].map(|()| device.alloc(len).expect("room"))
 }
 
-/// Squares of 4, one in each buffer.
+/// 4 × 4 matrices, one in each buffer.
 fn squares(buffers: &[Buffer]) -> Vec<MatrixRef<'_>> {
     buffers.iter().map(|buffer| MatrixRef::new(buffer, 4, 4).expect("room")).collect()
 }
@@ -29,7 +29,7 @@ fn squares_mut(buffers: &mut [Buffer]) -> Vec<MatrixMut<'_>> {
     buffers.iter_mut().map(|buffer| MatrixMut::new(buffer, 4, 4).expect("room")).collect()
 }
 
-/// Who gives what, and what the launch says.
+/// Argument kinds and kernel kinds that do not match, with the error of the launch.
 fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let device = Device::simulator();
     let (a, mut c): ([Buffer; 3], [Buffer; 3]) = (buffers(&device, 48), buffers(&device, 16));
@@ -63,7 +63,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     refused(outcome, "b", Need::List, "a list of matrices as `b`");
     let outcome = pointers.call(&device).launch(&list, &list, &mut batch_c);
     refused(outcome, "c", Need::List, "a list of matrices as `c`");
-    // Not that there are too many of A, of which one would be enough for such a C.
+    // The error is not about too many matrices of A, of which such a C would need only one.
     let outcome = pointers.call(&device).launch(&list, &list, &mut lone.view_mut());
     refused(outcome, "c", Need::List, "a list of matrices as `c`");
     let spec = "batch: pointers, pitched, epilogue: |acc, res[m, n]| acc + res";
@@ -75,7 +75,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let outcome = one.call(&device).launch(&list, &list, &mut listed);
     refused(outcome, "a", Need::One, "`batch: pointers`");
 
-    // A list of nothing needs no shape, whatever the extents are said to be.
+    // An empty list needs no shape, whatever the extents.
     let empty = MatrixList::<f32>::new(&device, [] as [&MatrixRef<'_>; 0]).expect("nothing");
     let mut to_nothing =
         MatrixListMut::<f32>::new(&device, [] as [&mut MatrixMut<'_>; 0]).expect("nothing");
@@ -85,11 +85,11 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
         let launched = kernel.launch(&device, &empty, &empty, &mut to_nothing, (3, 4, 5));
         launched.unwrap_or_else(|error| panic!("{line}: {error}"));
     }
-    // Nor does it matter how far apart rows without elements lie.
+    // The row stride of rows without elements does not matter.
     let rows = [0, 7].map(|pitch| MatrixRef::pitched(&a[0], 3, 0, pitch).expect("of nothing"));
     MatrixList::new(&device, &rows).expect("alike");
 
-    // Without the extents of views the lengths are compared too.
+    // Without extents from views the lengths are compared too.
     let fewer = MatrixList::new(&device, &in_a[..2]).expect("alike");
     let spec: SgemmSpec = "batch: pointers".parse().expect("a sound spec");
     let plain = Sgemm::<()>::new(spec).expect("a sound spec");
@@ -104,13 +104,13 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
         }
         other => panic!("{other:?}"),
     }
-    // Operands of an epilogue are arrays, as in every batch.
+    // Epilogue operands are arrays, as in every batch.
     let residual = kernel("batch: pointers, epilogue: |acc, residual[m, n]| acc + residual");
     let call = residual.call(&device).operand("residual", &list);
     refused(call.launch(&list, &list, &mut listed), "residual", Need::One, "a list of 3");
     let call = residual.call(&device).operand("residual", &batch);
     call.launch(&list, &list, &mut listed).expect("a batch beside lists");
-    // And reductions have none.
+    // Reductions take no lists.
     let sum = ReduceKernel::new("op: sum".parse().expect("sound")).expect("sound");
     let mut value = device.alloc(1).expect("room");
     let outcome = sum.launch(&device, &fewer, &mut value);
@@ -150,7 +150,7 @@ fn the_matrices_of_a_list_are_alike() {
             other => panic!("{other:?}"),
         }
     }
-    // Where a matrix has one row, nothing lies a row apart.
+    // A matrix with one row has no row stride.
     let row = |buffer, pitch| MatrixRef::pitched(buffer, 1, 5, pitch).expect("room");
     let rows = [row(&a[0], 5), row(&a[1], 9)];
     assert!(MatrixList::new(&device, &rows).is_ok());
@@ -173,7 +173,7 @@ fn a_list_belongs_to_its_device() {
     );
 }
 
-/// Rectangles of one matrix, side by side, one above the other and in one another's way.
+/// Parts of one matrix: side by side, one above the other, and overlapping.
 fn no_two_matrices_of_c_share_an_element() {
     let device = Device::simulator();
     let mut memory = device.upload(&[f32::NAN; 80]).expect("room");
@@ -202,7 +202,7 @@ fn no_two_matrices_of_c_share_an_element() {
             }
             Err(error) => panic!("{error}"),
         }
-        // So do those of its transpose.
+        // The same holds for parts of the transpose.
         let turned = firsts.map(|(row, col)| (col, row));
         let list = MatrixListMut::parts(&device, &mut whole.t(), (2, 3), turned).map(drop);
         assert_eq!(list.is_err(), shared, "{turned:?}");
@@ -215,7 +215,7 @@ fn no_two_matrices_of_c_share_an_element() {
     assert_eq!((none.len(), none.rows(), none.cols()), (0, 3, 2));
 }
 
-/// What lies between the elements of one is another's, and what is of none stays.
+/// Elements between the rows of one part belong to another, and elements of no part are unchanged.
 fn parts_of_one_matrix_are_written_and_nothing_else() {
     let device = Device::simulator();
     let size = Size::new(3, 4, 5);
@@ -254,7 +254,7 @@ fn parts_of_one_matrix_are_written_and_nothing_else() {
     }
 }
 
-/// One matrix of a list that does not start on 16 bytes is enough.
+/// One matrix of a list that is not 16-byte aligned prevents vector accesses.
 fn vectors_are_for_lists_that_are_aligned_throughout() {
     let device = Device::simulator();
     let a: [Buffer; 3] = buffers(&device, 32);
@@ -301,14 +301,14 @@ fn a_list_has_transposes_but_no_parts() {
     let mut c: [Buffer; 2] = buffers(&device, 4);
     let mut views = c.each_mut().map(|buffer| MatrixMut::new(buffer, 2, 2).expect("room"));
     let mut to = MatrixListMut::new(&device, &mut views).expect("alike");
-    // C lies in rows, then in columns; A in columns.
+    // C is row-major, then column-major; A is column-major.
     sgemm(&list.t(), &eyes, &mut to).run(&device).expect("a launch");
     assert_eq!(device.download(&to).expect("ours"), [1.0, 3.0, 2.0, 4.0, 5.0, 7.0, 6.0, 8.0]);
     let launched = sgemm(&eyes, &list, &mut to.t()).alpha(2.0).run(&device).expect("a launch");
     assert_eq!(launched.passes(), 1);
     let expected = [2.0, 6.0, 4.0, 8.0, 10.0, 14.0, 12.0, 16.0];
     assert_eq!(device.download(&to).expect("ours"), expected);
-    // One view beside lists is no list, and the error says whose.
+    // One view beside lists is an error that names the operand.
     let refused = sgemm(&list, &eye, &mut to).run(&device);
     assert!(matches!(refused, Err(Error::Unlisted { list: "a", other: "b" })), "{refused:?}");
 }
@@ -331,7 +331,7 @@ fn an_empty_list_is_no_product() {
     );
 }
 
-/// A list of a launch may be dropped as soon as it was made, and serve many before.
+/// A list serves many launches and may be dropped right after the last one.
 fn a_list_serves_many_launches() {
     let device = Device::simulator();
     let problem = Problem::new(Size::new(5, 6, 7), 3);
@@ -353,7 +353,6 @@ fn a_list_serves_many_launches() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else,

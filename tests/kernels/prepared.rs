@@ -1,4 +1,5 @@
-//! Products whose factors have their planes made once: bits, what is launched, and who takes planes.
+//! GEMMs with prepared operands, whose planes are computed once: bits, launches, and kernels that
+//! take planes.
 
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_dsl::target::Format;
@@ -13,7 +14,7 @@ fn spec(line: &str) -> SgemmSpec {
     line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"))
 }
 
-/// Terms of a row of 128 bytes.
+/// Elements of a 128-byte row.
 fn terms(arith: Arith) -> u32 {
     if arith.format() == Some(Format::Tf32) { 32 } else { 64 }
 }
@@ -53,7 +54,8 @@ fn given_splits_give_the_same_bits() {
                     assert_eq!(with, &[0; 3], "{spec} at {size}");
                     continue;
                 }
-                // Planes of a side are made unless they are given, and hold all of its numbers.
+                // Planes of an operand are computed unless they are given and represent all of its
+                // numbers.
                 let per_line = without / (rows + columns);
                 for (found_blocks, given) in
                     with.iter().zip([[false, true], [true, false], [true, true]])
@@ -73,7 +75,7 @@ fn given_splits_give_the_same_bits() {
     assert!(whole > 40 && lost > 5, "{whole} {lost}");
 }
 
-/// Numbers of B that planes do not hold are seen when these are made; those of A by each product.
+/// Values that the split cannot represent are found when the planes of their operand are prepared.
 fn unrepresentable_values_are_found() {
     let device = Device::simulator();
     for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
@@ -88,7 +90,7 @@ fn unrepresentable_values_are_found() {
             {
                 let found = compare(&device, &spec, problem, 0);
                 let found = found.unwrap_or_else(|error| panic!("{special}: {error}"));
-                // Under f16x3 a tiny number beside ordinary ones is one of those that its bound leaves out.
+                // With f16x3, a tiny number beside ordinary ones is excluded from the error bound.
                 let counts = !(arith.is_scaled() && special == 1e-42);
                 let holds = is_whole.map(|is_whole| is_whole || !counts);
                 assert_eq!(found.is_whole, holds, "{arith}: {special}");
@@ -97,7 +99,7 @@ fn unrepresentable_values_are_found() {
     }
 }
 
-/// What is of another arithmetic, or a batch, reads the matrix itself.
+/// Kernels with another arithmetic, and batches, read the matrix itself.
 fn others_read_the_matrix() -> Result<(), Error> {
     let device = Device::simulator();
     let (a, b) = (device.upload(&[1.0; 12])?, device.upload(&[2.0; 12])?);
@@ -123,7 +125,7 @@ fn others_read_the_matrix() -> Result<(), Error> {
         assert_eq!(made, blocks, "{line}");
         assert_eq!(device.download(&c)?, [8.0; 9]);
     }
-    // As A its planes are not those that it has as B.
+    // Planes prepared for use as B are not valid for A.
     let square = device.upload(&[1.0; 16])?;
     let square = device.prepare(Arith::Bf16x6, &MatrixRef::new(&square, 4, 4)?)?;
     let mut c = device.alloc(16)?;
@@ -137,13 +139,13 @@ fn others_read_the_matrix() -> Result<(), Error> {
     let mut c = device.alloc(9)?;
     batch.call(&device).launch(&a, &prepared, &mut MatrixMut::new(&mut c, 3, 3)?)?;
     assert_eq!(device.download(&c)?, [8.0; 9]);
-    // Of another device, and of what has no planes.
+    // Errors: a matrix of another device, and an arithmetic without planes.
     let other = Device::simulator();
     let elsewhere = other.prepare(Arith::Bf16x6, &b);
     assert!(matches!(elsewhere, Err(Error::WrongDevice { .. })), "{elsewhere:?}");
     let none = device.prepare(Arith::F32, &b);
     assert!(matches!(none, Err(Error::Spec(_))), "{none:?}");
-    // Without terms there is no element, and more columns than a kernel counts.
+    // A matrix with K = 0 has no elements, and more columns than a kernel can count.
     let empty = device.upload(&[1.0; 12])?;
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
         let wide = device.prepare(*arith, &MatrixRef::new(&empty, 0, 1 << 62)?).map(|_| ());
@@ -161,7 +163,6 @@ fn others_read_the_matrix() -> Result<(), Error> {
     Ok(())
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         given_splits_give_the_same_bits,

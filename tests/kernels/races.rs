@@ -1,4 +1,4 @@
-//! Every barrier and every wait of the catalogue is needed: without it the detectors find the race.
+//! Every barrier and every wait of the catalogue is needed: without it the detectors find a race.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
@@ -33,8 +33,8 @@ fn without_a_warp_barrier_the_unrolled_warp_races() {
     }
 }
 
-/// Of the twelve warp barriers two could go. In the step of 32 what is read, x[32..64], is not what
-/// is written, x[..32]; and after the step of 1 only thread 0 reads, and only what it wrote.
+/// Of the twelve warp barriers two are unnecessary. The step of 32 reads x[32..64] and writes
+/// x[..32]. After the step of 1 only thread 0 reads, and only its own result.
 fn each_warp_barrier_of_each_step_is_needed_but_two() {
     let kernel = kernel(&reduction(4));
     let mut harmless = Vec::new();
@@ -66,7 +66,7 @@ fn without_a_block_barrier_every_reduction_races() {
     }
 }
 
-/// Every planted kernel must race where the sound one does not.
+/// Asserts that every planted kernel races and that the sound one does not.
 fn all_race(
     index: u32,
     size: Size,
@@ -97,7 +97,6 @@ fn a_wait_for_too_few_copies_is_noticed() {
     all_race(22, Size::new(128, 256, 96), 2, with_weaker_wait);
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         without_a_warp_barrier_the_unrolled_warp_races,

@@ -1,4 +1,4 @@
-//! Reductions against f64.
+//! Reductions compared with f64.
 
 mod any_gpu;
 mod axes;
@@ -27,7 +27,7 @@ use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
-/// The catalogue with every operator.
+/// Catalogue stages with every operator.
 fn specs() -> impl Iterator<Item = ReduceSpec> {
     stages::reduce()
         .into_iter()
@@ -117,7 +117,6 @@ proptest! {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![

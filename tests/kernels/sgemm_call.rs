@@ -1,4 +1,4 @@
-//! `sgemm`: BLAS's rules on views that lie in any way.
+//! `sgemm`: BLAS semantics on views of any layout.
 
 use gemm_oracle::random::Random;
 use gemm_runtime::{
@@ -9,17 +9,18 @@ use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// A NaN that no arithmetic produces.
+/// NaN that no arithmetic produces.
 const POISON: f32 = f32::from_bits(0x7fc0_dead);
 
-/// A matrix that lies in rows or in columns, one element every `apart` behind a line and so many matrices.
+/// Row-major or column-major matrix with padding after each line and between the matrices of a
+/// batch.
 #[derive(Clone, Debug)]
 struct Stored {
     rows: usize,
     cols: usize,
     in_columns: bool,
     padding: usize,
-    /// How many of a batch; `None` for one.
+    /// Batch size; `None` for a single matrix.
     count: Option<usize>,
     memory: Vec<f32>,
 }
@@ -62,12 +63,12 @@ impl Stored {
         n * self.distance() + line * self.pitch() + place
     }
 
-    /// An element of the matrix for product `n`.
+    /// Element of the matrix that GEMM `n` of the batch uses.
     fn element(&self, n: usize, row: usize, col: usize) -> f32 {
         self.memory[self.at(if self.count.is_some() { n } else { 0 }, row, col)]
     }
 
-    /// The matrix of each of so many products.
+    /// Matrix of each of `count` GEMMs.
     fn each<'a>(&self, buffer: &'a gemm_runtime::Buffer, count: usize) -> Vec<MatrixRef<'a>> {
         let (lines, line) = self.lines();
         let all = (lines + 1) * self.count.unwrap_or(1);
@@ -93,7 +94,7 @@ impl Stored {
     }
 }
 
-/// Numbers from −1 to 1.
+/// Random numbers from −1 to 1.
 fn uniform(seed: u64) -> impl FnMut() -> f32 {
     let mut random = Random::new(seed);
     move || (random.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
@@ -111,7 +112,8 @@ fn factor() -> impl Strategy<Value = f32> {
 proptest! {
     #![proptest_config(gemm_cases::cases(96))]
 
-    /// Componentwise within 2·K·ε·|alpha|·(|A||B|) and what scaling rounds, wherever the operands lie.
+    /// The componentwise error is within 2·K·ε·|alpha|·(|A||B|) plus the rounding of the scaling,
+    /// for any layout.
     fn it_is_what_blas_documents(
         (m, n, k) in (extent(), extent(), extent()),
         (alpha, beta) in (factor(), factor()),
@@ -130,11 +132,11 @@ proptest! {
         let upload = |stored: &Stored| device.upload(&stored.memory).expect("room");
         let (a_memory, b_memory, mut c_memory) = (upload(&a), upload(&b), upload(&c));
         if let Some(count) = batch.filter(|_| listed) {
-            // The same as lists: where a batch would have one matrix for all, it is in the list each time.
+            // The same as lists. A matrix that a batch would share is repeated in the list.
             let (in_a, in_b) = (a.each(&a_memory, count), b.each(&b_memory, count));
             let lists = (MatrixList::new(&device, &in_a), MatrixList::new(&device, &in_b));
             let (in_a, in_b) = (lists.0.expect("alike"), lists.1.expect("alike"));
-            // As rows of the pitch of C, of which each matrix begins one.
+            // C as rows of one tall matrix, in which each C starts at a row.
             let pitch = c.pitch().max(1);
             let (lines, line) = c.lines();
             let firsts = (0..count).map(|n| (n * (lines + 1), 0));
@@ -197,7 +199,7 @@ proptest! {
     }
 }
 
-/// Whatever it may choose has a plan, and is what the views ask for.
+/// Every spec that `sgemm` may choose has a plan and fits the views.
 fn every_line_is_sound() {
     let device = Device::simulator();
     let memory = device.alloc(140 * 140 * 2).expect("room");
@@ -245,7 +247,7 @@ fn every_line_is_sound() {
     assert!(lines.len() > 60, "{}", lines.len());
 }
 
-/// A row whose elements lie apart is a column by its transpose.
+/// A row with an element stride is the transpose of a column.
 fn a_row_may_be_a_column_of_a_wider_matrix() {
     let device = Device::simulator();
     let memory = device.upload(&[1.0, 0.0, 0.0, 2.0, 0.0, 0.0, 3.0]).expect("room");
@@ -258,7 +260,8 @@ fn a_row_may_be_a_column_of_a_wider_matrix() {
     assert_eq!(device.download(&c).expect("ours"), [6.0; 3]);
 }
 
-/// What a call says that it takes is what it launches, in rows or in columns, where extents and layouts differ.
+/// The kernel that a call reports is the one that it launches, for row-major and column-major C,
+/// where extents and layouts differ.
 fn a_call_takes_the_kernel_that_it_says() {
     let device = Device::simulator();
     let memory = device.upload(&[1.0; 400]).expect("room");
@@ -287,7 +290,7 @@ fn a_call_takes_the_kernel_that_it_says() {
     assert_eq!(kernels.len(), 4, "{kernels:?}");
 }
 
-/// Lists have the lines of batches, but for where their matrices lie.
+/// Lists use the same specs as batches, except for the key that says where their matrices are.
 fn the_line_of_lists_is_that_of_batches() {
     let device = Device::simulator();
     let memory = device.alloc(140 * 140 * 2).expect("room");
@@ -331,14 +334,14 @@ fn views_that_do_not_fit_are_told_by_the_callers_names() {
     let (memory, mut room) = (device.alloc(64).expect("room"), device.alloc(64).expect("room"));
     let view = |rows, cols| MatrixRef::new(&memory, rows, cols).expect("room");
     let mut c = MatrixMut::new(&mut room, 4, 5).expect("room");
-    // C lies in columns: within, A and B change their places.
+    // C is column-major: internally A and B are swapped, but errors name the caller's operands.
     let refused = sgemm(&view(5, 3), &view(2, 4), &mut c.t()).run(&device);
     assert!(
         matches!(&refused, Err(Error::Extents { first, other, .. })
             if (first.0.as_str(), first.1, other.0.as_str(), other.1) == ("a", 3, "b", 2)),
         "{refused:?}"
     );
-    // Nor do those that the launch itself finds name the other one.
+    // Errors found by the launch name the caller's operands too.
     let elsewhere = Device::simulator().alloc(64).expect("room");
     let of_other = MatrixRef::new(&elsewhere, 3, 4).expect("room");
     let mut columns = c.t();
@@ -354,7 +357,6 @@ fn views_that_do_not_fit_are_told_by_the_callers_names() {
     assert!(matches!(sgemm(&batch, &view(4, 5), &mut c).run(&device), Err(Error::Extents { .. })));
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         it_is_what_blas_documents,

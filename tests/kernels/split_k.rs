@@ -1,4 +1,5 @@
-//! Terms of a tile that several blocks sum: what makes one of them add what all have left is needed.
+//! Tiles that several blocks sum: each part of the code that lets one block add all partial sums is
+//! needed.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Elem, Expr, MemoryOrder, Scope, VerifiedKernel};
@@ -14,8 +15,8 @@ use gemm_tests::product::accepted;
 use libtest_mimic::Trial;
 use std::collections::BTreeMap;
 
-/// Kernels of three ranges and of shared tiles in every pipeline, with several products a block, and without any; and
-/// the barriers of each at least.
+/// Split-K kernels with three partitions and stream-K kernels: in every pipeline, with several
+/// GEMMs per block, and without a pipeline. The number is the minimal count of barriers in each.
 const LINES: [(&str, usize); 15] = [
     ("tile: 16x16x8, thread: 2x2, split_k: 3", 4),
     ("tile: 16x16x8, thread: 4x4, split_k: 3, double_buffer, float4", 4),
@@ -37,16 +38,16 @@ const LINES: [(&str, usize); 15] = [
     ("block: 2x2, lanes: k, thread: 4x1, float4, split_k: auto", 2),
 ];
 
-/// Two tiles along rows and along columns at least; of K five, or rounds, the last of which is ragged: ranges of two,
-/// two and one.
+/// At least two tiles along rows and along columns. K has five tiles or rounds, the last of which
+/// is partial: partitions of two, two and one.
 fn size(spec: &SgemmSpec) -> Size {
     let depth = spec.plan().expect("a sound spec").depth() as usize;
     Size { m: 20, n: 24, k: 4 * depth + (depth / 2).next_multiple_of(4) }
 }
 
 const RANGES: u32 = 3;
-/// Blocks that share all tiles: five begin and end inside of them, and of three some have a whole one and begin
-/// another.
+/// Blocks of stream-K. Five of them start and end inside tiles; of three, some have a whole tile
+/// and start another.
 const BLOCKS: [usize; 2] = [5, 3];
 const BATCH: usize = 3;
 
@@ -54,11 +55,11 @@ fn spec(line: &str) -> SgemmSpec {
     line.parse().expect("a line")
 }
 
-/// A launch of a kernel: what is multiplied, and by how many blocks where these share all tiles.
+/// Launch parameters: problem size, batch size, and the number of stream-K blocks.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
     size: Size,
-    /// Products of a batch; else one.
+    /// GEMMs of a batch, or one.
     count: usize,
     blocks: usize,
 }
@@ -74,7 +75,7 @@ impl Launch {
     }
 
     fn sharing(&self, spec: &SgemmSpec) -> Sharing {
-        // By the reference `auto` is as many ranges as the kernel is given.
+        // The reference resolves `auto` to the number of partitions that the kernel is given.
         let spec = match spec.split_k {
             SplitK::Auto => &spec.clone().split_k(RANGES),
             SplitK::Ranges(_) => spec,
@@ -82,7 +83,7 @@ impl Launch {
         Sharing::new(spec, self.size, self.count, SIMULATED).by_blocks(self.blocks)
     }
 
-    /// Each sum by parts of K, added in their order.
+    /// Expected C: sums of each part of K, added in order.
     fn expected(&self, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
         let ([a, b], sharing) = (self.factors(), self.sharing(spec));
@@ -102,7 +103,7 @@ impl Launch {
         let of_part = (rows * cols * spec.products) as usize;
         let tiles = m.div_ceil(rows as usize) * n.div_ceil(cols as usize);
         let tiles = tiles * count.div_ceil(spec.products as usize);
-        // No more than are needed: none where no two blocks share a tile.
+        // No more memory than needed: none if no two blocks share a tile.
         let (parts, words) = match (spec.stream_k, self.sharing(spec).parts(0, (0, 0))) {
             (true, _) if tiles.is_multiple_of(blocks) || k <= depth => (0, 0),
             (true, _) => (2 * blocks, 2 * blocks),
@@ -136,7 +137,7 @@ impl Launch {
     }
 }
 
-/// The first fault that shows, by either number of blocks.
+/// First fault that shows for any of the numbers of blocks.
 fn shown(spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
     let all = BLOCKS.map(|blocks| Launch::of(spec, size(spec), blocks).shown(spec, kernel));
     all.into_iter().find(|shown| *shown != Shown::Not).unwrap_or(Shown::Not)
@@ -177,7 +178,8 @@ fn tickets_order_what_ranges_leave_and_are_put_back() {
     }
 }
 
-/// Any number of blocks shares any number of tiles and steps, in every order of blocks that the simulator tries.
+/// Any number of blocks shares any number of tiles and steps, in every order of blocks that the
+/// simulator tries.
 fn blocks_share_all_tiles_whatever_their_number() {
     for (line, _) in LINES.into_iter().filter(|(line, _)| line.contains("stream_k")) {
         let spec = spec(line);
@@ -197,8 +199,8 @@ fn blocks_share_all_tiles_whatever_their_number() {
     }
 }
 
-/// One range, and tiles that are dealt out whole: nothing is left, no ticket taken. That this is so where no other block
-/// has a part, and only there, is needed.
+/// With one partition, or tiles that are dealt out whole, no partial sum is stored and no ticket
+/// taken. The condition for this path, that no other block has a part, must be exact.
 fn a_block_that_has_a_whole_tile_stores_at_once() {
     let holds = |holds: bool| Expr::I32(holds.into()).equals(1);
     for (line, _) in LINES {
@@ -210,12 +212,12 @@ fn a_block_that_has_a_whole_tile_stores_at_once() {
         for k in [0, 4, depth] {
             let size = Size { k, ..size(&spec) };
             let tiles = Launch::of(&spec, size, 1);
-            // As many blocks as one of the tiles' divisors.
+            // Numbers of blocks that divide the number of tiles.
             for blocks in [1, 2] {
                 let launch = Launch { blocks, ..tiles };
                 assert_eq!(launch.shown(&spec, &sound), Shown::Not, "{line}, {launch:?}");
                 assert_eq!(launch.shown(&spec, &always), Shown::Not, "{line}, {launch:?}");
-                // There is no memory to leave parts in.
+                // There is no memory for partial sums.
                 let found = launch.shown(&spec, &never);
                 assert!(matches!(found, Shown::Otherwise(_)), "{line}, {launch:?}: {found:?}");
             }
@@ -226,7 +228,7 @@ fn a_block_that_has_a_whole_tile_stores_at_once() {
     }
 }
 
-/// What random specs come to at random sizes: each way to share, with tiles that several blocks sum and with whole ones.
+/// Random specs at random sizes cover each kind of sharing, both with shared and with whole tiles.
 fn random_specs_share_in_every_way() {
     let mut seen = BTreeMap::new();
     let cases = (arbitrary::sgemm(256), 1..20usize, 1..20usize, 0..70usize);
@@ -251,8 +253,7 @@ fn random_specs_share_in_every_way() {
     }
 }
 
-/// What a GPU runs at once and in graphs: of each line some tile is shared, on a device of 80
-/// multiprocessors or more.
+/// On a device with at least 80 SMs each spec of the concurrency and graph trials shares some tile.
 fn every_line_shares() {
     for (name, line) in sharing::LINES {
         for (size, sms) in [(Size::new(130, 200, 204), 80), (Size::new(160, 192, 208), 200)] {
@@ -262,7 +263,6 @@ fn every_line_shares() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         ranges_are_added_in_their_order_and_every_barrier_is_needed,

@@ -1,4 +1,4 @@
-//! Two threads that launch at once, on streams of their own or on one: each has its results.
+//! Two threads launch concurrently, on separate streams or on one: each gets its own results.
 
 use crate::{alone, equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{Batch, SgemmSpec};
@@ -12,8 +12,8 @@ use gemm_runtime::{
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, Barrier};
 
-/// Products with operands, in place, of a batch, and with more shared memory than a block has unasked; beside them
-/// those whose blocks share what they sum.
+/// GEMMs with epilogue operands, in place, in a batch, and with more shared memory than the default
+/// limit. Kernels with split-K and stream-K are added to them.
 const LINES: [&str; 5] = [
     "tile: 64x64x8, thread: 4x4, float4, double_buffer",
     "tile: 32x64x16, thread: 4x4, stages: 3, epilogue: |acc, bias[n], slope| gelu(acc + bias) * slope",
@@ -22,14 +22,14 @@ const LINES: [&str; 5] = [
     "block: 16x16, coarsen: 2, epilogue: |acc, scale[m], c[m, n]| acc * scale - c",
 ];
 
-/// Of several passes, which share scratch memory.
+/// Reduction of several passes, which share scratch memory.
 const SUM: ReduceKernel = reduce_kernel!(block: 64);
 
-/// Of a few steps for each block that shares, and these do not end where tiles do.
+/// Few steps for each block that shares tiles, with boundaries inside tiles.
 const SIZE: Size = Size::new(160, 192, 208);
-/// Products of a batch; others have the first one's matrices.
+/// Batch size; other kernels use the first matrices.
 const COUNT: usize = 3;
-/// Launches of each kernel that a thread puts on its stream before it asks for a result.
+/// Launches of each kernel that a thread enqueues before it reads a result.
 const LAUNCHES: usize = 12;
 
 pub fn trials() -> Vec<Trial> {
@@ -48,7 +48,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Devices of one context, each on one of its streams.
+/// Devices of one context, each on one of the given streams.
 pub fn of_a_context(
     streams: impl FnOnce(&Arc<CudaContext>) -> Result<[Arc<CudaStream>; 2], Failed>,
 ) -> Result<[Device; 2], Failed> {
@@ -58,17 +58,16 @@ pub fn of_a_context(
     Ok([Device::from_cudarc(context.clone(), one)?, Device::from_cudarc(context, two)?])
 }
 
-/// What is launched, by both threads at once.
+/// Kernels that both threads launch concurrently.
 struct Work {
     kernels: Vec<(SgemmSpec, Sgemm<ByName>)>,
 }
 
-/// The operands of a thread, on its device.
+/// Operands of a thread, on its device.
 struct Operands {
     a: Buffer,
     b: Buffer,
     vector: Buffer,
-    /// What C is before.
     c: Vec<f32>,
 }
 
@@ -95,8 +94,8 @@ impl Work {
         Ok(Self { kernels: kernels.collect::<Result<_, Error>>()? })
     }
 
-    /// Room for what each kernel writes and for the sum of A, in the order of their launches: from the
-    /// `first` on.
+    /// Buffers for the result of each kernel and for the sum of A, in the order of their launches,
+    /// starting at kernel `first`.
     fn results(
         &self,
         device: &Device,
@@ -112,7 +111,7 @@ impl Work {
         Ok(results)
     }
 
-    /// Puts the launches on the device's stream, without waiting for any.
+    /// Enqueues the launches on the device's stream without waiting.
     fn launch(
         &self,
         device: &Device,
@@ -150,11 +149,11 @@ impl Work {
     }
 }
 
-/// Both devices run the same kernels at once, from the first launch on, which compiles them; the second
-/// begins elsewhere, so that different ones meet too.
+/// Both devices run the same kernels concurrently, including the first launches, which compile. The
+/// second device starts with another kernel, so that different kernels overlap too.
 fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
     let work = Work::new()?;
-    // What each launch writes where nothing else runs.
+    // Expected results, computed without concurrent work.
     let quiet = own_gpu()?;
     let mut expected = Vec::new();
     for seed in [10, 20] {
@@ -183,7 +182,7 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
                         }
                         Ok((results, operands))
                     });
-                    // Whatever has failed: the other thread waits.
+                    // Reached even after an error, since the other thread waits here.
                     start.wait();
                     let (mut written, operands) = prepared?;
                     work.launch(device, &operands, &mut written)?;

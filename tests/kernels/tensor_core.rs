@@ -1,21 +1,21 @@
-//! The rules of tensor cores against what GPUs have made of the same operands.
+//! Tensor-core rules compared with recorded GPU results on the same operands.
 
 mod gpu;
 use gemm_dsl::target::Format;
 use gemm_fixtures::tensor_core;
 use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
 use gemm_oracle::random::Random;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use libtest_mimic::Trial;
 
-/// What others have published of `sm_80` and `sm_89`.
+/// Published results of `sm_80` and `sm_89`.
 const PUBLISHED: &str = include_str!("../data/tensor_core/published.txt");
 
-/// What `mma.sync` and `wgmma` gave of operands of all kinds.
+/// Results of `mma.sync` and `wgmma` for operands of all kinds.
 const SM_90: &str = include_str!("../data/tensor_core/sm_90.txt");
 
 /// Elements of which the rules say something else.
-fn differing(vectors: &[Vector], rules: Rules) -> usize {
+fn differing(vectors: &[Vector], rules: AccumulationRules) -> usize {
     let of = |vector: &Vector| {
         let said = vector.tile.multiplied(rules);
         said.iter().zip(&vector.d).filter(|(said, found)| said != found).count()
@@ -23,7 +23,7 @@ fn differing(vectors: &[Vector], rules: Rules) -> usize {
     vectors.iter().map(of).sum()
 }
 
-/// The vectors of a GPU and a format.
+/// Vectors of one GPU and one format.
 fn of(all: &[Vector], gpu: &str, format: Format) -> Vec<Vector> {
     let is_of = |vector: &&Vector| vector.gpu == gpu && vector.tile.format == format;
     all.iter().filter(is_of).cloned().collect()
@@ -35,12 +35,12 @@ fn sm_80_and_sm_89_sum_as_published() {
         for format in Format::ALL {
             let vectors = of(&all, gpu, format);
             assert_eq!(vectors.len(), 300);
-            assert_eq!(differing(&vectors, Rules::SM_80), 0, "{gpu} {format:?}");
+            assert_eq!(differing(&vectors, AccumulationRules::SM_80), 0, "{gpu} {format:?}");
             // They tell the rules from others. Those of tf32 have four terms, and no group is longer.
             let others = [
-                Rules { kept: 23, ..Rules::SM_80 },
-                Rules { kept: 25, ..Rules::SM_80 },
-                Rules { group: 4, ..Rules::SM_80 },
+                AccumulationRules { kept: 23, ..AccumulationRules::SM_80 },
+                AccumulationRules { kept: 25, ..AccumulationRules::SM_80 },
+                AccumulationRules { group: 4, ..AccumulationRules::SM_80 },
             ];
             for rules in others {
                 assert!(differing(&vectors, rules) > 0, "{gpu} {format:?} {rules:?}");
@@ -54,16 +54,18 @@ fn sm_90_sums_as_it_did() {
     for format in Format::ALL {
         let vectors = of(&all, "NVIDIA_H200", format);
         assert!(vectors.iter().map(|vector| vector.d.len()).sum::<usize>() >= 5000);
-        assert_eq!(differing(&vectors, Rules::SM_90), 0, "{format:?}");
+        assert_eq!(differing(&vectors, AccumulationRules::SM_90), 0, "{format:?}");
         let mut others = vec![
-            Rules::SM_80,
-            Rules { kept: 24, ..Rules::SM_90 },
-            Rules { kept: 26, ..Rules::SM_90 },
-            Rules { group: 8, ..Rules::SM_90 },
+            AccumulationRules::SM_80,
+            AccumulationRules { kept: 24, ..AccumulationRules::SM_90 },
+            AccumulationRules { kept: 26, ..AccumulationRules::SM_90 },
+            AccumulationRules { group: 8, ..AccumulationRules::SM_90 },
         ];
-        // No product of two numbers of binary16 is as small as that.
+        // No product of two f16 numbers is that small.
         if format != Format::F16 {
-            others.extend([-132, -134].map(|least| Rules { least, ..Rules::SM_90 }));
+            others.extend(
+                [-132, -134].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 }),
+            );
         }
         for rules in others {
             assert!(differing(&vectors, rules) > 0, "{format:?} {rules:?}");
@@ -88,7 +90,7 @@ fn a_warp_multiplies_as_the_rules_say() {
             let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
             let tiles: Vec<Tile> = (0..8).map(|_| tile()).collect();
             let kernel = tensor_core::kernel(format, tiles.len(), rolled);
-            let rules = if rolled { Rules::SM_80 } else { Rules::SM_90 };
+            let rules = if rolled { AccumulationRules::SM_80 } else { AccumulationRules::SM_90 };
             let (found, counters) =
                 tensor_core::simulate(&kernel, &tiles, rules).expect("no fault");
             let expected: Vec<u32> = tiles.iter().flat_map(|tile| tile.multiplied(rules)).collect();
@@ -99,7 +101,6 @@ fn a_warp_multiplies_as_the_rules_say() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![

@@ -1,9 +1,9 @@
-//! No launch touches a word outside the views that it was given.
+//! No launch touches a word outside of the views it is given.
 //!
-//! Each operand is a view of exactly the elements from its first to its last, or a few more, inside an
-//! allocation of NaN; or the rows of a larger view that its last ones are. The simulator sees the view
-//! alone, so an access beside it is a fault; a NaN that reaches a result shows, and so does one that
-//! is overwritten.
+//! Each operand is a view inside an allocation of NaN. The view ends with the last element, or a
+//! few elements later. It may also be the last rows of a larger view. The simulator knows only the
+//! view, so that an access beside it is a fault. A NaN that reaches a result shows, and so does one
+//! that is overwritten.
 
 use gemm_dsl::spec::{Along, Bounds, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::plain;
@@ -17,10 +17,10 @@ use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// The bits of a NaN that no arithmetic produces.
+/// Bits of a NaN that no arithmetic produces.
 const POISON: u32 = 0x7fc0_dead;
 
-/// How a matrix lies in its allocation.
+/// Placement of a matrix in its allocation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lies {
     /// Elements before the view.
@@ -38,19 +38,19 @@ impl Lies {
         cols + self.padding
     }
 
-    /// Where the first element of the matrix lies in the allocation.
+    /// Index of the first element of the matrix in the allocation.
     fn start(self, cols: usize) -> usize {
         self.before + self.above * self.pitch(cols)
     }
 
-    /// The elements of the view.
+    /// Elements of the view, as indices into the allocation.
     fn range(self, rows: usize, cols: usize) -> Range<usize> {
         let rows = self.above + rows;
         let needed = if rows == 0 || cols == 0 { 0 } else { (rows - 1) * self.pitch(cols) + cols };
         self.before..self.before + needed + self.after
     }
 
-    /// The allocation: poison, and the matrix in it.
+    /// Allocation of poison that contains the matrix.
     fn among_poison(self, values: &[f32], rows: usize, cols: usize) -> Vec<f32> {
         let mut all = vec![f32::from_bits(POISON); self.range(rows, cols).end + 8];
         for (row, values) in values.chunks_exact(cols.max(1)).enumerate() {
@@ -60,7 +60,8 @@ impl Lies {
     }
 }
 
-/// How three matrices of so many columns lie: in half of the cases all so that vectors can be read.
+/// Random placements of three matrices with these numbers of columns. In half of the cases all of
+/// them permit vector accesses.
 fn lies(cols: [usize; 3]) -> impl Strategy<Value = [Lies; 3]> {
     let few = || prop_oneof![3 => Just(0usize), 1 => 0..4usize];
     let one = || (0..9usize, few(), 0..9usize, few());
@@ -77,7 +78,7 @@ fn lies(cols: [usize; 3]) -> impl Strategy<Value = [Lies; 3]> {
     })
 }
 
-/// A product with a size, which a kernel without guards may have to refuse, and places for its
+/// Random GEMM with a size, which a kernel without guards may have to refuse, and placements of its
 /// operands.
 fn launches() -> impl Strategy<Value = (SgemmSpec, Size, [Lies; 3])> {
     let any_size = proptest::bool::weighted(0.4);
@@ -97,20 +98,20 @@ fn same_bits(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// What a launch wrote, and its report.
+/// C as written by a launch, and its report.
 type Multiplied = Result<(Vec<f32>, LaunchReport), Error>;
 
-/// Launches a product on such views.
+/// Launches a GEMM on views with these placements.
 ///
 /// # Errors
-/// The runtime's, in words, or what is wrong with memory or C afterwards.
+/// Returns an error of the runtime as text, or a description of wrong memory contents.
 fn multiply(spec: &SgemmSpec, problem: &Problem, lies: [Lies; 3]) -> Result<Multiplied, String> {
     let multiplied = launch(spec, problem, lies)?;
     if let Ok((c, _)) = &multiplied {
         let sums = match plain(spec) {
             Some(plain) => match launch(&plain, problem, lies)? {
                 Ok((sums, _)) => sums,
-                // At alpha = 0 nothing is read of operands that it would refuse.
+                // With alpha = 0 nothing is read from operands that it would refuse otherwise.
                 Err(_) if problem.beside(spec).skips_terms() => problem.ascending(&plain),
                 Err(error) => return Err(error.to_string()),
             },
@@ -138,7 +139,7 @@ fn launch(
         in_b.among_poison(&b_lines.values, b_lines.lines, b_lines.line),
         in_c.among_poison(&c_before, m, n),
     ];
-    // What the epilogue reads lies as C does.
+    // Matrices read by the epilogue have the placement of C.
     let mut memory = Vec::new();
     for (operand, values) in &beside.operands {
         let (lies, rows, cols) = match operand.along {
@@ -212,7 +213,7 @@ fn launch(
     Ok(Ok((product, launched)))
 }
 
-/// The case of which the rule of spans was learned: A ends with its last element, not with its
+/// A may end with its last element instead of its padding: the span of a view excludes the last
 /// padding.
 fn the_last_row_may_end_with_its_last_element() {
     let spec: SgemmSpec =
@@ -220,14 +221,14 @@ fn the_last_row_may_end_with_its_last_element() {
     let problem = Problem::new(Size::new(2, 5, 5), 1);
     let eight = |above, after| Lies { before: 0, above, padding: 3, after };
     assert_eq!(eight(0, 0).range(2, 5), 0..13);
-    // A part at the end of a matrix is no longer than the matrix by itself.
+    // A part at the end of a matrix is no longer than the same matrix alone.
     for above in [0, 1, 2] {
         let variant = |after| {
             let outcome =
                 multiply(&spec, &problem, [eight(above, after), eight(0, 3), eight(0, 0)]);
             outcome.expect("sound").expect("a launch").1.variant()
         };
-        // A last vector of A reads three elements more.
+        // The last vector of A reads three elements beyond it.
         let variants = [0, 1, 2, 3, 4].map(variant);
         let scalar = Variant::Scalar;
         assert_eq!(variants, [scalar, scalar, scalar, Variant::Vector, Variant::Vector]);
@@ -266,10 +267,10 @@ proptest! {
                 return Err(TestCaseError::fail(format!("`{spec}` at {size}, {lies:?}: {error}")));
             }
         };
-        // Where alpha is 0 no term counts, and K may be any.
+        // With alpha = 0, A·B is not computed and K may have any value.
         let skips = problem.beside(&spec).skips_terms();
         let accepts = accepts(&spec, Size { k: if skips { 0 } else { size.k }, ..size });
-        // A kernel without guards has no variant for operands that are not aligned.
+        // A kernel without guards has no variant for unaligned operands.
         let may_refuse = spec.bounds == Bounds::Aligned && spec.float4;
         prop_assert!(
             refused != accepts || (refused && may_refuse),
@@ -292,7 +293,7 @@ proptest! {
     }
 }
 
-/// The value, and whether everything beside it and the input is as before.
+/// Result of a reduction, and true if the input and all memory around both are unchanged.
 fn reduce(spec: &ReduceSpec, elements: &[f32], before: usize, at: usize) -> (f32, bool) {
     let device = Device::simulator();
     let kernel = ReduceKernel::new(spec.clone()).expect("a sound spec");
@@ -310,7 +311,6 @@ fn reduce(spec: &ReduceSpec, elements: &[f32], before: usize, at: usize) -> (f32
     (output[at], untouched)
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         the_last_row_may_end_with_its_last_element,

@@ -1,5 +1,4 @@
-//! Kernels of warpgroups, copies of boxes and barriers in shared memory: what they compute, and what is found in those with
-//! a planted fault.
+//! Kernels with warpgroups, box copies and mbarriers: results, and detection of planted faults.
 
 mod gpu;
 use gemm_dsl::ir::contract::{Need, Subject};
@@ -10,20 +9,20 @@ use gemm_fixtures::tensor_copies;
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::{Fault, Fill, Product};
 use gemm_oracle::random::Random;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 
-/// Extents that tiles do not fill, and a K that is no multiple of the stages.
+/// Extents with partial tiles, and a K that is not a multiple of the stages.
 const RAGGED: [usize; 3] = [150, 104, 296];
 
-/// What a product computes of operands of all kinds is what the rules say.
+/// C of a GEMM agrees with the rules for operands of all kinds.
 fn computes(product: Product, extents: [usize; 3]) {
     let kernel = product.kernel().expect("a sound kernel");
     for kind in [Kind::Any, Kind::Near] {
         let operands = product.operands(kind, extents, 1);
         let (found, counters) = Product::simulate(&kernel, &operands).expect("no fault");
-        let expected = product.expected(&operands, Rules::SM_90);
+        let expected = product.expected(&operands, AccumulationRules::SM_90);
         assert!(found == expected, "{product:?} {kind:?}");
         let [m, n, k] = extents.map(|extent| extent as u64);
         let [rows, columns] = product.tile().map(|extent| extent as u64);
@@ -62,7 +61,7 @@ fn a_ring_of_stores_gives_what_the_rules_say() {
     }
 }
 
-/// What the simulator finds in a product with a fault.
+/// Error that the simulator finds in a GEMM with a fault.
 fn found(product: Product) -> SimError {
     let kernel = product.kernel().expect("a sound kernel");
     let extents = [128, 64, 7 * product.depth() as usize];
@@ -115,7 +114,7 @@ fn a_stage_that_is_freed_too_early_is_a_race() {
 }
 
 fn a_stage_that_is_not_waited_for_to_be_empty_is_filled_too_early() {
-    // The producer comes to the second round before anybody says that the first one is over.
+    // The producer starts the second round before the first one is known to have completed.
     assert_eq!(at_barrier(Fault::NoWaitForEmpty).0, "full");
 }
 
@@ -131,7 +130,7 @@ fn sums_in_flight_are_not_touched() {
     assert_eq!(buffer, "acc");
 }
 
-/// Who waits at barriers in a deadlock: the warp, the barrier, its parity, and what it lacks.
+/// Warps that wait at barriers in a deadlock: warp, barrier, parity, missing arrivals and bytes.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
     let of = |waiting: &gemm_sim::WaitingWarp| match &waiting.waits_for {
@@ -145,7 +144,7 @@ fn waiting(fault: Fault) -> Vec<(u32, String, u32, u32, i64)> {
 
 fn a_wrong_number_of_bytes_is_a_hang() {
     let waits = waiting(Fault::MoreBytes(16));
-    // The producer has filled the three stages, and nobody has the first.
+    // The producer has filled all three stages, and the first has not been released.
     assert_eq!(waits[0], (0, "empty[0]".to_owned(), 0, 8, 0));
     assert_eq!(waits.len(), 9);
     for (warp, wait) in (4..).zip(&waits[1..]) {
@@ -153,7 +152,7 @@ fn a_wrong_number_of_bytes_is_a_hang() {
     }
     let told = kind(Fault::MoreBytes(16)).to_string();
     assert!(told.contains("lacks 16 bytes"), "{told}");
-    // With fewer the last may count in the next phase.
+    // With fewer bytes, the last ones may count in the next phase.
     let early = ("full".to_owned(), MbarrierFault::TooEarly { phase: 1 });
     assert_eq!(at_barrier(Fault::MoreBytes(-8192)), early);
 }
@@ -161,7 +160,7 @@ fn a_wrong_number_of_bytes_is_a_hang() {
 fn a_wrong_number_of_arrivals_is_found() {
     let waits = waiting(Fault::MoreArrivals(1));
     assert_eq!(waits[0], (0, "empty[0]".to_owned(), 0, 1, 0));
-    // With one less a stage is empty before all have read it.
+    // With one arrival less, a stage becomes empty before all consumers have read it.
     let found = kind(Fault::MoreArrivals(-1));
     let wrong = matches!(found, FaultKind::Mbarrier { .. } | FaultKind::Race { writes: true, .. });
     assert!(wrong, "{found}");
@@ -191,7 +190,7 @@ fn another_part_of_a_row_gives_other_numbers() {
     let kernel = product.kernel().expect("a sound kernel");
     let operands = product.operands(Kind::Near, [128, 64, 128], 1);
     let (found, _) = Product::simulate(&kernel, &operands).expect("no fault");
-    let expected = product.expected(&operands, Rules::SM_90);
+    let expected = product.expected(&operands, AccumulationRules::SM_90);
     let differing = found.iter().zip(&expected).filter(|(found, said)| found != said).count();
     assert!(differing > found.len() / 2);
     let FaultKind::MisalignedTile { place, bytes } = kind(Fault::OtherRow) else { panic!("a row") };
@@ -214,7 +213,7 @@ fn the_warps_of_a_warpgroup_stay_together() {
     assert!(matches!(found, FaultKind::WarpgroupApart { .. }), "{found}");
 }
 
-/// A block of 384 threads is given 168 registers for each.
+/// A block of 384 threads has 168 registers per thread.
 fn registers_are_those_that_a_block_was_given() {
     for registers in [[40, 232], [24, 240], [168, 168], [24, 168]] {
         computes(Product { fault: Fault::Registers(registers), ..Product::default() }, RAGGED);
@@ -253,15 +252,15 @@ fn splits_are_summed_by_stages() {
         let extents = [PLANES * m, PLANES * n, k];
         let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));
         let (found, counters) = splits::simulate(&operands).expect("no fault");
-        assert!(found == splits::expected(&operands, Rules::SM_90), "{m}x{n}x{k}");
+        assert!(found == splits::expected(&operands, AccumulationRules::SM_90), "{m}x{n}x{k}");
         let [rows, columns] = splits::TILE.map(|extent| extent as usize);
         let stages = m.div_ceil(rows) * n.div_ceil(columns) * k.div_ceil(64);
-        // A step for each pair, of eight warps.
+        // A step for each pair of planes, by eight warps.
         assert_eq!(counters.wgmma as usize, stages * PAIRS.len() * 4 * 8);
     }
 }
 
-/// An H200 refuses the copy: an illegal instruction.
+/// An H200 refuses other copies with an illegal instruction.
 fn a_box_begins_at_16_bytes_of_a_row() {
     for case in tensor_copies::cases() {
         let (bits, mut places) = case.inputs(5);
@@ -295,7 +294,6 @@ fn boxes_hold_what_the_array_does_and_zeros_outside() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![

@@ -1,5 +1,5 @@
-//! The macros where users put them: in constants, in constant arrays, in patterns of their own
-//! macros, under another crate name. What a macro makes is what the same line makes at run time.
+//! The macros in users' places: constants, constant arrays, patterns of their own macros, and under
+//! another crate name. A macro call gives the same kernel as its text at run time.
 
 mod operands;
 mod reductions;
@@ -61,7 +61,7 @@ fn order_defaults_brackets_and_commas_make_no_difference() {
     assert_eq!(reduce_kernel!(<>), reduce_kernel!());
 }
 
-/// The kernel of a macro call, and the text of what stands in it.
+/// Kernel of a macro call, and the text of its input.
 macro_rules! both {
     ($($spec:tt)*) => {
         (sgemm_kernel!($($spec)*), stringify!($($spec)*))

@@ -40,7 +40,7 @@ fn the_type_of_a_macro_s_kernel_is_that_of_its_line() -> Result<(), Error> {
 }
 
 sgemm_kernel! {
-    /// What [`ALL`] is, by name.
+    /// Named kernel with the spec of [`ALL`].
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Layer;
     scaled, tile: 32x32x8, thread: 4x4, pitched,
@@ -57,7 +57,7 @@ fn values(seed: usize, count: usize) -> Vec<f32> {
 
 const SIZE: (usize, usize, usize) = (37, 21, 10);
 
-/// A and B, of [`SIZE`].
+/// A and B with the extents [`SIZE`].
 fn factors(device: &Device) -> Result<[Matrix; 2], Error> {
     let (m, n, k) = SIZE;
     Ok([
@@ -66,7 +66,7 @@ fn factors(device: &Device) -> Result<[Matrix; 2], Error> {
     ])
 }
 
-/// The sums of the product, exact.
+/// Exact sums of the GEMM.
 fn sums() -> Vec<f32> {
     let (m, n, k) = SIZE;
     let (a, b) = (values(1, m * k), values(2, k * n));
@@ -110,14 +110,14 @@ fn a_named_kernel_takes_its_operands_by_name() -> Result<(), Error> {
     assert_eq!(device.download(&c)?, expected);
 
     assert_eq!(Layer::KERNEL, ALL);
-    // It is a unit struct with the user's attributes, and its operands can be used again.
+    // The kernel is a unit struct with the user's attributes, and its operands are `Copy`.
     let copied = operands;
     assert_eq!((copied.alpha, format!("{Layer:?}").as_str()), (alpha, "Layer"));
     assert!(format!("{operands:?}").starts_with("LayerOperands { alpha: 0.5, beta: -2.0, bias: "));
     Ok(())
 }
 
-/// By BLAS's rules what a factor of 0 stands before is not read.
+/// As in BLAS, a zero factor prevents the read of its operand.
 #[test]
 fn factors_of_zero_stop_nan() -> Result<(), Error> {
     sgemm_kernel! { struct Scaled; scaled, pitched }
@@ -166,7 +166,7 @@ fn a_named_kernel_without_operands_is_launched_without() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the user's attributes say of all items is on each: without its features nothing is left of a kernel.
+/// The user's attributes apply to all items of a kernel: a false `cfg` removes it entirely.
 #[test]
 fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
     sgemm_kernel! {
@@ -174,7 +174,7 @@ fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
         struct Layer;
         epilogue: |acc, other[n], names| acc + other * names
     }
-    // Else there were two of each name.
+    // Otherwise each name would exist twice.
     sgemm_kernel! {
         #[cfg(all())]
         #[expect(non_camel_case_types, reason = "a test")]
@@ -188,7 +188,7 @@ fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
         };
     }
     absent!(#[cfg(any())] #[doc = "None."]);
-    /// One that the macros above have not made.
+    /// Type of the user; the macros above define none of this name.
     struct Layer;
     impl Layer {
         const KERNEL: f32 = 1.5;
@@ -203,7 +203,7 @@ fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
     Ok(())
 }
 
-/// Words of Rust are as good as any other name, and so are names that the items use themselves.
+/// Keywords of Rust are valid names, and so are names that the generated items use themselves.
 #[test]
 fn any_name_is_a_field() -> Result<(), Error> {
     sgemm_kernel! {
@@ -234,7 +234,7 @@ fn any_name_is_a_field() -> Result<(), Error> {
 }
 
 mod named_elsewhere {
-    /// What a macro of the user's makes a type of.
+    /// Macro of a user that defines a kernel type.
     macro_rules! layer {
         ($(#[$attribute:meta])* $visibility:vis $name:ident, $operand:ident) => {
             gemm_runtime::sgemm_kernel! {

@@ -1,4 +1,4 @@
-//! Reductions: the type of the kernel that a line makes, and expressions of tokens.
+//! Reductions: kernel types of a spec, and expressions from tokens.
 
 use gemm_dsl::{Plan, cuda};
 use gemm_runtime::half::{bf16, f16};
@@ -6,14 +6,14 @@ use gemm_runtime::{
     ByName, Device, Elements, Error, Kernel, ReduceKernel, ReduceSpec, reduce_kernel,
 };
 
-/// The kernel of a macro call, and the text of what stands in it.
+/// Kernel of a macro call, and the text of its input.
 macro_rules! both {
     ($($spec:tt)*) => {
         (reduce_kernel!($($spec)*), stringify!($($spec)*))
     };
 }
 
-/// Checks that a kernel is what its line makes at run time, by its type too.
+/// Asserts that a kernel equals that of its spec at run time, including its type.
 fn same<T: Elements, R: Elements>((kernel, text): (ReduceKernel<T, R>, &str)) -> Result<(), Error> {
     let spec: ReduceSpec = text.parse()?;
     assert_eq!(kernel.spec_line(), spec.to_string(), "{text}");

@@ -1,4 +1,4 @@
-//! Tables: in constants, in patterns of a user's own macros, as the text makes them.
+//! Tables in constants and in patterns of a user's own macros agree with their text.
 
 use gemm_dsl::tables::KernelTable;
 use gemm_runtime::half::f16;
@@ -25,14 +25,14 @@ const ALL: [ReduceTable<(f64, f64), (f64, f64)>; 2] = [
     reduce_table!(len<=9=>type:f64,op:mean_var,map:|x,y|x-y;else=>type:f64,op:mean_var,map:|x,y|x-y,items:2;),
 ];
 
-/// The table of a macro call, and the text of what stands in it.
+/// Table of a macro call, and the text of its input.
 macro_rules! both {
     ($($rows:tt)*) => {
         (reduce_table!($($rows)*), stringify!($($rows)*))
     };
 }
 
-/// Checks that a table is what its text makes at run time, by its type too.
+/// Asserts that a table equals that of its text at run time, including its type.
 fn same<T: Elements, R: Elements>((table, text): (ReduceTable<T, R>, &str)) -> Result<(), Error> {
     let read: KernelTable<ReduceSpec> = text.parse()?;
     assert_eq!(table.text(), read.to_string(), "{text}");
@@ -167,7 +167,7 @@ fn in_a_generic_function<T: Default + PartialEq>(row: usize) -> Result<bool, Err
     Ok(table.choice((5, 1, 1), &Device::simulator())?.row == row && T::default() == T::default())
 }
 
-/// Its place is one of a function without parameters, and each call has its own.
+/// A table may be in a generic function, and each call has its own.
 #[test]
 fn a_table_stands_wherever_an_expression_does() -> Result<(), Error> {
     assert!(in_a_generic_function::<f32>(1)? && in_a_generic_function::<String>(1)?);

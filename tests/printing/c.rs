@@ -1,5 +1,5 @@
-//! C as the text of a kernel has it: expressions and device functions, read by a parser of their own
-//! and evaluated with C's conversions.
+//! C in the text of a kernel: expressions and device functions, parsed independently and evaluated
+//! with C's conversions.
 
 mod parse;
 mod unit;
@@ -13,10 +13,8 @@ use gemm_dsl::ir::Ty;
 use std::collections::HashMap;
 use value::{Result, binary, builtin};
 
-/// The values of names.
 pub type Environment = HashMap<String, Value>;
 
-/// A parsed expression.
 #[derive(Clone, Debug)]
 pub enum Tree {
     Number(Value),
@@ -29,7 +27,7 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// The value, where the unit has the functions; an error where C gives none.
+    /// Evaluates the expression with the functions of a unit. Undefined behaviour of C is an error.
     pub fn value(&self, names: &Environment, unit: &Unit) -> Result<Value> {
         let value = |e: &Tree| e.value(names, unit);
         match self {

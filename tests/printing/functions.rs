@@ -1,5 +1,5 @@
-//! The functions of a kernel, and what it applies them to: those of random epilogues, and of every
-//! function of the language.
+//! Functions of a kernel and their arguments, for random epilogues and for every function of the
+//! language.
 
 use crate::c::{self, Environment, Unit, Value};
 use crate::ir;
@@ -10,14 +10,15 @@ use gemm_dsl::{Plan, cuda};
 use gemm_oracle::random::Random;
 use proptest::prelude::*;
 
-/// The kernel without a tile: its sum is a variable, so that all of its last statement can be read.
+/// Kernel without a tile: its sum is a variable, so that its last statement can be parsed
+/// completely.
 fn kernel(epilogue: Closure) -> VerifiedKernel {
     let mut spec = SgemmSpec::default();
     assert!(spec.set("epilogue", &Datum::Closure(epilogue)));
     spec.plan().and_then(|plan| plan.program()).expect("a sound spec").preferred().clone()
 }
 
-/// A value of the type, often one that functions go wrong at.
+/// Value of the type, often one at which functions tend to fail.
 fn any(random: &mut Random, ty: Ty) -> Value {
     let bits = random.bits();
     let special =
@@ -36,7 +37,7 @@ fn any(random: &mut Random, ty: Ty) -> Value {
     }
 }
 
-/// Compares each function of the kernel in its text with the IR, and then the element that is stored.
+/// Compares each function of the kernel's text with the IR, and then the stored element.
 fn compare(kernel: &VerifiedKernel, seed: u64, rounds: usize) -> Result<(), String> {
     let mut random = Random::new(seed);
     let names: Vec<&str> = kernel.functions.iter().map(|f| f.name.as_str()).collect();
@@ -73,7 +74,7 @@ fn compare(kernel: &VerifiedKernel, seed: u64, rounds: usize) -> Result<(), Stri
     Ok(())
 }
 
-/// The statement that stores what a function gives.
+/// Statement that stores the result of a function.
 fn stored(body: &[Stmt]) -> Option<&Stmt> {
     body.iter().find_map(|stmt| match stmt {
         Stmt::Store { value: Expr::Apply(..), .. } => Some(stmt),

@@ -1,4 +1,4 @@
-//! The value of an expression of the IR by its own rules: no conversions but the explicit ones.
+//! Evaluation of IR expressions by their own rules: only explicit conversions.
 
 use crate::c::{Environment, Value};
 use crate::trees::coordinate;
@@ -8,8 +8,8 @@ use gemm_dsl::ir::{
 };
 use gemm_dsl::target::intrinsic::Semantics;
 
-/// The value; none where the rules give none: overflow of a signed integer, division by zero, a
-/// shift that is too far, a conversion that would not preserve the value.
+/// Value of an expression, or None if it is undefined. Undefined are signed overflow, division by
+/// zero, a shift that is too far, and a conversion that would change the value.
 pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value> {
     let go = |e: &Expr| value(kernel, names, e);
     match expr {
@@ -63,7 +63,7 @@ pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value>
     }
 }
 
-/// The value of a function: that of its body, with its parameters replaced.
+/// Value of a function: that of its body with the parameters replaced.
 pub fn apply(kernel: &Kernel, function: &Function, args: &[Value]) -> Option<Value> {
     let name = |var: &gemm_dsl::ir::Var| kernel[*var].name.clone();
     let params = function.params.iter().map(name);
@@ -139,7 +139,7 @@ fn binary(op: BinaryOp, a: Value, b: Value) -> Option<Value> {
     let result = match op {
         A(Arith::Add) => x + y,
         A(Arith::Sub) => x - y,
-        // The product of two of 64 bits may need 128, of which the lower ones count.
+        // The product of two 64-bit integers may need 128 bits; only the lower ones count.
         A(Arith::Mul) => x.wrapping_mul(y),
         A(Arith::Div) => x.checked_div(y)?,
         I(Integer::Rem) => x.checked_rem(y)?,

@@ -1,6 +1,6 @@
-//! The printed text of an expression means what the expression means: random trees are printed,
-//! read back by a parser of C expressions, and evaluated on both sides. (A right tree and a wrong
-//! text, `5 * i % 2` for `5 * (i % 2)`, is how printers fail.)
+//! The printed text of an expression has the meaning of the expression. Random trees are printed,
+//! parsed by a separate parser of C expressions, and evaluated on both sides. A typical printer
+//! error is a right tree with a wrong text: `5 * i % 2` for `5 * (i % 2)`.
 
 mod c;
 mod functions;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use sync::Statement;
 use trees::Trees;
 
-/// A kernel with one statement: `const T x = value;` or, over a mutable `x`, `x = value;`.
+/// Kernel with one statement: `const T x = value;` or, for a mutable `x`, `x = value;`.
 fn kernel(statement: impl FnOnce(&mut KernelBuilder, &mut Trees)) -> VerifiedKernel {
     let mut b = KernelBuilder::new("k");
     let mut trees = Trees::declare(&mut b);
@@ -31,7 +31,7 @@ fn last(kernel: &VerifiedKernel) -> (&Stmt, String) {
     (stmt, cuda::statement(kernel, stmt))
 }
 
-/// Compares the value of the tree with that of the text, in each of a few environments.
+/// Compares the value of the tree with that of the text, in several environments.
 fn compare(kernel: &VerifiedKernel, tree: &Expr, text: &str) -> Result<(), TestCaseError> {
     let parsed = c::parse(text).map_err(|e| TestCaseError::fail(format!("{e} in `{text}`")))?;
     for (numbers, floats) in [
@@ -40,7 +40,7 @@ fn compare(kernel: &VerifiedKernel, tree: &Expr, text: &str) -> Result<(), TestC
         ([97, 2, 31, 1 << 40], [f32::NEG_INFINITY, 1e30]),
     ] {
         let environment = trees::environment(kernel, numbers, floats);
-        // A tree without a value, as after a division by zero, has no meaning to compare.
+        // An undefined tree, for example a division by zero, has no value to compare.
         let Some(expected) = ir::value(kernel, &environment, tree) else { continue };
         let found = parsed
             .value(&environment, &c::Unit::default())
@@ -117,7 +117,7 @@ proptest! {
         prop_assert_eq!((read.op, read.order, read.scope), (meant.op.name(), order, scope));
         let (array, space) = if shared { ("held", Space::Shared) } else { ("words", Space::Global) };
         prop_assert_eq!(read.array, array);
-        // CUDA's own functions take any address, ours say which space it lies in.
+        // CUDA's own functions take any address; generated functions name the memory space.
         prop_assert_eq!(read.space, (order != MemoryOrder::Relaxed).then_some(space));
         prop_assert!(matches!((wide, read.cast), (_, None) | (true, Some("unsigned long long"))));
         let name = if wide { "size_t" } else { "int" };

@@ -1,8 +1,7 @@
-//! A reader of the statements that synchronise: what their text says, found without the printer.
+//! Parser for synchronisation statements that is independent of the printer.
 
 use gemm_dsl::ir::{MemoryOrder, Scope, Space};
 
-/// What a statement says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement<'t> {
     Barrier(Scope),
@@ -11,7 +10,6 @@ pub enum Statement<'t> {
     Atomic(Atomic<'t>),
 }
 
-/// An atomic operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic<'t> {
     /// Type and name of the variable that it declares.
@@ -19,20 +17,20 @@ pub struct Atomic<'t> {
     pub op: &'static str,
     pub order: MemoryOrder,
     pub scope: Scope,
-    /// Where the word lies, if the function says so.
+    /// Memory space of the word, if the function names it.
     pub space: Option<Space>,
-    /// What the address is converted to.
+    /// Type that the address is cast to.
     pub cast: Option<&'t str>,
     pub array: &'t str,
     pub index: &'t str,
-    /// What is expected, where it is compared, and the operand.
+    /// Expected value of a compare-and-swap, and the operand.
     pub operands: Vec<&'t str>,
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What no statement of these says.
+/// Returns the line if it is not a synchronisation statement.
 pub fn read(line: &str) -> Result<Statement<'_>, String> {
     let wrong = || format!("`{line}`");
     let line = line.strip_suffix(';').ok_or_else(wrong)?;
@@ -76,7 +74,7 @@ pub fn read(line: &str) -> Result<Statement<'_>, String> {
     if old.is_none() { Ok(statement) } else { Err(wrong()) }
 }
 
-/// What lies between commas that no parenthesis or bracket encloses.
+/// Splits at commas outside of parentheses and brackets.
 fn arguments(text: &str) -> Vec<&str> {
     if text.is_empty() {
         return Vec::new();
@@ -93,7 +91,7 @@ fn arguments(text: &str) -> Vec<&str> {
     text.split(outside).map(str::trim_start).collect()
 }
 
-/// The operation, order, scope and space that the name of a function says.
+/// Operation, order, scope and space from the name of a function.
 fn operation(function: &str) -> Option<(&'static str, MemoryOrder, Scope, Option<Space>)> {
     let cuda = [
         ("atomicAdd", "add"),

@@ -1,4 +1,4 @@
-//! Random well-typed expressions over what a kernel declares.
+//! Random well-typed expressions over the declarations of a kernel.
 
 use crate::c::{Environment, Value};
 use gemm_dsl::ir::{
@@ -7,7 +7,7 @@ use gemm_dsl::ir::{
 };
 use gemm_oracle::random::Random;
 
-/// How a coordinate is spelt.
+/// C spelling of a coordinate.
 pub fn coordinate(special: Special) -> &'static str {
     match special {
         Special::ThreadX => "threadIdx.x",
@@ -19,8 +19,7 @@ pub fn coordinate(special: Special) -> &'static str {
     }
 }
 
-/// Values of everything that has a name: numbers for the coordinates, M, N, and the length, and two
-/// floats.
+/// Values of all names: numbers for the coordinates, M, N and the length, and two floats.
 pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Environment {
     let [thread, m, n, length] = numbers;
     use Special::{BlockX, BlockY, BlockZ, ThreadX, ThreadY};
@@ -50,13 +49,11 @@ pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Envi
     names
 }
 
-/// A source of expressions.
 pub struct Trees {
     leaves: Vec<Expr>,
 }
 
 impl Trees {
-    /// Declares parameters and constants.
     pub fn declare(b: &mut KernelBuilder) -> Self {
         let m = b.extent("M", Ty::I32, Extent::M).into();
         let n = b.extent("N", Ty::I32, Extent::N).into();
@@ -76,7 +73,7 @@ impl Trees {
         Self { leaves }
     }
 
-    /// An expression of the type that the seed picks, at most so deep.
+    /// Random expression of a type with a maximal depth.
     pub fn tree(&self, seed: u64, ty: Ty, depth: u32) -> Expr {
         self.grow(&mut Random::new(seed), ty, depth)
     }
@@ -101,7 +98,7 @@ impl Trees {
                 let condition = sub(random, Ty::Bool);
                 condition.select(sub(random, ty), sub(random, ty))
             }
-            // The minimum, which of indices has a spelling of its own.
+            // Minimum; for indices it is printed differently.
             (1, Ty::Scalar(_)) => {
                 let (a, b) = (sub(random, ty), sub(random, ty));
                 a.clone().lt(b.clone()).select(a, b)
@@ -133,7 +130,7 @@ impl Trees {
                 let bits = [Rem, Xor, And, Or, Shl, Shr].map(BinaryOp::Integer);
                 let ops = if ty == Ty::F32 { &[][..] } else { &bits };
                 let op = pick(random, &[&arithmetic[..], ops].concat());
-                // Widened by the builder where the other operand is wide.
+                // The builder widens it if the other operand is wide.
                 let other = if ty == Ty::U64 { pick(random, &[Ty::I32, Ty::U64]) } else { ty };
                 let (a, b) = (sub(random, ty), sub(random, other));
                 let swap =
@@ -144,10 +141,10 @@ impl Trees {
     }
 }
 
-/// The types of numbers that an expression of the language can come to.
+/// Types of numeric expressions in the language.
 const TYPES: [Ty; 5] = [Ty::I32, Ty::U32, Ty::I64, Ty::U64, Ty::F32];
 
-/// A number of another type as one of this type: its value, or its bits where the text has to.
+/// Number of another type converted to this one, by value or by bits.
 fn converted(ty: Ty, random: &mut Random, sub: impl Fn(&mut Random, Ty) -> Expr) -> Expr {
     let Ty::Scalar(elem) = ty else { unreachable!("a truth value is no number") };
     let (casts, bitcasts): (&[Ty], &[Ty]) = match ty {

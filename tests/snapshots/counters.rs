@@ -1,4 +1,4 @@
-//! The counters of one launch of a fixed shape, on the simulator.
+//! Counters of one launch with a fixed shape, on the simulator.
 
 use crate::{Stage, compare};
 use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
@@ -12,18 +12,18 @@ use libtest_mimic::Trial;
 /// Elements of the reduction: whole blocks and one that is nearly empty.
 const LENGTH: usize = 4097;
 
-/// Rows and columns of the matrix whose rows are folded, or its columns: whole rounds and a ragged one, whole
-/// blocks and one with results too few, and rows that start on 16 bytes.
+/// Rows and columns of the reduced matrix: whole rounds and a partial one, whole blocks and a
+/// partial one, and 16-byte aligned rows.
 const MATRIX: (usize, usize) = (1029, 188);
 
-/// Segments: whole blocks of them and one with few.
+/// Segments: whole blocks of them and a partial one.
 const SEGMENTS: u32 = 201;
 
-/// (m, n, k) of the product: every stage has whole tiles and ragged ones along each axis, and rows
-/// that start on 16 bytes.
+/// (m, n, k) of the GEMM. Every stage has whole and partial tiles along each axis, and 16-byte
+/// aligned rows.
 const SIZE: (usize, usize, usize) = (148, 276, 76);
 
-/// The same of a thin product: whole rounds of K and a ragged one.
+/// (m, n, k) of a thin GEMM: whole rounds of K and a partial one.
 const THIN: (usize, usize, usize) = (132, 1, 588);
 
 fn size(spec: &SgemmSpec) -> (usize, usize, usize) {
@@ -44,7 +44,7 @@ pub fn trial(stage: &Stage) -> Trial {
         };
         let counters = launched.counters().ok_or("the simulator did not count")?;
         let mut text = format!("{line}\n{shape}\n{}", counted(counters));
-        // What makes planes, and what stands in for who multiplies them.
+        // Kernels that compute planes, and the fallback of the multiplying kernel.
         let main = launched.steps().find(|step| step.counters() == Some(counters));
         let main = main.map(|step| step.kernel().to_owned()).unwrap_or_default();
         for step in launched.steps().filter(|step| ladder == "sgemm" && step.kernel() != main) {
@@ -56,7 +56,7 @@ pub fn trial(stage: &Stage) -> Trial {
     })
 }
 
-/// A counter that says nothing of a kernel is none of its lines.
+/// Lists only non-zero counters.
 fn counted(counters: &Counters) -> String {
     let counters = format!("{counters:#?}");
     let counted: Vec<&str> = counters.lines().filter(|line| !line.ends_with(": 0,")).collect();
@@ -79,7 +79,7 @@ fn reduce(line: &str) -> Result<(String, LaunchReport), Error> {
     Ok((format!("{rows} rows, {columns} columns"), launched))
 }
 
-/// The index of an element of an array of a few runs, of which the last has one element.
+/// Argmax over an array of a few runs, of which the last has one element.
 fn reduce_runs(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let kernel = ReduceKernel::<f32, u32>::new(line.parse()?)?;
@@ -88,7 +88,7 @@ fn reduce_runs(line: &str) -> Result<(String, LaunchReport), Error> {
     Ok((format!("n = {LENGTH}"), launched))
 }
 
-/// Segments of none to 60 elements, and one now and then that is longer than a group folds.
+/// Segments with up to 60 elements, and occasionally one that is longer than a group reduces.
 fn reduce_segments(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let kernel = <ReduceKernel>::new(line.parse()?)?;
@@ -137,7 +137,7 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     call.launch(&a, &b, &mut c)
 }
 
-/// What is counted does not depend on the elements.
+/// Counts do not depend on the elements.
 fn ones(device: &Device, len: usize) -> Result<Buffer, Error> {
     device.upload(&vec![1.0; len])
 }

@@ -1,4 +1,4 @@
-//! The folder holds the snapshots of the catalogue, all of them and no others.
+//! The snapshot folder holds all snapshots of the catalogue and no others.
 
 use crate::text::is_pinned;
 use crate::{Stage, folder};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
-/// What `tests/book` pins.
+/// Snapshots of `tests/book`.
 const BOOK: [&str; 6] = [
     "index.snap",
     "page.snap",
@@ -23,14 +23,14 @@ pub fn trial(stages: &[Stage]) -> Trial {
     Trial::test("directory", move || compare(&expected))
 }
 
-/// The files of a stage, relative to the folder.
+/// Files of a stage, relative to the folder.
 fn files(stage: &Stage) -> Vec<String> {
     let texts = stage.kernels.iter().map(Stage::suffix).filter(|suffix| is_pinned(stage, suffix));
     let suffixes = texts.chain([".counters", ".resources"]);
     suffixes.map(|suffix| format!("{}/{}{suffix}.snap", stage.ladder, stage.stem)).collect()
 }
 
-/// What stands in the folder, but for the results of failed comparisons.
+/// Contents of the folder, without the results of failed comparisons.
 fn present() -> io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     for entry in fs::read_dir(folder())? {
@@ -50,7 +50,7 @@ fn present() -> io::Result<BTreeSet<String>> {
 
 fn compare(expected: &BTreeSet<String>) -> Result<(), Failed> {
     let present = present()?;
-    // While snapshots are written, other trials may not have come to theirs.
+    // While snapshots are being written, other trials may not have written theirs.
     let written = std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always");
     let missing: Vec<_> = expected.difference(&present).filter(|_| !written).collect();
     let unreferenced: Vec<_> = present.difference(expected).collect();

@@ -1,6 +1,6 @@
-//! The pages of the macros and the tables of keys in the README: what the tables of the specs, the
-//! ladders and the module documentation of plans and expressions give. `cargo bless` writes them
-//! anew.
+//! Pages of the macros, and tables of keys in the README. They are generated from the tables of the
+//! specs, the ladders, and the module documentation of plans and expressions. `cargo bless` updates
+//! them.
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
@@ -18,7 +18,6 @@ pub fn trials() -> Vec<Trial> {
     pages.chain([Trial::test("docs::readme", readme)]).collect()
 }
 
-/// The page of a macro.
 fn page(family: &FamilyInfo) -> Result<(), Failed> {
     let keys = (family.table)();
     let is_reduction = family.macro_name == ReduceSpec::MACRO;
@@ -42,7 +41,7 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
         text += &format!("\n# The value of `{name}`\n\n{}", about(env)?);
     }
     if let [(_, first), rest @ ..] = closures.as_slice() {
-        // Of several keys the language is told once, with all its functions.
+        // With several keys the language is described once, with all its functions.
         let heading = if rest.is_empty() { "" } else { "\n# Expressions\n\n" };
         text += &format!("{heading}{}", language(first)?);
     }
@@ -53,7 +52,7 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     compare(&top().join(format!("runtime/docs/{}.md", family.macro_name)), &text)
 }
 
-/// The README has the tables of keys, each between two marks.
+/// Tables of keys in the README, each between two marks.
 fn readme() -> Result<(), Failed> {
     let path = top().join("README.md");
     let mut text = read(&path)?;
@@ -66,7 +65,6 @@ fn readme() -> Result<(), Failed> {
     compare(&path, &text)
 }
 
-/// The top-level folder.
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("")
 }
@@ -79,7 +77,6 @@ fn table(family: &FamilyInfo) -> String {
     format!("| key | meaning | default |\n| --- | --- | --- |\n{}", rows.collect::<String>())
 }
 
-/// How a key is written.
 fn spelling(key: &KeyInfo) -> String {
     let name = key.name;
     match key.kind {
@@ -108,14 +105,14 @@ fn default(key: &KeyInfo) -> String {
     }
 }
 
-/// The words that a key takes.
+/// Words of a key, with their meanings.
 fn words(key: &KeyInfo) -> String {
     let KeyKind::Word(words) = key.kind else { unreachable!("only words have meanings") };
     let items = words.iter().zip(key.words);
     items.map(|(word, meaning)| format!("* `{word}`: {}\n", meaning.trim())).collect()
 }
 
-/// What a key lends its expressions.
+/// Names and values that a key provides to its expressions.
 fn about(env: &ExprScope) -> Result<String, Failed> {
     let names = match env.values.1 {
         0 => "It names nothing".to_owned(),
@@ -129,7 +126,7 @@ fn about(env: &ExprScope) -> Result<String, Failed> {
     Ok(format!("For example `{}`. {names}{integers}.\n\n{}", env.example, operands(env)?))
 }
 
-/// The language and its functions.
+/// Description of the language and its functions.
 fn language(env: &ExprScope) -> Result<String, Failed> {
     let functions: String = env
         .functions()
@@ -152,7 +149,7 @@ fn language(env: &ExprScope) -> Result<String, Failed> {
     ))
 }
 
-/// What the closure may name behind the values at hand.
+/// Operands that the closure may name after its values.
 fn operands(env: &ExprScope) -> Result<String, Failed> {
     if env.operands.is_empty() {
         return Ok(String::new());
@@ -182,7 +179,7 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// The ladder's lines; the defaults are the line without a key.
+/// Specs of the ladder. The defaults are the spec without a key.
 fn lines<S: Spec>(ladder: &[Stage<S>]) -> String {
     let rows = ladder.iter().map(|stage| {
         format!("| {} | {} | `{}!({})` |\n", stage.index, stage.name, S::MACRO, stage.spec)
@@ -190,7 +187,7 @@ fn lines<S: Spec>(ladder: &[Stage<S>]) -> String {
     format!("| stage | technique | line |\n| --- | --- | --- |\n{}", rows.collect::<String>())
 }
 
-/// The module documentation of a file, but for its links, which lead nowhere on another page.
+/// Module documentation of a file, without its links, which do not resolve on another page.
 fn documentation(file: &str) -> Result<String, Failed> {
     let text = read(&top().join("gemm-dsl/src").join(file))?;
     let docs = text.lines().map_while(|line| line.strip_prefix("//!"));
@@ -202,7 +199,7 @@ fn read(path: &Path) -> Result<String, Failed> {
     Ok(fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
-/// Whether a file holds the text; writes it where the snapshots are written anew.
+/// Compares a file with the text, or writes it if snapshots are being updated.
 fn compare(path: &Path, text: &str) -> Result<(), Failed> {
     if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
         return Ok(fs::write(path, text)?);

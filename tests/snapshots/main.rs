@@ -1,8 +1,9 @@
-//! Snapshots of every stage of both ladders, of reductions of segments and of runs, of products with an epilogue and of batches,
-//! in the top-level folder `snapshots/`: the CUDA text, the simulator's counters, and the resource report of the pinned
-//! compiler; and the pages that teach the DSL.
+//! Snapshots in the top-level folder `snapshots/`. They cover every stage of both ladders,
+//! reductions of segments and of runs, and GEMMs with an epilogue or in batches. Each has its CUDA
+//! text, simulator counters, and resource report of the pinned compiler. The pages that teach the
+//! DSL are compared too.
 //!
-//! `cargo bless` writes them anew.
+//! `cargo bless` updates them.
 
 mod counters;
 mod directory;
@@ -19,16 +20,17 @@ use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A stage of either ladder, or another kernel.
+/// Stage of either ladder, or another kernel.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The folder of its ladder, or `segments`, `runs`, `epilogue` or `batch`.
+    /// Folder of its ladder, or `segments`, `runs`, `epilogue` or `batch`.
     ladder: &'static str,
-    /// `04_unroll_last_warp`: what its files start with.
+    /// Start of its file names, for example `04_unroll_last_warp`.
     stem: String,
-    /// Its spec as a line of the DSL.
+    /// Spec as text of the DSL.
     line: String,
-    /// The preferred kernel, then the fallback, then those of other launches of a product or of runs, and of shards.
+    /// Preferred kernel, then its fallback, then kernels of other launches of a GEMM or of runs,
+    /// and of shards.
     kernels: Vec<VerifiedKernel>,
 }
 
@@ -36,14 +38,14 @@ impl Stage {
     fn new(ladder: &'static str, stem: String, spec: &impl Family) -> Self {
         let program = spec.plan().and_then(|plan| plan.program()).expect("a sound stage");
         let others = program.launched().filter(|other| {
-            // The passes of a reduction differ in what they load alone.
+            // The passes of a reduction differ only in their loads.
             ladder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
         Self { ladder, stem, line: spec.to_string(), kernels }
     }
 
-    /// What a snapshot of one of its kernels is called beside the stem.
+    /// Suffix of a kernel's snapshot after the stem.
     fn suffix(kernel: &VerifiedKernel) -> &'static str {
         match kernel.variant {
             Variant::Scalar if kernel.name.ends_with("_of_shard") => ".shard.scalar",
@@ -76,8 +78,8 @@ fn catalogue() -> Vec<Stage> {
     ladders.chain(reductions()).chain(products()).collect()
 }
 
-/// A reduction of segments, which groups fold up to some length and blocks beyond: its bits depend on that length. And one
-/// whose blocks fold runs, with the kernel that folds those of a shard.
+/// A reduction of segments: groups reduce short ones and blocks long ones, and the bits depend on
+/// the limit. A reduction of runs, with the kernel for runs of a shard.
 fn reductions() -> impl Iterator<Item = Stage> {
     let spec =
         |line: &str| -> ReduceSpec { line.parse().unwrap_or_else(|error| panic!("{error}")) };
@@ -90,8 +92,8 @@ fn reductions() -> impl Iterator<Item = Stage> {
     [Stage::new("segments", "groups".to_owned(), &groups), runs].into_iter()
 }
 
-/// A small product whose expression has a bit of everything, the fastest stage with a function that is
-/// arithmetic of its own, a batch of which a block computes several products, and one of lists.
+/// GEMMs: a small one whose expression uses most features, the fastest stage with a library
+/// function, a batch with several GEMMs per block, and one on lists.
 fn products() -> impl Iterator<Item = Stage> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
@@ -114,7 +116,6 @@ fn products() -> impl Iterator<Item = Stage> {
     others.into_iter()
 }
 
-/// The top-level folder of the snapshots.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("snapshots")
 }

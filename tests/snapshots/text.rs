@@ -1,10 +1,10 @@
-//! The CUDA text of a stage's kernels.
+//! CUDA text of a stage's kernels.
 
 use crate::{Stage, compare};
 use libtest_mimic::Trial;
 
-/// Texts of the scalar variant that are pinned: one of each way to multiply and to fold. The others differ from their vector
-/// variants as these do.
+/// Pinned texts of the scalar variant: one of each kind of GEMM and reduction. The others differ
+/// from their vector variants in the same way.
 const SCALAR: [&str; 6] = [
     "reduce/09_columns.scalar",
     "runs/argmax.shard.scalar",
@@ -14,7 +14,7 @@ const SCALAR: [&str; 6] = [
     "sgemm/41_wgmma_bf16x6.scalar",
 ];
 
-/// Whether the text of a stage's kernel is pinned, by the suffix of its snapshot.
+/// True if the text of a stage's kernel is pinned, given the suffix of its snapshot.
 pub fn is_pinned(stage: &Stage, suffix: &str) -> bool {
     let name = format!("{}/{}{suffix}", stage.ladder, stage.stem);
     !suffix.ends_with(".scalar") || SCALAR.contains(&&*name)

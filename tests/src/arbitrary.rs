@@ -1,4 +1,4 @@
-//! Random sound specs.
+//! Random valid specs.
 
 mod reduce;
 mod sgemm;
@@ -14,9 +14,9 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A value for each key of the family but those in `own`, which have a say in the geometry: any
-/// flag, word and expression, and numbers up to 5. A key is left at its default half of the time, a number more
-/// often. Whatever is added to the table is drawn here too.
+/// Values for each key of the family except those in `own`, which affect the geometry. They are any
+/// flag, word and expression, and numbers up to 5. A key keeps its default half of the time, a
+/// number more often. Keys added to the table are included automatically.
 fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Datum)>> {
     let mut keys = Vec::new();
     for key in S::table().into_iter().filter(|key| !own.contains(&key.name)) {
@@ -34,7 +34,7 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
                     Datum::Closure(random::with_operands(env, seed, depth, 3))
                 })
                 .boxed(),
-            // Names change no kernel, and sizes are geometry.
+            // Names do not change a kernel, and sizes belong to the geometry.
             _ => continue,
         };
         let given =
@@ -45,7 +45,6 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
     keys.prop_map(|keys| keys.into_iter().flatten().collect()).boxed()
 }
 
-/// Gives keys their values.
 fn with<S: Spec>(mut spec: S, values: &[(&'static str, Datum)]) -> S {
     for (key, value) in values {
         spec.set(key, value);
@@ -53,7 +52,7 @@ fn with<S: Spec>(mut spec: S, values: &[(&'static str, Datum)]) -> S {
     spec
 }
 
-/// Makes a spec sound by giving the keys that its faults blame their defaults, or gives up.
+/// Makes a spec valid by resetting the keys that its errors name, or gives up.
 fn repaired<S: Spec>(
     mut spec: S,
     check: impl Fn(&S) -> Result<(), SpecErrors>,
@@ -70,7 +69,7 @@ fn repaired<S: Spec>(
     None
 }
 
-/// Values of a strategy: the same ones on every run and machine, as long as the seed is the same.
+/// Values of a strategy: the same in every run and on every machine for the same seed.
 pub fn sample<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
     let seed = [gemm_cases::fixed_seed(), 0, 0, 0].map(u64::to_le_bytes).concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -79,7 +78,8 @@ pub fn sample<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usi
     (0..count).filter_map(value).collect()
 }
 
-/// A value that is the same for the same seed on every run and machine; none where none was found.
+/// Value of a strategy for a seed: the same in every run and on every machine. None if no value was
+/// found.
 pub fn one<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, seed: u64) -> Option<T> {
     let seed = [seed, 0, 0, 0].map(u64::to_le_bytes).concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);

@@ -1,5 +1,5 @@
-//! Batches of products: each has the bits that the kernel without `batch` computes, wherever its matrices
-//! lie, and nothing beside them is written.
+//! Batches of GEMMs: each has the bits of the kernel without `batch`, in any layout, and nothing
+//! beside the results is written.
 
 use crate::bits;
 use crate::operands::launch;
@@ -12,22 +12,23 @@ use gemm_runtime::{
     Buffer, BufferView, ByName, Device, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm,
 };
 
-/// The bits of a NaN that no arithmetic produces.
+/// Bits of a NaN that no arithmetic produces.
 const POISON: u32 = 0x7fc0_dead;
 
-/// Where the matrices of an operand lie: elements between each and the next, and after each of its lines;
-/// or one for all products.
+/// Placement of an operand's matrices: padding between them and after each line, or one matrix for
+/// all GEMMs.
 #[derive(Clone, Copy, Debug)]
 pub struct Lies {
-    /// Whether all products have the same matrix; never of C.
+    /// True if all GEMMs share one matrix; never for C.
     pub shared: bool,
-    /// Elements between one and the next; in a list of C, before each in an allocation of its own.
+    /// Elements between two matrices. In a list of C, elements before each in an allocation of its
+    /// own.
     pub between: usize,
     /// Elements after each line; `pitched` kernels only.
     pub padding: usize,
 }
 
-/// Matrices of so many lines among poison.
+/// Matrices of equal extents among poison.
 struct Many {
     buffer: Buffer,
     values: Vec<Vec<f32>>,
@@ -79,8 +80,8 @@ impl Many {
         if self.by_column { view.t() } else { view }
     }
 
-    /// The elements from the first of the matrix of a product to the end of its last line, those of the last
-    /// product first.
+    /// Slices from the first element of a GEMM's matrix to the end of its last line, in reverse
+    /// order of the GEMMs.
     fn slices(&self, count: usize) -> Vec<BufferView<'_>> {
         let Self { lies, lines, line, .. } = *self;
         let len = lines * (line + lies.padding);
@@ -93,7 +94,6 @@ impl Many {
         slices.collect()
     }
 
-    /// The matrix of each product.
     fn each<'b>(&self, slices: &'b [BufferView<'_>]) -> Vec<MatrixRef<'b>> {
         let Self { lies, lines, line, .. } = *self;
         let view = |slice| {
@@ -104,25 +104,25 @@ impl Many {
         slices.iter().map(view).collect()
     }
 
-    /// The same matrices with those of the last product first.
+    /// The same matrices in reverse order.
     fn reversed(mut self) -> Self {
         self.values.reverse();
         self
     }
 
-    /// The lines of the matrix of a product, one after the other.
+    /// Lines of a GEMM's matrix, one after the other.
     fn of(&self, product: usize) -> &[f32] {
         &self.values[if self.lies.shared { 0 } else { product }]
     }
 
-    /// Such a matrix that is there alone.
+    /// View of such a matrix in an array of its own.
     fn alone<'b>(&self, lines: &'b Buffer) -> MatrixRef<'b> {
         let view = MatrixRef::new(lines, self.lines, self.line).expect("as many");
         if self.by_column { view.t() } else { view }
     }
 }
 
-/// The spec of a batch, with as many products in a block as it has room for and the draw says: 1 to 5.
+/// Spec for a batch. It has as many GEMMs per block as fit, up to a drawn number from 1 to 5.
 fn batched(spec: &SgemmSpec, batch: Batch, count: usize, draw: u64) -> SgemmSpec {
     let batched = spec.clone().batch(batch);
     let several =
@@ -134,7 +134,7 @@ fn batched(spec: &SgemmSpec, batch: Batch, count: usize, draw: u64) -> SgemmSpec
     several.into_iter().find(takes).unwrap_or(batched)
 }
 
-/// C of each product in an allocation of its own, among poison.
+/// C of each GEMM in an allocation of its own, among poison.
 struct Apart {
     buffers: Vec<Buffer>,
     before: usize,
@@ -160,18 +160,17 @@ impl Apart {
         all.collect()
     }
 
-    /// From the first element to the last.
+    /// Elements from the first to the last.
     fn span(&self) -> usize {
         let (m, n) = self.size;
         if m * n == 0 { 0 } else { (m - 1) * self.pitch + n }
     }
 }
 
-/// What a launch wrote to: allocation after allocation, and where in which C of a product starts.
+/// Memory written by a launch: the allocations, and the allocation and start of each GEMM's C.
 type Written = (Vec<Vec<f32>>, Vec<(usize, usize)>);
 
-/// The spec with sums that are those of a product alone: how many blocks share them does not depend on how many
-/// products there are.
+/// Spec whose sums do not depend on the batch size: the number of blocks that share a sum is fixed.
 fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
     let ranges = match spec.split_k {
         SplitK::Auto => SplitK::Ranges(3),
@@ -180,10 +179,10 @@ fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
     spec.clone().split_k(ranges).stream_k(false)
 }
 
-/// Launches a spec on a batch, and without `batch` each product by itself.
+/// Launches a spec on a batch, and each GEMM separately without `batch`.
 ///
 /// # Errors
-/// The first element of C that differs, or what a launch failed with.
+/// Returns the first element of C that differs, or the error of a launch.
 pub fn run(
     device: &Device,
     (spec, batch): (&SgemmSpec, Batch),
@@ -252,7 +251,7 @@ pub fn run(
                 let mut list = MatrixListMut::new(device, &mut views).expect("apart");
                 let both = (&list_a, &list_b);
                 launch((&kernel, device), &beside, beside_these, both, &mut list)
-                // The lists are dropped, with the work perhaps under way.
+                // The lists are dropped here, possibly while the launch is in flight.
             };
             outcome.map_err(|error| error.to_string())?;
             let starts = (0..count).map(|product| (product, first)).collect();

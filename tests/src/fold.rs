@@ -1,5 +1,5 @@
-//! Reductions of any kind: cases with what they ought to give, how their arrays lie among poison, and the
-//! machines that run them.
+//! Reductions of any kind: cases with reference results, placement of their arrays among poison,
+//! and machines that run them.
 
 pub mod closures;
 pub mod device;
@@ -18,24 +18,23 @@ use gemm_oracle::fold::{Folded, Kind, Number, folded};
 use lying::{Images, Lying};
 use std::ops::Range;
 
-/// What is folded into each result.
+/// Elements that are reduced into each result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// The elements along the middle of three dimensions.
+    /// Elements along the middle of three dimensions.
     Tensor {
         /// Rows, or matrices.
         outer: usize,
         /// Elements of a result.
         len: usize,
-        /// Columns.
+        /// Columns of a matrix.
         inner: usize,
     },
-    /// Those between two offsets that follow one another.
+    /// Elements between two consecutive offsets.
     Segments(Vec<u64>),
 }
 
 impl Shape {
-    /// The extents of the results.
     pub fn results(&self, over: Over) -> Vec<usize> {
         match (self, over) {
             (Shape::Segments(offsets), _) => vec![offsets.len() - 1],
@@ -46,7 +45,6 @@ impl Shape {
         }
     }
 
-    /// The extents of an input.
     pub fn elements(&self, over: Over) -> Vec<usize> {
         match (self, over) {
             (Shape::Segments(_), _) | (_, Over::All) => vec![self.len()],
@@ -56,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// An extent of the problem, by its name.
+    /// Extent of the problem, by name.
     pub fn extent(&self, extent: Extent) -> u64 {
         match (self, extent) {
             (Shape::Segments(offsets), Extent::SEGMENTS) => offsets.len() as u64 - 1,
@@ -66,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// The elements of a result; of segments, of all.
+    /// Elements of a result; for segments, of the whole array.
     fn len(&self) -> usize {
         match self {
             Shape::Tensor { len, .. } => *len,
@@ -74,7 +72,7 @@ impl Shape {
         }
     }
 
-    /// Which elements of a packed input a result is made of, in the order of their indices.
+    /// Indices of a result's elements in a packed input, in ascending order.
     fn of_result(&self, result: usize) -> Vec<usize> {
         match self {
             Shape::Segments(offsets) => {
@@ -88,30 +86,27 @@ impl Shape {
     }
 }
 
-/// A reduction with its inputs.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The spec.
     pub spec: ReduceSpec,
-    /// What is made of what is folded; of a `fold` of the user's, what that is.
+    /// Kind of reduction. For a user's `fold`, the equivalent kind.
     pub kind: Kind,
-    /// What its `map` is.
     pub map: Option<&'static MapCase>,
-    /// What its `finish` is.
     pub finish: Option<&'static FinishCase>,
-    /// What is folded into each result.
+    /// Elements that are reduced into each result.
     pub shape: Shape,
-    /// The bits of the elements of each input, packed.
+    /// Bits of the elements of each input, packed.
     pub inputs: Vec<Vec<u64>>,
 }
 
 impl Case {
-    /// A case of a spec without expressions, with random inputs.
+    /// Case of a spec without expressions, with random inputs.
     pub fn new(spec: &ReduceSpec, shape: Shape, seed: u64) -> Self {
         Self::with(spec, (None, None, None), shape, seed)
     }
 
-    /// A case with random inputs: what its `map`, its `finish` and its `fold` are. Those are given to the spec.
+    /// Case with random inputs and the given `map`, `finish` and `fold`, which are added to the
+    /// spec.
     pub fn with(
         spec: &ReduceSpec,
         (map, finish, fold): (
@@ -148,17 +143,16 @@ impl Case {
         Self { spec, kind, map, finish, shape, inputs }
     }
 
-    /// The plan of its spec.
     pub fn plan(&self) -> ReducePlan {
         self.spec.plan().unwrap_or_else(|faults| panic!("`{}`: {faults}", self.spec))
     }
 
-    /// The arrays of a launch.
+    /// Arrays of a launch with this placement.
     pub fn images(&self, lying: &Lying) -> Images {
         Images::new(self, lying)
     }
 
-    /// The values that are folded into a result.
+    /// Values that are reduced into a result, after the `map`.
     pub fn values(&self, result: usize) -> Vec<Number> {
         let (elem, acc) = (self.spec.element.elem(), self.spec.acc_elem());
         let at = self.shape.of_result(result);
@@ -175,8 +169,7 @@ impl Case {
         at.iter().enumerate().map(value).collect()
     }
 
-    /// The same case of the elements from one index to another along the axis that is folded, of results that are no
-    /// segments.
+    /// Case for a range of elements along the reduced axis. Segments are not supported.
     #[must_use]
     pub fn piece(&self, range: &Range<usize>) -> Self {
         let Shape::Tensor { outer, len, inner } = self.shape else {
@@ -203,7 +196,7 @@ impl Case {
     /// Judges the bits of all results.
     ///
     /// # Errors
-    /// What is wrong with the first that is.
+    /// Returns a description of the first wrong result.
     pub fn judge(&self, outputs: &[Vec<u64>]) -> Result<(), String> {
         let (plan, results) = (self.plan(), self.spec.results());
         let count: usize = self.shape.results(self.spec.over).iter().product();
@@ -234,7 +227,7 @@ impl Case {
         Ok(())
     }
 
-    /// What an element of an input is.
+    /// Element type of the inputs.
     pub fn elem(&self) -> Elem {
         self.spec.element.elem()
     }

@@ -1,16 +1,16 @@
-//! Launches of the stages of both ladders, on operands of which nothing but the shape matters.
+//! Launches of the stages of both ladders. Only the shape of the operands matters.
 
 use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::Beside;
 use gemm_oracle::product::Size;
 use gemm_runtime::{Buffer, ByName, Device, Error, Kernel, LaunchReport, Matrix, MatrixRef, Sgemm};
 
-/// Numbers between −1 and 1, of which none is lost in any arithmetic.
+/// Numbers between −1 and 1 that every arithmetic can represent.
 fn numbers(len: usize) -> Vec<f32> {
     (0..len).map(|at| ((at * 37 % 97) as f32 - 48.0) / 64.0).collect()
 }
 
-/// A matrix on a device: packed, or in rows that all begin on 16 bytes.
+/// Matrix on a device: packed, or with 16-byte aligned rows.
 fn matrix(device: &Device, (rows, cols): (usize, usize), pitched: bool) -> Result<Matrix, Error> {
     let elements = numbers(rows * cols);
     match pitched {
@@ -19,15 +19,15 @@ fn matrix(device: &Device, (rows, cols): (usize, usize), pitched: bool) -> Resul
     }
 }
 
-/// A matrix of which the lines that lie in memory are its columns, or its rows.
+/// View of a matrix stored by columns or by rows.
 fn lying(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
     if by_column { lines.t() } else { lines }
 }
 
-/// Launches the kernels of a product once, on one product.
+/// Launches the kernels of a GEMM once.
 ///
 /// # Errors
-/// Those of the launch.
+/// Returns the error of the launch.
 pub fn product(device: &Device, spec: &SgemmSpec, size: Size) -> Result<LaunchReport, Error> {
     let Size { m, n, k } = size;
     let turned = [spec.layout.transposes_a(), spec.layout.transposes_b()];
@@ -60,10 +60,10 @@ pub fn product(device: &Device, spec: &SgemmSpec, size: Size) -> Result<LaunchRe
     call.launch(&lying(a.view(), turned[0]), &lying(b.view(), turned[1]), &mut c.view_mut())
 }
 
-/// Launches the kernels of a reduction once, of a matrix or of all its elements.
+/// Launches the kernels of a reduction once, on a matrix or on all its elements.
 ///
 /// # Errors
-/// Those of the launch.
+/// Returns the error of the launch.
 pub fn reduction(
     device: &Device,
     spec: &ReduceSpec,
@@ -81,7 +81,7 @@ pub fn reduction(
     for name in spec.inputs() {
         call = call.input(name, &view);
     }
-    // Those of the ladder have one result each.
+    // Specs of the ladder have one result.
     if let Some((name, _)) = spec.results().first() {
         call = call.output(name, &mut result);
     }

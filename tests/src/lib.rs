@@ -1,7 +1,7 @@
-//! What the test targets share: references, operands, random specs, and the report of what a
-//! machine lacks.
+//! Shared code of the test targets: references, operands, random specs, and reports of missing
+//! prerequisites.
 //!
-//! Tests that need NVRTC or a GPU are built on [`needs`]: where it is missing they show as ignored,
+//! Tests that need NVRTC or a GPU are built on [`needs`]: without it they are reported as ignored
 //! with the reason, never as passed.
 
 pub mod arbitrary;
@@ -17,12 +17,12 @@ pub mod reduction;
 
 use gemm_dsl::stages::Stage;
 
-/// `04_unroll_last_warp`: what the files of a stage start with.
+/// Start of a stage's file names, for example `04_unroll_last_warp`.
 pub fn stem<S>(stage: &Stage<S>) -> String {
     format!("{:02}_{}", stage.index, stage.name)
 }
 
-/// The bits of each value, for comparisons that tell zeros and NaNs apart.
+/// Bits of each value, for comparisons that distinguish zeros and NaNs.
 pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }

@@ -1,4 +1,4 @@
-//! What a machine must have for a test to run.
+//! Prerequisites of tests on the machine.
 
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
@@ -7,39 +7,40 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The release of NVRTC that the resource reports are pinned for.
+/// Release of NVRTC for which the resource reports are pinned.
 pub const PINNED_NVRTC: &str = "13.0.88";
 
-/// The release of Rust whose wording the expected diagnostics are.
+/// Release of Rust whose diagnostics are expected.
 pub const PINNED_RUST: &str = "1.95.0";
 
-/// A browser without a window, as Debian calls it.
+/// Headless browser, by its Debian name.
 pub const BROWSER: &str = "chromium-headless-shell";
 
-/// What the live page of the book is built for.
+/// Target of the book's live page.
 pub const WASM: &str = "wasm32-unknown-unknown";
 
-/// Something that not every machine has.
+/// Prerequisite that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// NVRTC, of any release. With `GEMM_REQUIRE_NVRTC=1` its absence is a failure.
+    /// NVRTC of any release. With `GEMM_REQUIRE_NVRTC=1` its absence is a failure.
     Nvrtc,
     /// NVRTC of the release [`PINNED_NVRTC`]. With `GEMM_REQUIRE_NVRTC=1`, likewise.
     PinnedNvrtc,
     /// A CUDA GPU, and NVRTC. With `GEMM_REQUIRE_GPU=1` its absence is a failure.
     Gpu,
-    /// The release [`PINNED_RUST`] of Rust.
+    /// Rust of the release [`PINNED_RUST`].
     PinnedRust,
     /// The browser [`BROWSER`]. With `GEMM_REQUIRE_BROWSER=1` its absence is a failure.
     Browser,
     /// Rust's target [`WASM`]. With `GEMM_REQUIRE_WASM=1` its absence is a failure.
     Wasm,
-    /// The browser, and axe-core in the file that `GEMM_AXE` names. With `GEMM_REQUIRE_BROWSER=1`, likewise.
+    /// The browser, and axe-core in the file named by `GEMM_AXE`. With `GEMM_REQUIRE_BROWSER=1`,
+    /// likewise.
     Axe,
 }
 
 impl Need {
-    /// Why the need is not met; `None` if it is.
+    /// Reason that the need is not met, or `None` if it is.
     pub fn missing(self) -> Option<&'static str> {
         static NVRTC: OnceLock<Option<String>> = OnceLock::new();
         static PINNED: OnceLock<Option<String>> = OnceLock::new();
@@ -70,7 +71,7 @@ impl Need {
         found.as_deref()
     }
 
-    /// Whether the absence of what is needed is a failure here.
+    /// True if the absence of this need is a failure here.
     fn is_required(self) -> bool {
         let variable = match self {
             Need::Nvrtc | Need::PinnedNvrtc => "GEMM_REQUIRE_NVRTC",
@@ -82,7 +83,7 @@ impl Need {
         env::var_os(variable).is_some_and(|value| value == "1")
     }
 
-    /// A test that is ignored, with the reason, where the need is not met.
+    /// Test that is ignored with the reason if the need is not met.
     pub fn trial(
         self,
         name: impl Into<String>,
@@ -91,7 +92,6 @@ impl Need {
         Self::trial_of([self], name, test)
     }
 
-    /// The same of several needs.
     pub fn trial_of(
         needs: impl IntoIterator<Item = Self> + Send + 'static,
         name: impl Into<String>,
@@ -109,13 +109,13 @@ impl Need {
     }
 }
 
-/// The full release of NVRTC, or why there is none.
+/// Full release of NVRTC, or the reason that there is none.
 pub(crate) fn nvrtc_release() -> Result<&'static str, &'static str> {
     static RELEASE: OnceLock<Result<String, String>> = OnceLock::new();
     RELEASE.get_or_init(find_release).as_deref().map_err(String::as_str)
 }
 
-/// NVRTC tells its release only through what it writes into machine code.
+/// Reads the release from compiled code: NVRTC reports it in full nowhere else.
 fn find_release() -> Result<String, String> {
     let source = "extern \"C\" __global__ void nothing() {}";
     let compiled = compile::compile("nothing", source, Arch::sm(90), &Options::default())
@@ -128,7 +128,7 @@ fn find_release() -> Result<String, String> {
     Ok(release.unwrap_or_else(|| "unknown".to_owned()))
 }
 
-/// Where axe-core is.
+/// Path of axe-core.
 pub fn axe() -> Option<PathBuf> {
     env::var_os("GEMM_AXE").map(PathBuf::from).filter(|path| path.is_file())
 }
@@ -165,7 +165,7 @@ fn wrong_rust() -> Option<String> {
     }
 }
 
-/// The first sentence: what is wrong, without the remedies.
+/// First sentence of an error: the fault without the remedies.
 fn first_sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Compiler output for generated texts, kept under `target/nvrtc-logs` by a hash of all that decides it.
+//! Compiler output for generated texts, cached in `target/nvrtc-logs` by a hash of all inputs.
 
 use crate::needs::nvrtc_release;
 use gemm_runtime::Error;
@@ -7,13 +7,13 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The module that decides the flags of a compilation.
+/// Source of the module that determines the compiler flags.
 const FLAGS: &str = include_str!("../../runtime/src/compile.rs");
 
-/// Compiles a text unless its log is known. A known log comes without machine code.
+/// Compiles a text unless its log is cached. A cached log has no machine code.
 ///
 /// # Errors
-/// Those of [`compile::compile`], which are not kept.
+/// Returns the errors of [`compile::compile`], which are not cached.
 pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compiled, Error> {
     let Some(file) = file(&[name, source, &arch.to_string(), FLAGS]) else {
         return compile::compile(name, source, arch, &Options::default());
@@ -26,7 +26,7 @@ pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compiled, Error> {
     Ok(compiled)
 }
 
-/// The file of a log; none where the compiler does not tell its release.
+/// Cache file of a log, or None if the compiler's release is unknown.
 fn file(parts: &[&str]) -> Option<PathBuf> {
     let release = nvrtc_release().ok()?;
     let mut hash = Sha256::new();
@@ -39,7 +39,8 @@ fn file(parts: &[&str]) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// Keeps a log. A reader sees all of it or none; a log that cannot be kept costs time, never a result.
+/// Caches a log. A reader sees all of it or nothing. A log that cannot be cached costs time but
+/// changes no result.
 fn keep(file: &Path, log: &str) {
     let (process, thread) = (std::process::id(), std::thread::current().id());
     let unfinished = file.with_extension(format!("{process}-{thread:?}"));

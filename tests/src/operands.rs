@@ -1,4 +1,4 @@
-//! Operands of products, given by name.
+//! Operands of GEMMs, given by name.
 
 use gemm_dsl::spec::Along;
 use gemm_oracle::beside::Beside;
@@ -6,11 +6,11 @@ use gemm_runtime::{
     AsMatrix, AsMatrixMut, ByName, Device, Error, Input, LaunchReport, MatrixRef, Sgemm,
 };
 
-/// Launches a product on views, with what lies beside: of each operand its elements as a vector, of those
-/// that are a matrix its view.
+/// Launches a GEMM on views with its epilogue operands. Each operand is given by a vector of its
+/// elements, and a matrix operand also by its view.
 ///
 /// # Errors
-/// Those of the launch.
+/// Returns the error of the launch.
 pub fn launch<V: Input<Element = f32>>(
     (kernel, device): (&Sgemm<ByName>, &Device),
     beside: &Beside,

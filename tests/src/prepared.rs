@@ -1,23 +1,23 @@
-//! Products whose A, whose B, or both have their planes made before: with them and without they have the same bits.
+//! GEMMs with prepared planes of A, of B, or of both: the bits are the same with and without them.
 
 use crate::product::Problem;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
 use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixMut, MatrixRef, Sgemm};
 
-/// What became of a product.
 pub struct Found {
-    /// Whether the planes hold all numbers of A, and of B.
+    /// True if the split represents all numbers of A, and of B.
     pub is_whole: [bool; 2],
-    /// The blocks that made planes without any given, with those of B, of A, and of both.
+    /// Number of blocks that computed planes: without prepared ones, with those of B, of A, and of
+    /// both.
     pub blocks: [u64; 4],
 }
 
-/// Computes C without planes, and with those that are made once: of B twice, of A, and of both. The lines of B lie `pitch`
-/// elements more apart than they must, and behind as many.
+/// Computes C without prepared planes, then with those of B twice, of A, and of both. The lines of
+/// B have `pitch` elements of padding, and start `pitch` elements into their buffer.
 ///
 /// # Errors
-/// What a launch fails with, or where bits differ.
+/// Returns the error of a launch, or the position of the first difference.
 pub fn compare(
     device: &Device,
     spec: &SgemmSpec,

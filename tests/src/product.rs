@@ -1,4 +1,4 @@
-//! Matrix products: operands, launches among poisoned memory, and the reference.
+//! GEMMs: operands, launches among poisoned memory, and the reference.
 
 use crate::operands;
 use gemm_dsl::spec::{Along, Bounds, GemmLayout, SgemmSpec};
@@ -12,16 +12,16 @@ use gemm_runtime::{
     ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, Variant,
 };
 
-/// The bits of a NaN that no arithmetic produces: memory that must not be written holds it.
+/// Bits of a NaN that no arithmetic produces. Memory that must not be written is filled with it.
 const POISON: u32 = 0x7fc0_dead;
 
-/// Factors at which the rules of BLAS begin, and some others.
+/// Values of alpha and beta: special cases of BLAS, and some others.
 const FACTORS: [f32; 8] = [0.0, -0.0, 1.0, 0.7, -1.3, f32::NAN, f32::INFINITY, 2.0];
 
 /// A and B with their product in f64.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// Rows of A, columns of B, and the axis summed over.
+    /// Rows of A, columns of B, and K.
     pub size: Size,
     /// A, m by k, packed.
     pub a: Vec<f32>,
@@ -30,17 +30,18 @@ pub struct Problem {
     truth: Truth,
 }
 
-/// How the operands lie in memory.
+/// Placement of the operands in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Elements between an aligned address and the first elements of A, B and C; packed kernels only.
+    /// Elements between an aligned address and the first elements of A, B and C; packed kernels
+    /// only.
     pub offsets: [usize; 3],
     /// Elements after each row of A, B and C; `pitched` kernels only.
     pub padding: [usize; 3],
 }
 
 impl Placement {
-    /// Rows, or columns, whose starts are all aligned to 16 bytes.
+    /// Rows, or columns, that all start at 16-byte boundaries.
     pub fn aligned_rows(layout: GemmLayout, Size { m, n, k }: Size) -> Self {
         let rest = |line: usize| line.next_multiple_of(4) - line;
         let a = if layout.transposes_a() { m } else { k };
@@ -49,27 +50,26 @@ impl Placement {
     }
 }
 
-/// A matrix as it lies in memory.
+/// Matrix as stored in memory.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// Its elements, line after line.
+    /// Elements, line after line.
     pub values: Vec<f32>,
-    /// The number of lines: rows, or columns.
+    /// Number of lines, which are rows or columns.
     pub lines: usize,
-    /// The elements of a line.
+    /// Elements of a line.
     pub line: usize,
-    /// Whether the lines are its columns.
+    /// True if the matrix is column-major.
     pub by_column: bool,
 }
 
 impl Stored {
-    /// The matrix, of the rows that a view shows.
+    /// View of the matrix, given a view of its lines as rows.
     pub fn view<'a>(&self, lines: MatrixRef<'a>) -> MatrixRef<'a> {
         if self.by_column { lines.t() } else { lines }
     }
 }
 
-/// What is launched, and on what.
 struct Launch<'l> {
     device: &'l Device,
     kernel: &'l Sgemm<ByName>,
@@ -77,11 +77,10 @@ struct Launch<'l> {
     beside: &'l Beside,
 }
 
-/// A result: C, packed, and the access variant that computed it.
+/// Packed C, and the access variant that computed it.
 pub type Multiplied = (Vec<f32>, Variant);
 
 impl Problem {
-    /// Random operands.
     pub fn new(size: Size, seed: u64) -> Self {
         let Size { m, n, k } = size;
         Self::of(size, random::values(seed, m * k), random::values(!seed, k * n))
@@ -93,7 +92,7 @@ impl Problem {
         Self::of(size, what.values(seed, m * k), what.values(!seed, k * n))
     }
 
-    /// A and B as they lie in memory for a layout, each with its lines and the elements of a line.
+    /// A and B as stored for a layout.
     pub fn lying(&self, layout: GemmLayout) -> [Stored; 2] {
         let Size { m, n, k } = self.size;
         let stored = |values: &[f32], rows, cols, by_column| match by_column {
@@ -106,12 +105,13 @@ impl Problem {
         [stored(&self.a, m, k, layout.transposes_a()), stored(&self.b, k, n, layout.transposes_b())]
     }
 
-    /// C of a spec in `f32` on the simulator, each sum in the order of its [`Sharing`].
+    /// C of a spec computed on the host, with each sum in the order of its [`Sharing`] on the
+    /// simulator.
     pub fn ascending(&self, spec: &SgemmSpec) -> Vec<f32> {
         self.ascending_on(SIMULATED, spec)
     }
 
-    /// The same on a device of so many multiprocessors.
+    /// C on a device with `sms` SMs.
     pub fn ascending_on(&self, sms: usize, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
         let sharing = Sharing::new(spec, self.size, 1, sms);
@@ -136,7 +136,7 @@ impl Problem {
         self.stored(spec, &sums)
     }
 
-    /// What is read beside A and B: random, and for a spec and a size always the same.
+    /// Random epilogue operands, always the same for a spec and a size.
     pub fn beside(&self, spec: &SgemmSpec) -> Beside {
         let Size { m, n, k } = self.size;
         let mut seeds = Random::new((m * 1_000_003 + n * 1009 + k) as u64);
@@ -149,24 +149,24 @@ impl Problem {
         Beside::new(spec, self.size, factor, |len| random::values(seeds.bits(), len))
     }
 
-    /// C of a spec for sums, all of them.
+    /// C of a spec for all its sums.
     fn stored(&self, spec: &SgemmSpec, sums: &[f32]) -> Vec<f32> {
         let sums: Vec<(usize, f32)> = sums.iter().copied().enumerate().collect();
         let stored = stored(spec, &sums, self.size, &self.beside(spec));
         stored.unwrap_or_else(|error| panic!("`{spec}`: {error}"))
     }
 
-    /// Given operands.
+    /// Problem with the given operands.
     pub fn of(size: Size, a: Vec<f32>, b: Vec<f32>) -> Self {
         let truth = Truth::on_host(&a, &b, size);
         Self { size, a, b, truth }
     }
 
-    /// Multiplies among poison: C is NaN before, and so is all memory around the operands, which
-    /// must neither reach the result nor be written.
+    /// Multiplies among poison. Initially C and all memory around the operands are NaN, which must
+    /// neither reach the result nor be overwritten.
     ///
     /// # Errors
-    /// The runtime's, and what was written that should not have been.
+    /// Returns an error of the runtime, or a description of a write outside of C.
     pub fn multiply(
         &self,
         device: &Device,
@@ -219,7 +219,7 @@ impl Problem {
         let b_slice = b_memory.slice(from_b..from_b + b.values.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
         if on.beside.operands.is_empty() {
-            // As vectors, and not as views.
+            // Launches on vectors instead of views.
             let kernel = SgemmKernel::new(on.kernel.spec_line().parse()?)?;
             let size = self.size.extents();
             let launched = kernel.launch(device, &a_slice, &b_slice, &mut view, size)?;
@@ -253,7 +253,8 @@ impl Problem {
         let device = on.device;
         let matrix = |values: &[f32], rows: usize, cols: usize, padding: usize| {
             let pitch = cols + padding;
-            // Behind the last row lies the rest of its last vector, and no more of the padding.
+            // After the last row only the rest of its last vector is allocated, without its
+            // padding.
             let last = cols.next_multiple_of(4).min(pitch);
             let len = rows.checked_sub(1).map_or(0, |above| above * pitch + last);
             let mut all = vec![f32::from_bits(POISON); len];
@@ -284,11 +285,12 @@ impl Problem {
         Ok((device.download(c.buffer())?, launched.variant()))
     }
 
-    /// Checks C of a spec, which a device has computed: sums as [`Truth::judge`] does, and what its epilogue makes of them as
-    /// [`check_stored`](Self::check_stored) does, where the same kernel without it stores the sums.
+    /// Checks C of a spec as computed by a device. Sums are checked by [`Truth::judge`]. For an
+    /// epilogue, the same kernel without it computes the sums, and
+    /// [`check_stored`](Self::check_stored) checks the result.
     ///
     /// # Errors
-    /// The element that is furthest off, if that is too far.
+    /// Returns the element with the largest error if it exceeds the bound.
     pub fn check(
         &self,
         device: &Device,
@@ -305,10 +307,11 @@ impl Problem {
         }
     }
 
-    /// Checks sums, and to the bit what the epilogue of a spec makes of them.
+    /// Checks sums, and the bits of the epilogue's results for them.
     ///
     /// # Errors
-    /// The sum that is furthest off, if that is too far, or an element of C.
+    /// Returns the sum with the largest error if it exceeds the bound, or an element of C that
+    /// differs.
     pub fn check_stored(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
         self.check_sums(spec, sums)?;
         let expected = self.stored(spec, sums);
@@ -346,7 +349,7 @@ impl Problem {
     }
 }
 
-/// The shapes at which everything there is to get wrong at an edge goes wrong.
+/// Sizes that cover all kinds of edge errors.
 pub const SIZES: &[Size] = &[
     Size::new(0, 0, 0),
     Size::new(0, 5, 3),
@@ -364,25 +367,24 @@ pub const SIZES: &[Size] = &[
     Size::new(40, 276, 68),
 ];
 
-/// What m, n and k must be multiples of.
+/// Required divisors of m, n and k.
 fn steps(spec: &SgemmSpec) -> [usize; 3] {
     match spec.plan() {
         Ok(plan) if spec.bounds == Bounds::Aligned => {
             let (bm, bn) = plan.block_tile();
-            // Of blocks of a cluster all that they compute.
+            // Rows of all blocks of a cluster.
             [bm * plan.cluster(), bn, plan.depth()].map(|step| step as usize)
         }
         _ => [1; 3],
     }
 }
 
-/// Whether the spec's kernel accepts a shape, wherever its operands lie.
+/// True if the spec's kernel accepts a shape, for any placement of its operands.
 pub fn accepts(spec: &SgemmSpec, Size { m, n, k }: Size) -> bool {
     [m, n, k].into_iter().zip(steps(spec)).all(|(extent, step)| extent.is_multiple_of(step))
 }
 
-/// The least shape from `size` on that the spec accepts; of a kernel without guards, one with
-/// elements and terms.
+/// Smallest shape from `size` on that the spec accepts. For a kernel without guards no extent is 0.
 pub fn accepted(spec: &SgemmSpec, size: Size) -> Size {
     if spec.bounds == Bounds::Guarded {
         return size;

@@ -1,16 +1,16 @@
-//! The classic passes, and what their results are compared with.
+//! Classic reduction passes, and the check of their results.
 
 use gemm_dsl::spec::{Op, ReduceSpec};
 use gemm_oracle::reduction::Truth;
 use gemm_runtime::{Device, Error, LaunchReport, ReduceKernel};
 
-/// Lengths at which warps, blocks and passes begin and end.
+/// Lengths at the limits of warps, blocks and passes.
 pub const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4097];
 
-/// The operators of the classic passes: they fold one value of `f32`, in which their results are.
+/// Operators of the classic passes: they reduce one `f32` value and have an `f32` result.
 pub const CLASSIC: [Op; 4] = [Op::Sum, Op::Prod, Op::Max, Op::Min];
 
-/// Elements that suit the operator: of a product, such as keep it in range.
+/// Elements that suit the operator: products stay in range.
 pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
     match op {
         Op::Prod => gemm_oracle::random::near_one(seed, len),
@@ -21,7 +21,7 @@ pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
 /// Reduces elements that start `offset` elements after an aligned address.
 ///
 /// # Errors
-/// The runtime's.
+/// Returns an error of the runtime.
 pub fn run(
     device: &Device,
     spec: &ReduceSpec,
@@ -38,10 +38,10 @@ pub fn run(
     Ok((value.first().copied().unwrap_or(f32::NAN), launched))
 }
 
-/// Checks a result against f64, as [`Truth::judge`] does.
+/// Checks a result against f64 with [`Truth::judge`].
 ///
 /// # Errors
-/// What is wrong.
+/// Returns a description of the mismatch.
 pub fn check(spec: &ReduceSpec, elements: &[f32], result: f32) -> Result<(), String> {
     let plan = spec.plan().map_err(|faults| faults.to_string())?;
     let truth = Truth::of(spec.op, elements).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! A product from its matrices to its times.
+//! Check and timing of one GEMM.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::epilogue::{as_small, first_launch};
@@ -15,19 +15,19 @@ use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-/// A GPU with the matrices of all products, and cuBLAS where it is installed.
+/// GPU with the matrices of all GEMMs, and cuBLAS if it is installed.
 pub struct GridBench<'d> {
     device: &'d Device,
     gpu: Gpu<'d>,
     timer: Timer<'d>,
     blas: Option<Blas>,
     arena: Arena<'d>,
-    /// What chooses kernels; `sgemm` without one.
+    /// Table that selects the kernels; `sgemm` selects them if there is none.
     table: Option<SgemmTable>,
 }
 
 impl<'d> GridBench<'d> {
-    /// Uploads the matrices, and says what is missing.
+    /// Uploads the matrices, and prints a note if cuBLAS is missing.
     pub fn new(
         device: &'d Device,
         table: Option<SgemmTable>,
@@ -44,16 +44,18 @@ impl<'d> GridBench<'d> {
         Ok(Self { device, gpu, timer, blas, arena, table })
     }
 
-    /// What is measured beside us.
+    /// Names the peer in the title.
     pub fn beside(&self) -> &'static str {
         if self.blas.is_some() { "beside cuBLAS" } else { "without cuBLAS" }
     }
 
-    /// Compiles the kernels of all products, several at once, and says how many and how long it took. What fails will
-    /// fail again where it is launched.
+    /// Compiles the kernels of all GEMMs in parallel, and returns a line with their number and the
+    /// time.
+    ///
+    /// Failures are ignored here: they recur at the launch.
     pub fn compile(&mut self, shapes: &[GemmShape]) -> Result<String, Failure> {
         let start = Instant::now();
-        // By its line, and by extents, from which its variant follows.
+        // Keyed by the spec and by extents that select the same variant.
         let mut kernels: HashMap<(String, Size), SgemmSpec> = HashMap::new();
         for shape in shapes {
             let (spec, _) = self.chosen(*shape)?;
@@ -67,7 +69,7 @@ impl<'d> GridBench<'d> {
         Ok(format!("the kernels of {} lines compiled in {seconds:.1} s", lines.len()))
     }
 
-    /// The kernel of a product, and the condition of its row.
+    /// Returns the kernel of a GEMM, and the condition of its rule.
     fn chosen(&mut self, shape: GemmShape) -> Result<(SgemmSpec, Option<String>), Error> {
         match &self.table {
             None => Ok((self.arena.spec(shape)?, None)),
@@ -78,10 +80,10 @@ impl<'d> GridBench<'d> {
         }
     }
 
-    /// Checks a product and times it beside cuBLAS.
+    /// Checks a GEMM and times it against cuBLAS.
     ///
     /// # Errors
-    /// What would befall every product.
+    /// Returns the errors that would affect every GEMM.
     pub fn measure(&mut self, shape: GemmShape) -> Result<GridRow, Failure> {
         let mut row = GridRow::new(shape);
         match self.ours(shape, &mut row) {
@@ -134,7 +136,7 @@ impl<'d> GridBench<'d> {
             work.insert(0, &mut beside);
         }
         let times = self.timer.medians(replays, &mut work)?;
-        // The graphs are destroyed when this returns.
+        // The graphs are destroyed when this function returns.
         self.device.synchronize()?;
         let us = |ms: &f64| ms * 1e3 / launches as f64;
         let (ours, theirs) = match &times[..] {
@@ -146,9 +148,9 @@ impl<'d> GridBench<'d> {
         Ok(())
     }
 
-    /// How often a product is launched, by what a launch of ours or of cuBLAS takes, whichever is faster.
+    /// Determines the number of launches from the time of ours or of cuBLAS, whichever is faster.
     fn pace(&mut self, shape: GemmShape) -> Result<Pace, Error> {
-        // Both put their work on the arena.
+        // Both closures need the arena.
         let arena = std::cell::RefCell::new(&mut self.arena);
         let (blas, table) = (self.blas.as_ref(), self.table.as_ref());
         let mut ours = || launch(&mut arena.borrow_mut(), table, shape);
@@ -166,7 +168,7 @@ impl<'d> GridBench<'d> {
     }
 }
 
-/// Puts a product on the stream, by a table where there is one.
+/// Enqueues a GEMM, with the kernel of the table if there is one.
 fn launch(
     arena: &mut Arena<'_>,
     table: Option<&SgemmTable>,

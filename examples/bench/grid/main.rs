@@ -1,4 +1,5 @@
-//! Measures products of all shapes, as `sgemm` computes them or a table, beside cuBLAS in the same run, on a GPU.
+//! Measures GEMMs of all shapes on a GPU, with the kernels of `sgemm` or of a table, against cuBLAS
+//! in the same run.
 //!
 //! ```text
 //! cargo run --release --example grid                                       the grid, about five minutes
@@ -9,8 +10,8 @@
 //! cargo run --release --example grid -- --only 4096x4x32768,256x4x32768
 //! ```
 //!
-//! Both are launched back to back in CUDA graphs, on the same matrices, in turns. The exit code is 1 where a result of
-//! ours is wrong and 2 where the work could not be done.
+//! Both are launched back to back in CUDA graphs, on the same matrices, in turns. The exit code is
+//! 1 if one of our results is wrong, and 2 if the work failed.
 
 mod bench;
 mod table;
@@ -24,7 +25,7 @@ use gemm_bench::{plot, progress};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Of those that are behind, so many are named.
+/// Number of GEMMs listed as furthest behind.
 const WORST: usize = 10;
 
 fn main() -> ExitCode {
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
 
 fn run(options: &GridOptions) -> Result<Outcome, Failure> {
     let seed = seed_or_new(options.seed);
-    // What was asked for comes before what this machine has.
+    // Options are checked before the GPU is opened.
     let (shapes, table) = (options.shapes(seed)?, options.table()?);
     let device = open_gpu()?;
     let mut bench = GridBench::new(&device, table, options.accuracy, &shapes, seed)?;

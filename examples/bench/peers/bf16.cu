@@ -1,12 +1,14 @@
-// The pipeline of tensor cores alone, beside cuBLAS in bf16 in the same run: what `ladder --source` prints of the stages
-// `persistent` and `cluster_multicast`, without the launch that makes planes, on matrices of bf16.
+// Compares the tensor-core pipeline alone with cuBLAS in bf16, in the same run. The kernels are
+// those that `ladder --source` prints for the stages `persistent` and `cluster_multicast`, on
+// matrices of bf16, without the launch that splits the operands.
 //
 //     cargo run --release --example ladder -- sgemm --source persistent > persistent.cuh
 //     cargo run --release --example ladder -- sgemm --source cluster_multicast > cluster.cuh
 //     nvcc -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a -I. -o bf16 examples/bench/peers/bf16.cu -lcublas -lcuda
 //     ./bf16 8192
 //
-// It prints the median of 25 interleaved launches, and the greatest difference from cuBLAS with results in f32.
+// It prints the median of 25 interleaved launches, and the largest difference from cuBLAS with
+// results in f32.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -35,10 +37,10 @@ namespace cluster {
 }
 
 constexpr int BM = 128, BN = 256, BK = 64, THREADS = 384;
-// Four stages of both operands, and their barriers.
+// Four pipeline stages of both operands, and their barriers.
 constexpr int SHARED = 4 * (BM + BN) * BK * 2 + 64;
 
-// A matrix of bf16, row by row, of which boxes of so many rows and BK columns are copied.
+// Describes a row-major matrix of bf16 that is copied in boxes of `rows` rows and BK columns.
 CUtensorMap boxes(void* matrix, int n, int rows)
 {
     CUtensorMap map;
@@ -51,7 +53,7 @@ CUtensorMap boxes(void* matrix, int n, int rows)
     return map;
 }
 
-// Numbers between -1 and 1, as bf16.
+// Fills an array with numbers between -1 and 1, as bf16.
 __global__ void fill(__nv_bfloat16* out, size_t count, unsigned long long seed)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
@@ -110,7 +112,7 @@ int main(int argc, char** argv)
     CHECK(cublasCreate(&blas));
     int sms;
     CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-    // B lies column by column, as planes do.
+    // B is column-major, like a split operand.
     auto product = [&](void* out, cudaDataType type) {
         const float one = 1.0f, zero = 0.0f;
         CHECK(cublasGemmEx(

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Compares the stages of two builds of the program `ladder`, say of the checkout before a change and
-# of the one after it, on one GPU in one run: the two run in turn, several times, the same operands.
+# Compares the stages of two builds of the program `ladder`, such as before and after a change, on
+# one GPU: the two run in turn, several times, on the same operands.
 #
 #   compare_ladders.sh OLD NEW [--rounds 5] [--sizes 512,1024,2048,4096,8192]
 #                      [--lengths 2^20,2^28] [--device cuda] [--least 0.99] [--raw FILE]
 #
-# OLD and NEW are the binaries. A row is a stage at a size: its speed in both (the median of the
-# rounds, GFLOP/s of a product and GB/s of a reduction), the median over the rounds of new over old,
-# its least and most, and the same of the ratios to cuBLAS, which a drift of the clocks does not
-# change. On the simulator, which has no times, a row says whether the counters are the same.
+# OLD and NEW are the binaries. A row is a stage at a size. It has the speed of both (GFLOP/s of a
+# GEMM, GB/s of a reduction; medians over the rounds), the median, minimum and maximum of new over
+# old, and the median of new over old by the ratios to cuBLAS, which clock drift does not affect. On
+# the simulator, which has no times, a row compares the counters.
 #
-# --sizes "" or --lengths "" leave a ladder out. --raw keeps all JSON lines, with the round and the
-# side (old, new) before each. The exit code is 1 where a stage is slower than --least says, has
-# other counters, is wrong, or is missing in NEW, and 2 where a ladder could not run.
+# --sizes "" or --lengths "" leave a ladder out. --raw keeps all JSON lines, after their round and
+# side (old, new). The exit code is 1 if a stage is slower than --least, has other counters, is
+# wrong, or is missing in NEW, and 2 if a ladder could not run.
 set -euo pipefail
 
 usage() { sed -n 's/^# \{0,1\}//; 2,/^set/p' "$0" | sed '/^set/d' >&2; exit 2; }
@@ -38,8 +38,8 @@ done
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
 
-# The JSON lines of one ladder, with the round and the side before each. A wrong result is no
-# failure of the run: the row says so.
+# Appends the JSON lines of one ladder, each after its round and side. A wrong result does not fail
+# the run; its row reports it.
 ladder() { # round side binary arguments...
     local round=$1 side=$2 binary=$3 code=0
     shift 3
@@ -57,7 +57,7 @@ ladder() { # round side binary arguments...
 both() { # round arguments...
     local round=$1
     shift
-    # Which of the two goes first changes from round to round.
+    # The order alternates from round to round.
     if [ $((round % 2)) -eq 1 ]; then
         ladder "$round" old "$old" "$@"
         ladder "$round" new "$new" "$@"
@@ -80,7 +80,7 @@ done
 [ -z "$raw" ] || cp "$lines" "$raw"
 
 awk -v least="$least" '
-# The value of a key, without quotes; empty for null and where there is none.
+# Returns the value of a key, without quotes; empty for null and for a missing key.
 function field(name,    at, text) {
     at = index($0, "\"" name "\":")
     if (!at) return ""
@@ -95,7 +95,7 @@ function counters(    at, text) {
     text = substr($0, at)
     return substr(text, 1, index(text, "}"))
 }
-# The median of the values of a row, which are separated by spaces; sets `lowest` and `highest`.
+# Returns the median of values separated by spaces; sets `lowest` and `highest`.
 function median(text,    n, i, j, held, v) {
     n = split(text, v, " ")
     for (i = 2; i <= n; ++i) {
@@ -146,7 +146,7 @@ END {
             range = sprintf("%.3f … %.3f", lowest, highest)
             if (beside != "") by = median(beside)
             ++timed
-            # Beside cuBLAS, which shares the clocks of the moment, where it is there.
+            # Prefer the ratio by cuBLAS, which sees the same clocks.
             if ((by != "" ? by : ratio) < least) note = note " slower"
         } else if (counted[old] != "" && counted[new] != "") {
             ratio = counted[old] == counted[new] ? "same" : "other"

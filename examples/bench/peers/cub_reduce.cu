@@ -1,4 +1,4 @@
-// The peer of the reduction ladder: CUB's DeviceReduce on random data, one line per length.
+// Peer of the reduction ladder: CUB's DeviceReduce on random data, one line per length.
 // nvcc -O3 -arch=native cub_reduce.cu -o cub_reduce && ./cub_reduce 20 24 28
 #include <cub/device/device_reduce.cuh>
 #include <algorithm>
@@ -15,7 +15,7 @@
         }                                                                    \
     } while (0)
 
-// A hash of the index: values between -1 and 1, never all zero.
+// Hash of the index: values between -1 and 1, never all zero.
 __global__ void fill(float* x, size_t n)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {

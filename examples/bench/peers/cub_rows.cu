@@ -1,4 +1,4 @@
-// The peer of the benchmark of reductions: CUB's, by a line protocol as that of rows.py. It folds whole arrays
+// Peer of the reduction benchmark: CUB, with the line protocol of rows.py. It reduces whole arrays
 // (sum, max, argmax) and segments (sum), whose offsets are a file of 32-bit numbers.
 // nvcc -O3 -arch=native cub_rows.cu -o cub_rows
 #include <cub/device/device_reduce.cuh>
@@ -22,7 +22,7 @@ static void check(cudaError_t error, const char *what)
     if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-// Memory of the GPU, given back at the end.
+// GPU memory, freed in the destructor.
 struct Memory {
     void *at = nullptr;
     explicit Memory(size_t bytes) { check(cudaMalloc(&at, std::max<size_t>(bytes, 1)), "cudaMalloc"); }
@@ -32,7 +32,7 @@ struct Memory {
     template <class T> T *as() const { return static_cast<T *>(at); }
 };
 
-// A hash of the index.
+// Hash of the index.
 __device__ unsigned hash(size_t i)
 {
     unsigned h = (unsigned)i * 2654435761u ^ (unsigned)(i >> 32);
@@ -59,7 +59,7 @@ template <class T> __global__ void fill(T *x, size_t n)
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += stride) x[i] = Random<T>::of(hash(i));
 }
 
-// The value of a key of an object in one line, as our program writes it.
+// Returns the value of a key in a JSON object on one line, as the benchmark writes it.
 static std::string value(const std::string &line, const char *key)
 {
     const std::string quoted = std::string("\"") + key + "\":";
@@ -80,7 +80,8 @@ static std::string escaped(const std::string &text)
     return out;
 }
 
-// The time of a launch in microseconds. The work is called with memory, or with none to learn how much it needs.
+// Returns the time of a launch in microseconds. The work is called without memory first, to learn
+// how much it needs.
 template <class Work> double timed(size_t launches, size_t replays, Work work)
 {
     cudaStream_t stream;
@@ -159,7 +160,7 @@ template <class T, class Sum> double whole(const std::string &line, size_t launc
     });
 }
 
-// Elements that are summed in f32.
+// Sums 16-bit or other elements in f32.
 template <class T> double halves(const std::string &line, size_t launches, size_t replays)
 {
     const size_t n = number(line, "shape");

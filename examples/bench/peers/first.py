@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the model of time puts first of a space, timed on a GPU beside the best that a search finds there.
+"""Times the first specs of the time model's ranking on a GPU, together with the best specs of a search.
 
     examples/bench/peers/first.py target/release/examples/tune > tests/data/profiler/first.csv
 
-Of each space of `tune`: the ten specs that are first of a ranking without a GPU, of so many classes of specs that every machine ranks
-the same, and the ten that a search on the GPU found fastest, which was told nothing. All twenty are then timed in one run. Specs of
-the ranking have their place in it.
+The table has twenty specs for each space of `tune`. Ten are the first of a ranking without a GPU; the limit on the classes of specs
+makes the ranking the same on every machine. Ten are the fastest of a search on the GPU, which did not use the ranking. All are then
+timed in one run. The column `place` holds a spec's place in the ranking.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 
-# The space, the size of its products, the classes that are ranked.
+# Space, size of its GEMMs, number of ranked classes.
 SPACES = [("large", 4096, 300), ("small", 1024, 400)]
 FIRST = 10
 

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# What a kernel of the macros costs the crate that it stands in: bytes of the binary, time of a debug
-# build, and time until its first launch is done. For each checkout, two crates are made that depend
-# on its gemm-runtime as a user's crate would:
+# Measures the cost of a macro's kernel for the crate that contains it: bytes of the binary, time of
+# a debug build, and time until its first launch is done. For each checkout it creates crates that
+# depend on its gemm-runtime as a user's crate would:
 #
 #   macro_cost.sh CHECKOUT... [--kernels 100] [--repeats 5] [--dir DIR]
 #
-# hundred   a library of so many kernels, all different, and beside it one of a single kernel. Measured
-#           are `cargo check` in the dev profile of either after a change (so that nothing but the
-#           crate itself is compiled again, and the macro runs as a debug build), and the bytes of a
-#           stripped release binary that keeps all of them.
-# first     a program that launches a reduction and a product twice each and prints microseconds:
-#           the first launch compiles, or reads the disk cache, and the second does neither. It runs
-#           as processes of their own: cold with an empty cache directory, then warm with a filled one.
-#           Without a GPU both run on the simulator, where there is nothing to cache.
+# hundred   a library of N different kernels (--kernels), and `one` with a single kernel. Measured
+#           are `cargo check` of either in the dev profile after a change, which compiles only the
+#           crate itself and runs the macro as a debug build, and the bytes of a stripped release
+#           binary that keeps all kernels.
+# first     a program that launches a reduction and a GEMM twice each and prints microseconds. The
+#           first launch compiles, or reads the disk cache; the second does neither. It runs as two
+#           processes: cold with an empty cache directory, then warm with a filled one. Without a
+#           GPU both run on the simulator, which caches nothing.
 #
-# A figure is the median of the repeats. With --dir the crates and binaries stay in DIR/1, DIR/2, …:
-# the program `first` runs anywhere. A checkout needs its Cargo.lock; nothing is downloaded that it
-# does not name.
+# A figure is the median of the repeats. With --dir the crates and binaries stay in DIR/1, DIR/2, …;
+# the program `first` runs anywhere. A checkout needs its Cargo.lock; only the packages named there
+# are downloaded.
 set -euo pipefail
 
 usage() { sed -n 's/^# \{0,1\}//; 2,/^set/p' "$0" | sed '/^set/d' >&2; exit 2; }
@@ -40,7 +40,7 @@ if [ -z "$dir" ]; then
 fi
 mkdir -p "$dir"
 
-# The n-th kernel: families, shapes and names in turn, so that no two are alike.
+# Writes the n-th kernel: families, shapes and names vary, so that all kernels differ.
 kernel() {
     local n=$1 pad=$((4 * ($1 / 4 % 8)))
     case $((n % 4)) in
@@ -80,7 +80,7 @@ library() { # name, number of kernels
         done
         echo "}"
     } > "$1/src/lib.rs"
-    # A launch as well, so that everything that launches is there however few kernels there are.
+    # The launch links the launching code in, for any number of kernels.
     cat > "$1/src/bin/$1.rs" <<RUST
 use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
 const SUM: ReduceKernel = reduce_kernel!(block: 64);
@@ -125,7 +125,7 @@ RUST
 now() { date +%s%N; }
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-# Milliseconds of `cargo check` of a library that changed.
+# Prints the milliseconds of `cargo check` after a change of the library.
 check_time() {
     local i start
     cargo check --quiet -p "$1" --lib
@@ -137,7 +137,7 @@ check_time() {
     done | median
 }
 
-# The n-th number that the program prints, in a directory for compiled kernels.
+# Runs the program with a cache directory for compiled kernels.
 first_times() { # cache
     GEMM_CACHE_DIR=$1 target/release/first
 }
@@ -195,7 +195,7 @@ TOML
 done
 echo
 for i in "${!names[@]}"; do
-    # printf counts bytes, and a µ has two.
+    # printf counts bytes, and a µ has two of them.
     pad=$((34 - ${#names[i]}))
     printf '%s%*s%s\n' "${names[i]}" "$pad" '' "${table[i]}"
 done

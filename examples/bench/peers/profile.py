@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the profiler counts in each stage of the ladders, as a table.
+"""Tabulates the profiler's counters of each stage of the ladders.
 
     cargo build --release --example profile
     examples/bench/peers/profile.py target/release/examples/profile > tests/data/profiler/h200.csv
 
-It launches every stage once at each shape under ncu (Nsight Compute), whose counters these are, and writes a line for each
-launch: which stage, which shape, which kernel, and the columns below. It changes no clock. `--report FILE` reads what ncu has
-written before instead, a file of --csv --page raw, with the program's output beside it in `--launches FILE`.
+It launches every stage once at each shape under ncu (Nsight Compute), and writes a line for each launch: stage, shape, kernel,
+and the counters below. It changes no clock. `--report FILE` reads an earlier report of ncu instead (--csv --page raw), with the
+program's output in `--launches FILE`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import sys
 PRODUCTS = "512,500x516x508,509x517x523"
 MATRICES = "1024x1024,1000x1004,1001x1003"
 
-# Instructions of a warp by the names that the disassembler has for them.
+# Warp instructions, by their names in the disassembly.
 OPCODES = "sass__inst_executed_per_opcode"
 COUNTED = {
     "ffma": ["FFMA"],
@@ -39,7 +39,7 @@ COUNTED = {
     "atomics": ["ATOMG", "REDG", "ATOMS"],
 }
 
-# Columns that are a metric of ncu each.
+# Columns with one metric of ncu each.
 METRICS = {
     "registers": "launch__registers_per_thread",
     "instructions": "smsp__inst_executed.sum",
@@ -56,22 +56,22 @@ METRICS = {
 
 
 def number(text):
-    """A number as ncu prints it: with commas, and its instances behind it."""
+    """Parses a number as ncu prints it: with commas, followed by its instances."""
     return int(float(text.split(" ")[0].replace(",", "")))
 
 
 def instances(text):
-    """The instances of a metric by their names: `12 (FFMA: 8; LDS: 4)`."""
+    """Parses the instances of a metric by their names: `12 (FFMA: 8; LDS: 4)`."""
     inside = re.search(r"\((.*)\)", text)
     pairs = [part.rsplit(": ", 1) for part in inside[1].split("; ")] if inside else []
     return {name: int(count.replace(",", "")) for name, count in pairs}
 
 
 def measured(program):
-    """The launches that the program told of, and the report of ncu on them."""
+    """Returns the launches that the program printed, and the report of ncu on them."""
     shapes = ["--device", "cuda", "--product", PRODUCTS, "--matrix", MATRICES]
     metrics = ",".join([*METRICS.values(), OPCODES])
-    # Kernels are compiled in a first run, which ncu does not slow down.
+    # The first run, without ncu, compiles the kernels.
     told = subprocess.run([program, *shapes], check=True, capture_output=True, text=True).stdout
     ncu = ["ncu", "--clock-control", "none", "--metrics", metrics, "--csv", "--page", "raw"]
     ncu += ["--print-metric-instances", "details", "--log-file", "/dev/stderr"]
@@ -80,7 +80,7 @@ def measured(program):
 
 
 def rows(report):
-    """The rows of a report: a line of names, one of units, then the launches."""
+    """Parses the rows of a report: a line of names, one of units, then the launches."""
     csv.field_size_limit(1 << 30)
     table = list(csv.reader(io.StringIO(report[report.index('"ID"') :])))
     return [dict(zip(table[0], row)) for row in table[2:]]

@@ -1,10 +1,10 @@
-"""The peer of `scale`: PyTorch on several GPUs, a process each, NCCL and cuBLAS in f32, one after the other.
+"""Peer of `scale`: PyTorch on several GPUs, a process each; NCCL gathers, then cuBLAS multiplies in f32.
 
     python3 examples/bench/peers/ranks.py --ranks 2 8192 16384 32768
 
-A is dealt out by rows, B and C by columns, as `scale` does. Of each size: the milliseconds of a rank that multiplies its part
-alone with all of A there, those of gathering A, and those of gathering and then multiplying; of each round the slowest rank,
-of the rounds the median.
+A is distributed by rows, B and C by columns, as in `scale`. Each size is timed in three ways, in milliseconds: a rank multiplies
+its part with all of A present, the ranks gather A, and the ranks gather A and then multiply. Each time is the median over the
+rounds of the slowest rank.
 """
 import argparse
 import json
@@ -13,7 +13,7 @@ import os
 import torch
 import torch.distributed as dist
 
-# Multicast can put the GPUs of a shared host out of service.
+# NVLink multicast can put the GPUs of a shared host out of service.
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
 
 
@@ -29,7 +29,7 @@ def timed(work):
 
 
 def median(rank_times):
-    """Of the times of each rank: the median of the slowest of each round."""
+    """Returns the median over the rounds of the slowest rank's time."""
     slowest = torch.tensor(rank_times, device="cuda")
     dist.all_reduce(slowest, dist.ReduceOp.MAX)
     return slowest.median().item()

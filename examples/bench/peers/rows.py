@@ -1,8 +1,8 @@
-"""The peer of the benchmark of reductions: PyTorch's, by a line protocol.
+"""Peer of the reduction benchmark `rows`: PyTorch, with a line protocol.
 
-Each line of the standard input is a JSON object: the shape of an array, the axis (null for all of it), what is
-folded, the type, the launches of a graph and its replays. The answer is one line: {"us": the time of a launch},
-the median over the replays, or {"error": why there is none}. The first line says what this is, or what it lacks.
+Each line of the standard input is a JSON object: the shape of an array, the axis (null for all of it), the fold, the
+type, the launches of a graph and its replays. The answer is one line: {"us": time of a launch}, the median over the
+replays, or {"error": reason}. The first line of output names the peer, or its missing dependency.
 """
 import json
 import sys
@@ -29,7 +29,7 @@ TYPES = {
     "i8": torch.int8,
     "i32": torch.int32,
 }
-# What is summed in: as our kernels do.
+# Types of the accumulators, the same as in our kernels.
 SUMMED_IN = {"f16": torch.float32, "bf16": torch.float32, "i8": torch.int32, "i32": torch.int32}
 
 
@@ -41,7 +41,7 @@ def random(shape, name):
     return torch.empty(shape, dtype=dtype, device="cuda").random_(ends.min, ends.max)
 
 
-# The arrays of the question before, which the next one mostly shares.
+# Arrays of the previous question, which the next one usually shares.
 kept = {}
 
 
@@ -93,7 +93,7 @@ def time(question):
             work()
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
-    # What was kept for that stream; a graph has memory of its own.
+    # Frees the memory cached for the stream; a graph allocates its own.
     torch.cuda.empty_cache()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

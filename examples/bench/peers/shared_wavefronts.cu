@@ -1,13 +1,14 @@
-// What shared memory charges one access of one warp: a launch of `probe4` or `probe16` for each
-// pattern of addresses, for the profiler to count. gemm-dsl/src/sim/tests/wavefronts.txt holds what
-// an H200 answered, and a test compares the simulator with it.
+// Measures the shared-memory wavefronts of one access by one warp: a launch of `probe4` or
+// `probe16` for each pattern of addresses, for the profiler to count.
+// gemm-dsl/sim/src/tests/wavefronts.txt holds the counts of an H200, and a test compares the
+// simulator with them.
 //
 //   nvcc -O2 -arch=native -o shared_wavefronts shared_wavefronts.cu && ./shared_wavefronts
 //   ncu --clock-control none -k regex:probe --csv --metrics l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,\
 //   l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum ./shared_wavefronts
 //
 // A line of output is one launch: load or store, its bytes, and the address of each lane in units
-// of that width; `-` is a lane that takes no part.
+// of that width; `-` is an inactive lane.
 
 #include <cstdio>
 #include <cuda_runtime.h>
@@ -113,7 +114,7 @@ int main()
         pattern(kind, [=](int lane) { return lane % 4 == 0 ? lane / 4 : -1; });
         pattern(kind, [=](int lane) { return lane % 4 < 2 ? lane / 4 * 2 + lane % 2 : -1; });
         pattern(kind, [=](int lane) { return lane % 4 == 0 || lane % 4 == 3 ? lane / 2 : -1; });
-        // One half of the warp in pairs, the other not; the halves in pairs of another kind.
+        // One half of the warp in pairs, the other not; or the halves in pairs of different kinds.
         pattern(kind, [=](int lane) { return lane < 16 ? lane / 2 : lane; });
         pattern(kind, [=](int lane) { return lane < 16 ? lane : lane / 2; });
         pattern(kind, [=](int lane) { return lane < 16 ? lane / 2 : lane % 2; });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the model of time is held against: measured times, and what each launch asks for.
+"""Writes the test data of the time model: measured times, and the load of each launch.
 
     cargo build --release --example predict
     examples/bench/peers/times.py target/release/examples/predict --ladder ladder.jsonl big.jsonl \\
@@ -7,10 +7,10 @@
     examples/bench/peers/times.py target/release/examples/predict --again tests/data/profiler/times.csv \\
         --lines ladder.jsonl --space … > times.csv
 
-The files are what `ladder --json` and `tune --json` have written, on a GPU but for --lines, of which the specs alone are read. With
---again the times and registers that were measured before stay, and what launches ask for is counted anew. A line is a launch:
-launches of one program follow one another and have one time, that of all of them. Counts are those of the simulator, as compiled.
-Registers are those of the machine code.
+The files are the output of `ladder --json` and `tune --json` on a GPU; from files of --lines only the specs are read. With --again
+the measured times and registers stay, and the loads are counted again. A line of the output is a launch: launches of one program
+are adjacent and share one time, that of all of them. The counts come from the simulator, of the compiled kernels. The registers
+come from the machine code.
 """
 
 import argparse
@@ -31,12 +31,12 @@ def read(path):
 
 
 def stage(x):
-    """The name of a stage and its line as `predict` takes it."""
+    """Returns the name of a stage, and its spec as `predict` takes it."""
     return f'{x["index"]}_{x["stage"]}', ("reduce " if x["ladder"] == "reduce" else "") + x["spec"]
 
 
 def compiled_registers(path):
-    """Registers of the launches of each stage, as the profiler tells them."""
+    """Returns the registers of each stage's launches, from the profiler."""
     stages = {}
     for row in csv.DictReader(open(path)):
         launches = stages.setdefault((row["ladder"], row["stage"]), {})

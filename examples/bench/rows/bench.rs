@@ -1,4 +1,4 @@
-//! A problem from its arrays to its times.
+//! Check and timing of one reduction problem.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
@@ -10,29 +10,30 @@ use gemm_bench::rows::problem::{Along, ReductionProblem};
 use gemm_bench::rows::report::{ReductionRow, row};
 use gemm_runtime::{Device, Error};
 
-/// Bytes of an offset.
+/// Bytes of a segment offset in the kernels.
 const OFFSET: u64 = 4;
 
-/// What measures a GPU.
+/// Tools for measurements on a GPU.
 struct Clock<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
-    /// 10^9 bytes a second.
+    /// Plain read rate, in 10^9 bytes a second.
     read_rate: f64,
 }
 
-/// A device with what measures on it.
+/// Device with its tools and peers.
 pub struct ReductionBench<'d> {
     device: &'d Device,
     clock: Option<Clock<'d>>,
     peers: Peers,
     seed: u64,
-    /// The arrays of the problem before, which the next one mostly shares.
+    /// Arrays of the previous problem, which the next one usually shares.
     inputs: Option<Inputs>,
 }
 
 impl<'d> ReductionBench<'d> {
-    /// Measures how fast the device reads, and starts the peers; of those that are not there it says so.
+    /// Measures the read rate of the device, and starts the peers. Prints a message for each peer
+    /// that cannot be started.
     pub fn new(
         device: &'d Device,
         choice: Option<PeersChoice>,
@@ -42,7 +43,7 @@ impl<'d> ReductionBench<'d> {
             None => None,
             Some(gpu) => {
                 let timer = Timer::new(gpu)?;
-                // The first time wakes the clocks.
+                // The first measurement raises the clocks.
                 let read_rate = read_rate(gpu, &timer)?.max(read_rate(gpu, &timer)?);
                 Some(Clock { gpu, timer, read_rate })
             }
@@ -58,7 +59,7 @@ impl<'d> ReductionBench<'d> {
         Ok(Self { device, clock, peers, seed, inputs: None })
     }
 
-    /// What the run is of.
+    /// Returns the title of the run.
     pub fn title(&self, device: &str) -> String {
         let seed = self.seed;
         match &self.clock {
@@ -77,21 +78,21 @@ impl<'d> ReductionBench<'d> {
         }
     }
 
-    /// 10^9 bytes that a GPU reads in a second.
+    /// Returns the plain read rate of the GPU, in 10^9 bytes a second.
     pub fn read_rate(&self) -> Option<f64> {
         self.clock.as_ref().map(|clock| clock.read_rate)
     }
 
-    /// The peers that came.
+    /// Returns the peers that started.
     pub fn peers(&self) -> &[(PeerKind, String)] {
         self.peers.names()
     }
 
-    /// Launches a problem, checks its results, and times it and then the peers. What kept it or a peer from a
-    /// result comes beside the row.
+    /// Launches a problem, checks its results, and times it and then the peers. Returns the row,
+    /// and messages on missing results.
     ///
     /// # Errors
-    /// What would befall every problem.
+    /// Returns the errors that would affect every problem.
     pub fn measure(
         &mut self,
         problem: &ReductionProblem,
@@ -114,7 +115,7 @@ impl<'d> ReductionBench<'d> {
                 row.timed(timed.us, timed.launches, rate, &answers.times);
             }
             Err(error @ Error::OutOfMemory { .. }) => {
-                // The next ones may be smaller.
+                // The next problems may be smaller.
                 self.inputs = None;
                 complaints.push(format!("{problem} is left out: {error}"));
                 row.error = Some(error.to_string());
@@ -127,7 +128,7 @@ impl<'d> ReductionBench<'d> {
         Ok((row, complaints))
     }
 
-    /// Our part of it. None where there is nothing to time, or a result is wrong.
+    /// Measures our kernel. `None` if there is nothing to time, or if a result is wrong.
     fn ours(
         &mut self,
         problem: &ReductionProblem,

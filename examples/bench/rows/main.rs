@@ -1,12 +1,12 @@
-//! Measures reductions, whole arrays, rows and columns, and segments, by the kernels that the table which ships
-//! chooses, beside PyTorch and CUB in the same run.
+//! Measures reductions of whole arrays, rows, columns and segments, with the kernels of the shipped
+//! table, against PyTorch and CUB in the same run.
 //!
 //! ```text
 //! cargo run --release -p gemm-bench --example rows                    everything
 //! cargo run --release -p gemm-bench --example rows -- --only rows --op sum,argmax --json rows.json
 //! ```
 //!
-//! The exit code is 1 where a result is wrong and 2 where the work could not be done.
+//! The exit code is 1 if a result is wrong, and 2 if the work failed.
 
 mod bench;
 mod table;
@@ -67,7 +67,7 @@ fn run(options: &RowsOptions) -> Result<Outcome, Failure> {
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// What follows from all tables.
+/// Prints the means of all tables, and the rows that are behind.
 fn summary(rows: &[ReductionRow]) -> Result<(), Failure> {
     let means = means(rows);
     if !means.is_empty() {

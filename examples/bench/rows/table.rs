@@ -1,4 +1,4 @@
-//! What was measured, shown.
+//! Tables and plots of the results.
 
 use gemm_bench::plot;
 use gemm_bench::plot::{Bars, Lines, PlotError, Series};
@@ -8,7 +8,7 @@ use gemm_bench::rows::report::{ReductionMean, ReductionRow};
 use gemm_bench::table::{Table, number, percent, text};
 use std::path::Path;
 
-/// The rows of a table, with times where there is a GPU, beside the peers that came.
+/// Lays out the rows of a table, with times on a GPU, and with the peers that started.
 pub fn table(
     kind: Kind,
     rows: &[ReductionRow],
@@ -16,7 +16,7 @@ pub fn table(
     peers: &[(PeerKind, String)],
 ) -> Table {
     let timed = read_rate.is_some();
-    // Of whole arrays and segments CUB has something, of all but segments PyTorch.
+    // CUB supports whole arrays and segments, PyTorch everything but segments.
     let beside: Vec<PeerKind> = peers
         .iter()
         .map(|(who, _)| *who)
@@ -79,7 +79,7 @@ pub fn table(
     table
 }
 
-/// The geometric means.
+/// Lays out the geometric means.
 pub fn means(means: &[ReductionMean]) -> Table {
     let mut table = Table::new([
         text("table"),
@@ -97,10 +97,10 @@ pub fn means(means: &[ReductionMean]) -> Table {
     table
 }
 
-/// Draws a table into a file: the first of its folds over the shapes, beside the peers and plain reading.
+/// Plots the first fold of a table over the shapes, with the peers and the plain read rate.
 ///
 /// # Errors
-/// Those of [`plot::save`].
+/// Returns the errors of [`plot::save`].
 pub fn draw(
     kind: Kind,
     rows: &[ReductionRow],
@@ -116,7 +116,7 @@ pub fn draw(
     }
 }
 
-/// Whole arrays of `f32` over their lengths.
+/// Plots whole arrays of `f32` over their lengths.
 fn lines(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>) -> Lines {
     let rows: Vec<&ReductionRow> = rows.iter().copied().filter(|row| row.r#type == "f32").collect();
     let mut series = vec![Series {
@@ -143,7 +143,7 @@ fn lines(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>)
     }
 }
 
-/// Rows or segments, a bar for each shape, and below it those of the peers.
+/// Plots rows or segments: a bar for each shape, and the peers' bars below it.
 fn bars(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>) -> Bars {
     let mut bars = Vec::new();
     for row in rows {

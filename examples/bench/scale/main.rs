@@ -1,5 +1,5 @@
-//! Products and sums of matrices that are dealt out to several GPUs, or to simulated devices: how fast each GPU is beside one
-//! that multiplies its part alone, with everything there, and what was predicted of that.
+//! Measures GEMMs and sums that are distributed over several GPUs or simulated devices, and
+//! compares their efficiency with the prediction.
 //!
 //! ```text
 //! cargo run --release --example scale                                # on all GPUs of this machine, else simulated
@@ -10,10 +10,13 @@
 //!     cargo run --release --example scale & done; wait               # four processes, as `torchrun` starts them
 //! ```
 //!
-//! A is dealt out by rows, B and C by columns. Elements are random. Each part of C is compared, bit by bit, with the product that
-//! its rank makes with all of A there, and each sum with that of one device that has all elements, which is also what it is as fast
-//! as; the exit code is 1 where one is wrong. What is hidden of communication is told of products: how much of what they take longer
-//! where all of A is gathered first they do not take longer where it comes beside them.
+//! A is distributed by rows, B and C by columns. Elements are random. The baseline of a GEMM is a
+//! single GPU that multiplies its part with all of A present. Each part of C must equal that result
+//! bit for bit. The baseline of a sum is one device with all elements, whose result each rank must
+//! equal. The exit code is 1 if a result is wrong.
+//!
+//! The hidden share is reported for GEMMs. A complete gather of A before the GEMM costs extra time.
+//! The hidden share is the part of that cost that overlapping saves.
 
 mod measure;
 
@@ -53,7 +56,8 @@ fn run(options: &ScaleOptions) -> Result<Outcome, Failure> {
     Ok(if rows.iter().all(ScaleRow::is_right) { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// What is measured on a world; nothing where this process has not got rank 0, which speaks for all.
+/// Measures everything in a world. Returns no rows unless this process has rank 0, which prints for
+/// all.
 fn measured(
     options: &ScaleOptions,
     world: World,
@@ -66,7 +70,7 @@ fn measured(
         .and_then(|()| memory::check_all(sizes, sums, options.weak, world.ranks(), own));
     let found = world.run(|rank| match &cannot {
         Ok(()) => measure::all(options, rank, sizes, sums, kernels),
-        // Where this process alone cannot, the others are told why.
+        // The other processes learn the reason if this one cannot take part.
         Err(failure) => Err(Error::World(WorldError::Impossible {
             what: "this measurement".to_owned(),
             need: failure.to_string(),

@@ -1,4 +1,4 @@
-//! What a rank does, and how long it takes.
+//! Work of a rank, and its timing.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::median;
@@ -14,7 +14,6 @@ use std::time::Instant;
 /// Rows of a part of C that are compared at once.
 const AT_ONCE: usize = 1024;
 
-/// What is measured.
 pub struct Kernels {
     product: SgemmKernel,
     sum: ReduceKernel,
@@ -22,14 +21,14 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Those that are asked for.
+    /// Creates the kernels of the options.
     pub fn from_options(options: &ScaleOptions) -> Result<Self, Failure> {
         let (product, sum) = (options.kernel()?, options.sum_kernel()?);
         Ok(Self { product, sum, sum_spec: options.sum_spec()? })
     }
 }
 
-/// All products and sums that are asked for.
+/// Measures all requested GEMMs and sums.
 pub fn all(
     options: &ScaleOptions,
     rank: &mut Rank,
@@ -63,8 +62,8 @@ fn product(
     let device = rank.device().clone();
     let mut predicted = None;
     let rounds = options.rounds(device.is_simulator());
-    // A rank alone and all together take turns, so that both have the same clocks. The first round compiles and takes memory, and is
-    // not counted.
+    // The baseline and the distributed run take turns, so that both see the same clocks. The first
+    // round compiles and allocates, and is not counted.
     let mut compared = |rank: &mut Rank, way: Option<Strategy>| -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
@@ -85,8 +84,8 @@ fn product(
         }
         slowest(rank, times)
     };
-    // What is hidden of communication is measured where there is some, and time says something; in a loop of its own, since two ways
-    // would take each other's memory. What is compared in the end comes last.
+    // The hidden share needs communication and real times. It has its own loop, because two
+    // strategies would evict each other's memory. The run whose result is compared comes last.
     let in_turn = if rank.ranks() > 1 && !device.is_simulator() {
         let [alone, in_turn] = compared(rank, Some(Strategy::Sequential))?;
         Some(in_turn / alone)
@@ -115,7 +114,7 @@ fn fold(
         .map_err(gemm_world::WorldError::from)?;
     let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
     let device = rank.device().clone();
-    // Rank 0 has all of it too: what it folds alone is what all together have to come to, in less time.
+    // Rank 0 has the whole array, too: its own sum is the reference of the result and of the time.
     let whole: Option<Buffer> = match rank.number() {
         0 => Some(device.upload(&of_array(options.seed, 0..len))?),
         _ => None,
@@ -134,10 +133,10 @@ fn fold(
     }
     let bits = |of: &Buffer| -> Result<f64> { Ok(f64::from(device.download(of)?[0].to_bits())) };
     let found: Vec<f64> = told(rank, &[bits(&sum)?, bits(&alone)?])?;
-    // Each rank says two numbers, and that of one device is known to rank 0.
+    // Each rank sends two numbers; the result of one device is valid on rank 0 only.
     let is_right = found.chunks_exact(2).all(|of_rank| of_rank[0] == found[1]);
     let [alone, shared] = slowest(rank, times)?;
-    // On what products are predicted on too.
+    // The same machine as in the prediction of GEMMs.
     let ranks = rank.ranks();
     let predicted = sums::predicted(spec, len, ranks, rank.machine()).on(ranks);
     Ok(ScaleRow::sum(
@@ -149,13 +148,13 @@ fn fold(
     ))
 }
 
-/// Milliseconds of something on all ranks, from where all have come to until the device is done.
+/// Returns the milliseconds of the work, from a barrier of all ranks until the device is done.
 fn timed(
     rank: &mut Rank,
     device: &Device,
     work: impl FnOnce(&mut Rank) -> Result<()>,
 ) -> Result<f64> {
-    // A rank that has slept for the first one is awake for the second, so that all begin within microseconds.
+    // The first barrier wakes the ranks; after the second one all start within microseconds.
     rank.barrier()?;
     rank.barrier()?;
     let Some((_, stream)) = device.cudarc() else {
@@ -175,7 +174,7 @@ fn timed(
     Ok(f64::from(ms))
 }
 
-/// Whether two matrices have the same bits.
+/// Returns true if two matrices have the same bits.
 fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
     let (rows, cols) = (one.matrix().rows(), one.matrix().cols());
     for from in (0..rows).step_by(AT_ONCE) {
@@ -190,7 +189,7 @@ fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
     Ok(true)
 }
 
-/// The medians over the rounds, of each the time of the slowest rank.
+/// Returns the medians over the rounds, with the time of the slowest rank in each.
 fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64; N]> {
     let mut medians = [0.0; N];
     for (median_of, own) in medians.iter_mut().zip(times) {
@@ -204,7 +203,7 @@ fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64
     Ok(medians)
 }
 
-/// What all ranks say, one after the other, at every rank.
+/// Gathers the numbers of all ranks, in order, at every rank.
 fn told(rank: &mut Rank, own: &[f64]) -> Result<Vec<f64>> {
     let layout = Distribution::cols(1, own.len() * rank.ranks());
     let part = rank.load(&layout, |_| Ok(own.to_vec()))?;

@@ -1,21 +1,22 @@
-//! What changed from one stage to the next.
+//! Changes of the counters from one stage of a ladder to the next.
 
 pub use gemm_draw::number::number;
 
-/// A quantity of a stage that a reader compares with the stage before.
+/// Quantity of a stage, for comparison with the previous stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantity {
-    /// What it is called in a table.
+    /// Name in a table, such as `conflicts`.
     pub name: &'static str,
-    /// Its value.
     pub value: f64,
 }
 
-/// Changes by less than this factor are not worth a word.
+/// Factor below which a change is not reported.
 const WORTH_NAMING: f64 = 1.15;
 
-/// The largest changes, at most `most`, as in `conflicts 480 → 0, barriers 9 → 2`; empty where
-/// nothing changed much. Both stages list the same quantities in the same order.
+/// Describes the largest changes, at most `most`: `conflicts 480 → 0, barriers 9 → 2`.
+///
+/// The text is empty if nothing changed much. Both stages list the same quantities in the same
+/// order.
 pub fn describe(before: &[Quantity], after: &[Quantity], most: usize) -> String {
     let mut changes: Vec<(f64, String)> = before
         .iter()
@@ -32,7 +33,7 @@ pub fn describe(before: &[Quantity], after: &[Quantity], most: usize) -> String 
     texts.join(", ")
 }
 
-/// The logarithm of the factor between two values; infinite where one of them is 0.
+/// Logarithm of the factor between two values; infinite if exactly one of them is 0.
 fn size(old: f64, new: f64) -> f64 {
     if old == new { 0.0 } else { (new / old).ln().abs() }
 }

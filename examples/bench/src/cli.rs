@@ -13,23 +13,23 @@ use std::num::IntErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Where kernels run, as said on the command line.
+/// Device that runs the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DeviceChoice {
-    /// The first CUDA GPU, or the simulator where there is none.
+    /// First CUDA GPU, or the simulator if there is none
     #[default]
     Auto,
-    /// The simulator.
+    /// Simulator
     Simulator,
-    /// The first CUDA GPU.
+    /// First CUDA GPU
     Cuda,
 }
 
 impl DeviceChoice {
-    /// Makes the device.
+    /// Opens the device.
     ///
     /// # Errors
-    /// Those of [`Device::auto`] and [`Device::cuda`].
+    /// Returns the errors of [`Device::auto`] and [`Device::cuda`].
     pub fn open(self) -> Result<Device, Failure> {
         Ok(match self {
             Self::Auto => Device::auto()?,
@@ -39,10 +39,10 @@ impl DeviceChoice {
     }
 }
 
-/// The first GPU, for a program that only measures.
+/// Opens the first GPU, for a program that only measures.
 ///
 /// # Errors
-/// [`Failure::Missing`] where there is none that can be used.
+/// Returns [`Failure::Missing`] if no GPU can be used.
 pub fn open_gpu() -> Result<Device, Failure> {
     Device::cuda(0).map_err(|error| {
         let text = match reworded(&error) {
@@ -53,8 +53,8 @@ pub fn open_gpu() -> Result<Device, Failure> {
     })
 }
 
-/// The errors of the runtime whose remedy is a call of a function, in the words of a command line:
-/// what is wrong, and what to do about it.
+/// Rewords runtime errors whose remedy is a function call: the fault, and the remedy on a command
+/// line.
 fn reworded(error: &Error) -> Option<(String, &'static str)> {
     Some(match error {
         Error::DriverMissing { reason } => (
@@ -73,7 +73,6 @@ fn reworded(error: &Error) -> Option<(String, &'static str)> {
     })
 }
 
-/// The message of an error of the runtime.
 fn message(error: &Error) -> String {
     match (reworded(error), error) {
         (None, error) => error.to_string(),
@@ -84,10 +83,10 @@ fn message(error: &Error) -> String {
     }
 }
 
-/// A length, also as a power of two with or without a summand: `1000`, `2^20`, `2^24+7`.
+/// Parses a length, also as a power of two plus a summand: `1000`, `2^20`, `2^24+7`.
 ///
 /// # Errors
-/// Says what is wrong, and what is understood.
+/// Returns a message that names the fault and the accepted notation.
 pub fn count(text: &str) -> Result<usize, String> {
     let number = |part: &str| -> Result<usize, String> {
         part.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
@@ -111,19 +110,19 @@ pub fn count(text: &str) -> Result<usize, String> {
     sum.ok_or_else(|| format!("`{text}` is too large"))
 }
 
-/// Seconds of a limit.
+/// Parses a time limit in seconds.
 ///
 /// # Errors
-/// Says what is understood.
+/// Returns a message if the text is not a whole number.
 pub fn seconds(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
 }
 
-/// A number of what there has to be some of, written like a length.
+/// Parses a positive count, in the notation of [`count`].
 ///
 /// # Errors
-/// Those of [`count`], and that it is 0.
+/// Returns the errors of [`count`], and a message if the number is 0.
 pub fn some(text: &str) -> Result<usize, String> {
     match count(text)? {
         0 => Err("it has to be at least 1".to_owned()),
@@ -131,40 +130,40 @@ pub fn some(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The device as reports name it: `simulator`, or the GPU's name.
+/// Returns the device's name in reports: `simulator`, or the GPU's name.
 pub fn device_label(device: &Device) -> String {
     if device.is_simulator() { "simulator".to_owned() } else { device.name().to_owned() }
 }
 
-/// Why a program could not do its work.
+/// Reason why a program could not do its work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Options that contradict each other or the data.
+    /// Options contradict each other or the data.
     #[error("{0}")]
     Usage(String),
-    /// An input file.
+    /// An input file cannot be used.
     #[error(transparent)]
     Input(#[from] NpyError),
-    /// A device or a kernel.
+    /// The runtime failed on a device or a kernel.
     #[error("{}", message(.0))]
     Runtime(#[from] Error),
-    /// Ranks that could not go on.
+    /// Ranks could not meet or continue.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// A spec, with all its faults.
+    /// A spec is invalid; the value holds all its faults.
     #[error(transparent)]
     Spec(#[from] SpecErrors),
-    /// A picture.
+    /// A plot could not be written.
     #[error(transparent)]
     Plot(#[from] PlotError),
-    /// The standard output or another file.
+    /// The standard output or another file could not be written.
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
-    /// A page.
+    /// A page of the book could not be laid out.
     #[error("cannot lay out a page: {0}")]
     Page(Box<dyn std::error::Error + Send + Sync>),
-    /// What a program needs and this machine lacks.
+    /// The machine lacks something that the program needs.
     #[error("{0}")]
     Missing(String),
 }
@@ -179,17 +178,19 @@ impl From<gemm_world::Error> for Failure {
     }
 }
 
-/// What a program did.
+/// Verdict of a program on its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every result is right.
+    /// Every result is correct.
     Right,
-    /// Some result is wrong.
+    /// At least one result is wrong.
     Wrong,
 }
 
-/// Ends a program: code 0 where every result is right, 1 where one is wrong, and 2, with a message,
-/// where the work could not be done. A reader that has seen enough of the output is no failure.
+/// Ends a program with code 0 if every result is correct, 1 if one is wrong, and 2 with a message
+/// if the work failed.
+///
+/// A closed output pipe is not a failure.
 pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
     match outcome {
         Ok(Outcome::Right) => ExitCode::SUCCESS,
@@ -206,30 +207,31 @@ pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
     }
 }
 
-/// Tells what is wrong; where nobody can be told the code has to do.
+/// Prints an error; a failed write is ignored, because the exit code reports the error too.
 fn complain(of: &dyn Display) {
     _ = writeln!(io::stderr(), "error: {of}");
 }
 
-/// A seed: the one given, or a new one.
+/// Returns the given seed, or a random one below 2^32.
 pub fn seed_or_new(given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| fastrand::u64(..1 << 32))
 }
 
-/// Asks whether a file can be written, before a measurement that would be lost. Of one that is there nothing
-/// changes.
+/// Checks that a file can be written, before a measurement whose results would be lost.
+///
+/// Creates the file if it is missing; an existing file is not changed.
 ///
 /// # Errors
-/// [`Failure::Output`] where it cannot.
+/// Returns [`Failure::Output`] if the file cannot be opened for writing.
 pub fn writable(path: &Path) -> Result<(), Failure> {
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     opened.map(drop).map_err(|error| named(path, &error))
 }
 
-/// Writes something into a file, as one JSON object.
+/// Writes a value to a file as one indented JSON object.
 ///
 /// # Errors
-/// [`Failure::Output`], which names the file.
+/// Returns [`Failure::Output`], which names the file.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let written = File::create(path).and_then(|file| {
         let mut file = BufWriter::new(file);
@@ -240,7 +242,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     written.map_err(|error| named(path, &error))
 }
 
-/// An error of a file, with its name.
+/// Adds the file's name to an I/O error.
 pub fn named(path: &Path, error: &io::Error) -> Failure {
     Failure::Output(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }

@@ -1,19 +1,19 @@
-//! Random operands, the same for a seed whatever the number of threads.
+//! Random operands. A seed gives the same values for any number of threads.
 
 use crate::cli::Failure;
 use gemm_runtime::spec::Op;
 use rayon::prelude::*;
 
-/// Elements that are drawn from one generator.
+/// Number of elements drawn from one generator.
 const CHUNK: usize = 1 << 16;
 
-/// The number of elements of an array with these extents, if this machine can hold them.
+/// Returns the number of elements of an array with these extents.
 ///
 /// # Errors
-/// [`Failure::Usage`] where it cannot.
+/// Returns [`Failure::Usage`] if the array does not fit into this machine's memory.
 pub fn elements(extents: &[usize]) -> Result<usize, Failure> {
     let fits = |len: &usize| Vec::<f64>::new().try_reserve_exact(*len).is_ok();
-    // None of them, however many there would be along the other axes.
+    // An extent of 0 means no elements, even if the other extents overflow.
     let product = match extents.contains(&0) {
         true => Some(0),
         false => extents.iter().try_fold(1, |n: usize, &extent| n.checked_mul(extent)),
@@ -28,7 +28,7 @@ pub fn elements(extents: &[usize]) -> Result<usize, Failure> {
     })
 }
 
-/// `len` values, uniform in `low..high`.
+/// Draws `len` values, uniform in `low..high`.
 pub fn uniform(seed: u64, len: usize, low: f32, high: f32) -> Vec<f32> {
     let mut values = vec![0.0; len];
     values.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| {
@@ -39,7 +39,7 @@ pub fn uniform(seed: u64, len: usize, low: f32, high: f32) -> Vec<f32> {
     values
 }
 
-/// The input of a reduction: uniform in −1..1; for a product powers of two.
+/// Draws the input of a reduction: uniform in −1..1, or powers of two for `prod`.
 pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     match op {
         Op::Prod => powers(seed, len),
@@ -47,13 +47,16 @@ pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     }
 }
 
-/// At most so many pairs of factors are not ±1: the product of all the larger ones stays in range.
+/// Largest number of pairs of factors other than ±1: the product of all the larger ones stays in
+/// range.
 const PAIRS: usize = 48;
 
-/// Values ±½, ±1 and ±2 whose products are exact and in range in any order, so that a missing or
-/// repeated one shows although no error bound of a long product would be of use. Signs are random
-/// and most values are ±1; the others are neighbours that are reciprocal up to the sign, spread over
-/// the array. The first value is eight times as large, so that the product is not ±1.
+/// Draws values ±½, ±1 and ±2 whose products are exact and in range in any order.
+///
+/// A missing or repeated value changes the result, whereas an error bound of a long product would
+/// be too wide to show it. Signs are random and most values are ±1. The others are adjacent pairs,
+/// reciprocal up to the sign, spread over the array. The first value is eight times as large, so
+/// that the product is not ±1.
 fn powers(seed: u64, len: usize) -> Vec<f32> {
     let random = uniform(seed, len, 0.0, 1.0);
     // The last bits are independent of the first ones.

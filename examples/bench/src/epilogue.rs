@@ -1,4 +1,4 @@
-//! What a product reads beside A and B, on a device.
+//! Operands of a GEMM besides A and B, on a device.
 
 use crate::data;
 use crate::products::{Matrices, Products, turned};
@@ -13,21 +13,22 @@ use gemm_runtime::{
     MatrixRef, Sgemm,
 };
 
-/// What C is made of, of a scaled product: alpha of A·B and beta of what it was.
+/// Alpha and beta of a scaled GEMM: C = alpha·A·B + beta·C.
 pub const FACTORS: [f32; 2] = [1.25, 0.5];
 
-/// Operands are drawn with seeds from here on.
+/// First of the seeds that operands are drawn with.
 const SEED: u64 = 1 << 40;
 
-/// The most elements of C whose epilogue is computed anew, and the most products of a batch.
+/// Limits of the check: elements of C whose epilogue is recomputed, and GEMMs of a batch.
 const CHECKED: usize = 1 << 16;
 const CHECKED_PRODUCTS: usize = 8;
 
-/// The operands of a spec, on the host and on a device. A batch has matrices of its own for each product.
+/// Epilogue operands of a spec, on the host and on a device. Each GEMM of a batch has its own
+/// matrices.
 pub struct EpilogueArgs {
     spec: SgemmSpec,
     products: Products,
-    /// Of all products, their matrices one after the other.
+    /// Operands of all GEMMs; the matrices of a batch follow one another.
     on_host: OnHost,
     arrays: Vec<EpilogueArray>,
 }
@@ -38,7 +39,7 @@ enum EpilogueArray {
     Matrix(Matrices),
 }
 
-/// An operand as a launch takes it.
+/// Operand in the form that a launch takes.
 enum ArgView<'a> {
     Number(f32),
     Vector(&'a Buffer),
@@ -56,10 +57,10 @@ impl EpilogueArray {
 }
 
 impl EpilogueArgs {
-    /// Random operands.
+    /// Draws random operands and uploads them.
     ///
     /// # Errors
-    /// Those of uploads.
+    /// Returns the errors of uploads.
     pub fn new(device: &Device, spec: &SgemmSpec, products: Products) -> Result<Self, Error> {
         let Products { size, batch } = products;
         let (mut seed, mut factors) = (SEED, FACTORS.into_iter().cycle());
@@ -93,17 +94,16 @@ impl EpilogueArgs {
         Ok(Self { spec: spec.clone(), products, on_host, arrays })
     }
 
-    /// The spec.
     pub fn spec(&self) -> &SgemmSpec {
         &self.spec
     }
 
-    /// The operands on the host, of all products.
+    /// Returns the operands of all GEMMs, on the host.
     pub fn on_host(&self) -> &OnHost {
         &self.on_host
     }
 
-    /// C before a launch: a NaN where the kernel does not read it.
+    /// Returns C before a launch: NaN in every element if the kernel does not read C.
     pub fn c_before(&self) -> Vec<f32> {
         let Size { m, n, .. } = self.products.size;
         let unread = || vec![f32::NAN; self.products.count() * m * n];
@@ -113,7 +113,7 @@ impl EpilogueArgs {
     /// Launches a kernel of the spec.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// Returns the errors of the launch.
     pub fn launch(
         &self,
         kernel: &Sgemm<ByName>,
@@ -136,10 +136,11 @@ impl EpilogueArgs {
         call.launch(a, b, c)
     }
 
-    /// Adds to the verdict on sums what is wrong with what was stored for them, to the bit.
+    /// Adds faults of the stored values to the verdict on the accumulators. Stored values must
+    /// match bit for bit.
     ///
     /// # Errors
-    /// Those of the simulator, which computes it anew.
+    /// Returns the errors of the simulator, which recomputes the epilogue.
     pub fn judge(&self, sums: &[f32], c: &[f32], verdict: Verdict) -> Result<Verdict, Error> {
         let size = self.products.size;
         let (each, products) = (size.m * size.n, self.products.spread(CHECKED_PRODUCTS));
@@ -167,7 +168,7 @@ impl EpilogueArgs {
         Ok(verdict)
     }
 
-    /// What one product has beside A and B.
+    /// Epilogue operands of one GEMM of the batch.
     fn item(&self, product: usize) -> OnHost {
         let each = self.products.size.m * self.products.size.n;
         let one = |matrices: &[f32]| matrices[product * each..(product + 1) * each].to_vec();
@@ -179,17 +180,18 @@ impl EpilogueArgs {
     }
 }
 
-/// A size with as few products of a batch as a plan takes: one, or what a block computes where that must be full.
+/// Returns the smallest batch that a plan takes: one GEMM, or all that a block computes if those
+/// must be complete.
 pub fn few(plan: &SgemmPlan, size: Size) -> Products {
     let products = plan.products() as usize;
     let batch = Some(products).filter(|of| *of > 1 && !plan.guarded());
     Products { size, batch }
 }
 
-/// Launches a spec once, on A and B as they lie in memory for it, and on [as few](few) products of them as it takes.
+/// Launches a spec once on A and B in the layout of the spec, with [as few](few) GEMMs as it takes.
 ///
 /// # Errors
-/// Those of uploads and of the launch.
+/// Returns the errors of uploads and of the launch.
 pub fn launch_once(
     device: &Device,
     spec: &SgemmSpec,
@@ -200,10 +202,11 @@ pub fn launch_once(
     launch_products(device, spec, a, b, few(&spec.plan()?, size))
 }
 
-/// Launches a spec once, on so many products of the same A and B: a batch on matrices of each, a list on lists.
+/// Launches a spec once on several GEMMs of the same A and B: a batch on copies of the matrices, a
+/// pointer list on lists.
 ///
 /// # Errors
-/// Those of uploads and of the launch.
+/// Returns the errors of uploads and of the launch.
 pub fn launch_products(
     device: &Device,
     spec: &SgemmSpec,
@@ -238,11 +241,12 @@ pub fn launch_products(
     beside.launch(&kernel, device, &list(&a)?, &list(&b)?, &mut c)
 }
 
-/// The extents of a small product that a spec has the same kernel for as for another one: its rows begin on 16 bytes
-/// where those do, and it has one row or column where that has.
+/// Returns the extents of a small GEMM that selects the same kernel variant as the given size.
+///
+/// The 16-byte alignment of rows and the extents of 0 and 1 stay as they are.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns the errors of the plan.
 pub fn as_small(spec: &SgemmSpec, of: Size) -> Result<Size, Error> {
     let (rows, cols) = spec.plan()?.block_tile();
     let depth = spec.tile.map_or(1, |tile| tile.k);
@@ -253,10 +257,11 @@ pub fn as_small(spec: &SgemmSpec, of: Size) -> Result<Size, Error> {
     Ok(Size { m: small(of.m, rows), n: small(of.n, cols), k: small(of.k, depth) })
 }
 
-/// Compiles, loads and launches a spec on a small product, and says what its machine code occupies.
+/// Compiles, loads and launches a spec on a small GEMM, and returns the resources of its machine
+/// code.
 ///
 /// # Errors
-/// Those of uploads and of the launch.
+/// Returns the errors of uploads and of the launch.
 pub fn first_launch(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Resources, Error> {
     let Size { m, n, k } = size;
     let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
@@ -269,7 +274,7 @@ pub fn first_launch(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Res
 mod tests {
     use super::*;
 
-    /// What a launch on zeros takes.
+    /// Returns the variant that a launch on zeros selects.
     fn variant(spec: &SgemmSpec, size: Size) -> gemm_runtime::Variant {
         let device = Device::simulator();
         let (a, b) = (vec![0.0; size.m * size.k], vec![0.0; size.k * size.n]);

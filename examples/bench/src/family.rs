@@ -1,23 +1,22 @@
-//! The families of kernels, as said on a command line.
+//! Kernel families, as named on a command line.
 
 use clap::ValueEnum;
 use gemm_dsl::spec::Spec;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 
-/// A family of kernels: those of one macro.
+/// Kernels of one macro.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Family {
     /// Reductions of arrays, `reduce_kernel!`
     Reduce,
-    /// Matrix products, `sgemm_kernel!`
+    /// Matrix multiplications, `sgemm_kernel!`
     Sgemm,
 }
 
 impl Family {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::Reduce, Self::Sgemm];
 
-    /// The name of its macro, without the `!`.
+    /// Returns the name of the family's macro, without the `!`.
     pub fn macro_name(self) -> &'static str {
         match self {
             Self::Reduce => ReduceSpec::MACRO,
@@ -25,7 +24,7 @@ impl Family {
         }
     }
 
-    /// How it is said.
+    /// Returns the word for the family on a command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Reduce => "reduce",
@@ -33,7 +32,6 @@ impl Family {
         }
     }
 
-    /// The one that it is not.
     pub fn other(self) -> Self {
         match self {
             Self::Reduce => Self::Sgemm,

@@ -1,5 +1,5 @@
-//! Measurements on a GPU, beside the runtime's own launches: times by events, the device's
-//! ceilings, cuBLAS, epilogues apart from their products, and products in `f64`.
+//! Measurements on a GPU that the runtime does not offer: event timers, hardware ceilings, cuBLAS,
+//! unfused epilogues, and GEMMs in `f64`.
 
 mod blas;
 mod ceiling;
@@ -14,58 +14,45 @@ pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
 pub use check::{BEHIND, Verifier};
 pub use elements::elements;
+pub use gemm_runtime::internal::failed;
 pub use graph::captured;
 pub use reference::GpuReference;
 pub use timer::{Timer, Work, median};
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError};
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream};
 use cudarc::nvrtc::Ptx;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Device, Error};
 use std::sync::Arc;
 
-/// The GPU of a device.
+/// GPU of a device, with its driver objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Gpu<'d> {
-    /// The device.
     pub device: &'d Device,
-    /// Its context.
     pub context: &'d Arc<CudaContext>,
-    /// The stream that all its work goes to.
+    /// Stream of all the device's work.
     pub stream: &'d Arc<CudaStream>,
-    /// Its architecture.
     pub arch: Arch,
-    /// Its number of multiprocessors.
     pub multiprocessors: u32,
 }
 
 impl<'d> Gpu<'d> {
-    /// The GPU of a device; none for the simulator.
+    /// Returns the GPU of a device; none for the simulator.
     pub fn new(device: &'d Device) -> Option<Self> {
         let (context, stream) = device.cudarc()?;
         let (arch, multiprocessors) = (device.arch()?, device.multiprocessors()?);
         Some(Self { device, context, stream, arch, multiprocessors })
     }
 
-    /// Compiles CUDA C and loads the kernel of that name.
+    /// Compiles CUDA C and loads the kernel `name`.
     ///
     /// # Errors
-    /// Those of [`compile::compile`], and [`Error::Driver`].
+    /// Returns the errors of [`compile::compile`], and [`Error::Driver`] if the driver cannot load
+    /// the kernel.
     pub fn load(&self, name: &str, source: &str) -> Result<CudaFunction, Error> {
         let compiled = compile::compile(name, source, self.arch, &Options::default())?;
         let module = self.context.load_module(Ptx::from_binary(compiled.cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         module.load_function(name).map_err(failed(format!("finding kernel `{name}`")))
-    }
-}
-
-/// Turns a driver's error into the runtime's: `doing` says what failed.
-pub fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
-    move |error| {
-        let text = match error.error_string() {
-            Ok(text) => text.to_string_lossy().into_owned(),
-            Err(_) => "the driver has no explanation".to_owned(),
-        };
-        Error::Driver { doing: doing.into(), code: format!("{:?}", error.0), text }
     }
 }

@@ -1,4 +1,4 @@
-//! The benchmark of single products of all shapes: what is measured, on which matrices, and what follows.
+//! Benchmark of single GEMMs of all shapes: options, operands, repeated timing and summary.
 
 pub mod arena;
 pub mod options;

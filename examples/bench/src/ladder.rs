@@ -1,4 +1,4 @@
-//! What the program `ladder` is asked for.
+//! Options of the program `ladder`.
 
 pub mod options;
 pub mod variants;

@@ -1,5 +1,5 @@
-//! What the example programs share: command lines, input, measurements on a
-//! GPU, and how results are shown.
+//! Code shared by the example programs: command lines, input, GPU measurements, and output of
+//! results.
 
 pub mod change;
 pub mod cli;
@@ -28,7 +28,7 @@ pub mod timing;
 pub mod tune;
 mod unfused;
 
-/// The programs of the README, compiled and run.
+/// Examples of the README, compiled and run as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! What a launch moves at least: each byte of the arrays that it is given, once each way.
+//! Minimum traffic of a launch: each byte of its arrays, once in each direction.
 
 use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::{Atomic, BufferId, Expr, Kernel, ParamKind, Stmt, TensorCopy};
@@ -6,29 +6,30 @@ use gemm_runtime::watch::{Arguments, KernelRun, Profile, VerifiedKernel, Watch};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a kernel does with an array.
+/// Access of a kernel to an array.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     bytes: u64,
-    /// Whether the kernel needs it for itself alone, or for the kernels behind it.
+    /// True for an array that only this kernel, or the kernels behind it, need.
     is_temp: bool,
     is_read: bool,
     is_written: bool,
 }
 
 impl Use {
-    /// Whether blocks leave something there that others of the same launch read: it is no operand.
+    /// Returns true if blocks exchange data through the array within the launch, so that it is not
+    /// an operand.
     fn is_scratch(&self) -> bool {
         self.is_temp && self.is_read && self.is_written
     }
 }
 
-/// The arrays that a launch was given, by the numbers of their buffers.
+/// Arrays of a launch, by buffer number.
 #[derive(Clone, Debug)]
 pub struct LaunchArrays(BTreeMap<usize, Use>);
 
 impl LaunchArrays {
-    /// Those of a launch of a kernel.
+    /// Collects the arrays of one launch of a kernel.
     pub fn new(kernel: &VerifiedKernel, arguments: &Arguments) -> Self {
         let arrays =
             kernel.params.iter().zip(arguments.bytes(kernel)).filter_map(|(param, bytes)| {
@@ -52,14 +53,16 @@ impl LaunchArrays {
         Self(arrays)
     }
 
-    /// Bytes that come from memory or go there at least: of what is read, once, and of what is written. What blocks of the
-    /// launch leave one another need not.
+    /// Returns the minimum number of bytes moved: each operand once for reading and once for
+    /// writing.
+    ///
+    /// Arrays that blocks of the launch only exchange data through do not count.
     pub fn least(&self) -> u64 {
         let operands = self.0.values().filter(|of| !of.is_scratch());
         operands.map(|of| of.bytes * (u64::from(of.is_read) + u64::from(of.is_written))).sum()
     }
 
-    /// The sectors that a launch asks for of what its blocks leave one another.
+    /// Returns the sectors requested for arrays that the blocks exchange data through.
     pub fn scratch_sectors(&self, kernel: &Kernel, profile: &Profile) -> u64 {
         let is_scratch = |stmt: &Stmt| {
             let mut is_scratch = false;
@@ -73,7 +76,8 @@ impl LaunchArrays {
     }
 }
 
-/// The buffers that a statement itself accesses, each as a launch binds it, with whether it reads and whether it writes it.
+/// Calls `f` for each buffer that a statement itself accesses, in the binding of the launch, with a
+/// flag for reads and one for writes.
 fn accesses(kernel: &Kernel, stmt: &Stmt, f: &mut impl FnMut(BufferId, [bool; 2])) {
     stmt.visit_exprs(&mut |e| {
         if let Expr::Load(access) = e {
@@ -89,12 +93,12 @@ fn accesses(kernel: &Kernel, stmt: &Stmt, f: &mut impl FnMut(BufferId, [bool; 2]
     }
 }
 
-/// Looks at what the launch that does most moves at least.
+/// Watch that keeps the minimum traffic of the main launch.
 #[derive(Debug, Default)]
 pub struct LowerBound(AtomicU64);
 
 impl LowerBound {
-    /// In bytes; 0 before there was one.
+    /// Returns the minimum in bytes; 0 before a launch.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,38 +1,27 @@
-//! Operands from NumPy's `.npy` files: little-endian `float32`, finite, of the right shape.
+//! Operands from NumPy's `.npy` files: little-endian `float32`, finite, with the required number of
+//! dimensions.
 
 use gemm_oracle::product::transposed;
 use gemm_world::{Block, NpyFault, NpyFile};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What is wrong with an input file.
+/// Reason why an input file cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// It is no file of a vector or a matrix of `float32`.
+    /// The file holds no vector or matrix of `float32`.
     #[error("{}: {fault}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        fault: NpyFault,
-    },
-    /// It goes on after its data.
+    File { path: PathBuf, fault: NpyFault },
+    /// The file has more bytes than its array.
     #[error("{} has {bytes} bytes after its data", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// The excess.
-        bytes: u64,
-    },
-    /// The array has another number of dimensions.
+    TooLong { path: PathBuf, bytes: u64 },
+    /// The array has the wrong number of dimensions.
     #[error("{} has {has} dimensions, but {need}", path.display())]
     Dimensions {
-        /// The file.
         path: PathBuf,
-        /// Its number of dimensions.
         has: usize,
-        /// What is needed, and how to get it.
+        /// Required number of dimensions, and the remedy.
         need: &'static str,
     },
     /// An element is NaN or infinite, so that no result could be checked.
@@ -42,40 +31,35 @@ pub enum NpyError {
         path.display()
     )]
     NotFinite {
-        /// The file.
         path: PathBuf,
-        /// The element's index, in row-major order.
+        /// Index of the element in row-major order.
         index: usize,
-        /// The element.
         value: f32,
     },
 }
 
-/// A matrix in row-major order.
+/// Matrix with its elements in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// The elements, row after row.
     pub elements: Vec<f32>,
-    /// The number of rows.
     pub rows: usize,
-    /// The number of columns.
     pub cols: usize,
 }
 
 /// Reads an array of one dimension.
 ///
 /// # Errors
-/// All of [`NpyError`].
+/// Returns all of [`NpyError`].
 pub fn read_vector(path: &Path) -> Result<Vec<f32>, NpyError> {
     let need = "a reduction needs 1. Flatten it: numpy.save(path, array.ravel())";
     let mut file = open(path, 1, need)?;
     finite(path, elements(path, &mut file)?)
 }
 
-/// Reads an array of two dimensions, of either memory order.
+/// Reads an array of two dimensions, in row-major or column-major order.
 ///
 /// # Errors
-/// All of [`NpyError`].
+/// Returns all of [`NpyError`].
 pub fn read_matrix(path: &Path) -> Result<Matrix, NpyError> {
     let need = "a matrix needs 2. Reshape it: numpy.save(path, array.reshape(rows, columns))";
     let mut file = open(path, 2, need)?;
@@ -88,7 +72,8 @@ pub fn read_matrix(path: &Path) -> Result<Matrix, NpyError> {
     Ok(Matrix { elements: finite(path, elements)?, rows, cols })
 }
 
-/// Opens a file of an array of so many dimensions; `need` says so where it has others.
+/// Opens a file whose array must have `dimensions` dimensions; `need` is the text of the error
+/// otherwise.
 fn open(path: &Path, dimensions: usize, need: &'static str) -> Result<NpyFile<f32>, NpyError> {
     let dimensions_are = |has| NpyError::Dimensions { path: path.to_owned(), has, need };
     let file = NpyFile::open(path).map_err(|fault| match fault {
@@ -102,7 +87,7 @@ fn open(path: &Path, dimensions: usize, need: &'static str) -> Result<NpyFile<f3
     }
 }
 
-/// All elements of a file, as they are stored.
+/// Reads all elements of a file, in the order of the file.
 fn elements(path: &Path, file: &mut NpyFile<f32>) -> Result<Vec<f32>, NpyError> {
     let [rows, cols] = file.stored();
     let read = file.read(&Block::new(0..rows, 0..cols));
@@ -123,7 +108,7 @@ mod tests {
     use super::*;
     use npyz::{AutoSerialize, Order, WriteOptions, WriterBuilder};
 
-    /// A file of an array, with elements in that order.
+    /// Writes an array to a temporary file, with elements in the given order.
     fn saved<T: AutoSerialize>(
         shape: &[u64],
         order: Order,

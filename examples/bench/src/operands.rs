@@ -1,4 +1,4 @@
-//! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
+//! Matrices of a GEMM on the device, in the layouts that kernels and cuBLAS take.
 
 use crate::epilogue::{EpilogueArgs, FACTORS};
 use crate::gpu::{Gpu, GpuReference, Product, failed};
@@ -11,20 +11,21 @@ use gemm_runtime::{Buffer, ByName, Device, Error, LaunchReport, MatrixRef, Sgemm
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A and B, or those of a batch, and what their products ought to be.
+/// A and B of a GEMM or of a batch, and the reference results.
 pub struct Operands<'h> {
     products: Products,
     a: Source<'h>,
     b: Source<'h>,
-    /// A·B in `f64` of the products that are checked, one after the other.
+    /// A·B in `f64` of the checked GEMMs, one after the other.
     truth: Truth,
-    /// Which these are.
+    /// Numbers of the checked GEMMs.
     checked: Vec<usize>,
-    /// Room for the result of cuBLAS; none on the simulator.
+    /// Result of cuBLAS; none on the simulator.
     pub blas_c: Option<CudaSlice<f32>>,
 }
 
-/// A matrix of the host, row after row, or those of a batch, and the packed forms on the device so far.
+/// Row-major matrix on the host, or the matrices of a batch, and its packed copies on the device so
+/// far.
 struct Source<'h> {
     elements: &'h [f32],
     batch: Option<usize>,
@@ -34,7 +35,7 @@ struct Source<'h> {
     by_column: Option<DeviceArray>,
 }
 
-/// Elements on a device: as cuBLAS takes them too, where there is a GPU.
+/// Elements on a device, in a form that cuBLAS takes too if there is a GPU.
 enum DeviceArray {
     Simulated(Buffer),
     Gpu(CudaSlice<f32>),
@@ -67,13 +68,13 @@ impl<'h> Source<'h> {
         Self { elements, batch, rows, cols, by_row: None, by_column: None }
     }
 
-    /// Where the elements of a product's matrix are.
+    /// Range of the elements of one GEMM's matrix.
     fn elements(&self, product: usize) -> Range<usize> {
         let each = self.rows * self.cols;
         product * each..(product + 1) * each
     }
 
-    /// The elements as they lie.
+    /// Elements in row-major or column-major order.
     fn lying(&self, by_column: bool) -> Cow<'h, [f32]> {
         match by_column {
             false => Cow::Borrowed(self.elements),
@@ -85,12 +86,12 @@ impl<'h> Source<'h> {
         }
     }
 
-    /// The numbers of lines and of elements of one.
+    /// Number of lines, and of elements of a line: rows, or columns if `by_column`.
     fn lines(&self, by_column: bool) -> (usize, usize) {
         if by_column { (self.cols, self.rows) } else { (self.rows, self.cols) }
     }
 
-    /// Puts a packed form on the device, if it is not there yet.
+    /// Uploads a packed copy in one layout, unless it is on the device already.
     fn bring(&mut self, device: &Device, by_column: bool) -> Result<(), Error> {
         if self.form(by_column).is_none() {
             let array = Some(DeviceArray::new(device, &self.lying(by_column))?);
@@ -103,13 +104,13 @@ impl<'h> Source<'h> {
         if by_column { self.by_column.as_ref() } else { self.by_row.as_ref() }
     }
 
-    /// A form that has been brought.
+    /// Packed copy in a layout, which [`bring`](Self::bring) has uploaded.
     fn brought(&self, by_column: bool) -> Result<&DeviceArray, Error> {
         let none = || Error::Internal("an operand in a form that was not asked for".to_owned());
         self.form(by_column).ok_or_else(none)
     }
 
-    /// The matrix for a kernel.
+    /// Prepares the matrix for a kernel, packed or with padded rows.
     fn placed(&self, device: &Device, by_column: bool, pitched: bool) -> Result<Placed<'_>, Error> {
         let (lines, line) = self.lines(by_column);
         if pitched {
@@ -122,7 +123,7 @@ impl<'h> Source<'h> {
     }
 }
 
-/// A, B and C in the form that one kernel takes.
+/// A, B and C in the layouts that one kernel takes.
 pub struct Launchable<'o> {
     a: Placed<'o>,
     b: Placed<'o>,
@@ -130,18 +131,18 @@ pub struct Launchable<'o> {
     beside: EpilogueArgs,
 }
 
-/// What is to be read.
+/// Matrix that a kernel reads.
 enum Placed<'o> {
-    /// Lines one after the other.
+    /// Lines without padding between them.
     Packed(MatrixRef<'o>),
-    /// Lines, columns or rows, padded to 16 bytes.
+    /// Lines padded to 16 bytes; they are columns if the flag is true.
     Pitched(Matrices, bool),
 }
 
 impl Placed<'_> {
     fn view(&self) -> Result<MatrixRef<'_>, Error> {
         match self {
-            // As it is, in a shorter life.
+            // Transposed twice: the same view with a shorter lifetime.
             Self::Packed(view) => Ok(view.t().t()),
             Self::Pitched(lines, by_column) => Ok(turned(lines.view()?, *by_column)),
         }
@@ -149,10 +150,10 @@ impl Placed<'_> {
 }
 
 impl<'h> Operands<'h> {
-    /// Uploads the matrices and multiplies them in `f64`.
+    /// Uploads the matrices and computes the reference in `f64`.
     ///
     /// # Errors
-    /// Those of uploads, and of the reference.
+    /// Returns the errors of uploads and of the reference.
     pub fn new(
         device: &Device,
         a: &'h [f32],
@@ -176,12 +177,11 @@ impl<'h> Operands<'h> {
         Ok(Self { products, a: left, b: right, truth, checked, blas_c })
     }
 
-    /// What is multiplied.
     pub fn products(&self) -> Products {
         self.products
     }
 
-    /// Judges sums in an arithmetic by the products that are checked, see [`Products::checked`].
+    /// Judges results in an arithmetic by the checked GEMMs, see [`Products::checked`].
     pub fn judge(&self, c: &[f32], arith: Arith) -> Verdict {
         if self.checked.len() == self.products.count() {
             return self.truth.judge_in(c, arith);
@@ -192,19 +192,19 @@ impl<'h> Operands<'h> {
         self.truth.judge_in(&some.concat(), arith)
     }
 
-    /// Puts the operands on the device as a kernel takes them.
+    /// Uploads the operands in the layout of a spec.
     ///
     /// # Errors
-    /// Those of uploads.
+    /// Returns the errors of uploads.
     pub fn bring(&mut self, device: &Device, spec: &SgemmSpec) -> Result<(), Error> {
         self.a.bring(device, spec.layout.transposes_a())?;
         self.b.bring(device, spec.layout.transposes_b())
     }
 
-    /// The operands for a kernel, which have been [brought](Self::bring) for its spec.
+    /// Prepares the operands for a kernel, after [`bring`](Self::bring) for its spec.
     ///
     /// # Errors
-    /// Those of allocations.
+    /// Returns the errors of allocations.
     pub fn launchable(&self, device: &Device, spec: &SgemmSpec) -> Result<Launchable<'_>, Error> {
         let Products { size: Size { m, n, .. }, batch } = self.products;
         let a = self.a.placed(device, spec.layout.transposes_a(), spec.pitched)?;
@@ -214,7 +214,8 @@ impl<'h> Operands<'h> {
         Ok(Launchable { a, b, c, beside })
     }
 
-    /// A and B as cuBLAS takes them for a layout, which have been brought for it; none on the simulator.
+    /// Returns A and B in the form that cuBLAS takes, after [`bring`](Self::bring) for the layout;
+    /// none on the simulator.
     pub fn slices(&self, layout: GemmLayout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
         let a = self.a.form(layout.transposes_a());
         match (a, self.b.form(layout.transposes_b())) {
@@ -223,7 +224,8 @@ impl<'h> Operands<'h> {
         }
     }
 
-    /// What cuBLAS multiplies of operands which have been brought for a spec, scaled as that is; none on the simulator.
+    /// Returns the cuBLAS GEMM that corresponds to a spec, with the same layout and scaling; none
+    /// on the simulator.
     pub fn product<'o>(
         &'o self,
         spec: &SgemmSpec,
@@ -235,11 +237,13 @@ impl<'h> Operands<'h> {
         Some(Product { a, b, c: c?, layout, factors, products: self.products })
     }
 
-    /// Launches a kernel on a result that was all NaN, unless the kernel reads it, and judges what it wrote:
-    /// the sums against `f64`, and what it stores for sums to the bit.
+    /// Launches a kernel and judges its result.
+    ///
+    /// The result is filled with NaN before, unless the kernel reads it. Accumulators are compared
+    /// with `f64`; stored values must match bit for bit.
     ///
     /// # Errors
-    /// Those of the launch and of copies.
+    /// Returns the errors of the launch and of copies.
     pub fn check(
         &self,
         launchable: &mut Launchable<'_>,
@@ -261,7 +265,7 @@ impl<'h> Operands<'h> {
     }
 }
 
-/// The products that are checked, in `f64`, one after the other.
+/// Computes the checked GEMMs in `f64`, one after the other.
 fn truth(
     device: &Device,
     a: &Source<'_>,
@@ -288,20 +292,20 @@ fn truth(
 }
 
 impl Launchable<'_> {
-    /// What lies beside A and B.
     pub fn beside(&self) -> &EpilogueArgs {
         &self.beside
     }
 
-    /// Makes every element of the result a NaN, which what is not written stays, or what the kernel reads.
+    /// Fills the result with NaN, or with the values that the kernel reads. Elements that are not
+    /// written stay NaN.
     fn fill(&mut self, device: &Device) -> Result<(), Error> {
         self.c.fill(device, &self.beside.c_before())
     }
 
-    /// Launches a kernel on them.
+    /// Launches a kernel on the operands.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// Returns the errors of the launch.
     pub fn launch(
         &mut self,
         kernel: &Sgemm<ByName>,
@@ -318,7 +322,7 @@ mod tests {
 
     const PRODUCTS: Products = Products { size: Size::new(5, 6, 7), batch: Some(12) };
 
-    /// Random operands, and what a spec stores for them.
+    /// Passes random operands and the stored results of a spec to a test.
     fn multiplied(
         spec: &SgemmSpec,
         test: impl FnOnce(&Device, &mut Operands<'_>, &EpilogueArgs, Vec<f32>),
@@ -382,7 +386,7 @@ mod tests {
                 wrong[product * 30 + 17] = f32::NAN;
                 assert!(!judge(&wrong), "{product}");
             }
-            // That of another product is wrong.
+            // The result of another GEMM of the batch is wrong.
             assert!(!judge(&[&c[30..], &c[..30]].concat()));
         });
     }

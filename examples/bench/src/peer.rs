@@ -1,5 +1,7 @@
-//! Programs that measure the same as one of ours, as processes of their own: a question is a line of JSON on
-//! their standard input, an answer one on their standard output. They end with whoever asks.
+//! Peers: programs that measure the same as one of ours, as child processes.
+//!
+//! A question is a line of JSON on the peer's standard input, an answer a line on its standard
+//! output. A peer ends with the process that started it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,52 +12,52 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// What is kept of the standard error of a peer, in bytes: its end.
+/// Number of bytes kept from the end of a peer's standard error.
 const KEPT: usize = 4000;
 
-/// How long its last words are waited for once it has ended: a child of its own may keep them to itself.
+/// Time to wait for the standard error of a peer that has ended: its own children may hold the pipe
+/// open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How often it is asked whether a program has ended.
+/// Interval at which a program is checked for its end.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Why a peer gives no answer.
+/// Reason why a peer gives no answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// What it needs is not there.
+    /// The machine lacks something that the peer needs.
     #[error("{0}")]
     Missing(String),
-    /// It could not be started.
+    /// The process could not be started.
     #[error("`{program}` cannot be started: {reason}")]
     Start {
-        /// The program.
         program: String,
-        /// The system's reason.
+        /// Reason given by the system.
         reason: String,
     },
-    /// It took too long, and was ended.
+    /// The peer exceeded the time limit, in seconds, and was killed.
     #[error("no answer in {0} s")]
     Late(u64),
-    /// It ended.
+    /// The peer ended; the text is the last line of its standard error.
     #[error("it ended: {0}")]
     Ended(String),
-    /// It answers what nobody asked.
+    /// The peer wrote a line that is not an answer.
     #[error("`{0}` is no answer")]
     Garbled(String),
-    /// This question it could not answer; the next one it may.
+    /// The peer could not answer this question, but may answer the next one.
     #[error("{0}")]
     Refused(String),
 }
 
 impl PeerError {
-    /// Whether there will be no answer to other questions either.
+    /// Returns true if further questions will not be answered either.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
 }
 
-/// A peer that has said what it is.
+/// Peer that has reported its name.
 #[derive(Debug)]
 pub struct Peer {
     name: String,
@@ -63,24 +65,25 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts a peer and waits for its first line: `{"name": …}`, or `{"missing": …}` with what it lacks.
+    /// Starts a peer and waits for its first line: `{"name": …}`, or `{"missing": …}` with the
+    /// missing dependency.
     ///
     /// # Errors
-    /// All but [`PeerError::Refused`].
+    /// Returns all of [`PeerError`] but [`PeerError::Refused`].
     pub fn start(command: Command, limit: Duration) -> Result<Self, PeerError> {
         Starting::new(command)?.finish(limit)
     }
 
-    /// What it is, with its version.
+    /// Returns the peer's name, with its version.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Asks a question: the time in microseconds. After an error that [is final](PeerError::is_final) the process
-    /// has ended.
+    /// Asks a question and returns the time in microseconds. The process has ended after an error
+    /// that [is final](PeerError::is_final).
     ///
     /// # Errors
-    /// [`PeerError`].
+    /// Returns all of [`PeerError`] but [`PeerError::Missing`] and [`PeerError::Start`].
     pub fn ask(&mut self, question: &impl Serialize, limit: Duration) -> Result<f64, PeerError> {
         let line =
             serde_json::to_string(question).map_err(|e| PeerError::Garbled(e.to_string()))?;
@@ -99,15 +102,15 @@ impl Peer {
     }
 }
 
-/// A peer that has been started and may still be loading what it needs.
+/// Peer whose process has started and may still be loading its libraries.
 #[derive(Debug)]
 pub struct Starting(Process);
 
 impl Starting {
-    /// Starts the process and does not wait.
+    /// Starts the process without waiting for it.
     ///
     /// # Errors
-    /// [`PeerError::Start`].
+    /// Returns [`PeerError::Start`] if the process cannot be started.
     pub fn new(command: Command) -> Result<Self, PeerError> {
         Process::start(command).map(Self)
     }
@@ -115,7 +118,7 @@ impl Starting {
     /// Waits for the first line.
     ///
     /// # Errors
-    /// Those of [`Peer::start`].
+    /// Returns the errors of [`Peer::start`].
     pub fn finish(mut self, limit: Duration) -> Result<Peer, PeerError> {
         let (line, hello) = self.0.hear(limit)?;
         if let Some(missing) = hello["missing"].as_str() {
@@ -128,11 +131,11 @@ impl Starting {
     }
 }
 
-/// A child that is ended and waited for when it is dropped.
+/// Child process that is killed and waited for when it is dropped.
 #[derive(Debug)]
 struct Process {
     child: Child,
-    /// None when it has ended.
+    /// None after the process has ended.
     to: Option<ChildStdin>,
     lines: Receiver<String>,
     complaints: Receiver<String>,
@@ -153,7 +156,7 @@ impl Process {
         Ok(Self { child, to, lines: lines(from), complaints })
     }
 
-    /// Puts a line on its standard input.
+    /// Writes a line to its standard input.
     fn say(&mut self, line: &str) -> Result<(), PeerError> {
         let written = self.to.as_mut().map(|to| writeln!(to, "{line}").and_then(|()| to.flush()));
         match written {
@@ -162,7 +165,7 @@ impl Process {
         }
     }
 
-    /// The next line of its standard output, as it is and as JSON.
+    /// Reads the next line of its standard output, as text and as JSON.
     fn hear(&mut self, limit: Duration) -> Result<(String, Value), PeerError> {
         let line = match self.lines.recv_timeout(limit) {
             Ok(line) => line,
@@ -181,7 +184,7 @@ impl Process {
         }
     }
 
-    /// Why it ended by itself.
+    /// Returns the error of a process that ended by itself.
     fn ended(&mut self) -> PeerError {
         self.end();
         let complaints = self.complaints.recv_timeout(LAST_WORDS).unwrap_or_default();
@@ -189,9 +192,9 @@ impl Process {
         PeerError::Ended(last.unwrap_or("it does not say why").to_owned())
     }
 
-    /// Ends it.
     fn end(&mut self) {
-        // Without an input it ends by itself, unless it is at work; a process that has ended cannot be killed.
+        // An idle peer ends when its input closes; a busy one is killed. Killing an ended process
+        // has no effect.
         self.to = None;
         _ = self.child.kill();
         _ = self.child.wait();
@@ -204,7 +207,7 @@ impl Drop for Process {
     }
 }
 
-/// Lines as they come.
+/// Sends lines as they arrive.
 fn lines(from: ChildStdout) -> Receiver<String> {
     let (send, receive) = channel();
     thread::spawn(move || {
@@ -217,7 +220,7 @@ fn lines(from: ChildStdout) -> Receiver<String> {
     receive
 }
 
-/// Reads all, so that no writer has to wait; what comes is the end of it.
+/// Reads a pipe to its end, so that the writer never blocks, and sends the last bytes.
 fn end_of(mut from: ChildStderr) -> Receiver<String> {
     let (send, receive) = channel();
     thread::spawn(move || {
@@ -229,16 +232,17 @@ fn end_of(mut from: ChildStderr) -> Receiver<String> {
                 kept.drain(..kept.len() - KEPT);
             }
         }
-        // Nobody may want to know.
+        // The receiver may be gone.
         _ = send.send(String::from_utf8_lossy(&kept).into_owned());
     });
     receive
 }
 
-/// Runs a program to its end, such as a compiler.
+/// Runs a program, such as a compiler, to its end.
 ///
 /// # Errors
-/// [`PeerError::Start`]; [`PeerError::Late`]; [`PeerError::Ended`] with the first of its complaints.
+/// Returns [`PeerError::Start`] if it cannot be started, [`PeerError::Late`] if it exceeds the
+/// limit, and [`PeerError::Ended`] with the first line of its standard error if it fails.
 pub fn run(mut command: Command, limit: Duration) -> Result<(), PeerError> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = command.spawn();
@@ -282,7 +286,7 @@ mod tests {
         command
     }
 
-    /// A peer that says its name and then goes on so.
+    /// Starts a peer that reports its name and then runs the script.
     fn peer(script: &str) -> Peer {
         let hello = r#"echo '{"name": "it 1.0"}'"#;
         Peer::start(shell(&format!("{hello}\n{script}")), SOON).expect("a peer")

@@ -1,4 +1,4 @@
-//! Pictures of measurements, as SVG or PNG.
+//! Plots of measurements, as SVG or PNG.
 
 mod bars;
 mod heat;
@@ -12,35 +12,33 @@ use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::style::{Color, FontStyle, RGBColor, ShapeStyle, WHITE, register_font};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a picture could not be drawn.
+/// Reason why a plot could not be drawn.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlotError {
-    /// The file's name does not say in which format.
+    /// The file's name ends neither in `.svg` nor in `.png`.
     #[error("--plot {path}: the name must end in .svg or .png")]
-    Format {
-        /// The name.
-        path: String,
-    },
-    /// There is no directory to write the file into.
+    Format { path: String },
+    /// The directory of the file does not exist.
     #[error("--plot {path}: there is no directory {directory}")]
-    Directory {
-        /// The file.
-        path: String,
-        /// Where it should lie.
-        directory: String,
-    },
-    /// Drawing or writing failed.
+    Directory { path: String, directory: String },
+    /// The backend could not draw or write the file.
     #[error("cannot draw {path}: {reason}")]
     Draw {
-        /// The file.
         path: String,
-        /// The backend's reason.
+        /// Reason given by the backend.
         reason: String,
     },
+}
+
+/// The path of one picture of several: `plot.svg` as `plot-rows.svg`.
+pub(crate) fn suffixed(path: &Path, name: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{name}.{extension}"))
 }
 
 /// The size of a picture in pixels, unless it says otherwise.
@@ -49,20 +47,20 @@ const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 
-/// Whatever a backend fails with.
+/// Result of drawing, with the error type of any backend.
 type Drawn = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Something that can be drawn on any backend.
+/// Plot that any backend can draw.
 pub trait Picture {
-    /// Its size in pixels.
+    /// Returns the size in pixels.
     fn size(&self) -> (u32, u32) {
         SIZE
     }
 
-    /// Draws it.
+    /// Draws the plot.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Returns the errors of the backend.
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Drawn
     where
         B::ErrorType: 'static;
@@ -82,11 +80,11 @@ fn format(path: &Path) -> Result<Format, PlotError> {
     }
 }
 
-/// Whether [`save`] knows the format that the file's name asks for and finds its directory: to be
-/// asked before the measurement that a failure would lose.
+/// Checks the format and the directory of a plot's file, before a measurement whose results a
+/// failure would lose.
 ///
 /// # Errors
-/// All of [`PlotError`].
+/// Returns all of [`PlotError`].
 pub fn check_path(path: &Path) -> Result<(), PlotError> {
     format(path)?;
     if path.is_dir() {
@@ -104,13 +102,13 @@ pub fn check_path(path: &Path) -> Result<(), PlotError> {
     }
 }
 
-/// Draws a picture into a file, in the format of its name.
+/// Draws a plot into a file, in the format of its name.
 ///
 /// # Errors
-/// All of [`PlotError`].
+/// Returns all of [`PlotError`].
 pub fn save(picture: &impl Picture, path: &Path) -> Result<(), PlotError> {
     let failed = |reason: String| PlotError::Draw { path: path.display().to_string(), reason };
-    // The font comes with the program: widths of texts are the same on every machine.
+    // The font is embedded in the program: texts have the same width on every machine.
     let font = epaint_default_fonts::UBUNTU_LIGHT;
     register_font(FONT, FontStyle::Normal, font)
         .map_err(|_| failed("its font cannot be read".to_owned()))?;
@@ -136,7 +134,7 @@ where
     Ok(())
 }
 
-/// The colour of item `i` of `n`: from a light blue to a deep red, the last ones standing out.
+/// Returns the colour of item `i` of `n`, from light blue to deep red; the last items stand out.
 fn shade(i: usize, n: usize) -> RGBColor {
     const STOPS: [(f64, f64, f64); 4] =
         [(158.0, 188.0, 218.0), (65.0, 120.0, 175.0), (230.0, 140.0, 40.0), (190.0, 25.0, 40.0)];
@@ -151,7 +149,7 @@ fn stroke(color: RGBColor, width: u32) -> ShapeStyle {
     color.stroke_width(width)
 }
 
-/// A round number above a value, for the end of an axis.
+/// Returns a round number above a value, for the end of an axis.
 fn axis_end(value: f64) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;

@@ -1,4 +1,4 @@
-//! How long a spec takes on a device, without that device.
+//! Prediction of a spec's time on a device, without that device.
 
 pub mod counts;
 pub mod reduction;
@@ -6,17 +6,15 @@ pub mod reduction;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_perf::LaunchLoad;
 
-/// One launch of a kernel; how many registers its threads have is not known before it is compiled.
+/// Load of one kernel launch. Its register count is unknown until the kernel is compiled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchCounts {
-    /// The name of the kernel.
     pub kernel: String,
-    /// What it asks for.
     pub launch: LaunchLoad,
 }
 
 impl LaunchCounts {
-    /// A launch of a kernel of a program, with nothing counted.
+    /// Creates the load of a kernel of a program, with all counts 0.
     fn new(program: &VerifiedProgram, name: &str) -> Self {
         let kernel = program.kernels.iter().find(|kernel| kernel.name == name);
         let launch = LaunchLoad {

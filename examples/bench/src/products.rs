@@ -1,4 +1,4 @@
-//! What is multiplied: one product, or a batch of products of one size.
+//! One GEMM, or a batch of GEMMs of one size.
 
 use crate::cli::Failure;
 use crate::data;
@@ -6,52 +6,52 @@ use gemm_oracle::product::Size;
 use gemm_runtime::{Buffer, Device, Error, MatrixMut, MatrixRef};
 use std::fmt;
 
-/// Terms, and elements of C, beyond which not every product of a batch is checked.
+/// Limits of the check, in multiply-adds and in elements of C: beyond them only some GEMMs of a
+/// batch are checked.
 const CHECKED_TERMS: usize = 1 << 33;
 const CHECKED_ELEMENTS: usize = 1 << 26;
 
-/// One product, or a batch of products of one size.
+/// One GEMM, or a batch of GEMMs of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Products {
-    /// The extents of each.
     pub size: Size,
-    /// How many a batch has; `None` for one product that is no batch.
+    /// Number of GEMMs in the batch; `None` for one GEMM without a batch.
     pub batch: Option<usize>,
 }
 
 impl Products {
-    /// One product that is no batch.
+    /// Creates one GEMM without a batch.
     pub const fn single(size: Size) -> Self {
         Self { size, batch: None }
     }
 
-    /// How many there are.
+    /// Returns the number of GEMMs.
     pub fn count(&self) -> usize {
         self.batch.unwrap_or(1)
     }
 
-    /// The elements of all matrices A, B and C.
+    /// Returns the numbers of elements of all matrices A, B and C.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where this machine cannot hold them.
+    /// Returns [`Failure::Usage`] if this machine cannot hold them.
     pub fn elements(&self) -> Result<[usize; 3], Failure> {
         let Size { m, n, k } = self.size;
         let all = |rows, cols| data::elements(&[self.count(), rows, cols]);
         Ok([all(m, k)?, all(k, n)?, all(m, n)?])
     }
 
-    /// Floating-point operations of all.
+    /// Returns the floating-point operations of all GEMMs.
     pub fn flops(&self) -> f64 {
         self.count() as f64 * self.size.flops()
     }
 
-    /// The bytes of all matrices, each once.
+    /// Returns the bytes of all matrices, each counted once.
     pub fn bytes(&self) -> f64 {
         self.count() as f64 * self.size.bytes()
     }
 
-    /// The products whose results are compared with `f64`: all, or where that would take long some, the
-    /// first and the last among them.
+    /// Returns the GEMMs whose results are compared with `f64`: all, or a sample with the first and
+    /// the last if all would take long.
     pub fn checked(&self) -> Vec<usize> {
         let Size { m, n, k } = self.size;
         let by_elements = CHECKED_ELEMENTS / (m * n).max(1);
@@ -59,7 +59,8 @@ impl Products {
         self.spread(by_elements.min(by_terms))
     }
 
-    /// At most so many products, but at least two if there are two, from the first to the last.
+    /// Returns at most `most` GEMMs from the first to the last, but at least two if the batch has
+    /// two.
     pub fn spread(&self, most: usize) -> Vec<usize> {
         let (count, most) = (self.count(), most.max(2));
         if count <= most {
@@ -69,7 +70,7 @@ impl Products {
     }
 }
 
-/// `1024`, or `4096 times 16`.
+/// Writes `1024`, or `4096 times 16`.
 impl fmt::Display for Products {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.batch {
@@ -79,7 +80,7 @@ impl fmt::Display for Products {
     }
 }
 
-/// Matrices of one shape on a device, each behind the one before it.
+/// Matrices of one shape on a device, one after the other.
 pub struct Matrices {
     buffer: Buffer,
     batch: Option<usize>,
@@ -89,11 +90,11 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// The matrix, or those of a batch, whose rows are given one after the other. Padded, they are on 16
-    /// bytes.
+    /// Uploads row-major elements of the matrix, or of all matrices of a batch. Padding aligns
+    /// every row to 16 bytes.
     ///
     /// # Errors
-    /// Those of uploads.
+    /// Returns the errors of uploads.
     pub fn new(
         device: &Device,
         elements: &[f32],
@@ -113,10 +114,10 @@ impl Matrices {
         Ok(Self { buffer, batch, rows, cols, pitch })
     }
 
-    /// Puts rows in their place and NaN between them.
+    /// Replaces the elements, and fills the padding of the rows with NaN.
     ///
     /// # Errors
-    /// Those of uploads.
+    /// Returns the errors of uploads.
     pub fn fill(&mut self, device: &Device, elements: &[f32]) -> Result<(), Error> {
         let lines = self.batch.unwrap_or(1) * self.rows;
         let mut all = vec![f32::NAN; lines * self.pitch];
@@ -130,10 +131,10 @@ impl Matrices {
         Ok(())
     }
 
-    /// The matrices to be read.
+    /// Returns a read-only view of the matrices.
     ///
     /// # Errors
-    /// Those of [`MatrixRef::batch_apart`].
+    /// Returns the errors of [`MatrixRef::batch_apart`].
     pub fn view(&self) -> Result<MatrixRef<'_>, Error> {
         let Self { rows, cols, pitch, .. } = *self;
         match self.batch {
@@ -144,10 +145,10 @@ impl Matrices {
         }
     }
 
-    /// The matrices to be written.
+    /// Returns a writable view of the matrices.
     ///
     /// # Errors
-    /// Those of [`MatrixMut::batch_apart`].
+    /// Returns the errors of [`MatrixMut::batch_apart`].
     pub fn view_mut(&mut self) -> Result<MatrixMut<'_>, Error> {
         let Self { rows, cols, pitch, .. } = *self;
         match self.batch {
@@ -159,7 +160,7 @@ impl Matrices {
     }
 }
 
-/// A matrix of which a view shows the rows, or the columns.
+/// Returns the matrix whose rows, or columns if `by_column`, are the given lines.
 pub(crate) fn turned(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
     if by_column { lines.t() } else { lines }
 }

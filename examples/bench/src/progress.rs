@@ -1,11 +1,11 @@
-//! A progress bar on the standard error, where that is a terminal.
+//! Progress bars on the standard error, if it is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of `steps` steps. It draws nothing where nobody watches.
+/// Creates a bar of `steps` steps. It draws nothing outside a terminal.
 pub fn bar(steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
-    // A template that cannot be read leaves the default style.
+    // An unreadable template leaves the default style.
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} [{elapsed}]") {
         bar.set_style(style);
     }
@@ -13,7 +13,8 @@ pub fn bar(steps: usize) -> ProgressBar {
     bar
 }
 
-/// A spinner with a message, for work of unknown length. It draws nothing where nobody watches.
+/// Creates a spinner with a message, for work of unknown length. It draws nothing outside a
+/// terminal.
 pub fn spinner() -> ProgressBar {
     let spinner = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed}] {msg}") {

@@ -1,73 +1,77 @@
-//! One JSON object for each result.
+//! Results of stages as JSON, one object a line.
 
 use gemm_runtime::Counters;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
-/// A stage with its result. What does not apply, or was not measured, is `null`; what JSON has no
-/// number for is one of the strings `"inf"`, `"-inf"` and `"nan"`; a number that a kernel computed in
+/// Result of a stage.
+///
+/// `null` stands for a value that does not apply or was not measured. The strings `"inf"`, `"-inf"`
+/// and `"nan"` stand for numbers that JSON cannot represent. A number that a kernel computed in
 /// `f32` is widened.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageRow {
-    /// The ladder: `reduce` or `sgemm`.
+    /// Name of the ladder: `reduce` or `sgemm`.
     pub ladder: &'static str,
-    /// The stage's number in the catalogue.
+    /// Number of the stage in the catalogue.
     pub index: u32,
-    /// The stage's name in the catalogue.
+    /// Name of the stage in the catalogue.
     pub stage: &'static str,
-    /// The spec as a line of the DSL, without defaults.
+    /// Spec as DSL text, without defaults.
     pub spec: String,
     /// `simulator`, or the GPU's name.
     pub device: String,
-    /// The length of a reduction's input; the columns of a product.
+    /// Length of a reduction's input, or columns of a GEMM.
     pub n: usize,
-    /// The value of a reduction; the element of a product that is furthest off.
+    /// Value of a reduction, or the element of a GEMM with the largest error.
     #[serde(serialize_with = "number")]
     pub result: Option<f64>,
-    /// What it ought to be, computed in `f64`.
+    /// Expected value of `result`, computed in `f64`.
     #[serde(serialize_with = "number")]
     pub reference: Option<f64>,
-    /// The relative error; of a sum relative to Σ|x|, of a product as `max_err`.
+    /// Relative error: of a sum relative to Σ|x|, of a GEMM the same as `max_err`.
     #[serde(serialize_with = "number")]
     pub rel_err: Option<f64>,
-    /// Whether the error is within rounding; `null` for a stage that this device cannot run.
+    /// True if the error is within rounding; `null` for a stage that this device cannot run.
     pub ok: Option<bool>,
-    /// The median time of a launch on a GPU, in milliseconds.
+    /// Median time of a launch on a GPU, in milliseconds.
     pub time_ms: Option<f64>,
-    /// Bytes of the operands, each once, over that time, in 10^9 bytes a second.
+    /// Bytes of the operands, each counted once, over the time, in 10^9 bytes a second.
     pub gb_s: Option<f64>,
-    /// What the simulator counted.
+    /// Counts of the simulator; `null` on a GPU.
     pub counters: Option<CounterRow>,
-    /// What only a product has.
+    /// Fields of a GEMM only.
     #[serde(flatten)]
     pub product: Option<ProductRow>,
 }
 
-/// The part of a [`StageRow`] that only a product has.
+/// Fields of a [`StageRow`] that only a GEMM has.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProductRow {
     /// Rows of A and C.
     pub m: usize,
     /// Columns of A, rows of B.
     pub k: usize,
-    /// How many products of these extents a batch has; `null` for one product.
+    /// Number of GEMMs in a batch; `null` without a batch.
     pub batch: Option<usize>,
-    /// 2·m·n·k, of a batch of all products, over the time, in 10^9 a second.
+    /// 2·m·n·k for all GEMMs of a batch, over the time, in 10^9 operations a second.
     pub gflops: Option<f64>,
-    /// The time of cuBLAS, interleaved in the same run, over the time of the stage.
+    /// Time of cuBLAS, interleaved in the same run, over the time of the stage.
     pub vs_cublas: Option<f64>,
-    /// Of a stage with an epilogue: the time of the same line without it, interleaved, in milliseconds.
+    /// Time of the same spec without its epilogue, interleaved, in milliseconds; only for a stage
+    /// with an epilogue.
     pub plain_ms: Option<f64>,
-    /// What the epilogue adds to that time, in percent of it.
+    /// Overhead of the epilogue, in percent of `plain_ms`.
     pub over_plain_percent: Option<f64>,
-    /// The time of cuBLAS and of a kernel for the epilogue behind it, interleaved, in milliseconds.
+    /// Time of cuBLAS plus a separate epilogue kernel, interleaved, in milliseconds.
     pub separate_ms: Option<f64>,
-    /// The largest error of an element over that element of |A|·|B|.
+    /// Largest error of an element, relative to the same element of |A|·|B|.
     #[serde(serialize_with = "number")]
     pub max_err: Option<f64>,
 }
 
-/// The counters that explain a ladder. Barriers are those of a block, all else is of the grid.
+/// Counters that explain a ladder. Barriers are counted for one block, everything else for the
+/// grid.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CounterRow {
     pub block_barriers: u64,
@@ -103,7 +107,7 @@ impl From<&Counters> for CounterRow {
     }
 }
 
-/// A number, or the name of one that is not finite.
+/// Serializes a number; one that is not finite becomes a string.
 fn number<S: Serializer>(value: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(x) if x.is_nan() => out.serialize_str("nan"),
@@ -112,10 +116,10 @@ fn number<S: Serializer>(value: &Option<f64>, out: S) -> Result<S::Ok, S::Error>
     }
 }
 
-/// Writes an object as one line.
+/// Writes an object as one line and flushes.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn write_line(out: &mut impl Write, row: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, row)?;
     writeln!(out)?;

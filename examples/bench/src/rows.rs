@@ -1,4 +1,4 @@
-//! The benchmark of reductions: what is measured, on which arrays, and whether the results are right.
+//! Benchmark of reductions: shapes, input, launches, peers, checks and reports.
 
 pub mod check;
 pub mod graph;

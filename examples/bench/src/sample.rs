@@ -1,4 +1,4 @@
-//! Small shapes at which a spec is simulated: as few blocks as show what each does.
+//! Small shapes for the simulation of a spec, with as few blocks as represent all.
 
 use crate::cli::Failure;
 use crate::data;
@@ -14,28 +14,27 @@ use gemm_runtime::{
     Counters, Device, Error, LaunchReport, ReduceSpec, SassCounters, SgemmSpec, StepReport,
 };
 
-/// The operands are random; the counters do not depend on them.
+/// Seed of the random operands; the counters do not depend on it.
 const SEED: u64 = 1;
 
-/// The most that is simulated.
+/// Limits of a simulation that takes seconds.
 const MOST: SimulationLimits = SimulationLimits { elements: 1 << 25, fmas: 1 << 27 };
 
-/// A launch at a small shape.
+/// Launch at a small shape.
 pub struct SampleLaunch {
-    /// The shape, in words.
+    /// Shape in words, such as `m = 64, n = 64, k = 32`.
     pub shape: String,
-    /// The launch.
     pub launched: LaunchReport,
-    /// Multiplications and additions of a product; 0 of a reduction.
+    /// Multiplications and additions of a GEMM; 0 for a reduction.
     pub flops: f64,
-    /// Multiply-adds of a product, or the elements of each array that is folded.
+    /// Multiply-adds of a GEMM, or the elements of each reduced array.
     pub work: u64,
 }
 
-/// As [`shapes::arrays`], with all that a program takes the time for.
+/// Returns [`shapes::arrays`] within the limits of a program that may take its time.
 ///
 /// # Errors
-/// Says that a single block is too large.
+/// Returns a message if a single block is too large.
 pub fn arrays(plan: &ReducePlan) -> Result<Arrays, String> {
     shapes::arrays(plan, MOST)
 }
@@ -43,7 +42,7 @@ pub fn arrays(plan: &ReducePlan) -> Result<Arrays, String> {
 /// Launches a reduction.
 ///
 /// # Errors
-/// Those of the launch.
+/// Returns the errors of the launch.
 pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<SampleLaunch, Failure> {
     let Arrays { size: size @ (outer, len, _), elements } = arrays;
     let chosen = KernelChoice::from_spec(spec.clone())?;
@@ -63,22 +62,23 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Samp
     Ok(SampleLaunch { shape, launched, flops: 0.0, work: elements as u64 })
 }
 
-/// As [`shapes::extents`] and [`shapes::products`], likewise.
+/// Returns [`shapes::extents`] and [`shapes::products`] within the limits of a program that may
+/// take its time.
 ///
 /// # Errors
-/// Says that one tile is too large.
+/// Returns a message if one tile is too large.
 pub fn products(plan: &SgemmPlan) -> Result<Products, String> {
     let (m, n, k) = shapes::extents(plan, MOST)?;
     let size = raised(Size { m, n, k }, multiples(plan), usize::next_multiple_of);
     Ok(so_many(shapes::products(plan), size))
 }
 
-/// So many products of a size.
 fn so_many(count: usize, size: Size) -> Products {
     Products { size, batch: Some(count).filter(|count| *count > 1) }
 }
 
-/// What the extents (m, n, k) of a product are multiples of: 1 but where it takes whole tiles alone.
+/// Returns the numbers that the extents (m, n, k) must be multiples of: 1 unless the spec takes
+/// whole tiles only.
 pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
     let spec = plan.spec();
     match spec.bounds {
@@ -90,11 +90,13 @@ pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
     }
 }
 
-/// The extents of products as those of another spec, if need be larger, and as many as either needs: a shape that both take, where a
-/// spec that takes no batch is launched on one after the other.
+/// Returns extents that two specs both take, and as many GEMMs as either needs.
+///
+/// The extents are those of [`products`] for the first spec, enlarged if necessary. A spec without
+/// a batch is launched on one GEMM after the other.
 ///
 /// # Errors
-/// Says that there is none that is small enough.
+/// Returns a message if no such shape is small enough.
 pub fn products_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Products, String> {
     let (Products { size, .. }, others) = (products(own)?, multiples(other));
     let both = [own, other];
@@ -106,7 +108,7 @@ pub fn products_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Products, 
     let count = (fewest..).find(fill).unwrap_or(fewest);
     let lcm = |a: usize, b: usize| (1..=b).map(|n| n * a).find(|of| of.is_multiple_of(b));
     let whole = raised(size, others, |extent, of| lcm(extent, of).unwrap_or(extent * of));
-    // Of tiles of its own that are not whole, where it takes such.
+    // Not a multiple of its own tiles, if the spec takes such extents.
     let ragged = raised(size, others, usize::next_multiple_of);
     let is_taken = |size: &Size| raised(*size, multiples(own), usize::next_multiple_of) == *size;
     let mut taken = [whole, ragged].into_iter().filter(is_taken).map(|size| so_many(count, size));
@@ -130,27 +132,28 @@ fn fits(products: &Products) -> bool {
     elements as u64 <= MOST.elements && (count * m * n * k) as u64 <= MOST.fmas
 }
 
-/// What the simulator counted of the kernel of a launch that does most.
+/// Returns the counts of the main kernel of a launch.
 ///
 /// # Errors
-/// [`Error::Internal`] where that has counted nothing.
+/// Returns [`Error::Internal`] if the simulator counted nothing.
 pub fn counters(launched: &LaunchReport) -> Result<&Counters, Error> {
     launched.counters().ok_or_else(|| uncounted("its text"))
 }
 
-/// What a simulator that does so counted of a step, by its text and as compiled.
+/// Returns the counts of a step, of its CUDA C and of its machine code, from a simulator that runs
+/// both.
 ///
 /// # Errors
-/// [`Error::Internal`] where it has not.
+/// Returns [`Error::Internal`] if the simulator did not count one of them.
 pub fn compiled<'l>(step: &StepReport<'l>) -> Result<(&'l Counters, &'l SassCounters), Error> {
     let text = step.counters().ok_or_else(|| uncounted("its text"))?;
     Ok((text, step.compiled_counters().ok_or_else(|| uncounted("it as compiled"))?))
 }
 
-/// The same of the kernel of a launch that does most.
+/// Returns the same counts of the main kernel of a launch.
 ///
 /// # Errors
-/// As those of [`compiled`], and those of a launch that has nothing to do.
+/// As [`compiled`], and an error if the launch has nothing to do.
 pub fn compiled_of_main(launched: &LaunchReport) -> Result<(&Counters, &SassCounters), Error> {
     compiled(&launched.main_step().ok_or_else(|| uncounted("a launch"))?)
 }
@@ -159,10 +162,10 @@ fn uncounted(what: &str) -> Error {
     Error::Internal(format!("the simulator has counted nothing of {what}"))
 }
 
-/// Launches products.
+/// Launches GEMMs.
 ///
 /// # Errors
-/// Those of the launch.
+/// Returns the errors of the launch.
 pub fn product(
     spec: &SgemmSpec,
     products: Products,
@@ -189,7 +192,8 @@ mod tests {
     use gemm_dsl::stages;
     use gemm_runtime::Simulation;
 
-    /// Planes of A and of B are made first: the kernel that multiplies is the main one, and what is said of the launch is of it.
+    /// The splits of A and B run first. The kernel that multiplies is the main one, and the launch
+    /// report describes it.
     #[test]
     fn the_launch_that_multiplies_is_the_main_one() {
         let stages = stages::sgemm();

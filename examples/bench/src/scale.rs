@@ -1,4 +1,4 @@
-//! The program `scale`, but for what it measures: its options, what memory that takes, what is predicted, and how it is shown.
+//! Parts of the program `scale` that need no GPU: options, memory demand, prediction and output.
 
 pub mod elements;
 pub mod memory;

@@ -1,42 +1,41 @@
-//! Which products are measured.
+//! Shapes of the measured GEMMs.
 
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
 use gemm_oracle::product::Size;
 use std::fmt;
 
-/// Extents of the grid: of M and of N, and of K.
+/// Extents of M and of N in the grid.
 pub const SIDES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
-/// The same of K.
+/// Extents of K in the grid.
 pub const DEPTHS: [usize; 4] = [64, 512, 4096, 32_768];
 
-/// From these sides on the grid has all layouts.
+/// Smallest side from which on the grid has all layouts.
 const ALL_LAYOUTS: usize = 64;
 
-/// The largest extent that is drawn.
+/// Largest extent that is drawn at random.
 pub const MOST: usize = 8192;
 
-/// A product of packed matrices.
+/// GEMM of packed matrices, with its layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GemmShape {
-    /// The extents.
     pub size: Size,
-    /// How A and B lie.
+    /// Layout of A and B.
     pub layout: GemmLayout,
 }
 
 impl GemmShape {
-    /// As tables of kernels take it.
+    /// Returns the shape in the form that kernel tables take.
     pub fn of_table(&self) -> SgemmShape {
         SgemmShape::from(self.size.extents()).layout(self.layout)
     }
 
-    /// Whether M or N is at most 64.
+    /// Returns true if M or N is at most 64.
     pub fn is_thin(&self) -> bool {
         self.size.m.min(self.size.n) <= 64
     }
 
-    /// Whether the grid has it.
+    /// Returns true if the shape is in the grid.
     pub fn is_of_grid(&self) -> bool {
         let Size { m, n, k } = self.size;
         SIDES.contains(&m)
@@ -46,7 +45,7 @@ impl GemmShape {
     }
 }
 
-/// `64x16x512 nt`.
+/// Writes extents and layout: `64x16x512 nt`.
 impl fmt::Display for GemmShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Size { m, n, k } = self.size;
@@ -54,12 +53,13 @@ impl fmt::Display for GemmShape {
     }
 }
 
-/// The layouts that the grid has of these sides.
+/// Layouts in the grid for these sides.
 fn layouts(m: usize, n: usize) -> &'static [GemmLayout] {
     if m.min(n) >= ALL_LAYOUTS { GemmLayout::ALL } else { &[GemmLayout::Nn] }
 }
 
-/// All products of some sides and depths, in the layouts that the grid has or in those that are given.
+/// Returns all GEMMs of some sides and depths, in the given layouts, or in the grid's if none is
+/// given.
 pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[GemmLayout]) -> Vec<GemmShape> {
     let mut shapes = Vec::new();
     for &k in depths {
@@ -78,13 +78,13 @@ pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[GemmLayout]) ->
     shapes
 }
 
-/// The grid.
+/// Returns all shapes of the grid.
 pub fn grid() -> Vec<GemmShape> {
     products([&SIDES, &SIDES], &DEPTHS, &[])
 }
 
-/// So many sizes, each extent drawn from 1 to 8192, as likely between 1 and 2 as between 4096 and 8192, and a layout
-/// from those given.
+/// Draws `count` shapes: each extent log-uniform from 1 to 8192, and a layout from the given ones,
+/// or from all if none is given.
 pub fn random(seed: u64, count: usize, layouts: &[GemmLayout]) -> Vec<GemmShape> {
     let mut random = fastrand::Rng::with_seed(seed);
     let layouts = if layouts.is_empty() { GemmLayout::ALL } else { layouts };
@@ -120,7 +120,7 @@ mod tests {
         let extents = |shape: &GemmShape| [shape.size.m, shape.size.n, shape.size.k];
         let all: Vec<usize> = shapes.iter().flat_map(extents).collect();
         assert!(all.iter().all(|extent| (1..=MOST).contains(extent)));
-        // A half lies below the root of the largest.
+        // Half of the extents are below the root of the largest.
         let below = all.iter().filter(|extent| **extent <= 90).count() as f64 / all.len() as f64;
         assert!((below - 0.5).abs() < 0.03, "{below}");
         for layout in GemmLayout::ALL {

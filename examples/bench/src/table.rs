@@ -1,5 +1,4 @@
-//! Tables for people: as wide as the terminal, or as wide as they are where nobody says how wide that
-//! is.
+//! Tables for people. They fit the terminal, and keep their full width if the width is unknown.
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
@@ -10,17 +9,16 @@ use std::fmt::Write;
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Blanks beside a cell and between two.
+/// Number of blanks beside a cell and between two cells.
 const PADDING: usize = 3;
 
-/// A blank at which no line is broken, and what it stands for around an arrow.
+/// Arrow with non-breaking blanks, which replaces the arrow with plain blanks.
 const TIED: &str = "\u{a0}→\u{a0}";
 const ARROW: &str = " → ";
 
-/// What a column of text is given before others are left out.
+/// Width that a text column keeps before other columns are left out.
 const LEAST_TEXT: usize = 24;
 
-/// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
     title: String,
@@ -29,31 +27,32 @@ pub struct Column {
     rank: u8,
 }
 
-/// A column of numbers, on the right.
+/// Creates a right-aligned column of numbers.
 pub fn number(title: &str) -> Column {
     Column { alignment: CellAlignment::Right, ..text(title) }
 }
 
-/// A column of names, on the left.
+/// Creates a left-aligned column of text.
 pub fn text(title: &str) -> Column {
     Column { title: title.to_owned(), alignment: CellAlignment::Left, wraps: false, rank: 0 }
 }
 
 impl Column {
-    /// Whose cells are broken into lines where the table would be too wide; at most one of a table.
+    /// Breaks the column's cells into lines if the table is too wide; at most one column of a
+    /// table.
     #[must_use]
     pub fn wrapping(self) -> Self {
         Self { wraps: true, ..self }
     }
 
-    /// Which is left out where the table would still be too wide, the highest rank first.
+    /// Leaves the column out if the table is still too wide, the highest rank first.
     #[must_use]
     pub fn optional(self, rank: u8) -> Self {
         Self { rank, ..self }
     }
 }
 
-/// A table.
+/// Table of text cells, for a terminal or a file.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<Column>,
@@ -61,22 +60,22 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// Adds a row, which may end early.
+    /// Adds a row, which may be shorter than the header.
     pub fn add(&mut self, row: impl IntoIterator<Item = String>) {
         self.rows.push(row.into_iter().collect());
     }
 
-    /// The table for the standard output.
+    /// Returns the table for the standard output.
     pub fn text(&self) -> String {
         self.fitted(terminal_width())
     }
 
-    /// The table in lines of at most so many characters, if that can be had.
+    /// Returns the table in lines of at most `width` characters, if that is possible.
     fn fitted(&self, width: Option<usize>) -> String {
         let Some(width) = width else {
             return self.drawn(&self.all(), None);
@@ -105,7 +104,7 @@ impl Table {
         (0..self.columns.len()).collect()
     }
 
-    /// The width of the columns whose cells stay whole, and that of the other.
+    /// Returns the total widths of the fixed columns and of the wrapping one.
     fn widths(&self, shown: &[usize]) -> (usize, usize) {
         let width = |i: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(i));
@@ -118,7 +117,7 @@ impl Table {
         (sum(false), sum(true))
     }
 
-    /// Some columns, that of text as wide as said or as wide as it is.
+    /// Draws some columns, with a text column of the given width or of its natural one.
     fn drawn(&self, shown: &[usize], text: Option<usize>) -> String {
         let mut table = comfy_table::Table::new();
         let arrangement = match text {
@@ -147,7 +146,7 @@ impl Table {
         table.trim_fmt().replace(TIED, ARROW)
     }
 
-    /// What is not shown, in lines under the table.
+    /// Returns the note on columns that are left out.
     fn note(&self, mut left_out: Vec<usize>, width: usize) -> String {
         if left_out.is_empty() {
             return String::new();
@@ -171,8 +170,9 @@ impl Table {
     }
 }
 
-/// The characters of a line of the standard output: what `COLUMNS` says, or else the terminal; `None`
-/// for a file or a pipe, whose lines may be as long as they like.
+/// Returns the width of the standard output: `COLUMNS`, or else the terminal's.
+///
+/// `None` stands for a file or a pipe, whose lines have no limit.
 fn terminal_width() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     said.filter(|columns| *columns > 0).or_else(|| {
@@ -182,13 +182,13 @@ fn terminal_width() -> Option<usize> {
     })
 }
 
-/// A value of a kernel, in scientific notation where the plain one would be long.
+/// Formats a value of a kernel, in scientific notation if the plain one would be long.
 pub fn value(value: f32) -> String {
     let plain = value == 0.0 || !value.is_finite() || (1e-4..1e8).contains(&value.abs());
     if plain { value.to_string() } else { format!("{value:e}") }
 }
 
-/// An error relative to its scale, as in `1.2e-7`.
+/// Formats a relative error: `1.2e-7`.
 pub fn error(value: Option<f64>) -> String {
     match value {
         None => "–".to_owned(),
@@ -197,17 +197,17 @@ pub fn error(value: Option<f64>) -> String {
     }
 }
 
-/// A time in milliseconds, in the unit that reads best.
+/// Formats milliseconds, in µs below 1 ms.
 pub fn time(ms: f64) -> String {
     if ms < 1.0 { format!("{:.1} µs", ms * 1e3) } else { format!("{ms:.3} ms") }
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// What is more or less than a whole, in percent of it.
+/// Formats a difference in percent, with its sign.
 pub fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(without(80), None);
         assert_eq!(without(66).as_deref(), Some("Too narrow for: sectors."));
         assert_eq!(without(53).as_deref(), Some("Too narrow for: barriers, sectors."));
-        // What cannot be left out is shown all the same.
+        // Columns that must stay are shown even if the table is too wide.
         assert!(table().fitted(Some(10)).contains("480"));
     }
 

@@ -1,19 +1,19 @@
-//! Tables of kernels, read from a source.
+//! Kernel tables, read from source text.
 
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::tables::KernelTable;
 
-/// The rows of a source that has one `sgemm_table!`, or that is nothing but rows.
+/// Returns the rules of the first `sgemm_table!` of a source; a source without one is all rules.
 pub fn rows_of(source: &str) -> &str {
     let Some((_, inside)) = source.split_once("sgemm_table! {") else { return source };
     inside.rsplit_once('}').map_or(inside, |(rows, _)| rows)
 }
 
-/// Reads a table, as the macro does.
+/// Parses a table as the macro does.
 ///
 /// # Errors
-/// Its faults.
+/// Returns the faults as text.
 pub fn read(text: &str) -> Result<KernelTable<SgemmSpec>, String> {
     text.parse().map_err(|faults: SpecErrors| faults.to_string())
 }

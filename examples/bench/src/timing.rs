@@ -1,4 +1,4 @@
-//! What the times of products are taken with and compared with.
+//! Timing of GEMMs, and the comparison with cuBLAS.
 
 use crate::cli::Failure;
 use crate::gpu::{Blas, Gpu, Product, Timer, Work, failed, fma_rate};
@@ -8,54 +8,53 @@ use gemm_dsl::spec::Arith;
 use gemm_oracle::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 
-/// A GPU with its ceiling, and cuBLAS where it is installed.
+/// GPU with its ceiling, and cuBLAS if it is installed.
 pub struct GemmBench<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
     blas: Option<Blas>,
-    /// Multiply-adds, in 10^9 floating-point operations a second.
+    /// Ceiling of multiply-adds, in 10^9 floating-point operations a second.
     pub fma_rate: f64,
 }
 
-/// The times of a kernel and of cuBLAS beside it, in milliseconds.
+/// Times of a kernel and of cuBLAS, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTimes {
-    /// The kernel's.
     pub kernel: f64,
-    /// That of cuBLAS, where it is installed.
+    /// None if cuBLAS is not installed.
     pub blas: Option<f64>,
 }
 
 impl KernelTimes {
-    /// The time of cuBLAS over that of the kernel.
+    /// Returns the time of cuBLAS over the time of the kernel.
     pub fn vs_blas(&self) -> Option<f64> {
         Some(self.blas? / self.kernel)
     }
 }
 
-/// What an epilogue costs in a kernel, and what it would cost apart from it, interleaved; in milliseconds.
+/// Times of a fused epilogue and of its alternatives, interleaved, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fusion {
-    /// The kernel.
+    /// Time of the kernel with its epilogue.
     pub fused: f64,
-    /// The kernel of the same line without its epilogue.
+    /// Time of the same kernel without the epilogue.
     pub plain: f64,
-    /// cuBLAS, and then a kernel for the epilogue; where cuBLAS is installed, and can do so.
+    /// Time of cuBLAS plus an epilogue kernel, if cuBLAS is installed and can compute the GEMM.
     pub separate: Option<f64>,
 }
 
 impl Fusion {
-    /// What the epilogue adds to the time of the product, as a share of that.
+    /// Returns the overhead of the epilogue, as a share of the time without it.
     pub fn over_plain(&self) -> f64 {
         self.fused / self.plain - 1.0
     }
 }
 
 impl<'d> GemmBench<'d> {
-    /// The bench of a GPU; none for the simulator. Says what is missing.
+    /// Opens the bench of a GPU; none for the simulator. Prints a note if cuBLAS is missing.
     ///
     /// # Errors
-    /// Those of the driver and of NVRTC.
+    /// Returns the errors of the driver and of NVRTC.
     pub fn new(device: &'d Device) -> Result<Option<Self>, Failure> {
         let Some(gpu) = Gpu::new(device) else {
             return Ok(None);
@@ -69,7 +68,7 @@ impl<'d> GemmBench<'d> {
     /// Times a kernel over some rounds, interleaved with cuBLAS.
     ///
     /// # Errors
-    /// Those of either.
+    /// Returns the errors of either.
     pub fn times(
         &self,
         kernel: &Sgemm<ByName>,
@@ -91,11 +90,11 @@ impl<'d> GemmBench<'d> {
         Ok(KernelTimes { kernel: time(1), blas: Some(time(0)) })
     }
 
-    /// Times a kernel with an epilogue beside the same without it, and beside cuBLAS with a kernel of its
-    /// own for the epilogue. None for a kernel without.
+    /// Times a kernel with its epilogue, the same kernel without it, and cuBLAS plus an epilogue
+    /// kernel. None for a kernel without an epilogue.
     ///
     /// # Errors
-    /// Those of all three.
+    /// Returns the errors of all three.
     pub fn fusion(
         &self,
         spec: &SgemmSpec,
@@ -130,10 +129,10 @@ impl<'d> GemmBench<'d> {
         Ok(Some(Fusion { fused: of(0), plain: of(1), separate: time(2) }))
     }
 
-    /// What cuBLAS computed last, judged.
+    /// Judges the last result of cuBLAS.
     ///
     /// # Errors
-    /// Those of a download.
+    /// Returns the errors of a download.
     pub fn judge_blas(&self, operands: &Operands<'_>) -> Result<Option<Verdict>, Error> {
         let (Some(_), Some(c)) = (&self.blas, &operands.blas_c) else {
             return Ok(None);

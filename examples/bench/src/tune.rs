@@ -1,4 +1,4 @@
-//! What the program `tune` searches, and what it knows of what it found.
+//! Search space of the program `tune`, and tools for its results.
 
 pub mod options;
 pub mod predicted;

@@ -1,5 +1,5 @@
-//! What a product with an epilogue costs who has cuBLAS and no fusion: the product, then a kernel that goes
-//! over C once more.
+//! Unfused epilogue, for comparison: a GEMM of cuBLAS, then a kernel that reads and writes C once
+//! more.
 
 mod text;
 
@@ -13,10 +13,10 @@ use gemm_oracle::beside::Beside as OnHost;
 use gemm_runtime::Error;
 use text::THREADS;
 
-/// Blocks for each multiprocessor: as many threads as it can hold.
+/// Blocks for each SM, with as many threads as it can hold.
 const BLOCKS_PER_SM: u32 = 8;
 
-/// The product of cuBLAS, and then a kernel for the epilogue of a spec.
+/// GEMM of cuBLAS, followed by a kernel for the epilogue of a spec.
 pub struct UnfusedEpilogue<'o> {
     gpu: Gpu<'o>,
     kernel: CudaFunction,
@@ -25,28 +25,30 @@ pub struct UnfusedEpilogue<'o> {
     layout: GemmLayout,
     factors: [f32; 2],
     products: Products,
-    /// Where cuBLAS puts the sums, and C itself where the epilogue reads what it was.
+    /// Results of cuBLAS, and a separate C if the epilogue reads its previous value.
     sums: CudaSlice<f32>,
     c: Option<CudaSlice<f32>>,
     operands: Vec<KernelOperand>,
-    /// The vectors of C.
+    /// Number of vectors in C.
     vectors: u32,
-    /// m, n and k.
+    /// Extents m, n and k.
     extents: [i32; 3],
 }
 
-/// An operand of the epilogue.
+/// Epilogue operand, as the kernel takes it.
 enum KernelOperand {
     Number(f32),
     Array(CudaSlice<f32>),
 }
 
 impl<'o> UnfusedEpilogue<'o> {
-    /// That of a spec, on operands which have been brought for it. None for a spec without an epilogue,
-    /// for one that also needs what C was where cuBLAS puts its sums, and for more than the kernel counts.
+    /// Creates the unfused epilogue of a spec, after its operands were brought.
+    ///
+    /// None for a spec without an epilogue, for a scaled spec whose epilogue reads C, and for sizes
+    /// beyond the kernel's 32-bit counters.
     ///
     /// # Errors
-    /// Those of [`Gpu::load`], and of the driver.
+    /// Returns the errors of [`Gpu::load`] and of the driver.
     pub fn new(
         gpu: Gpu<'o>,
         operands: &'o Operands<'_>,
@@ -61,7 +63,7 @@ impl<'o> UnfusedEpilogue<'o> {
         let names_c = spec.names_c();
         let width = if size.n.is_multiple_of(4) { 4 } else { 1 };
         let elements = products.count() * size.m * size.n;
-        // The kernel counts a stride beyond the last.
+        // The kernel's counter exceeds the last vector by up to a stride.
         let vectors = u32::try_from(elements / width as usize).ok().filter(|&v| v < 1 << 31);
         let extents = [size.m, size.n, size.k].map(|extent| i32::try_from(extent).ok());
         let (Some(vectors), [Some(m), Some(n), Some(k)]) = (vectors, extents) else {
@@ -70,7 +72,7 @@ impl<'o> UnfusedEpilogue<'o> {
         if names_c && spec.scaled {
             return Ok(None);
         }
-        // Those of `scaled` are cuBLAS's.
+        // cuBLAS applies the factors of `scaled`.
         let named: Vec<_> = spec.clone().scaled(false).operands();
         let source = text::source("separate", epilogue.closure(), &named, names_c, width);
         let upload = |values: &[f32]| {
@@ -103,10 +105,10 @@ impl<'o> UnfusedEpilogue<'o> {
         }))
     }
 
-    /// Puts the product and the kernel on the stream.
+    /// Enqueues the GEMM and the kernel.
     ///
     /// # Errors
-    /// Those of [`Blas::product`], and of the driver.
+    /// Returns the errors of [`Blas::product`] and of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn launch(&mut self, blas: &Blas) -> Result<(), Error> {
         blas.product(&mut Product {
@@ -136,8 +138,9 @@ impl<'o> UnfusedEpilogue<'o> {
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the arguments are the kernel's parameters, in the order of its text; sums and C have the
-        // elements of all vectors, and so has each operand along the axes that it is indexed by.
+        // SAFETY: the arguments are the kernel's parameters, in the order of its text. The results
+        // of cuBLAS and C hold the elements of all vectors. Each operand holds an element for every
+        // index along its axes.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed("launching the kernel of an epilogue"))
     }

@@ -1,4 +1,4 @@
-//! The best specs, timed again at leisure and printed.
+//! Final timing of the best specs, and their output.
 
 use crate::limits::SearchLimits;
 use gemm_bench::cli::Failure;
@@ -11,40 +11,40 @@ use gemm_bench::tune::target::{SpecTime, Target};
 use serde::Serialize;
 use std::io::Write;
 
-/// Rounds of a time, and how often it is taken.
+/// Rounds of a measurement, and number of measurements.
 const ROUNDS: usize = 25;
 const REPEATS: usize = 3;
 
-/// A spec timed at leisure.
+/// Result of a finalist, for the table and `--json`.
 #[derive(Serialize)]
 struct Final {
     size: String,
     rank: usize,
     spec: String,
-    /// The median time of a launch over the repeats.
+    /// Median over the measurements of the time of a launch.
     time_ms: f64,
-    /// The median over the repeats, in the target's unit.
+    /// Median over the measurements, in the target's unit.
     rate: f64,
     unit: &'static str,
     baseline: &'static str,
-    /// The ratio to the baseline: the median over the repeats, the least and the most; NaN, in JSON
-    /// null, where the baseline is not installed.
+    /// Ratio to the baseline: median, minimum and maximum over the measurements; NaN, in JSON null,
+    /// if the baseline is not installed.
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
     registers: u32,
-    /// Of a spec with an epilogue: what it adds to the time of the same line without it, in percent, and
-    /// the time of cuBLAS with a kernel for the epilogue behind it.
+    /// Overhead of the epilogue in percent, and the time of cuBLAS plus an epilogue kernel; only
+    /// for a spec with an epilogue.
     over_plain_percent: Option<f64>,
     separate_ms: Option<f64>,
     max_err: f64,
 }
 
-/// Checks the best of a size at that size, times them again and prints them. Returns the lines of
-/// those that were wrong, which are not printed.
+/// Checks the best specs of a size at that size, times them again and prints them. Returns the
+/// specs with wrong results, which are not printed.
 ///
 /// # Errors
-/// Those of the launches and of the standard output.
+/// Returns the errors of the launches and of the standard output.
 pub fn finals<T: Target>(
     target: &mut T,
     size: usize,
@@ -63,7 +63,7 @@ pub fn finals<T: Target>(
     let mut times = vec![Vec::new(); finalists.len()];
     for repeat in 0..REPEATS {
         for ((found, _), times) in finalists.iter().zip(&mut times) {
-            // Every finalist is timed once, however late it is.
+            // Every finalist is timed once, even after the time limit.
             if repeat == 0 || !limits.passed(1.0) {
                 times.push(target.time(size, &found.spec, ROUNDS)?);
             }

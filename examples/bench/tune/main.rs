@@ -8,10 +8,10 @@
 //!     "tile: 16x16x16, thread: 2x4, float4, pad_a: 4 | tile: 8x8x8, thread: 1x2"
 //! ```
 //!
-//! The space is a line of the DSL with alternatives, see [`gemm_bench::tune::space`]. Random specs are compiled (in
-//! parallel), checked and timed beside cuBLAS in a few launches; then the neighbours of the best
-//! ones, which differ in one entry. The best of all are timed again at leisure, and printed as
-//! lines of the DSL. Reductions are compared with reading alone.
+//! The space is a DSL spec with alternatives, see [`gemm_bench::tune::space`]. Random specs are
+//! compiled in parallel, checked, and timed against cuBLAS in a few launches. Then come the
+//! neighbours of the best ones, which differ in one entry. The best of all are timed again
+//! thoroughly and printed as DSL specs. Reductions are compared with the plain read rate.
 //!
 //! ```text
 //! cargo run --release --example tune -- --table table.rs --times h200.times --random 100 --seed 7 --limit 1200
@@ -22,11 +22,12 @@
 //! cargo run --release --example tune -- --for h200 --preset small --size 1024 --seconds 30
 //! ```
 //!
-//! The model of time ranks a space without a GPU; with one, and `--for`, the search begins with what the model puts first.
+//! The time model ranks a space without a GPU. With a GPU and `--for`, the search begins with the
+//! first specs of that ranking.
 //!
-//! With `--table` nothing is searched: lines are timed over a grid of shapes, and a table of those that are fastest is
-//! written, see [`gemm_bench::tune::table`]. Times are kept in a file, to which another run adds, and from which a
-//! table is made without a GPU.
+//! With `--table` nothing is searched: specs are timed over a grid of shapes, and a table of the
+//! fastest ones is written, see [`gemm_bench::tune::table`]. Times are kept in a file. A later run
+//! adds to it, or fits a table to it without a GPU.
 
 mod finals;
 mod limits;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
 
 fn run(options: &TuneOptions) -> Result<Outcome, Failure> {
     let seed = seed_or_new(options.seed);
-    // What was asked for comes before what this machine has.
+    // Options are checked before the GPU is opened.
     if let Some(task) = options.table.task(seed)? {
         return table::run(&task, seed);
     }

@@ -1,4 +1,4 @@
-//! The times of lines over shapes.
+//! Times of candidate specs over shapes.
 
 use gemm_bench::cli::{Failure, Outcome};
 use gemm_bench::epilogue::{as_small, first_launch};
@@ -17,15 +17,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-/// A line is not timed further where a launch of it takes so many times as long as one of the best, and so many
-/// microseconds more.
+/// Limits beyond which a spec is timed only once: ratio to the best, and microseconds above it.
 const SLOW: f64 = 2.0;
 const SLOW_US: f64 = 10.0;
 
-/// A line that is measured.
+/// Candidate spec with its kernels and its model.
 struct MeasuredSpec {
     text: String,
-    /// For each layout, in their order.
+    /// Spec and kernel for each layout, in the order of [`GemmLayout::ALL`].
     kernels: Vec<(SgemmSpec, SgemmKernel)>,
     model: Model,
 }
@@ -49,14 +48,14 @@ impl MeasuredSpec {
     }
 }
 
-/// What is launched: a line by its number, or cuBLAS.
+/// Candidate of a measurement: a spec by its number, or cuBLAS.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Candidate {
     Line(usize),
     Cublas,
 }
 
-/// What is measured with.
+/// Tools and candidates of a measurement.
 struct TableBench<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
@@ -65,15 +64,15 @@ struct TableBench<'d> {
     lines: Vec<MeasuredSpec>,
     random: fastrand::Rng,
     wrong: BTreeSet<String>,
-    /// Why lines did not run, and where first.
+    /// Reasons of failed specs, with the first shape.
     refused: BTreeMap<String, String>,
 }
 
-/// Measures what is not known yet of a task, for as long as it may take. The outcome is wrong where a line computed a
-/// wrong result.
+/// Measures the unknown times of a task until its time limit. The outcome is wrong if a spec
+/// computed a wrong result.
 ///
 /// # Errors
-/// What would befall every line.
+/// Returns the errors that would affect every spec.
 pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
     let (start, limit) = (Instant::now(), Duration::from_secs(task.limit));
     let gpu = Gpu::new(device);
@@ -98,7 +97,7 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcom
             work.push((*shape, who));
         }
     }
-    // So that what is left out where time is over is no part of the space.
+    // Shapes that the time limit leaves out are then spread evenly over the space.
     random.shuffle(&mut work);
     if work.is_empty() || task.limit == 0 {
         eprintln!("nothing is left to measure");
@@ -143,7 +142,7 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcom
     Ok((times, outcome))
 }
 
-/// What is not known yet at a shape, without what is hopeless.
+/// Returns the candidates at a shape that are neither measured yet nor hopeless.
 fn pending(
     shape: GemmShape,
     lines: &[MeasuredSpec],
@@ -163,7 +162,8 @@ fn pending(
     who
 }
 
-/// Compiles the kernels that will be launched, several at once. What fails will fail again at its launch.
+/// Compiles the kernels of the work in parallel. Failures are ignored here: they recur at the
+/// launch.
 fn compile(
     device: &Device,
     lines: &[MeasuredSpec],
@@ -171,7 +171,7 @@ fn compile(
     start: Instant,
     limit: Duration,
 ) {
-    // By their lines, and by extents, from which their variants follow.
+    // Keyed by the spec and by extents that select the same variant.
     let mut kernels: HashSet<(usize, GemmShape)> = HashSet::new();
     for (shape, who) in work {
         kernels.extend(who.iter().filter_map(|who| match who {
@@ -197,7 +197,7 @@ fn compile(
 }
 
 impl TableBench<'_> {
-    /// Checks lines at a shape, launches each once, and times those that are not slow.
+    /// Checks candidates at a shape, launches each once, and times those that are not slow.
     fn measure(
         &mut self,
         shape: GemmShape,
@@ -252,7 +252,7 @@ impl TableBench<'_> {
         }
     }
 
-    /// The error of a result that is wrong.
+    /// Returns the error of a wrong result.
     fn check(&mut self, shape: GemmShape, who: Candidate) -> Result<Option<f64>, Error> {
         let Self { arena, lines, blas, .. } = self;
         let arith = match who {
@@ -264,7 +264,7 @@ impl TableBench<'_> {
         Ok((!ok).then_some(error))
     }
 
-    /// Microseconds of one launch of each.
+    /// Returns the microseconds of one launch of each candidate.
     fn once(&mut self, shape: GemmShape, all: &[Candidate]) -> Result<Vec<f64>, Error> {
         let Self { arena, lines, blas, timer, .. } = self;
         let arena = RefCell::new(arena);
@@ -280,7 +280,8 @@ impl TableBench<'_> {
         Ok(timer.once(&mut work)?.into_iter().map(|ms| ms * 1e3).collect())
     }
 
-    /// Microseconds of a launch of each, of several back to back in a graph, in turns.
+    /// Returns the microseconds of a launch of each candidate, from graphs of back-to-back launches
+    /// that are replayed in turns.
     fn replayed(
         &mut self,
         shape: GemmShape,
@@ -303,13 +304,13 @@ impl TableBench<'_> {
             work.push(replay);
         }
         let times = timer.medians(pace.replays, &mut work)?;
-        // The graphs are destroyed when this returns.
+        // The graphs are destroyed when this function returns.
         gpu.device.synchronize()?;
         Ok(times.into_iter().map(|ms| ms * 1e3 / pace.launches as f64).collect())
     }
 }
 
-/// Puts a line or cuBLAS on the stream.
+/// Enqueues a spec or cuBLAS.
 fn launch(
     arena: &mut Arena<'_>,
     lines: &[MeasuredSpec],

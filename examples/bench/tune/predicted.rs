@@ -1,4 +1,4 @@
-//! What the model of time says of a space: a table of its own, or what a search begins with.
+//! Use of the time model: a printed ranking of a space, or the start of a search.
 
 use crate::limits::SearchLimits;
 use gemm_bench::cli::{Failure, Outcome};
@@ -14,12 +14,12 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
 
-/// The share of the time that the model gets before a search.
+/// Share of the time limit for the model before a search.
 const SHARE: f64 = 0.3;
-/// Of its ranking, how many a search begins with, for each size.
+/// Number of ranked specs that a search begins with, for each size.
 const FIRST: usize = 40;
 
-/// A line of the ranking.
+/// Line of the ranking, for the table and `--json`.
 #[derive(Serialize)]
 struct RankingRow<'a> {
     size: &'a str,
@@ -31,12 +31,12 @@ struct RankingRow<'a> {
     device: &'static str,
 }
 
-/// How far a ranking goes that is given so much time.
+/// Returns the limit of a ranking with this time.
 fn limit(options: &TuneOptions, time: Duration, seed: u64) -> Limit {
     Limit { time, classes: options.classes.unwrap_or(usize::MAX), seed }
 }
 
-/// The products, each for itself.
+/// Returns the single GEMMs of the problem.
 fn products(problem: &TuneProblem) -> Result<&[Products], Failure> {
     match problem {
         TuneProblem::Products(products) if products.iter().all(|one| one.batch.is_none()) => {
@@ -56,7 +56,8 @@ fn products(problem: &TuneProblem) -> Result<&[Products], Failure> {
 /// Prints the ranking of a space.
 ///
 /// # Errors
-/// Those of [`rank`], and [`Failure::Usage`] for a problem that the model is not made for.
+/// Returns the errors of [`rank`], and [`Failure::Usage`] for a problem that the model does not
+/// support.
 pub fn print(
     space: &Space,
     problem: &TuneProblem,
@@ -120,10 +121,10 @@ pub fn print(
     Ok(Outcome::Right)
 }
 
-/// What a search begins with, where the model is asked for.
+/// Returns the points that a search begins with, if the model is requested.
 ///
 /// # Errors
-/// As those of [`print`].
+/// Returns the errors of [`print`].
 pub fn first(
     space: &Space,
     problem: &TuneProblem,

@@ -1,4 +1,4 @@
-//! Sums, beside reading alone.
+//! Sums, compared with the plain read rate.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
@@ -8,17 +8,17 @@ use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Op;
 use gemm_runtime::{Buffer, Device, Error, ReduceKernel, ReduceSpec};
 
-/// Random arrays.
+/// Draws a random array of each length.
 pub fn data(lengths: &[usize], seed: u64) -> Vec<Vec<f32>> {
     let array = |&n: &usize| gemm_bench::data::for_reduction(seed, n, Op::Sum);
     lengths.iter().map(array).collect()
 }
 
-/// The arrays, ready to be reduced.
+/// Uploaded arrays, with their references.
 pub struct Reduce<'d> {
     device: &'d Device,
     timer: Timer<'d>,
-    /// 10^9 bytes a second.
+    /// Plain read rate, in 10^9 bytes a second.
     read_rate: f64,
     arrays: Vec<(Buffer, Truth)>,
 }
@@ -27,7 +27,7 @@ impl<'d> Reduce<'d> {
     /// Uploads the arrays.
     ///
     /// # Errors
-    /// Those of the driver, and [`Failure::Missing`] without a GPU.
+    /// Returns the errors of the driver, and [`Failure::Missing`] without a GPU.
     pub fn new(device: &'d Device, data: &[Vec<f32>]) -> Result<Self, Failure> {
         let gpu = Gpu::new(device);
         let gpu = gpu.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
@@ -65,7 +65,7 @@ impl Target for Reduce<'_> {
     }
 
     fn check(&mut self, size: Option<usize>, spec: &ReduceSpec) -> Result<(f64, bool), Error> {
-        // A check copies one value: the first array is as good as a small one.
+        // A check copies only one value, so the first array serves as well as a small one.
         let (input, truth) = &self.arrays[size.unwrap_or(0)];
         let mut output = self.device.upload(&[f32::NAN])?;
         ReduceKernel::new(spec.clone())?.launch(self.device, input, &mut output)?;

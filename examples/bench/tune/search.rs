@@ -1,4 +1,4 @@
-//! The search: at random, then around the best, then the best again at leisure.
+//! Search: random specs first, then neighbours of the best, and finally the best again.
 
 use crate::finals::finals;
 use crate::limits::SearchLimits;
@@ -13,33 +13,34 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// Shares of the time after which the random part, and the search as a whole, end.
+/// Shares of the time limit after which the random part, and the whole search, end.
 const RANDOM_SHARE: f64 = 0.4;
 const SEARCH_SHARE: f64 = 0.8;
 
-/// Rounds of a quick time.
+/// Rounds of a quick measurement.
 const QUICK_ROUNDS: usize = 5;
 
-/// The best, at each size, whose neighbours are tried.
+/// Number of best specs at each size whose neighbours are tried.
 const PARENTS: usize = 4;
 
-/// Points drawn for one that is new and sound, before the space counts as exhausted.
+/// Draws without a new valid spec after which the space counts as exhausted.
 const DRAWS: usize = 20_000;
 
-/// What became of the specs that were not ranked.
+/// Counts of the specs that were not ranked.
 #[derive(Default)]
 struct DropCounts {
-    /// Kernels that keep values on the stack, as where registers are spilled.
+    /// Kernels with values on the stack, as after register spilling.
     on_stack: usize,
     refused: usize,
     wrong: Vec<String>,
 }
 
-/// Searches a space, some points of it before all others, and prints the best specs at each size. The outcome is wrong where some spec
-/// computed a wrong result: a fault of the generator.
+/// Searches a space, given points first, and prints the best specs at each size.
+///
+/// The outcome is wrong if a spec computed a wrong result, which is a fault of the generator.
 ///
 /// # Errors
-/// What keeps all specs from being compiled or timed, and an output that cannot be written.
+/// Returns the errors that affect all specs, and those of the output.
 pub fn run<T: Target>(
     target: &mut T,
     space: &Space,
@@ -59,7 +60,8 @@ where
         limits.passed(SEARCH_SHARE) || limits.sample.is_some_and(|most| ranking.count() >= most)
     };
     while !is_over(&ranking) {
-        // Where a model has said what to begin with, nothing is left to chance: what it puts first has neighbours too.
+        // After a ranking by the model the search needs no random part: the neighbours of its first
+        // specs follow at once.
         let around = limits.sample.is_none() && (limits.passed(RANDOM_SHARE) || draws.was_told());
         let sizes = target.sizes().len();
         let spec = |line: &str| target.spec(line);
@@ -134,7 +136,7 @@ fn rank<T: Target>(
         // An aligned kernel whose tile does not divide a size.
         Err(Failure::Runtime(Error::Unmet { .. })) => dropped.refused += 1,
         Err(failure) => {
-            // A fault may have taken the whole context with it.
+            // A fault may have corrupted the whole context.
             eprintln!("this spec failed: {spec}");
             return Err(failure);
         }
@@ -142,7 +144,7 @@ fn rank<T: Target>(
     Ok(())
 }
 
-/// The quick times of a spec, if its result is right.
+/// Returns the quick times of a spec, if its result is correct.
 fn measure<T: Target>(target: &mut T, spec: &T::Spec) -> Result<Option<Vec<SpecTime>>, Failure> {
     let (_, ok) = target.check(None, spec)?;
     if !ok {
@@ -153,14 +155,14 @@ fn measure<T: Target>(target: &mut T, spec: &T::Spec) -> Result<Option<Vec<SpecT
     times.map(Some)
 }
 
-/// What to try next.
+/// Source of the specs to try.
 struct Draws {
     random: fastrand::Rng,
-    /// What comes before all others, the last of these first.
+    /// Given points, in reverse order.
     first: Vec<Point>,
     told: bool,
     points: HashSet<Point>,
-    /// Different points may be the same spec.
+    /// Specs so far; different points may be the same spec.
     lines: HashSet<String>,
 }
 
@@ -176,13 +178,15 @@ impl Draws {
         }
     }
 
-    /// Whether all that was to come first has come, and there was some.
+    /// Returns true if there were given points and all of them were drawn.
     fn was_told(&self) -> bool {
         self.told && self.first.is_empty()
     }
 
-    /// New sound specs, at most `most`: what is to come first, then neighbours of the best if that is asked for and there
-    /// are any, else random ones.
+    /// Returns at most `most` new valid specs.
+    ///
+    /// Given points come first. Then come neighbours of the best specs, if `around` is true and
+    /// there are any, or else random points.
     fn next<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
@@ -218,7 +222,7 @@ impl Draws {
         found
     }
 
-    /// The spec of a point, if it is new and sound.
+    /// Returns the spec of a point, if it is new and valid.
     fn take<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,

@@ -1,4 +1,4 @@
-//! Matrix products, beside cuBLAS.
+//! GEMMs as the target of a search, compared with cuBLAS.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::data;
@@ -12,16 +12,16 @@ use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Device, Error, Sgemm as SgemmOf, SgemmSpec};
 
-/// The size that every spec is checked at: a multiple of most tiles, for those that need one.
+/// Size at which every spec is checked: a multiple of most tiles, for specs that need one.
 const PROOF: usize = 768;
-/// The most products of that size.
+/// Largest number of GEMMs of that size.
 const PROOF_BATCH: usize = 3;
 
-/// The matrices on the host: those of the proof, then those of the sizes.
+/// Matrices on the host: those of the check, then those of the sizes.
 pub struct Problems(Vec<(Products, Vec<f32>, Vec<f32>)>);
 
 impl Problems {
-    /// Random matrices of products that fit into memory.
+    /// Draws random matrices of GEMMs that fit into memory.
     pub fn new(products: &[Products], seed: u64) -> Self {
         let batch = products.first().and_then(|products| products.batch);
         let batch = batch.map(|count| count.min(PROOF_BATCH));
@@ -37,7 +37,7 @@ impl Problems {
     }
 }
 
-/// The products at all sizes, ready to be timed.
+/// GEMMs of all sizes, ready to be timed.
 pub struct Sgemm<'p> {
     device: Device,
     bench: GemmBench<'p>,
@@ -49,7 +49,7 @@ impl<'p> Sgemm<'p> {
     /// Uploads the operands.
     ///
     /// # Errors
-    /// Those of the driver, and [`Failure::Missing`] without a GPU.
+    /// Returns the errors of the driver, and [`Failure::Missing`] without a GPU.
     pub fn new(device: &'p Device, problems: &'p Problems) -> Result<Self, Failure> {
         let bench = GemmBench::new(device)?;
         let bench = bench.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
@@ -77,7 +77,7 @@ impl Target for Sgemm<'_> {
         if self.proof.products().batch.is_none() {
             return spec;
         }
-        // Without the key the line may have others that need it.
+        // The spec may be invalid without the key, because other keys need it.
         match spec.filter(|spec| spec.batch.is_some()) {
             Some(spec) => (spec.batch == Some(Batch::Strided)).then_some(spec),
             None => format!("{line}, batch: strided").parse().ok(),
@@ -86,7 +86,7 @@ impl Target for Sgemm<'_> {
 
     fn compiler(&self) -> impl Fn(&SgemmSpec) -> Result<Resources, Error> + Sync {
         let device = self.device.clone();
-        // Rows of a width that is no multiple of four are accessed by the scalar variant.
+        // The scalar variant handles rows whose length is not a multiple of four.
         let any = |aligned: bool| {
             let mut widths = self.problems.iter().map(|operands| operands.products().size.n);
             widths.any(|n| n.is_multiple_of(4) == aligned)

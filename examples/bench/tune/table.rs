@@ -1,4 +1,4 @@
-//! Lines over a grid of shapes, and the table that follows.
+//! Measurement of candidate specs over a grid of shapes, and the fitted table.
 
 use crate::measure;
 use gemm_bench::cli::{Failure, Outcome, named, open_gpu};
@@ -13,7 +13,7 @@ use gemm_bench::tune::table::tree::TreeLimits;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// Measures what is not known yet, where there is a GPU, and writes the table.
+/// Measures the unknown times if there is a GPU, and writes the table.
 pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let (times, outcome) = times(task, seed)?;
     let samples = FitSamples::new(&times, task.accuracy);
@@ -54,7 +54,7 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// The times that are known after what could be measured.
+/// Returns the known times, after measuring if possible.
 fn times(task: &Task, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
     let kept =
         task.times.as_ref().filter(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0));
@@ -85,7 +85,7 @@ fn summary(times: &TimesFile, samples: &FitSamples, rows: &[Rule], by_hand: usiz
     )
 }
 
-/// What is lost by the choice.
+/// Describes the slowdown of the table's choices.
 fn said_regret(of: &str, regret: &Comparison) -> String {
     let percent = |ratio: f64| format!("{:.1} %", 100.0 * (ratio - 1.0));
     let worst = regret.most.map_or(String::new(), |(ratio, shape)| {

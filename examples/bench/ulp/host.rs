@@ -1,4 +1,4 @@
-//! A sample of inputs on the simulator.
+//! Errors over a sample of inputs on the simulator.
 
 use super::Worst;
 use gemm_bench::cli::Failure;
@@ -6,14 +6,13 @@ use gemm_dsl::ir::VerifiedKernel;
 use gemm_runtime::Error;
 use gemm_sim::{Buffer, launch};
 
-/// How many inputs.
 pub const SAMPLE: u32 = 1 << 20;
 
 pub fn sigmoid(x: f64) -> f64 {
     if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
 }
 
-/// The limit where x is −∞.
+/// Limit at x = −∞.
 fn or_limit(x: f64, value: f64) -> f64 {
     if x == f64::NEG_INFINITY { -0.0 } else { value }
 }
@@ -31,7 +30,8 @@ pub fn gelu_tanh(x: f64) -> f64 {
     or_limit(x, x * sigmoid(v))
 }
 
-/// The error in units in the last place of the exact result; infinite where the kind is wrong.
+/// Returns the error in units in the last place of the exact result; infinite if NaN, sign or
+/// infinity is wrong.
 fn error(found: f32, exact: f64) -> f64 {
     if exact.is_nan() {
         return if found.to_bits() == 0x7fff_ffff { 0.0 } else { f64::INFINITY };
@@ -45,19 +45,19 @@ fn error(found: f32, exact: f64) -> f64 {
     if found.is_infinite() && (exact as f32).is_infinite() {
         return 0.0;
     }
-    // An infinite result of a finite one counts as 2^128.
+    // An infinite result counts as 2^128 if the exact one is finite.
     let value = if found.is_infinite() { 2f64.powi(128).copysign(exact) } else { found.into() };
     let exponent = ((exact.abs().to_bits() >> 52) as i32 - 1023).clamp(-126, 127);
     (value - exact).abs() / 2f64.powi(exponent - 23)
 }
 
-/// The worst case of a kernel that computes a function of each of [`SAMPLE`] inputs.
+/// Returns the worst case of a kernel that computes a function of [`SAMPLE`] inputs.
 pub fn worst(kernel: &VerifiedKernel, exact: fn(f64) -> f64) -> Result<Worst, Failure> {
     let mut random = fastrand::Rng::with_seed(1);
     let specials = [0, 0x8000_0000, 1, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f7f_ffff];
     let some = |i: u32| match specials.get(i as usize) {
         Some(bits) => f32::from_bits(*bits),
-        // Every other one of the size that people compute with.
+        // Every other input has a common magnitude.
         None if i.is_multiple_of(2) => f32::from_bits(random.u32(..)),
         None => (random.f32() - 0.5) * 32.0,
     };

@@ -1,8 +1,8 @@
-//! The worst error of each function of the expression language, in units in the last place of the
-//! exact result.
+//! Measures the worst error of each function of the expression language, in units in the last place
+//! of the exact result.
 //!
-//! On a GPU every function is compiled from the text that an epilogue would have, and run on all
-//! 2^32 inputs beside a reference in double precision. Without a GPU a sample runs on the simulator.
+//! On a GPU every function is compiled from its epilogue text, and run on all 2^32 inputs against a
+//! reference in double precision. Without a GPU a sample runs on the simulator.
 
 mod gpu;
 mod host;
@@ -16,15 +16,15 @@ use gemm_dsl::{SpecErrors, cuda};
 use gemm_runtime::Device;
 use std::process::ExitCode;
 
-/// The worst case of a function.
+/// Worst case of a function.
 struct Worst {
     ulp: f64,
-    /// The bits of the input.
+    /// Bits of the `f32` input.
     input: u32,
 }
 
-/// The name of a function and what it is compared with: its value in CUDA C of a `double x`, and in
-/// Rust.
+/// Name of a function and its references: an expression in CUDA C of a `double x`, and a Rust
+/// function.
 type FunctionReference = (&'static str, &'static str, fn(f64) -> f64);
 
 const REFERENCES: [FunctionReference; 11] = [
@@ -45,10 +45,11 @@ const REFERENCES: [FunctionReference; 11] = [
     ),
 ];
 
-/// Threads of a block of [`each`].
+/// Threads in a block of [`each`].
 const THREADS: u32 = 256;
 
-/// The kernel that gives the function at each of `len` numbers, a multiple of [`THREADS`].
+/// Builds a kernel that computes the function at each of `len` numbers; `len` is a multiple of
+/// [`THREADS`].
 fn each(name: &str, len: u32) -> Result<VerifiedKernel, Failure> {
     let closure = Closure::parse(&EPILOGUE, &format!("|acc| {name}(acc)"))?;
     let mut k = KernelBuilder::new("each");

@@ -1,5 +1,5 @@
-//! What the simulator counts at a small shape, and which unit of a GPU is asked most, by its counts as compiled and by those of the
-//! text.
+//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Both the
+//! counters of the text and those of the compiled kernel are used.
 
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -13,30 +13,26 @@ use gemm_runtime::watch::Watch;
 use gemm_runtime::{Counters, Device, SassCounters, Simulation};
 use std::sync::Arc;
 
-/// Wasted shares that are worth a word.
+/// Minimum wasted share that is reported.
 const WORTH_NAMING: f64 = 0.05;
 
-/// What came of counting.
 pub enum Sample {
     Counted(SampleCounters),
-    /// Why nothing was counted.
+    /// Reason for a problem that is not simulated.
     TooLarge(String),
 }
 
-/// Counters in words.
 pub struct SampleCounters {
-    /// The shape.
     pub shape: String,
-    /// Names and values.
     pub lines: Vec<(&'static str, String)>,
-    /// What is asked of a multiprocessor.
+    /// Sentences about the load of an SM.
     pub asked: Vec<String>,
 }
 
 /// Simulates a reduction of a few blocks.
 ///
 /// # Errors
-/// What the simulator finds.
+/// Returns the error of the launch or of the simulator.
 pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
     match sample::arrays(plan) {
         Ok(arrays) => counted(None, |device| sample::reduce(plan.spec(), arrays, device)),
@@ -44,10 +40,10 @@ pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Simulates products of a few tiles.
+/// Simulates a GEMM of a few tiles, or several of a batch.
 ///
 /// # Errors
-/// What the simulator finds.
+/// Returns the error of the launch or of the simulator.
 pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     let bits = plan.spec().arith.format().map(|format| format.bits());
     match sample::products(plan) {
@@ -56,7 +52,8 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Counts what a launch does on a simulator, by its text and as compiled; of several kernels that of the one that does most.
+/// Counts the work of a launch on a simulator, by the text and for the compiled kernel. If the
+/// program has several kernels, the main one is counted.
 fn counted(
     bits: Option<u32>,
     launch: impl Fn(&Device) -> Result<SampleLaunch, Failure>,
@@ -69,7 +66,8 @@ fn counted(
     Ok(Sample::Counted(count(shape, counters, compiled, flops, bits, least.bytes())))
 }
 
-/// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
+/// Describes the counters. `flops` is 0 for a reduction; `bits` is the width of tensor-core
+/// operands, if tensor cores are used.
 fn count(
     shape: String,
     c: &Counters,
@@ -116,8 +114,9 @@ fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
-/// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
+/// Describes the cycles that each unit of one SM needs, busiest first, and the wasted work. The
+/// counts are those of the compiled kernel; counts of the text are added where they differ. Cache
+/// hits are not modelled.
 fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {

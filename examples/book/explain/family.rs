@@ -1,4 +1,4 @@
-//! Which macro a line belongs to.
+//! Choice of the macro for a spec.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
@@ -7,21 +7,21 @@ use gemm_dsl::spec::Spec;
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use std::cmp::Ordering;
 
-/// A line without the macro around it.
+/// Spec without the macro around it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SpecLine<'t> {
     pub text: &'t str,
     pub family: Family,
-    /// What to tell a user whose line either macro could take.
+    /// Note to the user if the spec fits either macro.
     pub note: Option<String>,
 }
 
-/// Finds out which macro a line belongs to: the one it is written in, or the one that is asked for;
-/// else the one that knows more of its keys, and of keys that both know, the one that writes `block`
-/// so or that finds no fault.
+/// Determines the macro of a spec. The macro around the spec decides, then `asked`, then the number
+/// of known keys. If both macros know the same number, the form of `block` or the absence of faults
+/// decides.
 ///
 /// # Errors
-/// [`Failure::Usage`] for another macro, or for two that contradict each other.
+/// Returns [`Failure::Usage`] for an unknown macro, or if the macro contradicts `asked`.
 pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure> {
     if let Some((name, text)) = parse::call(given) {
         let family = Family::ALL.into_iter().find(|family| family.macro_name() == name);
@@ -42,7 +42,7 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure>
     if let Some(family) = asked {
         return Ok(SpecLine { text: given, family, note: None });
     }
-    // A text that is none of tokens is faulty in either family.
+    // A text that cannot be tokenized is faulty in either family.
     let entries = parse::entries(given).unwrap_or_default();
     let entries: Vec<&str> = entries.iter().filter_map(|entry| entry.first().copied()).collect();
     let known = |keys: &[&str]| entries.iter().filter(|e| keys.contains(&key(e))).count();
@@ -64,10 +64,10 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure>
     Ok(SpecLine { text: given, family, note })
 }
 
-/// The line that one of a family is compared with, without the macro around it.
+/// Returns the spec to compare with, without the macro around it.
 ///
 /// # Errors
-/// [`Failure::Usage`] for another macro.
+/// Returns [`Failure::Usage`] for the macro of another family.
 pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
     match parse::call(given) {
         None => Ok(given),
@@ -79,7 +79,7 @@ pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
     }
 }
 
-/// Whether a line is one of the family.
+/// Returns true if the text is a valid spec of the family.
 fn is_sound(family: Family, line: &str) -> bool {
     match family {
         Family::Reduce => line.parse::<ReduceSpec>().is_ok(),
@@ -87,13 +87,13 @@ fn is_sound(family: Family, line: &str) -> bool {
     }
 }
 
-/// The key of an entry: the word before the colon, or the flag.
+/// Key of an entry: the word before the colon, or the flag.
 fn key(entry: &str) -> &str {
     entry.split_once(':').map_or(entry, |(key, _)| key.trim())
 }
 
-/// The family of a line whose keys both know: the threads of a reduction are a number, those of a
-/// product a size.
+/// Chooses the family of a spec whose keys fit both. `block` is a number in a reduction, and a size
+/// such as `16x16` in a GEMM.
 fn by_values(line: &str, entries: &[&str]) -> Family {
     let block = entries.iter().find(|entry| key(entry) == "block");
     match block.and_then(|entry| entry.split_once(':')) {

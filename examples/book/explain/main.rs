@@ -1,13 +1,12 @@
-//! Explains one spec: what its plan decided and why, what it occupies and how many blocks fit on each
-//! architecture, what the simulator counts at a small shape, what is asked of a multiprocessor,
-//! and its source.
+//! Explains one spec: decisions of the plan, resources and occupancy on each architecture, counters
+//! at a small shape, load of an SM, and source.
 //!
 //! ```text
 //! cargo run --release --example explain -- "tile: 128x128x8, thread: 8x8, double_buffer"
 //! cargo run --release --example explain -- "block: 128, items: 4, shuffle" --arch 90
 //! ```
 //!
-//! A faulty spec gives the messages of the macro and the exit code 2.
+//! A faulty spec prints the messages of the macro and exits with code 2.
 
 mod counters;
 mod family;
@@ -25,32 +24,33 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Explain what a spec becomes.
+/// Explain the kernel of a spec.
 #[derive(Debug, Parser)]
 #[command(name = "explain")]
 struct ExplainOptions {
-    /// The spec, as it stands in the macro, "tile: 128x128x8, thread: 8x8", or with the macro
-    /// around it
+    /// Spec as in the macro, "tile: 128x128x8, thread: 8x8", or with the macro around it
     spec: String,
-    /// The macro; without it, the one that the spec is written in, or whose keys these are
+    /// Macro of the spec; by default the macro around it, or the one that has these keys
     #[arg(long)]
     family: Option<Family>,
-    /// Architectures to compile for, as 80,90 or sm_80,sm_90; without it all that are known
+    /// Architectures to compile for, as 80,90 or sm_80,sm_90; by default all that are known
     #[arg(long, value_delimiter = ',', value_parser = resources::architecture)]
     arch: Vec<u32>,
-    /// Leave the CUDA C out
+    /// Omit the CUDA C source
     #[arg(long)]
     no_source: bool,
-    /// Write a page that shows it too, line by line and access by access, into this file; `-` is the standard output
+    /// Write an HTML page with the cost of each line and the memory accesses to this file; `-` is
+    /// the standard output
     #[arg(long, value_name = "FILE", conflicts_with = "no_source")]
     html: Option<PathBuf>,
-    /// Print what such a page says as one JSON object
+    /// Print the contents of the page as one JSON object
     #[arg(long, conflicts_with_all = ["html", "no_source"])]
     json: bool,
-    /// Let it be of the kernel without the barrier, wait or fence at this line of its text: the fault that this prevents
+    /// Remove the barrier, wait or fence at this line of the kernel's text, and show the fault that
+    /// it prevents
     #[arg(long, value_name = "LINE", conflicts_with = "against")]
     without: Option<usize>,
-    /// The spec that the page, or the object, compares it with
+    /// Spec to compare with, in the page or the JSON object
     #[arg(long, value_name = "SPEC")]
     against: Option<String>,
 }

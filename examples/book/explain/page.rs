@@ -1,4 +1,4 @@
-//! The page of a spec.
+//! HTML page of a spec.
 
 use crate::{ExplainOptions, family, resources};
 use gemm_bench::cli::{Failure, Outcome, named};
@@ -14,10 +14,10 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes the page of a spec into its file, or what it says to the standard output.
+/// Writes the page of a spec to its file, or its contents to the standard output.
 ///
 /// # Errors
-/// Faults of the specs, what the simulator finds, and a file that cannot be written.
+/// Returns faults of the specs, faults found by the simulator, and a file that cannot be written.
 pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Outcome, Failure> {
     let program = analysis::program(family, line)?;
     if let Some(path) = file(options) {
@@ -32,7 +32,7 @@ pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Out
     let subject = Subject {
         line: line.to_owned(),
         base,
-        // Times are of the stages alone.
+        // Only stages have measured times.
         ..Subject::new(family)
     };
     match options.without {
@@ -71,7 +71,7 @@ pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Out
     }
 }
 
-/// Fails where a file cannot be written, which is told before the work for it; it is left as it was.
+/// Fails early if the file cannot be written. The file system is left unchanged.
 fn check(path: &Path) -> Result<(), Failure> {
     let is_new = !path.exists();
     let opened = fs::OpenOptions::new().append(true).create(true).open(path).map(drop);
@@ -80,15 +80,15 @@ fn check(path: &Path) -> Result<(), Failure> {
         .map_err(|error| named(path, &error))
 }
 
-/// Where a page is written to, unless that is the standard output.
+/// Path of the page, unless it goes to the standard output.
 fn file(options: &ExplainOptions) -> Option<&Path> {
     options.html.as_deref().filter(|path| path.as_os_str() != "-")
 }
 
-/// The command that makes such a page, as a shell takes it: with these options, where they were given, and those of any page.
+/// Returns the shell command that creates the page, with the given options and `--family`.
 ///
 /// # Errors
-/// A spec that no shell takes: one with a zero byte.
+/// Returns an error for a spec that cannot be quoted, such as one with a zero byte.
 fn command(given: &[(&str, Option<String>)], options: &ExplainOptions) -> Result<String, Failure> {
     let family = options.family.map(|family| family.word().to_owned());
     let mut words = vec!["explain", "--html", "FILE"];
@@ -101,7 +101,7 @@ fn command(given: &[(&str, Option<String>)], options: &ExplainOptions) -> Result
     shlex::try_join(words).map_err(|error| Failure::Usage(format!("the spec: {error}")))
 }
 
-/// Writes what was found into the file, or to the standard output.
+/// Writes JSON or the page, to the file or to the standard output.
 fn put<T: Serialize>(
     options: &ExplainOptions,
     found: &T,

@@ -1,4 +1,4 @@
-//! Registers, spills and occupancy, by architecture.
+//! Registers, spills and occupancy on each architecture.
 
 use gemm_bench::table;
 use gemm_bench::table::{Table, number, text};
@@ -11,8 +11,8 @@ use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options, Resources};
 use rayon::prelude::*;
 
-/// A table of what the kernel occupies on some architectures, all that are known if none is named;
-/// or what must be installed to know.
+/// Formats a table of resources and occupancy for the given architectures, or for all known ones if
+/// `archs` is empty. Without NVRTC the text says what to install.
 pub fn occupancy_table(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     let mut table = Table::new([
         text("arch"),
@@ -37,7 +37,8 @@ pub fn occupancy_table(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     table.text()
 }
 
-/// What the compiler says on each architecture that it compiles the kernel for, and why it says nothing on the others.
+/// Returns the compiler's report for each architecture, and the reason for each architecture
+/// without one.
 pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec<UncompiledArch>) {
     let (mut known, mut refused) = (Vec::new(), Vec::new());
     for (sm, found) in compiled(kernel, archs) {
@@ -59,7 +60,7 @@ pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec
     (known, refused)
 }
 
-/// What the compiler says on some architectures, on all that are known if none is named.
+/// Compiles the kernel for the given architectures, or for all known ones if `archs` is empty.
 fn compiled(
     kernel: &VerifiedKernel,
     archs: &[u32],
@@ -89,13 +90,13 @@ fn row(
     ]
 }
 
-/// The one that has instructions of its own, which kernels ask for.
+/// Architecture with warpgroup instructions, which exist only in its `a` variant.
 const WARPGROUPS: u32 = 90;
 
-/// An architecture whose limits are known: `90`, `sm_90` or, as kernels are compiled that need it, `sm_90a`.
+/// Parses an architecture with known limits: `90`, `sm_90` or the architecture-specific `sm_90a`.
 ///
 /// # Errors
-/// Says which are known.
+/// Returns a message that lists the known architectures.
 pub fn architecture(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix("sm_").unwrap_or(text);
     let known = ALL.iter().map(|sm| sm.arch);
@@ -122,7 +123,7 @@ fn resources(kernel: &VerifiedKernel, source: &str, arch: u32) -> Result<Resourc
     compile::compile(&name, source, of_kernel(kernel, arch), &Options::default())?.resources()
 }
 
-/// What a kernel is compiled for on an architecture.
+/// Target of a kernel on an architecture: the `a` variant if the kernel needs it.
 fn of_kernel(kernel: &VerifiedKernel, arch: u32) -> Arch {
     let is_own = kernel.contract().is_specific() && kernel.min_arch() == arch;
     if is_own { Arch::sm(arch).specific() } else { Arch::sm(arch) }

@@ -1,4 +1,4 @@
-//! The book, written into a folder.
+//! Output of the book to a folder.
 
 use gemm_bench::cli::{Failure, Outcome, named};
 use gemm_bench::progress;
@@ -8,10 +8,10 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Makes all pages, and only then writes them; that the folder takes files is found out first.
+/// Renders all pages before it writes any. The folder is checked for write access first.
 ///
 /// # Errors
-/// Those of the launches, and a folder that cannot be written.
+/// Returns the error of a launch, or of a folder that cannot be written.
 pub fn write(folder: &Path) -> Result<Outcome, Failure> {
     let made = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
     made.map_err(|error| named(folder, &error))?;

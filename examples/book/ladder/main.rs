@@ -1,5 +1,5 @@
-//! Climbs the two ladders of kernels: runs every stage, checks its result against `f64`, and shows
-//! what each stage gained over the one before: times on a GPU, counters on the simulator.
+//! Runs the two ladders of kernels. Each stage is checked against `f64` and compared with the stage
+//! before: by times on a GPU, by counters on the simulator.
 //!
 //! ```text
 //! cargo run --release --example ladder                       both ladders
@@ -7,7 +7,7 @@
 //! cargo run --release --example ladder -- sgemm --size 512,1024,2048 --plot products.svg
 //! ```
 //!
-//! The exit code is 1 where a result is wrong and 2 where the work could not be done.
+//! The exit code is 1 if a result is wrong, and 2 if the work could not be done.
 
 mod book;
 mod output;

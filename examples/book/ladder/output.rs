@@ -1,11 +1,11 @@
-//! Where results go: JSON lines or tables on the standard output.
+//! Output of results as JSON lines or tables.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::report::{StageRow, write_line};
 use gemm_bench::table::Table;
 use std::io::Write;
 
-/// The standard output.
+/// Writer of results to the standard output.
 pub struct Output {
     json: bool,
 }
@@ -15,7 +15,7 @@ impl Output {
         Self { json }
     }
 
-    /// Says something about the run: beside the results where those are JSON.
+    /// Prints a message, to the standard error if the results are JSON.
     pub fn say(&mut self, text: &str) -> Result<(), Failure> {
         if self.json {
             writeln!(std::io::stderr(), "{text}")?;
@@ -25,7 +25,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a result, if results are written one by one.
+    /// Writes a result, if the output is JSON.
     pub fn row(&mut self, row: &StageRow) -> Result<(), Failure> {
         if self.json {
             write_line(&mut std::io::stdout().lock(), row)?;
@@ -33,7 +33,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a table, if results are shown in tables.
+    /// Writes a table, unless the output is JSON.
     pub fn table(&mut self, table: &Table) -> Result<(), Failure> {
         if !self.json {
             writeln!(std::io::stdout(), "\n{}\n", table.text())?;

@@ -1,4 +1,4 @@
-//! The ladder of reductions.
+//! Ladder of reductions: runs, judges and times its stages.
 
 mod table;
 
@@ -16,19 +16,19 @@ use gemm_oracle::reduction::{Truth, Verdict};
 use gemm_runtime::spec::{Over, ReduceSpec};
 use gemm_runtime::{Buffer, Counters, Device, Error, ReduceKernel};
 
-/// Lengths that take well under a minute.
+/// Default lengths, chosen to run in well under a minute.
 const SIMULATOR_LENGTH: usize = 1 << 20;
 const GPU_LENGTH: usize = 1 << 28;
 
-/// The stages of the catalogue that fold a whole array, with the job's operator and block. Those over rows and columns
-/// are measured by the example `rows`.
+/// Returns the stages that fold a whole array, with the operator and block of the job. The example
+/// `rows` measures the others.
 pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     let mut stages = catalogue(job);
     stages.retain(|stage| stage.spec.over == Over::All);
     stages
 }
 
-/// All stages, those that fold a whole array with the job's operator and block.
+/// Returns all stages. Those that fold a whole array get the operator and block of the job.
 pub fn catalogue(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     let mut stages = stages::reduce();
     for stage in stages.iter_mut().filter(|stage| stage.spec.over == Over::All) {
@@ -38,10 +38,8 @@ pub fn catalogue(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     stages
 }
 
-/// The stages with what came of them.
 type ReduceRows = [(Stage<ReduceSpec>, StageOutcome<ReduceResult>)];
 
-/// The result of a stage.
 struct ReduceResult {
     value: f32,
     verdict: Verdict,
@@ -49,17 +47,17 @@ struct ReduceResult {
     time_ms: Option<f64>,
 }
 
-/// What the times of a GPU are taken with and compared with.
+/// Timer of a GPU, and the rate for comparison.
 struct ReduceBench<'d> {
     timer: Timer<'d>,
-    /// 10^9 bytes a second.
+    /// Bandwidth of a kernel that only reads, in 10^9 bytes/s.
     read_rate: f64,
 }
 
 /// Runs every stage.
 ///
 /// # Errors
-/// What keeps all stages from running.
+/// Returns an error that affects all stages.
 pub fn run(
     job: &ReduceJob,
     device: &Device,
@@ -119,7 +117,7 @@ pub fn run(
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// The stages that the block suits.
+/// Plans the stages and leaves out those that do not support the block size.
 fn planned(
     job: &ReduceJob,
     output: &mut Output,
@@ -152,7 +150,7 @@ fn reduce(
     bench: Option<&ReduceBench<'_>>,
 ) -> Result<ReduceResult, Error> {
     let kernel = ReduceKernel::new(stage.spec.clone())?;
-    // What is not written stays a NaN.
+    // A result that is not written remains NaN.
     let mut value = device.upload(&[f32::NAN])?;
     let launched = kernel.launch(device, input, &mut value)?;
     let result = device.download(&value)?.first().copied().unwrap_or(f32::NAN);

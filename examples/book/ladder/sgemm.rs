@@ -1,4 +1,4 @@
-//! The ladder of matrix products.
+//! Ladder of GEMMs: runs, judges and times its stages.
 
 mod table;
 
@@ -17,14 +17,14 @@ use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Counters, Device, Error, Sgemm, SgemmSpec};
 use indicatif::ProgressBar;
 
-/// Sizes that take well under a minute.
+/// Default sizes, chosen to run in well under a minute.
 const SIMULATOR_SIZES: [usize; 1] = [256];
 const GPU_SIZES: [usize; 4] = [512, 1024, 2048, 4096];
-/// Those of the products of a batch.
+/// Default sizes of the GEMMs of a batch.
 const SIMULATOR_BATCH_SIZES: [usize; 1] = [32];
 const GPU_BATCH_SIZES: [usize; 4] = [16, 32, 64, 128];
 
-/// The stages that the job asks for.
+/// Returns the stages that the job selects.
 pub fn stages(job: &SgemmJob) -> Vec<Stage<SgemmSpec>> {
     let mut stages = gemm_bench::ladder::variants::stages(&job.blocks);
     if job.batch.is_some() {
@@ -33,25 +33,23 @@ pub fn stages(job: &SgemmJob) -> Vec<Stage<SgemmSpec>> {
     stages
 }
 
-/// A stage with what came of it.
 type SgemmRows = Vec<(Stage<SgemmSpec>, StageOutcome<SgemmResult>)>;
 
-/// All stages at one size.
+/// Outcomes of all stages at one size.
 struct Rung {
     products: Products,
     rows: SgemmRows,
 }
 
-/// The result of a stage.
 struct SgemmResult {
     verdict: Verdict,
     counters: Option<Counters>,
     times: Option<KernelTimes>,
-    /// What an epilogue costs, if the stage has one and times are taken.
+    /// Cost of the epilogue, if the stage has one and times are measured.
     fusion: Option<Fusion>,
 }
 
-/// Two matrices on the host, or those of a batch.
+/// Operands A and B on the host, of one GEMM or of a batch.
 struct SgemmProblem {
     a: Vec<f32>,
     b: Vec<f32>,
@@ -62,7 +60,7 @@ struct SgemmProblem {
 /// Runs every stage at every size.
 ///
 /// # Errors
-/// What keeps all stages from running.
+/// Returns an error that affects all stages.
 pub fn run(
     job: &SgemmJob,
     device: &Device,
@@ -104,7 +102,7 @@ pub fn run(
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// The problems, each made when it is its turn.
+/// Returns the problems, each generated when it is needed.
 fn problems<'j>(
     job: &'j SgemmJob,
     device: &Device,
@@ -149,7 +147,6 @@ fn problems<'j>(
     }
 }
 
-/// Runs every stage at one size.
 fn rung(
     stages: &[Stage<SgemmSpec>],
     problem: &SgemmProblem,

@@ -1,4 +1,4 @@
-//! The CUDA C of a stage.
+//! Printing of a stage's CUDA C.
 
 use crate::{reduce, sgemm};
 use gemm_bench::cli::{Failure, Outcome};
@@ -7,7 +7,7 @@ use gemm_dsl::stages::Stage;
 use gemm_runtime::{ByName, Kernel, ReduceSpec, SgemmKernel};
 use std::io::Write;
 
-/// Prints the source of the stage of that number or name, or of that snapshot.
+/// Prints the source of the stage with this number, name or snapshot name.
 pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     let reductions = jobs.reduce.as_ref().map(reduce::catalogue).unwrap_or_default();
     let products = jobs.sgemm.as_ref().map(sgemm::stages).unwrap_or_default();

@@ -1,26 +1,25 @@
-//! What the stages of both ladders have in common.
+//! Items shared by both ladders.
 
 use gemm_bench::cli::Failure;
 use gemm_runtime::Error;
 
-/// Launches of a stage that are timed on a GPU.
+/// Number of timed rounds of a stage on a GPU. A round may launch a short kernel several times.
 pub const ROUNDS: usize = 20;
 
-/// How a stage fared.
 pub enum StageOutcome<T> {
-    /// It ran; whether its result is right is another matter.
+    /// The stage ran. Its result may still be wrong.
     Done(T),
-    /// This device lacks what it needs.
+    /// The device lacks a feature that the stage needs.
     Unable(String),
-    /// It failed, which is a fault of the kernel or the generator.
+    /// The stage failed: a fault of the kernel or of the generator.
     Failed(String),
 }
 
 impl<T> StageOutcome<T> {
-    /// Sorts the errors of a stage.
+    /// Turns errors of a single stage into an outcome.
     ///
     /// # Errors
-    /// What would befall every stage.
+    /// Returns errors that would affect every stage.
     pub fn from(result: Result<T, Error>) -> Result<Self, Failure> {
         match result {
             Ok(done) => Ok(Self::Done(done)),
@@ -38,7 +37,7 @@ impl<T> StageOutcome<T> {
         }
     }
 
-    /// What it gave, if it ran.
+    /// Returns the result if the stage ran.
     pub fn done(&self) -> Option<&T> {
         match self {
             Self::Done(done) => Some(done),
@@ -46,7 +45,7 @@ impl<T> StageOutcome<T> {
         }
     }
 
-    /// Whether the result is right, as far as there is an answer.
+    /// True if the result is right. `None` if the device cannot run the stage.
     pub fn ok(&self, right: impl FnOnce(&T) -> bool) -> Option<bool> {
         match self {
             Self::Done(done) => Some(right(done)),
@@ -55,7 +54,7 @@ impl<T> StageOutcome<T> {
         }
     }
 
-    /// Why it did not run.
+    /// Reason for a stage that did not run.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Done(_) => None,
@@ -64,7 +63,7 @@ impl<T> StageOutcome<T> {
     }
 }
 
-/// A mark for the first column of a table.
+/// Mark for the first column of a table.
 pub fn mark(ok: Option<bool>) -> &'static str {
     match ok {
         Some(true) => "✓",
@@ -73,7 +72,7 @@ pub fn mark(ok: Option<bool>) -> &'static str {
     }
 }
 
-/// How many times faster a stage is than the one before.
+/// Formats the speedup over the stage before.
 pub fn speed_up(before: Option<f64>, now: Option<f64>) -> String {
     match (before, now) {
         (Some(before), Some(now)) if now > 0.0 => format!("×{:.2}", before / now),

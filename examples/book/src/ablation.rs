@@ -1,4 +1,4 @@
-//! What each key is for, by experiment: the spec without it, at the same shape.
+//! Effect of each key, by experiment: the spec without it at the same shape.
 
 use super::resources;
 use super::views::Views;
@@ -14,62 +14,60 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::OnceLock;
 
-/// A key, and what it costs to leave it out.
+/// Key of a spec, and the effect of its removal.
 #[derive(Clone, Debug, Serialize)]
 pub struct AblationEntry {
-    /// As it is written.
+    /// Entry as written in the spec.
     pub key: String,
-    /// What becomes of the kernel.
     pub without: AblatedKernel,
-    /// How long both took, of those that were measured.
+    /// Times with and without the key, if both were measured.
     pub measured: Option<TimeComparison>,
-    /// Registers of a thread on an H200 with the key and without it, where both were compiled.
+    /// Registers per thread on an H200 with and without the key, if both were compiled.
     pub registers: Option<[u32; 2]>,
 }
 
-/// Times of two kernels at a size.
+/// Times of two kernels at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimeComparison {
-    /// Rows, columns and terms of a product, or the elements that are reduced.
+    /// Extent m = n = k of a GEMM, or the number of reduced elements.
     pub n: u64,
-    /// Milliseconds with the key, and without it.
+    /// Milliseconds with the key and without it.
     pub milliseconds: [f64; 2],
 }
 
-/// A kernel without one of its keys.
+/// Kernel without one of its keys.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AblatedKernel {
-    /// It counts otherwise.
     Counts(Vec<Delta>),
-    /// No counter sees it: it changes when things happen, or where.
+    /// No counter differs, but the text does: operations move in time or in memory.
     Unseen(Evidence),
-    /// It is the same kernel.
     Same,
-    /// It does not take what this one does: what its launch says.
+    /// The launch is refused for these operands, with the message of the launch.
     Refused(String),
-    /// There is no such kernel: what the check of its spec says.
+    /// The spec is invalid, with the first line of its fault.
     None(String),
 }
 
-/// What shows a change that no counter sees.
+/// Evidence of a change that no counter shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
-    /// The parts of a page that say something else of the kernel without the key.
+    /// Parts of a page that differ without the key.
     pub views: Vec<&'static str>,
-    /// Where its text differs, from that without the key to that with it: the first lines.
+    /// First lines of the difference, from the text without the key to the text with it.
     pub text: Vec<Hunk>,
-    /// How many lines of such places follow.
+    /// Number of further lines that differ.
     pub more: usize,
 }
 
-/// So many lines of a text are shown.
+/// Maximum number of lines shown of a difference.
 const LINES: usize = 16;
 
-/// The entries of a line, of a kernel that was launched.
+/// Returns the ablation of each entry of a spec, for a kernel that was launched.
 ///
 /// # Errors
-/// What a launch without one of them finds; that its spec is faulty is no error.
+/// Returns the error of a launch without one of the entries. A spec that becomes invalid is not an
+/// error.
 pub(super) fn ablations(
     family: Family,
     spec: &Spec,
@@ -79,7 +77,7 @@ pub(super) fn ablations(
 ) -> Result<Vec<AblationEntry>, Failure> {
     let all = entries(line)?;
     let with = looked.counts()?;
-    // What there is to see is looked at once, where some key needs it.
+    // The views of the kernel are computed once, when the first key needs them.
     let views = OnceLock::new();
     let unseen = |without: &Spec| -> Result<AblatedKernel, Failure> {
         let own = views.get_or_init(|| Views::new(spec, looked).map_err(|error| error.to_string()));
@@ -93,7 +91,7 @@ pub(super) fn ablations(
         let counted = Spec::parse(family, &rest).and_then(|spec| Ok((spec.counts(at)?, spec)));
         let without = match counted {
             Ok((counts, without)) => {
-                // Base and now change places: what leaving it out costs.
+                // The arguments are swapped: the delta is the cost of leaving the key out.
                 let deltas = diff::counters(&with, &counts);
                 if deltas.is_empty() { unseen(&without)? } else { AblatedKernel::Counts(deltas) }
             }
@@ -116,7 +114,7 @@ pub(super) fn ablations(
     let ledger: Result<Vec<AblationEntry>, Failure> =
         (0..all.len()).into_par_iter().map(entry).collect();
     let mut ledger = ledger?;
-    // The one without which most is executed or moved comes first, and what is no kernel last.
+    // Sorts by the growth in executed or moved work. Invalid specs are last.
     ledger.sort_by_key(|entry| match &entry.without {
         AblatedKernel::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
         AblatedKernel::Unseen(_) => (1, std::cmp::Reverse(0)),
@@ -127,7 +125,7 @@ pub(super) fn ablations(
     Ok(ledger)
 }
 
-/// What shows the change between two kernels that count the same.
+/// Describes the change between two kernels with equal counters.
 fn unseen(with: &Views, without: &Views) -> AblatedKernel {
     if with.is_same_kernel(without) {
         return AblatedKernel::Same;
@@ -136,7 +134,7 @@ fn unseen(with: &Views, without: &Views) -> AblatedKernel {
     AblatedKernel::Unseen(Evidence { views: with.differing(without), text, more })
 }
 
-/// The times of two lines at the largest size at which both were measured.
+/// Returns the times of two lines at the largest size at which both were measured.
 fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     let [with, without] = lines.map(|line| times::of_line(family, line));
     let both = with.iter().filter_map(|one| {
@@ -146,7 +144,8 @@ fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     both.max_by_key(|compared| compared.n)
 }
 
-/// The registers of two lines, as both were compiled for the file of stages, or both for the one of times: at the largest size.
+/// Returns the registers of two lines from the file of stages if it has both, otherwise from the
+/// measured times at the largest size.
 fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
     let compiled = lines.map(|line| resources::of_line(family, line));
     if let [Some(with), Some(without)] = compiled {
@@ -157,7 +156,7 @@ fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
     Some([with?.registers, without?.registers])
 }
 
-/// What takes time, as compiled.
+/// SASS counters that determine the time.
 const COSTS: [&str; 7] = [
     "instructions",
     "shared_load_wavefronts",
@@ -168,7 +167,7 @@ const COSTS: [&str; 7] = [
     "global_store_sectors",
 ];
 
-/// How much a change weighs: the most that a counter grows by, in percent.
+/// Weight of a change: the largest growth of a counter, in percent.
 fn weight(deltas: &[Delta]) -> u64 {
     let grown = |delta: &Delta| delta.now.saturating_sub(delta.before) * 100 / delta.before.max(1);
     let takes_time = |delta: &&Delta| {
@@ -192,7 +191,7 @@ mod tests {
         ablations(family, &spec, line, at, &spec.look(at).expect("a launch")).expect("a ledger")
     }
 
-    /// What was measured with a key and without it is said, whether or not counters see it.
+    /// Measured times are reported whether or not a counter shows the key.
     #[test]
     fn a_key_has_the_times_that_were_measured() {
         let [items, shuffle] = &ledger(Family::Reduce, "items: 2, shuffle")[..] else {
@@ -208,7 +207,8 @@ mod tests {
         }
     }
 
-    /// Products that share a block are as many with the key as without it: more than a block has, so that it executes less.
+    /// A shape with more GEMMs than a block holds is used with and without the key, so that the key
+    /// reduces the instructions.
     #[test]
     fn products_of_a_block_execute_less_than_alone() {
         let line = "tile: 16x16x16, thread: 4x4, batch: strided, products: 4";
@@ -218,7 +218,7 @@ mod tests {
         let of = |name| deltas.iter().find(|delta| delta.is_compiled(name)).expect("a count");
         let instructions = of("instructions");
         assert!(3 * instructions.before < 2 * instructions.now, "{instructions:?}");
-        // Of a block that is full and one that lacks a product.
+        // One block is full, and one lacks a GEMM.
         let blocks = deltas.iter().find(|delta| delta.is(Counter::Blocks)).expect("blocks");
         assert_eq!((4 * 2, 4 * 7), (blocks.before, blocks.now));
     }

@@ -1,4 +1,4 @@
-//! Makes a report of what was seen of a spec that was launched on the simulator.
+//! Analysis of a spec: builds a report from its launch on the simulator.
 
 mod base;
 
@@ -22,31 +22,29 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_runtime::SassCounters;
 use gemm_runtime::watch::Profile;
 
-/// What a report is made of.
+/// Spec to report on, with its base, compiler reports and times.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Which macro makes it.
     pub family: Family,
-    /// What it is called; its kernel's name without it.
+    /// Title of the page. Defaults to the name of the kernel.
     pub title: Option<String>,
-    /// The spec.
     pub line: String,
-    /// What it is compared with: what that is called, and its spec.
+    /// Title and spec of the base for comparison.
     pub base: Option<(String, String)>,
-    /// What the compiler has said of it, where it was asked.
+    /// Compiler reports for the kernel, if a compiler was asked.
     pub registers: Vec<Registers>,
-    /// What it has said of the kernel that stands in for this one, if one does.
+    /// Compiler reports for the fallback variant, if it exists.
     pub of_fallback: Vec<Registers>,
-    /// And of what it is compared with.
+    /// Compiler reports for the base.
     pub of_base: Vec<Registers>,
-    /// Why it has not, where it was asked.
+    /// Reason for each missing compiler report.
     pub refused: Vec<UncompiledArch>,
-    /// How long it took on the device that was measured.
+    /// Times measured on the device.
     pub times: Vec<gemm_perf::csv::ProgramTime>,
 }
 
 impl Subject {
-    /// Of a family, with a spec that has no keys yet.
+    /// Returns a subject with an empty spec.
     pub fn new(family: Family) -> Self {
         Self {
             family,
@@ -62,31 +60,32 @@ impl Subject {
     }
 }
 
-/// So many lines of what has changed of a text are shown.
+/// Maximum number of lines shown of the difference to the base.
 const CHANGED: usize = 96;
 
-/// The program of a line.
+/// Generates the program of a spec.
 ///
 /// # Errors
-/// Faults of the spec.
+/// Returns faults of the spec.
 pub fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
     Spec::parse(family, line)?.program()
 }
 
-/// Draws what becomes of a kernel without the synchronisation at a line of its text.
+/// Reports the fault of a kernel without the synchronisation at a line of its text.
 ///
 /// # Errors
-/// As those of [`report`], a line without a synchronisation, and one that the launch does not need.
+/// Returns the errors of [`report`], and errors for a line without a synchronisation and for one
+/// that this launch does not need.
 pub fn without(subject: &Subject, line: usize) -> Result<FaultReport, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let looked = spec.look(spec.at()?)?;
     fault::without(subject.family.macro_name(), spec.line(), &looked, line)
 }
 
-/// Draws the fault that the launch of a spec comes to by itself; nothing of one that comes to none.
+/// Reports the fault of the unmodified kernel, or `None` if its launch has none.
 ///
 /// # Errors
-/// Faults of the spec, and a block that is too large to simulate.
+/// Returns faults of the spec, or an error for a block that is too large to simulate.
 pub fn fault(subject: &Subject) -> Result<Option<FaultReport>, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     match spec.failed(spec.at()?) {
@@ -95,7 +94,7 @@ pub fn fault(subject: &Subject) -> Result<Option<FaultReport>, Failure> {
     }
 }
 
-/// The instructions as compiled that are no statement's.
+/// Predicted instructions that belong to no statement.
 fn of_no_line(profile: &Profile, total: &SassCounters) -> Option<u64> {
     let of_lines = profile.compiled_statements.iter().map(|of| of.instructions);
     Some(total.instructions? - of_lines.sum::<Option<u64>>()?)
@@ -125,10 +124,11 @@ fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
     }
 }
 
-/// Makes the report of a kernel.
+/// Builds the report of a kernel.
 ///
 /// # Errors
-/// Faults of the spec, a block that is too large to simulate, and what the launch finds.
+/// Returns faults of the spec, an error for a block that is too large to simulate, and errors of
+/// the launch.
 pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let base = Base::new(subject)?;

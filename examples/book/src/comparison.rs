@@ -1,42 +1,40 @@
-//! How lanes of two kernels access the same arrays, one above the other: where that is not in the same ways.
+//! Comparison of the access patterns of two kernels on the same arrays.
 
 use super::access::Access;
 use gemm_draw::view::{AccessView, drawing};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How many are drawn at most.
+/// Maximum number of drawn comparisons.
 const DRAWN: usize = 3;
 
-/// What is done to an array, in both of two kernels and otherwise in the one than in the other.
+/// Array and direction in which the access patterns of two kernels differ.
 #[derive(Clone, Debug, Serialize)]
 pub struct AccessComparison {
-    /// The array.
     pub buffer: String,
-    /// What is done to it: whichever way it is read, or written.
+    /// `read`, `written` or `atomic`, by any instruction.
     pub done: &'static str,
-    /// How the kernel that this one is compared with does it, and how this one: of the ways that only one of them has that which
-    /// takes most beyond the least, or of all, where one of them has no other ways.
+    /// Pattern of the base and of this kernel. Each is the pattern furthest above its minimum cost
+    /// among those unique to the kernel, or among all if none is unique.
     pub ways: [Access; 2],
-    /// How many more ways each has that the other has not.
+    /// Number of further patterns unique to the base and to this kernel.
     pub others: [usize; 2],
-    /// Whether both are drawn: they are among those whose costs differ most.
+    /// True if the comparison is drawn, because the ratio of its costs is among the largest.
     pub is_drawn: bool,
 }
 
 impl AccessComparison {
-    /// Both, laid out.
     pub fn drawn(&self) -> [AccessView<'_>; 2] {
         [drawing(&self.ways[0]), drawing(&self.ways[1])]
     }
 
-    /// How many times as much the one costs as the other, in thousandths.
+    /// Ratio of the larger to the smaller cost, in thousandths.
     fn factor(&self) -> u64 {
         let [before, now] = [0, 1].map(|side| self.ways[side].cost.max(1));
         1000 * before.max(now) / before.min(now)
     }
 
-    /// What it is, and what it costs in both.
+    /// Caption with the array and both costs.
     pub fn said(&self) -> String {
         let [before, now] = self.drawn().map(|of| match of.cost > of.least {
             true => format!("{} {}, where {} would do", of.cost, of.unit, of.least),
@@ -45,7 +43,7 @@ impl AccessComparison {
         format!("{}, {}: {before} → {now}", self.buffer, self.done)
     }
 
-    /// Of one of both, what is not drawn, in words.
+    /// Sentence about the patterns of one kernel that are not drawn.
     pub fn left_out(&self, side: &usize) -> String {
         match self.others[*side] {
             0 => String::new(),
@@ -60,7 +58,7 @@ impl AccessComparison {
     }
 }
 
-/// What is done, whoever does it.
+/// Direction of an access, regardless of the instruction.
 fn done(access: &Access) -> &'static str {
     match access.kind {
         "load" | "read by a copy" => "read",
@@ -69,19 +67,19 @@ fn done(access: &Access) -> &'static str {
     }
 }
 
-/// Whether lanes do the same, however often and wherever in the text.
+/// Returns true if two patterns are equal, regardless of their count and line.
 fn are_alike(a: &Access, b: &Access) -> bool {
     let way = |of: &Access| (of.kind, of.bytes, of.lanes, of.cost, of.least, of.strides.clone());
     let rows = |of: &Access| of.grid.rows.iter().map(|row| row.cells.clone()).collect::<Vec<_>>();
     way(a) == way(b) && rows(a) == rows(b)
 }
 
-/// What takes most beyond the least is last.
+/// Sort key: the pattern furthest above its minimum cost is last.
 fn order(access: &&Access) -> (u64, u64, u64) {
     (access.cost - access.least.min(access.cost), access.cost, access.times)
 }
 
-/// Of all arrays that both kernels access.
+/// Compares the patterns of all arrays that both kernels access.
 pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison> {
     let what = |of: &Access| (of.buffer.clone(), done(of));
     let both: BTreeSet<_> = now.iter().map(what).collect();
@@ -106,7 +104,7 @@ pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison
         Some(AccessComparison { buffer, done, ways, others, is_drawn: false })
     };
     let mut all: Vec<AccessComparison> = both.into_iter().filter_map(beside).collect();
-    // Of those that differ as much the first ones.
+    // The sort is stable: ties keep the order of the arrays.
     all.sort_by_key(|both| std::cmp::Reverse(both.factor()));
     for both in all.iter_mut().filter(|both| both.factor() > 1000).take(DRAWN) {
         both.is_drawn = true;
@@ -128,7 +126,7 @@ mod tests {
         access::all(&looked.kernel, &cuda::listing(&looked.kernel).lines, &looked.trace)
     }
 
-    /// Stage 16 splits the fragments of 15: B is read and C written otherwise, and nothing else is.
+    /// Stage 16 splits the fragments of stage 15: only reads of B and writes of C change.
     #[test]
     fn what_a_key_changes_is_drawn_and_nothing_else() {
         let stages = stages::sgemm();
@@ -156,7 +154,7 @@ mod tests {
             assert_eq!(both.others[1], only.len().saturating_sub(1));
             assert!(only.iter().all(|of| order(of) <= order(&own)));
         }
-        // What is not drawn is done in the same ways.
+        // Accesses without a comparison have the same patterns in both kernels.
         let drawn = |of: &Access| {
             found.iter().any(|both| both.buffer == of.buffer && both.done == done(of))
         };

@@ -1,15 +1,17 @@
-//! Which counts of a stage, as compiled, are known to be further off the profiler's than they may be.
+//! Known deviations of predicted counts from those of the profiler, beyond their tolerance.
 
 use gemm_oracle::profiler;
 use gemm_oracle::profiler::{Measured, Which};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What the profiler has counted, and what is known to be further off: read once, and asked of every count of every page.
+/// Profiler measurements and known deviations. They are parsed once, because each count of each
+/// page looks them up.
 static MEASURED: LazyLock<BTreeMap<Which, Measured>> = LazyLock::new(profiler::measured);
 static KNOWN: LazyLock<BTreeMap<(Which, &str), &str>> = LazyLock::new(profiler::known);
 
-/// Why a quantity of a kernel is, at each shape at which it is: `tests/kernels` holds both against the profiler's.
+/// Returns the reasons for the deviations of a kernel's count, with the shapes at which they occur.
+/// `tests/kernels` checks them against the profiler.
 pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
     let mut of_kernel: Vec<(&str, Vec<&str>)> = Vec::new();
     for ((which, of), why) in &*KNOWN {
@@ -52,7 +54,7 @@ mod tests {
         assert_eq!(named, ["shared loads"]);
     }
 
-    /// Each exception is told of the kernel that it is of, and of no other one of its stage.
+    /// Each known deviation is reported for its kernel, and for no other kernel of its stage.
     #[test]
     fn what_is_known_of_a_kernel_is_said() {
         let (known, measured) = (profiler::known(), profiler::measured());

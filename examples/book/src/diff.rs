@@ -1,4 +1,4 @@
-//! What has changed from one kernel to another: keys, counters, the text.
+//! Differences between two kernels: keys, counters and text.
 
 use super::occupancy::Occupancy;
 use gemm_draw::counters::Counter;
@@ -6,36 +6,33 @@ use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-/// Lines of the text around a change.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// What has changed since another kernel.
+/// Differences from a base kernel to another one.
 #[derive(Clone, Debug, Serialize)]
 pub struct KernelDiff {
-    /// What that one is called.
     pub base: String,
-    /// Its spec.
     pub line: String,
-    /// Keys that it does not have, or has otherwise, and what it has.
     pub keys: Vec<Key>,
-    /// Counters that differ.
     pub counters: Vec<Delta>,
-    /// How many launches of the base, and of this one, these are of: more than one of a product that stands beside a batch.
+    /// Number of launches counted for the base and for this kernel. It exceeds one for a single
+    /// GEMM compared with a batch.
     pub launches: [usize; 2],
-    /// The text, where it differs: the first lines of that.
+    /// First differences of the text.
     pub hunks: Vec<Hunk>,
-    /// How many lines more differ, or stand around such.
+    /// Number of further lines of the difference, context included.
     pub more: usize,
-    /// Whether the two texts are one but for the kernel's name and the comment above it.
+    /// True if the texts differ only in the kernel's name and its leading comment.
     pub is_same_kernel: bool,
-    /// Bytes of shared memory that a block of the other one has.
+    /// Bytes of shared memory per block of the base.
     pub shared_bytes: u64,
-    /// What of the other one fits on each architecture, where its compiler has said how many registers it has.
+    /// Occupancy of the base on each architecture with a compiler report.
     pub residents: Vec<Occupancy>,
 }
 
 impl KernelDiff {
-    /// Which counters are of several launches, in words.
+    /// Sentence about counters that sum several launches.
     pub fn repeated(&self) -> Option<String> {
         let of = |name: &str, launches| {
             format!("Counters of {name} are of {launches} launches, one for each product.")
@@ -47,33 +44,32 @@ impl KernelDiff {
         }
     }
 
-    /// On each architecture what the other one has, and what this one has.
+    /// Pairs the occupancies of the base and of this kernel by architecture.
     pub fn residents<'r>(&'r self, now: &'r [Occupancy]) -> Vec<[&'r Occupancy; 2]> {
         let now_of = |before: &&Occupancy| now.iter().find(|now| now.arch == before.arch);
         self.residents.iter().filter_map(|before| Some([before, now_of(&before)?])).collect()
     }
 }
 
-/// A key that differs.
+/// Key that differs between two specs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Key {
-    /// What the base has; empty if it has none.
+    /// Entry of the base, or empty if it lacks the key.
     pub before: String,
-    /// What this one has.
+    /// Entry of this kernel, or empty if it lacks the key.
     pub now: String,
 }
 
-/// What was counted of a launch.
+/// Counters of a launch, by the text and for the compiled kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// By the text.
     pub text: Counters,
-    /// As compiled.
+    /// Predicted counters of the compiled kernel.
     pub compiled: SassCounters,
 }
 
 impl Counts {
-    /// Those of so many launches.
+    /// Sums the counters of a number of equal launches.
     pub(super) fn times(self, launches: usize) -> Self {
         let mut all = self;
         for _ in 1..launches {
@@ -84,20 +80,19 @@ impl Counts {
     }
 }
 
-/// What a count is told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountBasis {
-    /// The model of the compiler.
+    /// Model of the compiled kernel.
     Compiled,
-    /// The text, as nothing else tells it.
+    /// Text of the kernel, if no model of the compiled kernel has the count.
     TextAlone,
-    /// The text, of which the compiler may need less.
+    /// Text of the kernel, if the compiled kernel may have a lower count.
     Text,
 }
 
 impl CountBasis {
-    /// As it is said of a count.
+    /// Name of the source in a sentence.
     pub fn text(self) -> &'static str {
         match self {
             Self::Compiled => "as compiled",
@@ -106,50 +101,46 @@ impl CountBasis {
     }
 }
 
-/// A counter that differs.
+/// Counter that differs between two kernels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Delta {
-    /// Its name.
+    /// Name of the counter, with spaces.
     pub name: String,
-    /// What tells it.
     pub by: CountBasis,
-    /// In the base, at the same shape.
+    /// Count of the base, at the same shape.
     pub before: u64,
-    /// Here.
     pub now: u64,
 }
 
 impl Delta {
-    /// Whether it is of this counter of the text.
+    /// Returns true for this counter of the text.
     pub(super) fn is(&self, counter: Counter) -> bool {
         self.by != CountBasis::Compiled && self.name == counter.name()
     }
 
-    /// Whether it is of this count as compiled.
+    /// Returns true for this counter of the compiled kernel.
     pub(super) fn is_compiled(&self, quantity: &str) -> bool {
         self.by == CountBasis::Compiled && self.name == quantity.replace('_', " ")
     }
 }
 
-/// Lines that lie together.
+/// Consecutive lines of a difference.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hunk {
-    /// Its lines.
     pub lines: Vec<Edit>,
 }
 
-/// A line of one of the texts, or of both.
 #[derive(Clone, Debug, Serialize)]
 pub struct Edit {
-    /// `-`, `+` or a space.
+    /// `-`, `+`, or a space for an unchanged line.
     pub sign: char,
-    /// Its number in the text that it is of.
+    /// Line number in the text of the base for `-`, otherwise of this kernel.
     pub number: usize,
-    /// Its parts, and whether they are what differs.
+    /// Parts of the line, each with true if it changed.
     pub parts: Vec<(bool, String)>,
 }
 
-/// The keys of two specs that differ: entries of their lines, one after the other.
+/// Returns the keys that differ between the entries of two specs.
 pub fn keys(before: &[String], now: &[String]) -> Vec<Key> {
     let name = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
     let old_of = |entry: &str| before.iter().find(|old| name(old) == name(entry));
@@ -165,7 +156,7 @@ pub fn keys(before: &[String], now: &[String]) -> Vec<Key> {
     keys
 }
 
-/// The counters of the text that the machine code has none beside, as bytes and waits are what they are.
+/// Counters of the text without a SASS counterpart.
 const TEXT_ALONE: [&str; 9] = [
     "warp_barriers",
     "mbarrier_waits",
@@ -178,10 +169,10 @@ const TEXT_ALONE: [&str; 9] = [
     "multicast_bytes",
 ];
 
-/// Those of shared memory, which the model of the compiler does not tell of asynchronous copies.
+/// Shared-memory counters that the compiler model lacks for asynchronous copies.
 const WITH_COPIES: [&str; 2] = ["shared_wavefronts", "shared_bank_conflicts"];
 
-/// The counters that differ: as compiled, then by the text.
+/// Returns the counters that differ: those of the compiled kernel, then those of the text.
 pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
     let compiled = SassCounters::QUANTITIES.iter().filter_map(|of| {
         let [before, now] = [before, now].map(|counts| (of.of)(&counts.compiled));
@@ -201,7 +192,7 @@ pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
         .collect()
 }
 
-/// The first lines of where two texts differ, so many at most, and how many more there are.
+/// Returns at most `most` lines of the differences of two texts, and the number of further lines.
 pub fn first_hunks(before: &str, now: &str, most: usize) -> (Vec<Hunk>, usize) {
     let mut all = hunks(before, now);
     let lines: usize = all.iter().map(|hunk| hunk.lines.len()).sum();
@@ -214,7 +205,7 @@ pub fn first_hunks(before: &str, now: &str, most: usize) -> (Vec<Hunk>, usize) {
     (all, lines.saturating_sub(most))
 }
 
-/// Where two texts differ, with the words that do.
+/// Returns the differences of two texts, with the changed words marked.
 fn hunks(before: &str, now: &str) -> Vec<Hunk> {
     let diff = TextDiff::from_lines(before, now);
     let groups = diff.grouped_ops(CONTEXT);

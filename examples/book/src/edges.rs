@@ -1,5 +1,5 @@
-//! What becomes of a product whose tiles do not fill its matrices: which part of each is stored, and how much is computed for
-//! nothing.
+//! Launch of a GEMM whose tiles do not divide its matrices: the stored part of each tile, and the
+//! wasted work.
 
 mod launches;
 mod requests;
@@ -20,53 +20,55 @@ use launches::EdgeLaunch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The shape: no multiple of a tile along any axis, of four along all.
+/// Ragged shape: all extents are multiples of four, but of no tile.
 const SIZE: Size = Size { m: 148, n: 276, k: 76 };
 
-/// The most tiles that are drawn.
+/// Maximum number of drawn tiles.
 const MOST: usize = 400;
 
-/// The extents of a letter, in pixels.
+/// Width and height of a letter, in pixels.
 const LETTER: [u64; 2] = [8, 12];
 
-/// A launch at a ragged shape.
+/// Launch at a ragged shape.
 #[derive(Clone, Debug, Serialize)]
 pub struct Edges {
-    /// Rows and columns of C, and terms of its sums.
+    /// Extents m, n and k.
     pub size: [u64; 3],
-    /// Which of the kernels that compute the same it was.
+    /// Variant of the kernel that was launched.
     pub variant: String,
-    /// Rows and columns of a whole tile.
+    /// Rows and columns of a full tile.
     pub tile: [u64; 2],
-    /// What blocks store: the first row and column, and how many of both.
+    /// Stored part of each tile of C.
     pub tiles: Vec<StoredTile>,
-    /// Multiply-adds that lanes execute, and those of the product; none where tensor cores multiply, and lanes only what follows.
+    /// Multiply-adds executed by lanes, and those the GEMM needs. `None` if tensor cores multiply,
+    /// because lanes then execute only the epilogue.
     pub fmas: Option<[u64; 2]>,
-    /// The lines of the text at which lanes of a warp part here, and not where tiles are whole.
+    /// Lines of the text with divergence at this shape, but not with full tiles.
     pub lines: Vec<usize>,
-    /// Whether it is known what blocks do at edges: the same kernel was launched on whole tiles.
+    /// True if the behaviour at edges is known: the same kernel was launched on full tiles for
+    /// comparison.
     pub is_known: bool,
-    /// In place of how many elements of A and of B the first block writes zeros as a tile along K is not whole; none where
-    /// that is not known.
+    /// Elements of A and of B that the first block replaces by zeros because the last K tile is
+    /// partial. `None` if unknown.
     pub along_k: [Option<u64>; 2],
-    /// The lines at which something is done about edges, and what.
+    /// Guarded lines of the text with their guards.
     pub guards: Vec<(usize, Vec<Guard>)>,
 }
 
-/// What a block stores of C.
+/// Part of a tile of C that its blocks store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StoredTile {
-    /// The first row and the first column.
+    /// First row and first column.
     pub at: [u64; 2],
-    /// Rows and columns.
+    /// Number of stored rows and columns.
     pub extents: [u64; 2],
-    /// Whether that is a whole tile.
+    /// True for a full tile.
     pub is_whole: bool,
-    /// What its blocks do at its edges along rows and columns of C.
+    /// Accesses of its blocks at the edges along M and N.
     pub seen: EdgeRequests,
 }
 
-/// Why a product has no edges: one without guards takes whole tiles alone.
+/// Reason for a missing drawing: a GEMM without guards accepts only full tiles.
 pub(super) fn none(spec: &Spec) -> Option<String> {
     let Spec::Sgemm(plan) = spec else { return None };
     if plan.guarded() {
@@ -85,7 +87,8 @@ pub(super) fn none(spec: &Spec) -> Option<String> {
     ))
 }
 
-/// The edges of a product whose launch on whole tiles was looked on at; none of another kernel, and of one that has none.
+/// Analyses the edges of a GEMM that was also launched on full tiles. `None` for other kernels and
+/// for GEMMs without guards.
 pub(super) fn edges(
     spec: &Spec,
     whole: &Observation,
@@ -107,7 +110,7 @@ pub(super) fn edges(
     let mut tiles: BTreeMap<[u64; 2], ([u64; 2], EdgeRequests)> = BTreeMap::new();
     for (number, trace) in ragged.traces().enumerate() {
         let Some((at, extents)) = stored(&c, trace) else { continue };
-        // Parts of one tile, where several blocks store some.
+        // If several blocks store parts of one tile, the parts are merged.
         let known = tiles.entry(at.map_with(tile, |at, of| at / of * of));
         let known = known.or_insert((extents, EdgeRequests::default()));
         known.0 = known.0.map_with(extents, u64::max);
@@ -121,7 +124,7 @@ pub(super) fn edges(
     let part = |of: &Observation| -> Vec<bool> {
         of.profile.statements.iter().map(|counters| counters.divergent_branches > 0).collect()
     };
-    // Lines are told apart in the text of the kernel that the page shows.
+    // Lines refer to the text on the page, and are reported only for the same kernel.
     let is_same = kernel.name == whole.kernel.name && kernel.variant == whole.kernel.variant;
     let parting = part(looked).into_iter().zip(part(whole)).enumerate().filter(|_| is_same);
     let lines = parting.filter(|(_, (here, there))| *here && !there);
@@ -148,7 +151,7 @@ pub(super) fn edges(
     }))
 }
 
-/// Two by two.
+/// Element-wise combination of two pairs of numbers.
 trait MapWith {
     fn map_with(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self;
 }
@@ -159,7 +162,7 @@ impl MapWith for [u64; 2] {
     }
 }
 
-/// The first row and column that a block stores, and how many of both.
+/// Bounding box of the elements that a block stores: first row and column, then extents.
 fn stored(c: &GlobalMatrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
     let mut bounds: Option<[[u64; 2]; 2]> = None;
     let to_c = |access: &AccessEvent<'_>| {
@@ -178,7 +181,7 @@ fn stored(c: &GlobalMatrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
 }
 
 impl StoredTile {
-    /// The letters of what happens at its edges, and where they stand, if there is room.
+    /// Letters of the guards at its edges with the position of their centre, if the tile has room.
     pub fn letters(&self) -> Option<(u64, u64, String)> {
         let letters: String = self.seen.guards().into_iter().map(Guard::letter).collect();
         let [height, width] = self.extents;
@@ -189,7 +192,7 @@ impl StoredTile {
 }
 
 impl Edges {
-    /// The kinds of tiles: rows, columns and what happens at their edges, and how many there are.
+    /// Distinct extents and edge requests of the tiles, with the number of tiles.
     pub fn kinds(&self) -> Vec<(([u64; 2], EdgeRequests), usize)> {
         let mut kinds: BTreeMap<([u64; 2], EdgeRequests), usize> = BTreeMap::new();
         for tile in &self.tiles {
@@ -198,7 +201,7 @@ impl Edges {
         kinds.into_iter().rev().collect()
     }
 
-    /// The zeros that are written because a tile along K is not whole, in words.
+    /// Zeros written because the last K tile is partial, in words.
     pub fn zeros_along_k(&self) -> Option<String> {
         let parts = ["A", "B"].iter().zip(self.along_k);
         let parts =
@@ -207,23 +210,24 @@ impl Edges {
         (!parts.is_empty()).then(|| parts.join(" and "))
     }
 
-    /// Everything that happens at the edge of some tile.
+    /// Guards that occur at any tile.
     pub fn all_guards(&self) -> BTreeSet<Guard> {
         self.tiles.iter().flat_map(|tile| tile.seen.guards()).collect()
     }
 
-    /// How much of what lanes multiply is of the product, in percent; none where tensor cores multiply.
+    /// Percentage of the executed multiply-adds that the GEMM needs. `None` if tensor cores
+    /// multiply.
     pub fn share(&self) -> Option<String> {
         let [executed, needed] = self.fmas?;
         (executed >= needed).then(|| gemm_bench::table::percent(needed as f64 / executed as f64))
     }
 
-    /// Whether tiles are few enough to be drawn.
+    /// Returns true if there are few enough tiles to draw.
     pub fn is_drawn(&self) -> bool {
         self.tiles.len() <= MOST
     }
 
-    /// The extents of all tiles, whole ones.
+    /// Extents of all tiles together, as if they were full.
     pub fn covered(&self) -> [u64; 2] {
         let [m, n, _] = self.size;
         [m, n].map_with(self.tile, |extent, tile| extent.div_ceil(tile.max(1)) * tile)
@@ -247,7 +251,7 @@ mod tests {
         edges.kinds().into_iter().map(|((extents, _), count)| (extents, count)).collect()
     }
 
-    /// Four blocks of 128 x 256, each of which multiplies 80 terms: 76 and four that are filled in.
+    /// Four blocks of 128 x 256 each compute 80 steps of K: 76, and four that are padded.
     #[test]
     fn large_tiles_are_mostly_beyond_the_edge() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
@@ -258,11 +262,11 @@ mod tests {
         assert_eq!(edges.tiles.iter().filter(|tile| tile.is_whole).count(), 1);
     }
 
-    /// What a block does not store of its tile it leaves out; of A and B it has as much to replace, or to fill with zeros, as its
-    /// tile is beyond the edge, and along K as many zeros as its last tile lacks terms.
+    /// A block skips the stores of its tile beyond the edge. It replaces or zero-fills the elements
+    /// of A and B beyond the edge. Along K it writes as many zeros as its last tile lacks.
     #[test]
     fn what_is_beyond_the_edge_is_accounted_for() {
-        // Tiles, terms of one of K, and the terms of what zeros are written in place of.
+        // Specs with the extents of their tiles along M, N and K.
         for (line, [rows, columns, depth]) in [
             ("tile: 64x64x16, thread: 4x4, float4", [64, 64, 16]),
             ("tile: 32x32x8, thread: 4x4, stages: 3", [32, 32, 8]),
@@ -287,13 +291,13 @@ mod tests {
             assert_eq!(edges.along_k, lacking, "{line}");
             assert!(!edges.guards.is_empty());
         }
-        // Of what boxes bring the hardware fills what is beyond.
+        // For TMA boxes the hardware fills the elements out of bounds.
         let boxes = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
         let corner = *edges_of(boxes).expect("a product").tiles.last().expect("tiles");
         assert_eq!(corner.seen.zeros, [108 * 128; 2]);
     }
 
-    /// Statements of another variant are others: no line of it is compared with those of this one.
+    /// Statements of different variants are not compared.
     #[test]
     fn lines_are_those_of_one_variant() {
         let spec =
@@ -308,7 +312,7 @@ mod tests {
         assert_eq!(lines(Size { m: 32, n: 32, k: 34 }), (Variant::Scalar, 0));
     }
 
-    /// A kernel without guards has none, and the report says why; of a cluster all tiles count.
+    /// A kernel without guards has no edges, and the report states the reason.
     #[test]
     fn whole_tiles_alone_have_none() {
         let of = |line: &str| {
@@ -330,16 +334,16 @@ mod tests {
         assert!(of("tile: 32x64x8, thread: 4x4").is_none());
     }
 
-    /// Tiles of 32 x 32: 4 and 8 whole ones, and 20 rows and columns of the last.
+    /// Tiles of 32 x 32: 4 x 8 are full, the last of each direction have 20 rows or columns.
     #[test]
     fn small_tiles_fit_better() {
         let edges = edges_of("tile: 32x32x32").expect("a product");
         assert_eq!(kinds(&edges), [([32, 32], 32), ([32, 20], 4), ([20, 32], 8), ([20, 20], 1)]);
-        // 76 terms are three tiles of 32.
+        // K = 76 needs three tiles of 32.
         assert_eq!(edges.fmas.map(|[executed, _]| executed), Some(45 * 32 * 32 * 96));
     }
 
-    /// Lanes scale what tensor cores have multiplied: those multiply-adds are none of the product.
+    /// Multiply-adds of an epilogue are not counted as those of the GEMM.
     #[test]
     fn multiply_adds_of_an_epilogue_are_not_the_products() {
         let line = "tile: 64x64x32, warp: 32x32, arith: bf16, scaled";

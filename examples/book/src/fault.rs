@@ -1,5 +1,6 @@
-//! A launch that came to a fault, drawn: where in the text it is, what was done to the element, and by which lanes; the last two
-//! where the fault is in an access of lanes to memory, which need not have been made.
+//! Report of a faulty launch: the faulty line, the history of the element, and the lanes of the
+//! access. History and lanes exist only for faults in memory accesses of lanes, including accesses
+//! that were refused.
 
 use super::access::{self, Access};
 use super::source::{self, SourceLine};
@@ -16,89 +17,83 @@ use history::{ElementAccess, ElementHistory};
 use serde::Serialize;
 use std::ops::Range;
 
-/// The accesses of an element that are told of at most: the last ones.
+/// Maximum number of listed accesses to the element, the last ones.
 const MOST: usize = 12;
-/// The order of blocks that is recorded.
+/// Block order that is recorded.
 const FIRST: &str = "ascending";
-/// Why nothing is drawn of a fault: it is in what barriers, box copies and tensor cores do, or in arithmetic.
+/// Message for a fault in barriers, box copies, tensor cores or arithmetic, which is not drawn.
 const NO_ACCESS: &str = "It is in no access that the lanes of a warp make themselves to elements in shared or global memory";
-/// Or it is in another order than the one that was recorded.
+/// Message for a fault that occurs only in an order that was not recorded.
 const UNSEEN: &str = "The access at fault is not among what was seen";
 
-/// A fault, and what led to it.
+/// Fault of a launch, with its history.
 #[derive(Clone, Debug, Serialize)]
 pub struct FaultReport {
-    /// The macro that makes the kernel, without its `!`.
+    /// Macro of the kernel, without its `!`.
     pub family: &'static str,
-    /// The spec.
     pub line: String,
-    /// The kernel that was launched.
     pub kernel: String,
-    /// What of it was left out: the line, the statement and how; nothing of a kernel as it is.
+    /// Removed synchronisation, or `None` for an unmodified kernel.
     pub change: Option<RemovedSync>,
-    /// The fault.
     pub fault: PreventedFault,
-    /// How blocks or threads took turns when it came to that, where they did otherwise in what was seen.
+    /// Order of blocks or threads with the fault, if it differs from the recorded one.
     pub turns: Option<String>,
-    /// The line of the statement that it was in.
+    /// Line of the faulty statement.
     pub at: usize,
-    /// The text of the kernel that ran.
+    /// Text of the launched kernel.
     pub source: Vec<SourceLine>,
-    /// The access at fault lane by lane, where it was not made.
+    /// Refused access lane by lane, if the access was refused.
     pub reached: Option<Attempt>,
-    /// What was done to the element, in the order in which the simulator came to it; nothing where the fault is not in an access.
+    /// Accesses to the element in the order of the simulation. Empty if the fault is not in a
+    /// memory access.
     pub past: Vec<PastAccess>,
-    /// How many more there were before these.
+    /// Number of earlier accesses that are not listed.
     pub left_out: usize,
-    /// The access that is at fault and the one that nothing orders with it, in the order in which they were seen.
+    /// Drawn accesses in the order of the simulation: the faulty one, and the one it is not ordered
+    /// with.
     pub accesses: Vec<HighlightedAccess>,
-    /// Why neither the element nor the lanes are known, where they are not.
+    /// Message if neither the element nor the lanes are known.
     pub unknown: Option<&'static str>,
 }
 
-/// An access, and the lanes that are lit in it.
+/// Access with its highlighted lanes.
 #[derive(Clone, Debug, Serialize)]
 pub struct HighlightedAccess {
-    /// The lane that accesses the element; of an access that was not made all that may not.
+    /// Lane that accesses the element, or all refused lanes of a refused access.
     pub lanes: Vec<u32>,
-    /// Whether it is the one at fault.
+    /// True for the faulty access.
     pub is_fault: bool,
-    /// The access.
     pub access: Access,
 }
 
-/// An access of an element.
+/// Access in the history of an element.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PastAccess {
-    /// The line of the text.
     pub line: usize,
-    /// What was done.
+    /// Kind of access in words.
     pub kind: &'static str,
-    /// The warp.
     pub warp: u32,
-    /// The lane.
     pub lane: u32,
-    /// Where the loops around it were: `t = 1`.
+    /// Values of the loop variables: `t = 1`.
     pub round: String,
-    /// Whether it is the access at fault.
+    /// True for the faulty access.
     pub is_fault: bool,
 }
 
-/// A launch that is repeated to draw its fault.
+/// Launch that is repeated to report its fault.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayedLaunch<'a> {
-    /// Its kernel.
     pub kernel: &'a VerifiedKernel,
-    /// Its grid.
+    /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Its arguments.
     pub arguments: &'a Arguments,
 }
 
-/// Draws what becomes of a kernel without the synchronisation at a line of its text.
+/// Reports the fault of a kernel without the synchronisation at a line of its text.
 ///
 /// # Errors
-/// A line without a synchronisation, and one that this launch does not need.
+/// Returns [`Failure::Usage`] for a line without a synchronisation, and for one that this launch
+/// does not need.
 pub(super) fn without(
     family: &'static str,
     line: String,
@@ -123,10 +118,11 @@ pub(super) fn without(
     }
 }
 
-/// Draws the fault of a launch; nothing if it has none.
+/// Reports the fault of a launch, or `None` if it has none. `patience` is the instruction limit.
 ///
 /// # Errors
-/// Arguments that do not fit the kernel, and whatever else a launch comes to that is no fault.
+/// Returns an error for arguments that do not fit the kernel, and for any failure other than a
+/// fault.
 pub fn drawn(
     family: &'static str,
     line: String,
@@ -174,7 +170,7 @@ pub fn drawn(
 }
 
 impl LaunchRecord {
-    /// Draws the fault of a kernel that the macro of that name made of a line.
+    /// Reports the fault of a recorded launch.
     pub(super) fn drawn(
         &self,
         family: &'static str,
@@ -186,7 +182,7 @@ impl LaunchRecord {
     }
 }
 
-/// How blocks or threads took turns, unless as in what is recorded.
+/// Describes the order of blocks or threads, unless it is the recorded one.
 fn turns(fault: &Fault) -> Option<String> {
     match (fault.order, fault.turns) {
         (Some(order), _) if order != FIRST => Some(format!("the blocks in {order} order")),
@@ -196,12 +192,12 @@ fn turns(fault: &Fault) -> Option<String> {
 }
 
 impl FaultReport {
-    /// Whether the fault is in a statement of this line.
+    /// Returns true for the line of the faulty statement.
     pub fn is_at(&self, line: &usize) -> bool {
         self.at == *line
     }
 
-    /// Which of the accesses that are drawn is which, and what is lit.
+    /// Caption that explains the drawn accesses and the highlighted lanes.
     pub fn order(&self) -> &'static str {
         match &self.accesses[..] {
             [first, _] if first.is_fault => {
@@ -219,8 +215,8 @@ impl FaultReport {
         }
     }
 
-    /// Takes over what was done to the element: the last of it, from the access at fault on at the latest, and pictures of that access
-    /// and of the one that nothing orders with it.
+    /// Adds the history of the element and the pictures. The listed history ends at the last access
+    /// and always includes the faulty one.
     fn tell(
         &mut self,
         kernel: &VerifiedKernel,
@@ -251,7 +247,7 @@ impl FaultReport {
             .collect();
     }
 
-    /// Draws the access that was not made.
+    /// Adds the picture of a refused access.
     fn light_refused(&mut self, kernel: &VerifiedKernel, fault: &Fault) {
         let pattern = fault.refused.as_ref().and_then(|refused| refused.pattern.as_ref());
         if let (Some(reached), Some(pattern)) = (&self.reached, pattern) {
@@ -271,7 +267,7 @@ fn lit(
     HighlightedAccess { lanes, is_fault, access: access::describe(kernel, line, 1, pattern) }
 }
 
-/// Where loops were: `t = 1`.
+/// Formats the values of loop variables: `t = 1`.
 fn round(kernel: &VerifiedKernel, rounds: &[(usize, i64)]) -> String {
     let of = |(var, value): &(usize, i64)| format!("{} = {value}", kernel.vars[*var].name);
     rounds.iter().map(of).collect::<Vec<_>>().join(", ")

@@ -1,19 +1,18 @@
-//! The words of the field, each in a sentence of ours.
+//! Glossary of the book: terms of the field, each with an explanation.
 
-/// A term.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
-    /// The `id` of its entry.
+    /// HTML `id` of its entry.
     pub id: &'static str,
-    /// As it is written.
+    /// Term as it is printed.
     pub name: &'static str,
-    /// Other ways to write it, in small letters; with an s at its end it is known anyhow.
+    /// Alternative spellings in lower case. The plural with s is recognised without an entry.
     pub others: &'static [&'static str],
-    /// The words of CUDA, as texts of kernels have them, that it explains.
+    /// CUDA and PTX words in kernel texts that the term explains.
     pub code: &'static [&'static str],
-    /// What it is.
+    /// Explanation, one or a few sentences.
     pub says: &'static str,
-    /// The metric of the profiler that measures it; empty where there is none.
+    /// Profiler metric that measures it, or empty.
     pub metric: &'static str,
 }
 
@@ -30,7 +29,7 @@ const fn measured(
     Term { id, name, others: &[], code: &[], says, metric }
 }
 
-/// All terms, by name in the order of the alphabet.
+/// All terms in alphabetical order of their names.
 pub const TERMS: [Term; 74] = [
     term(
         "assume",
@@ -445,12 +444,11 @@ pub const TERMS: [Term; 74] = [
 ];
 
 impl Term {
-    /// The same, written otherwise too.
     const fn or(self, others: &'static [&'static str]) -> Self {
         Self { others, ..self }
     }
 
-    /// The same, which explains words of texts.
+    /// Adds the words of kernel texts that the term explains.
     const fn with_code(self, code: &'static [&'static str]) -> Self {
         Self { code, ..self }
     }

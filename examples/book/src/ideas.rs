@@ -1,16 +1,13 @@
-//! What each stage is about, in a few sentences for who knows C and not CUDA, and what to ask before reading on. They say what is done;
-//! what it costs is said by what was counted.
+//! Introduction of each stage for a reader who knows C but not CUDA, with a question to ask before
+//! reading on. The texts describe the technique; its cost is shown by the counters.
 
-/// What a stage is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Idea {
-    /// Its name.
     pub stage: &'static str,
-    /// What is done in it.
     pub text: &'static str,
-    /// A question that its page answers.
+    /// Question that the page of the stage answers.
     pub question: &'static str,
-    /// The part of the page that does.
+    /// Part of the page with the answer.
     pub answer: &'static str,
 }
 
@@ -23,13 +20,12 @@ const fn idea(
     Idea { stage, text, question, answer }
 }
 
-/// Returns the idea of a stage of a ladder.
 pub fn of_stage(ladder: &str, stage: &str) -> Option<&'static Idea> {
     let all: &[Idea] = if ladder == "reduce" { &REDUCE } else { &SGEMM };
     all.iter().find(|idea| idea.stage == stage)
 }
 
-/// Of the reductions, in the order of the ladder.
+/// Introductions of the reductions, in the order of the ladder.
 const REDUCE: [Idea; 11] = [
     idea(
         "interleaved_divergent",
@@ -99,7 +95,7 @@ const REDUCE: [Idea; 11] = [
     ),
 ];
 
-/// Of the products, in the order of the ladder.
+/// Introductions of the GEMMs, in the order of the ladder.
 const SGEMM: [Idea; 43] = [
     idea(
         "naive_uncoalesced",
@@ -379,7 +375,7 @@ mod tests {
         }
     }
 
-    /// Of the places of a ring one is read, whose tile is not on its way.
+    /// One slot of a ring is being read, so that one copy fewer is in flight.
     #[test]
     fn rings_have_as_many_places_as_their_ideas_say() {
         let number = |word: &str| {

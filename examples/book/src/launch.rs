@@ -1,22 +1,21 @@
-//! What is drawn of a launch that may fail.
+//! Page content for a launch that may fail.
 
 use super::report::Report;
 use crate::fault::FaultReport;
 use gemm_bench::cli::{Failure, Outcome};
 
-/// What a launch has come to, to be drawn.
 #[derive(Debug)]
 pub enum PageContent<'a> {
-    /// Its kernel has done its work.
+    /// Report of a successful launch.
     Kernel(&'a Report),
-    /// Its kernel has failed by what the simulator sees: a race, or an access out of bounds.
+    /// Fault found by the simulator: a race, or an access out of bounds.
     Fault(&'a FaultReport),
 }
 
-/// Draws the kernel of a launch; of one that fails the fault that it comes to, if that is why it does.
+/// Draws the report of a launch, or the fault of a failed launch if it has one.
 ///
 /// # Errors
-/// What the launch has failed with, whether or not there is a fault to draw, and what `draw` fails with.
+/// Returns the failure of the launch, even if its fault is drawn, and the error of `draw`.
 pub fn draw(
     report: Result<Report, Failure>,
     fault: impl FnOnce() -> Result<Option<FaultReport>, Failure>,
@@ -26,7 +25,7 @@ pub fn draw(
         Ok(report) => return draw(PageContent::Kernel(&report)),
         Err(failure) => failure,
     };
-    // What cannot be drawn hides nothing of why the launch failed.
+    // An error in the fault report must not hide the failure of the launch.
     if let Ok(Some(broken)) = fault() {
         draw(PageContent::Fault(&broken))?;
     }
@@ -41,7 +40,7 @@ mod tests {
     use gemm_bench::family::Family;
     use gemm_runtime::Error;
 
-    /// The generator makes no kernel that fails, so this one has lost a barrier.
+    /// Generated kernels do not fail, so the test removes a barrier.
     #[test]
     fn a_launch_that_fails_is_drawn_and_fails() {
         let subject = Subject { line: "tile: 32x32x32".to_owned(), ..Subject::new(Family::Sgemm) };

@@ -1,11 +1,11 @@
-//! The book: why a kernel is as fast as it is, drawn from what the simulator has seen of it.
+//! The book: pages that explain the performance of a kernel from its simulation.
 //!
 //! ```text
 //! a line ─analysis─► Report: numbers, lines of the text, accesses, as data ──page──► HTML
 //! ```
 //!
-//! Whatever a page says is in the [`Report`](report::Report), which is what tests hold against snapshots and traces; templates
-//! only lay it out.
+//! All statements of a page are in the [`Report`](report::Report), which tests compare with
+//! snapshots and traces. The templates only lay it out.
 
 pub mod ablation;
 pub mod analysis;

@@ -1,31 +1,30 @@
-//! The words of a page: each term of the glossary that occurs in what a page says leads to its sentence, once in each part of
-//! the page; of a text of a kernel the words of CUDA do.
+//! Links from the words of a page to the glossary. Each term is linked once in each part of the
+//! page; in kernel texts only CUDA words are linked.
 
 use super::glossary::{TERMS, Term};
 use std::collections::BTreeSet;
 
-/// What is written in these is not read as a sentence: text of a kernel, pictures, links, headings.
+/// Elements whose content is not prose: kernel text, pictures, links and headings.
 const UNREAD: [&str; 16] = [
     "a", "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
     "button", "output", "nav", "footer",
 ];
 
-/// Where a link to a term leads.
+/// Start of a link to a term.
 const HREF: &str = "href=\"#w-";
 
-/// A part of a page begins so, and its own parts do: these alone have headings of this size.
+/// Heading that starts a part of a page. No other headings have this level.
 const PART: &str = "h2";
 
-/// Before this nothing defines a word.
+/// Start of the glossary, where no links are added.
 const WORDS: &str = "<section id=\"words\">";
 
-/// A way in which a term is written.
 struct Form {
     text: String,
     id: &'static str,
 }
 
-/// All ways of all terms in what is said, longer ones before those that they begin with.
+/// Spellings of all terms in prose, longer ones first.
 fn forms() -> Vec<Form> {
     let of = |term: &Term| {
         let id = term.id;
@@ -38,7 +37,8 @@ fn forms() -> Vec<Form> {
     in_order(TERMS.iter().flat_map(of).chain(forms_of_code()).collect())
 }
 
-/// Those of a text of a kernel: in its names and its comments the other words mean what they do in any program.
+/// Spellings of CUDA words. Other terms are not linked in kernel texts, because names and comments
+/// use these words in their general sense.
 fn forms_of_code() -> Vec<Form> {
     let of = |term: &'static Term| {
         let id = term.id;
@@ -52,29 +52,30 @@ fn in_order(mut all: Vec<Form>) -> Vec<Form> {
     all
 }
 
-/// The page with links at the first place of each term in each part that has none there yet, and the terms that have links then.
+/// Adds a link to the first occurrence of each term in each part that has none. Returns the page,
+/// and all terms that are linked.
 pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
     let end = html.find(WORDS).unwrap_or(html.len());
     let (said, rest) = html.split_at(end);
     let of_link = |after: &str| after.split_once('"').map(|(id, _)| id.to_owned());
-    // What has a link in a part, up to the heading of the next one, which is the first thing in it.
+    // Terms linked in a part, up to the heading of the next part.
     let linked = |part: &str| -> BTreeSet<String> {
         let end = part.find("<h2").unwrap_or(part.len());
         part[..end].split(HREF).skip(1).filter_map(of_link).collect()
     };
     let mut known = linked(said);
-    // Of the parts before; and of none.
+    // Terms linked in earlier parts, and an empty set.
     let (mut all, nothing) = (BTreeSet::new(), BTreeSet::new());
     let (forms, forms_of_code) = (forms(), forms_of_code());
     let mut out = String::with_capacity(html.len() + html.len() / 32);
     let mut unread = 0_usize;
-    // A cell of a line of a text.
+    // True inside a cell with a line of kernel text.
     let mut in_line = false;
     let mut left = said;
     while let Some((text, tag)) = left.split_once('<') {
         match (unread, in_line) {
             (0, false) => link(text, &forms, &nothing, &mut known, &mut out),
-            // The same words come in every text.
+            // Kernel texts repeat the same words, so a CUDA word is linked only once on a page.
             (0, true) => link(text, &forms_of_code, &all, &mut known, &mut out),
             _ => out += text,
         }
@@ -103,7 +104,8 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
     (out, TERMS.into_iter().filter(|term| all.contains(term.id)).collect())
 }
 
-/// Adds a text with a link at the first place of each term that is neither known yet nor was before.
+/// Appends a text, with a link at the first occurrence of each term in neither `known` nor
+/// `before_it`.
 fn link(
     text: &str,
     forms: &[Form],
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(linked_terms(&html), (html.clone(), terms), "a second time nothing changes");
     }
 
-    /// Who begins to read at a part finds its words explained.
+    /// Each part has its own links, for readers who start there.
     #[test]
     fn each_part_has_links_of_its_own() {
         let (html, terms) =
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(linked_terms(&expected).0, expected, "a second time nothing changes");
     }
 
-    /// In a text of a kernel those of CUDA are, wherever they stand in it, and no name that merely has such a word in it.
+    /// In a kernel text, CUDA words are linked as whole words only.
     #[test]
     fn words_of_cuda_are_links_in_texts() {
         let line = |text: &str| format!("<td class=\"t\">{text}</td>");

@@ -1,4 +1,4 @@
-//! The live page: a line is typed, and the compiler and the simulator, which are in the page, answer.
+//! Live page: the compiler and the simulator are embedded in the page and answer to a typed spec.
 
 use super::page::{STYLE, base64, policy, rendered};
 use askama::Template;
@@ -11,42 +11,42 @@ use std::process::Command;
 use std::{env, fs};
 use thiserror::Error;
 
-/// What the module is built for.
+/// Target of the embedded module.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The name of its file in the book.
+/// File name of the page in the book.
 pub const FILE: &str = "live.html";
 
 const LIVE_STYLE: &str = include_str!("../templates/live.css");
 const SCRIPT: &str = include_str!("../templates/live.js");
 
-/// How hard the module is packed, of 10.
+/// Compression level of the module, out of 10.
 const PACKED: u8 = 9;
 
-/// Stages that are worth a look: products and reductions.
+/// Example stages: GEMMs and reductions.
 const PRODUCTS: [&str; 5] = ["naive", "float4", "split_fragment", "fastest", "ldmatrix"];
 const REDUCTIONS: [&str; 2] = ["interleaved", "shuffle"];
-/// What is there before a line is typed.
+/// Stage shown before a spec is typed.
 const FIRST: &str = "split_fragment";
-/// And lines with a fault, each with what it is called.
+/// Faulty example specs, each with a title.
 const FAULTY: [(&str, &str); 2] = [
     ("a misspelt key", "tile: 128x128x8, thread: 8x8, flaot4"),
     ("too much shared memory", "tile: 256x256x64, thread: 16x16, float4, transpose, stages: 4"),
 ];
 
-/// Why there is no live page.
+/// Reason for a missing live page.
 #[derive(Debug, Error)]
 pub enum ModuleError {
-    /// A tool that does not run.
+    /// A tool cannot be executed.
     #[error("`{0}` does not run: {1}")]
     Tool(String, std::io::Error),
-    /// The target.
+    /// The target is not installed.
     #[error("Rust's target {TARGET} is not installed: `rustup target add {TARGET}`")]
     Target,
-    /// The sources.
+    /// The sources of the module are missing.
     #[error("the sources are not at {}", .0.display())]
     Sources(PathBuf),
-    /// What cargo says.
+    /// Cargo failed, with its errors.
     #[error("the module cannot be built: {0}")]
     Build(String),
 }
@@ -56,9 +56,9 @@ pub enum ModuleError {
 struct LivePage {
     policy: String,
     style: String,
-    /// The macros, and what they make.
+    /// Names of the macros, and what they generate.
     families: [(&'static str, &'static str); 2],
-    /// What is answered where the address has no line.
+    /// Spec that is answered if the address has none.
     first: String,
     examples: Vec<Example>,
     module: String,
@@ -72,10 +72,10 @@ struct Example {
     text: String,
 }
 
-/// The page with a module in it.
+/// Renders the page with an embedded module.
 ///
 /// # Errors
-/// None but those of a template that cannot be written to memory.
+/// Returns an error only if the template fails.
 pub fn page(module: &[u8], command: &'static str) -> Result<String, Failure> {
     let style = format!("{STYLE}{LIVE_STYLE}");
     let policy = policy(&style, Some(SCRIPT)) + " 'wasm-unsafe-eval'";
@@ -90,7 +90,7 @@ pub fn page(module: &[u8], command: &'static str) -> Result<String, Failure> {
     rendered(&page)
 }
 
-/// The address of a line, behind that of the page.
+/// URL fragment for a spec, to append to the address of the page.
 pub fn address(family: &str, line: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
@@ -118,10 +118,11 @@ fn examples() -> Vec<Example> {
     products.chain(reductions).chain(faulty).collect()
 }
 
-/// Builds the module, into cargo's target folder.
+/// Builds the module into cargo's target folder.
 ///
 /// # Errors
-/// Says what is missing.
+/// Returns a [`ModuleError`] that names the missing tool, target or sources, or the failure of the
+/// build.
 pub fn module() -> Result<Vec<u8>, ModuleError> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     if !sources.join("live/Cargo.toml").exists() {
@@ -151,7 +152,7 @@ pub fn module() -> Result<Vec<u8>, ModuleError> {
     fs::read(&path).map_err(|error| ModuleError::Tool(path, error))
 }
 
-/// The module, where a message of cargo's names it.
+/// Path of the module, if a message of cargo names it.
 fn artifact(message: &str) -> Option<String> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let files = message.get("filenames")?.as_array()?.iter().filter_map(|file| file.as_str());

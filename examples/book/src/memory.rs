@@ -1,4 +1,4 @@
-//! Where bytes go: what threads ask of each memory, and how often each byte is asked for.
+//! Memory traffic of a launch: requests at each level, and the reuse of each byte.
 
 use super::units::SECTOR_BYTES;
 use crate::diff::Counts;
@@ -11,29 +11,23 @@ use gemm_runtime::{Counters, SassCounters};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Where bytes are, or come from.
+/// Source or destination of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLevel {
-    /// The L2 cache.
     L2,
-    /// The L1 cache.
     L1,
-    /// Shared memory.
     Shared,
-    /// Registers.
     Registers,
-    /// Either of them, where loads and copies are not told apart.
+    /// Registers and shared memory together, where loads and copies are not counted separately.
     RegistersAndShared,
-    /// Registers, and what copies bring.
+    /// Registers, and the data of asynchronous copies.
     RegistersAndCopies,
-    /// Banks of shared memory.
     Banks,
-    /// All that accesses those.
+    /// All accesses to shared memory, for the transfer that counts wavefronts.
     AllOfShared,
 }
 
 impl MemoryLevel {
-    /// As it is called.
     pub fn text(self) -> &'static str {
         match self {
             Self::L2 => "L2 cache",
@@ -60,66 +54,64 @@ impl Serialize for MemoryLevel {
     }
 }
 
-/// Between two places, what moves.
+/// Bytes moved from one memory level to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Transfer {
-    /// Where from.
     pub from: MemoryLevel,
-    /// Where to.
     pub to: MemoryLevel,
-    /// What moves it.
+    /// Instructions that move the bytes.
     pub by: &'static str,
-    /// How often a warp asks.
+    /// Number of requests by warps.
     pub requests: TrafficCount,
-    /// What that takes: sectors or wavefronts; none of what is not counted in either.
+    /// Cost with its unit, sectors or wavefronts. `None` if neither is counted.
     pub cost: Option<(TrafficCount, &'static str)>,
-    /// Bytes.
     pub bytes: u64,
-    /// What the profiler calls the counts as compiled; none of what it does not count.
+    /// Profiler metrics of the counts of the compiled kernel. Empty if the profiler has none.
     pub metrics: Vec<String>,
 }
 
-/// A count of what is asked.
+/// Count of the text, with its counterpart for the compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TrafficCount {
-    /// By the text.
     pub text: u64,
-    /// As compiled, where that is known.
+    /// Predicted count of the compiled kernel, if it is known.
     pub compiled: Option<u64>,
 }
 
 impl TrafficCount {
-    /// A count of the text, for which these stand as compiled; for nothing where there are none.
+    /// Pairs a count of the text with the sum of the named SASS counters. Without names there is no
+    /// prediction.
     fn new(text: u64, counts: &SassCounters, names: &[&str]) -> Self {
         let known: Option<u64> = quantities(names).iter().map(|of| (of.of)(counts)).sum();
         Self { text, compiled: known.filter(|_| !names.is_empty()) }
     }
 
-    /// The count as compiled, as it is written.
+    /// Formats the count of the compiled kernel.
     pub fn as_compiled(self) -> String {
         self.compiled.map_or("–".to_owned(), |count| count.to_string())
     }
 }
 
-/// All ways of a kernel, and how often bytes are used.
+/// Traffic of a kernel, and the reuse of its bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
-    /// Those that anything moves along.
+    /// Transfers with at least one byte.
     pub ways: Vec<Transfer>,
-    /// Bytes of what the launch reads, and of what it writes, each once: no launch moves less.
+    /// Bytes of the arrays read plus bytes of the arrays written: the minimum traffic of the
+    /// launch.
     pub operands: u64,
-    /// Bytes of these that it asks for, as sectors and boxes. The L1 cache answers some of that.
+    /// Requested bytes of the operands in sectors and boxes. The L1 cache serves some of them.
     pub asked: u64,
-    /// Bytes that it asks for of what its blocks leave one another, as sectors.
+    /// Requested bytes of scratch arrays for communication between blocks, in sectors.
     pub scratch: u64,
-    /// Bytes that come to shared memory, and that threads read from there.
+    /// Bytes written to shared memory, and bytes that threads read from it.
     pub shared: [u64; 2],
 }
 
-/// The ways of a launch.
+/// Returns the traffic of a launch.
 ///
 /// # Errors
-/// [`Failure::Runtime`] where it was not counted as compiled.
+/// Returns [`Failure::Runtime`] if the launch has no counts of the compiled kernel.
 pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
     let given = LaunchArrays::new(&looked.kernel, &looked.arguments);
     let scratch = given.scratch_sectors(&looked.kernel, &looked.profile);
@@ -182,7 +174,7 @@ pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
         way(
             (MemoryLevel::Banks, MemoryLevel::AllOfShared, "loads, stores and copies"),
             (c.shared_requests, &[]),
-            // Of copies no count as compiled is known.
+            // The compiler model has no wavefront counts for asynchronous copies.
             Some((c.shared_wavefronts, if c.copies > 0 { &[] } else { &wavefronts }, "wavefronts")),
             c.shared_bytes(),
         ),
@@ -196,7 +188,8 @@ pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
     })
 }
 
-/// What reads global memory, with the names of the counts: loads and copies are not counted apart.
+/// Transfer that reads global memory, with the names of its counters. Loads and copies are not
+/// counted separately.
 fn reads(c: &Counters) -> ((MemoryLevel, MemoryLevel, &'static str), &'static [&'static str]) {
     match (c.global_loads, c.copies) {
         (_, 0) => ((MemoryLevel::L1, MemoryLevel::Registers, "loads"), &["global_loads"]),
@@ -208,31 +201,31 @@ fn reads(c: &Counters) -> ((MemoryLevel, MemoryLevel, &'static str), &'static [&
     }
 }
 
-/// A count of the text, those that stand for it as compiled, and its unit.
+/// Count of the text, the corresponding SASS counters, and the unit.
 type Cost<'n> = (u64, &'n [&'n str], &'static str);
 
 impl Memory {
-    /// How often each byte of the operands is asked for.
+    /// Average number of requests for each byte of the operands.
     pub fn asked_often(&self) -> f64 {
         self.asked as f64 / self.operands.max(1) as f64
     }
 
-    /// How often each byte of the operands is asked for, or each of shared memory read, as it is written.
+    /// Formats the average number of reads of each byte, in shared memory or of the operands.
     pub fn times(&self, in_shared: bool) -> String {
         number(if in_shared { self.read_often().unwrap_or(0.0) } else { self.asked_often() })
     }
 
-    /// The bytes of the operands, as they are written.
+    /// Formats the bytes of the operands.
     pub fn written(&self) -> String {
         written(self.operands)
     }
 
-    /// Those that are asked for of what blocks leave one another; nothing where they leave nothing.
+    /// Formats the bytes of scratch arrays. Empty if there are none.
     pub fn left(&self) -> String {
         written(self.scratch)
     }
 
-    /// Whether copies or boxes come to shared memory, past registers.
+    /// True if copies or boxes fill shared memory without passing through registers.
     pub fn goes_past_registers(&self) -> bool {
         let comes_to = |to| matches!(to, MemoryLevel::Shared | MemoryLevel::RegistersAndShared);
         self.ways
@@ -240,13 +233,13 @@ impl Memory {
             .any(|way| comes_to(way.to) && matches!(way.from, MemoryLevel::L2 | MemoryLevel::L1))
     }
 
-    /// The bytes that do, as they are written; nothing where there are none.
+    /// Formats the bytes between two levels. Empty if there are none.
     pub fn along(&self, from: MemoryLevel, to: MemoryLevel) -> String {
         let ways = self.ways.iter().filter(|way| way.from == from && way.to == to);
         written(ways.map(|way| way.bytes).sum())
     }
 
-    /// The bytes that registers give to and get from global memory.
+    /// Formats the bytes between registers and global memory.
     pub fn global(&self) -> String {
         let is_between = |way: &&Transfer| match way.from {
             MemoryLevel::L1 => {
@@ -259,12 +252,13 @@ impl Memory {
         written(ways.map(|way| way.bytes).sum())
     }
 
-    /// The bytes that are written to shared memory and read from there, but for boxes.
+    /// Formats the bytes read from and written to shared memory, except for boxes.
     pub fn in_shared(&self) -> String {
         self.along(MemoryLevel::Banks, MemoryLevel::AllOfShared)
     }
 
-    /// How often each byte in shared memory is read by a thread; none where none come there, or none are read by threads.
+    /// Average number of reads of each byte in shared memory. `None` without writes or without
+    /// reads.
     pub fn read_often(&self) -> Option<f64> {
         let [come, read] = self.shared;
         (come > 0 && read > 0).then(|| read as f64 / come as f64)
@@ -284,7 +278,7 @@ mod tests {
     use gemm_dsl::stages;
     use rayon::prelude::*;
 
-    /// Tiles of 32 x 32 x 32: each word that is copied is read by 32 threads.
+    /// Tiles of 32 x 32 x 32: each copied word is read by 32 threads.
     #[test]
     fn what_is_copied_is_read_as_often_as_a_tile_is_wide() {
         let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
@@ -296,7 +290,8 @@ mod tests {
             |way: &&Transfer| way.from == MemoryLevel::L1 && way.to == MemoryLevel::Registers;
         let loaded = memory.ways.iter().find(is_load);
         assert_eq!(loaded.map(|way| way.bytes), Some(come));
-        // Of a grid of 2 x 2 blocks two read each element of A and of B, and one stores each of C.
+        // In a grid of 2 x 2 blocks, two blocks read each element of A and B, and one stores each
+        // of C.
         let elements = memory.operands;
         let c = looked.profile.total.global_store_bytes;
         assert_eq!(memory.asked, 2 * (elements - c) + c);
@@ -306,7 +301,7 @@ mod tests {
         traffic(&spec.look(spec.at().expect("a shape")).expect("a launch")).expect("counts")
     }
 
-    /// Nothing is moved that nobody asks for.
+    /// Every byte of the minimum traffic is requested.
     #[test]
     fn every_byte_that_is_moved_at_least_is_asked_for() {
         let lines = stages::reduce().into_iter().map(|of| (Family::Reduce, of.spec.to_string()));
@@ -325,14 +320,14 @@ mod tests {
         memory(&Spec::Sgemm(Box::new(spec.plan().expect("a plan"))))
     }
 
-    /// Planes are of numbers of 16 bits; what an epilogue reads, and C that is read in place, counts too.
+    /// The operands include bf16 planes, arrays read by an epilogue, and C if it is read in place.
     #[test]
     fn operands_are_the_arrays_that_the_launch_is_given() {
-        // C of 512 x 512, of A 512 x 128 and of B 128 x 512 in planes.
+        // C is 512 x 512. A is 512 x 128 and B 128 x 512, each split into two 16-bit planes.
         let splits = of_stage(43, |_| ());
         assert_eq!(splits.operands, 4 * 512 * 512 + 2 * 2 * 512 * 128, "{splits:?}");
         let [with, without] = [28, 27].map(|index| of_stage(index, |_| ()));
-        // A residual instead of a bias of C's columns.
+        // Stage 28 reads a residual in place of a bias over the columns of C.
         assert!(with.operands > without.operands + 500_000, "{with:?}, {without:?}");
         let scaled = of_stage(25, |_| ());
         let plain = of_stage(25, |spec| spec.scaled = false);
@@ -340,7 +335,7 @@ mod tests {
         assert_eq!(scaled.operands, plain.operands + c);
     }
 
-    /// What blocks leave one another is told apart.
+    /// Scratch traffic between blocks is counted separately.
     #[test]
     fn parts_of_sums_are_no_operands() {
         let line = "tile: 64x64x16, float4, stages: 3, warp: 32x32, arith: tf32, layout: tn";

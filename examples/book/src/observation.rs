@@ -1,4 +1,4 @@
-//! Launches a spec on the simulator, and keeps what was seen of it.
+//! Observation of a spec: its launch on the simulator and the recorded data.
 
 mod recorder;
 
@@ -13,7 +13,7 @@ use gemm_dsl::Plan as _;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::parse;
 use gemm_dsl::plan::{Decision as Decided, ReducePlan, SgemmPlan};
-use gemm_dsl::spec::{Batch, Instruction};
+use gemm_dsl::spec::{Batch, Factor, Instruction};
 use gemm_oracle::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
 use gemm_runtime::{Device, Error, SassCounters};
@@ -21,26 +21,25 @@ pub(super) use recorder::LaunchRecord;
 use recorder::{Recorder, Recording};
 use std::sync::Arc;
 
-/// A spec of either family, with its plan.
 #[derive(Clone, Debug)]
 pub(super) enum Spec {
     Reduce(Box<ReducePlan>),
     Sgemm(Box<SgemmPlan>),
 }
 
-/// A shape that a spec is simulated at.
+/// Shape for the simulation of a spec.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SampleShape {
     Arrays(Arrays),
     Products(Products),
-    /// Of as few products as a spec takes.
+    /// A single shape, with as few GEMMs as the spec takes.
     Size(Size),
 }
 
-/// How many blocks are looked on at: all of a grid.
+/// Records all blocks of a grid.
 const ALL: fn([u32; 3]) -> u32 = |grid| grid.iter().product();
 
-/// A launch that was looked on at.
+/// Recorded launch of a kernel.
 pub(super) struct Observation {
     pub(super) kernel: VerifiedKernel,
     pub(super) grid: [u32; 3],
@@ -72,7 +71,7 @@ impl Spec {
         }
     }
 
-    /// The kernel that stands in for the preferred one, if there is one.
+    /// Second variant of the program, for operands that the preferred kernel does not accept.
     pub(super) fn fallback(&self) -> Result<Option<VerifiedKernel>, Failure> {
         Ok(self.program()?.variants().nth(1).cloned())
     }
@@ -84,7 +83,7 @@ impl Spec {
         })
     }
 
-    /// Where it is simulated.
+    /// Sample shape of the spec.
     pub(super) fn at(&self) -> Result<SampleShape, Failure> {
         let shape = match self {
             Self::Reduce(plan) => sample::arrays(plan).map(SampleShape::Arrays),
@@ -93,7 +92,7 @@ impl Spec {
         shape.map_err(Failure::Usage)
     }
 
-    /// Where it is simulated beside another one: at a shape that both take.
+    /// Sample shape that both specs accept.
     pub(super) fn at_beside(&self, other: &Self) -> Result<SampleShape, Failure> {
         match (self, other) {
             (Self::Sgemm(own), Self::Sgemm(other)) => {
@@ -104,12 +103,12 @@ impl Spec {
         }
     }
 
-    /// Whether its matrices are those of lists.
+    /// True for a batch given as lists of matrix pointers.
     pub(super) fn is_of_lists(&self) -> bool {
         matches!(self, Self::Sgemm(plan) if plan.batch() == Some(Batch::Pointers))
     }
 
-    /// Rows and columns of the tile of a block of a product.
+    /// Rows and columns of the block tile of a GEMM.
     pub(super) fn block_tile(&self) -> Option<(u32, u32)> {
         match self {
             Self::Reduce(_) => None,
@@ -117,7 +116,8 @@ impl Spec {
         }
     }
 
-    /// Rows and columns of the tile of a cluster of blocks, and the terms of one of K, of a product.
+    /// Rows and columns of the tile of a cluster, and the extent of a K tile. All are 1 for a
+    /// reduction.
     pub(super) fn cluster_tile(&self) -> ([usize; 2], usize) {
         match self {
             Self::Reduce(_) => ([1; 2], 1),
@@ -129,7 +129,7 @@ impl Spec {
         }
     }
 
-    /// Bits of what tensor cores multiply, if they do.
+    /// Bits of a tensor-core operand, if tensor cores are used.
     pub(super) fn bits(&self) -> Option<u32> {
         match self {
             Self::Reduce(_) => None,
@@ -137,7 +137,8 @@ impl Spec {
         }
     }
 
-    /// Few terms of which its kernel makes a product: none, but for one that reads boxes, of which none is empty, those of a tile.
+    /// Smallest K for a test launch: 0, or one K tile for a `wgmma` kernel, because TMA boxes must
+    /// not be empty.
     pub(super) fn few_terms(&self) -> usize {
         match self {
             Self::Sgemm(plan) if plan.spec().mma == Instruction::Wgmma => plan.depth() as usize,
@@ -145,10 +146,11 @@ impl Spec {
         }
     }
 
-    /// Bytes of a number of A or of B as the kernel of a product reads it: of its planes, where some are made.
+    /// Bytes of an element of A or B in the form that the kernel reads: split into planes, if it
+    /// is.
     pub(super) fn bytes_of_number(&self) -> u64 {
         match self {
-            Self::Sgemm(plan) => plan.spec().staged_bytes().into(),
+            Self::Sgemm(plan) => plan.spec().staged_bytes(Factor::A).into(),
             Self::Reduce(_) => 4,
         }
     }
@@ -168,7 +170,7 @@ impl Spec {
         }
     }
 
-    /// What one launch takes of a shape: of several products one, where it is of no batch.
+    /// Shape of a single launch. Without a batch it has one GEMM.
     pub(super) fn taken(&self, at: SampleShape) -> SampleShape {
         match (self, at) {
             (Self::Sgemm(plan), SampleShape::Products(Products { size, .. }))
@@ -180,7 +182,7 @@ impl Spec {
         }
     }
 
-    /// Launches for all of a shape: one, but as many as there are products where it is of no batch.
+    /// Number of launches for a shape: one for each GEMM if the spec has no batch.
     pub(super) fn launches(&self, at: SampleShape) -> usize {
         match (self, at) {
             (Self::Sgemm(plan), SampleShape::Products(products)) if plan.batch().is_none() => {
@@ -190,7 +192,7 @@ impl Spec {
         }
     }
 
-    /// Products that a block computes; 1 of a reduction.
+    /// Number of GEMMs computed by a block. It is 1 for a reduction.
     pub(super) fn products(&self) -> u32 {
         match self {
             Self::Reduce(_) => 1,
@@ -198,14 +200,15 @@ impl Spec {
         }
     }
 
-    /// Launches it, and looks on at the first block of the kernel that does most.
+    /// Launches the spec and records the first block of the main kernel.
     pub(super) fn look(&self, at: SampleShape) -> Result<Observation, Failure> {
         let seen = self.watched(at, Recorder::new(|_| 1))?;
         let (looked, _) = seen.ok_or_else(|| internal("the main launch was not seen"))?;
         Ok(looked)
     }
 
-    /// The same of all blocks: with what happened in those behind the first.
+    /// Launches the spec and records all blocks of the main kernel. The traces after the first are
+    /// separate.
     pub(super) fn look_at_all(
         &self,
         at: SampleShape,
@@ -214,7 +217,8 @@ impl Spec {
         Ok(seen.ok_or_else(|| internal("the main launch was not seen"))?)
     }
 
-    /// The same of the kernel that it prefers, whether or not that does most; none where it is not launched.
+    /// Records all blocks of the preferred kernel, even if it is not the main one. `None` if it is
+    /// not launched.
     pub(super) fn look_at_preferred(
         &self,
         at: SampleShape,
@@ -235,13 +239,13 @@ impl Spec {
         }))
     }
 
-    /// The launch that comes to a fault; none where none does.
+    /// Returns the launch with a fault, or `None` if no launch has one.
     pub(super) fn failed(&self, at: SampleShape) -> Option<LaunchRecord> {
         let eye = Arc::new(Recorder::new(|_| 1));
         self.launch(at, &eye.device()).err().and_then(|_| eye.failed())
     }
 
-    /// What is counted of it at a shape, of all its launches.
+    /// Counters of all launches for a shape.
     pub(super) fn counts(&self, at: SampleShape) -> Result<Counts, Failure> {
         let ran = self.launch(at, &Device::simulator_compiled())?;
         let (text, compiled) = sample::compiled_of_main(&ran.launched)?;
@@ -249,23 +253,24 @@ impl Spec {
     }
 }
 
-/// The instructions that a launch may execute which does what another one has done.
+/// Instruction limit of a repeated launch.
 const INSTRUCTIONS: u64 = 1 << 36;
 
 impl Observation {
-    /// What was counted of it.
+    /// Counters of the text and of the compiled kernel.
     pub(super) fn counts(&self) -> Result<Counts, Failure> {
         Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
     }
 
-    /// What its first block does when it runs once more, with other elements in the same arrays.
+    /// Repeats the launch with other elements in the same arrays, and returns the trace of the
+    /// first block.
     pub(super) fn again(&self, arguments: &Arguments) -> Result<Option<Trace>, Failure> {
         let replay = arguments.replay(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
         replay.ran.map_err(Error::from)?;
         Ok(replay.traces.into_iter().next())
     }
 
-    /// What the profiler would count of it.
+    /// Predicted counters of the compiled kernel.
     pub(super) fn compiled(&self) -> Result<&SassCounters, Failure> {
         let compiled = self.profile.compiled.as_ref();
         Ok(compiled.ok_or_else(|| internal("the launch was not counted as compiled"))?)
@@ -276,7 +281,7 @@ pub(super) fn internal(what: &str) -> Error {
     Error::Internal(what.to_owned())
 }
 
-/// The entries of a line, each as it is written.
+/// Splits a spec into the texts of its entries.
 pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
     let entries = parse::entries(line)?;
     Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())

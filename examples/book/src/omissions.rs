@@ -1,10 +1,10 @@
-//! Which parts the page of a kernel does not have, and why.
+//! Parts that the page of a kernel omits, with the reasons.
 
 use super::report::{Omission, Report};
 use crate::observation::Spec;
 use crate::raster::LIST;
 
-/// The parts that a report lacks; `no_order` is why the order of tiles is not known, if it is not.
+/// Returns the parts that a report lacks. `no_order` is the reason for an unknown order of tiles.
 pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) -> Vec<Omission> {
     let mut all = Vec::new();
     let is_product = matches!(spec, Spec::Sgemm(_));
@@ -51,7 +51,7 @@ mod tests {
     fn undrawn(family: Family, line: &str) -> Vec<(&'static str, String)> {
         let subject = Subject { line: line.to_owned(), ..Subject::new(family) };
         let report = report(&subject).expect("a launch");
-        // A part is drawn, or it is not.
+        // A part is either drawn or reported as omitted.
         for of in &report.undrawn {
             let is_drawn = match of.part {
                 "owners" => report.owners.is_some(),

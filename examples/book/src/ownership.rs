@@ -1,8 +1,9 @@
-//! Who owns what: which threads bring the elements of a tile of A and of B, which ones read them, and which one stores each
-//! element of C.
+//! Ownership of elements: the threads that copy, read and store the elements of a tile of A, B and
+//! C.
 //!
-//! Elements are told by number: the kernel is run once more on arrays whose elements are their own numbers, which it moves
-//! unchanged, so that a word of shared memory names the element that lies there.
+//! Elements are identified by number. The kernel runs again on arrays in which each element holds
+//! its own number. The kernel moves them unchanged, so that a word of shared memory names its
+//! element.
 
 mod boxes;
 mod drawing;
@@ -33,82 +34,81 @@ use rectangles::areas;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The matrices, by the names of their arrays.
+/// Names of the arrays of the three matrices.
 const NAMES: [&str; 3] = ["A", "B", "C"];
-/// Threads of which the elements are told apart: the lanes of the first warp.
+/// Number of threads whose elements are shown: the lanes of the first warp.
 pub(super) const SHOWN: u32 = 32;
-/// The groups of elements of a tile that are in the table.
+/// Maximum number of groups listed for a tile.
 const LISTED: usize = 8;
-/// The largest tile that is drawn, in elements along either side.
+/// Maximum extent of a drawn tile, in elements.
 const MOST: u64 = 1024;
 
-/// The tiles of the watched block.
+/// Tiles of the recorded block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ownership {
-    /// Those of A, of B and of C, as far as threads move their elements one by one, or boxes bring them.
+    /// Tiles of A, B and C that threads move element by element, or that TMA boxes copy.
     pub tiles: Vec<OwnedTile>,
-    /// Whether threads copy elements of A and B to shared memory. Else nobody owns them.
+    /// True if threads copy elements of A or B to shared memory. Otherwise those have no owner.
     pub is_copied: bool,
 }
 
 impl Ownership {
-    /// The names of the tiles, in words.
+    /// Names of the tiles as a list.
     pub fn names(&self) -> String {
         self.tiles.iter().map(|tile| &*tile.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether threads copy elements to shared memory.
+    /// True if the layout in shared memory is known for a tile.
     pub fn has_held(&self) -> bool {
         self.tiles.iter().any(|tile| tile.held.is_some())
     }
 
-    /// Whether it is known who reads the elements of a tile.
+    /// True if the readers of a tile's elements are known.
     pub fn has_groups(&self) -> bool {
         self.tiles.iter().any(|tile| !tile.groups.is_empty())
     }
 
-    /// The arrays in shared memory, in words.
+    /// Describes the arrays in shared memory.
     pub fn held_words(&self) -> String {
         let held = self.tiles.iter().filter_map(|tile| tile.held.as_ref().map(SharedTile::words));
         held.collect::<Vec<_>>().join("; ")
     }
 }
 
-/// A tile of a matrix.
+/// Tile of a matrix with the owners of its elements.
 #[derive(Clone, Debug, Serialize)]
 pub struct OwnedTile {
-    /// Of which.
     pub name: String,
-    /// The first row and the first column.
+    /// First row and first column.
     pub origin: [u64; 2],
-    /// Rows and columns.
+    /// Number of rows and columns.
     pub extents: [u64; 2],
-    /// What its owners do with it.
+    /// Action of its owners: copied, read or stored.
     pub moved: &'static str,
-    /// How many threads do that with an element: the least and the most.
+    /// Minimum and maximum number of owners of an element.
     pub owners: [u64; 2],
-    /// How often an element is read by a thread, from shared memory if it is copied there: the least and the most.
+    /// Minimum and maximum number of reads of an element, from shared memory if it is copied there.
     pub reads: [u64; 2],
-    /// What the warps own.
+    /// Areas owned by each warp.
     pub warps: Vec<Area>,
-    /// What the first threads own.
+    /// Areas owned by each of the first threads.
     pub threads: Vec<Area>,
-    /// What these read.
+    /// Areas read by each of the first threads.
     pub read: Vec<Area>,
-    /// Where it lies in shared memory, if threads copy its elements there.
+    /// Layout in shared memory, if threads copy the tile there.
     pub held: Option<SharedTile>,
-    /// Its elements by who reads them, and how often.
+    /// Groups of elements with the same readers and number of reads.
     pub groups: Vec<ReuseGroup>,
-    /// The first thread that copies or stores each element; none where nobody does.
+    /// First thread that copies or stores each element, if there is one.
     pub owner: Option<Formula>,
-    /// The group of each.
+    /// Index of each element's group in `groups`.
     pub group: Option<Formula>,
-    /// Who brings it and who reads it, where no thread moves its elements one by one.
+    /// Producers and consumers of the tile, if it is not moved element by element.
     pub role: Option<TileRole>,
 }
 
 impl OwnedTile {
-    /// What is done with an element, and by how many.
+    /// Describes the action and the number of owners of an element.
     pub fn owned(&self) -> String {
         if let Some(role) = &self.role {
             return role.brought();
@@ -121,7 +121,7 @@ impl OwnedTile {
         }
     }
 
-    /// How often an element is read.
+    /// Describes the number of reads of an element.
     pub fn read_often(&self) -> String {
         if let Some(role) = &self.role {
             return role.readers();
@@ -134,12 +134,12 @@ impl OwnedTile {
         }
     }
 
-    /// The groups of its elements that are listed.
+    /// Groups listed in the table: the first few.
     pub fn listed(&self) -> &[ReuseGroup] {
         &self.groups[..self.groups.len().min(LISTED)]
     }
 
-    /// The others, in words.
+    /// Sentence about the groups that are not in the table.
     pub fn unlisted(&self) -> String {
         let Some(others) = self.groups.get(LISTED..).filter(|others| !others.is_empty()) else {
             return String::new();
@@ -154,7 +154,7 @@ impl OwnedTile {
         format!("{count} more groups of elements of {name} are not in the table{alike}.")
     }
 
-    /// What the first thread has to do with it.
+    /// Describes the elements that the first thread copies, reads or stores.
     pub fn of_thread_0(&self) -> String {
         let count = |rects: &[Rect]| rects.iter().map(|r| r.width * r.height).sum::<u64>();
         let of_first = |areas: &[Area]| {
@@ -168,15 +168,15 @@ impl OwnedTile {
     }
 }
 
-/// A product that has run on elements that are their own numbers.
+/// Run of a GEMM in which each element holds its own number.
 pub(super) struct NumberedRun {
-    /// A, B and C.
+    /// Matrices A, B and C.
     pub(super) matrices: [Option<GlobalMatrix>; 3],
-    /// What was seen of the watched block.
+    /// Trace of the recorded block.
     pub(super) trace: Trace,
 }
 
-/// Runs a product on elements that are their own numbers; none of another kernel.
+/// Runs a GEMM on numbered elements. `None` for other kernels.
 pub(super) fn named(looked: &Observation) -> Result<Option<NumberedRun>, Failure> {
     let kernel = &looked.kernel;
     let scalars = looked.arguments.scalars(kernel);
@@ -188,7 +188,8 @@ pub(super) fn named(looked: &Observation) -> Result<Option<NumberedRun>, Failure
     Ok(looked.again(&numbered)?.map(|trace| NumberedRun { matrices, trace }))
 }
 
-/// The tiles of a product, with what was seen when it ran on operands of its own; none if nothing of them is known.
+/// Returns the tiles of a GEMM from a run on numbered elements and a run on regular operands.
+/// `None` if no tile is known.
 pub(super) fn ownership(kernel: &Kernel, named: &NumberedRun, ran: &Trace) -> Option<Ownership> {
     let trace = &named.trace;
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
@@ -211,7 +212,7 @@ pub(super) fn ownership(kernel: &Kernel, named: &NumberedRun, ran: &Trace) -> Op
     (!tiles.is_empty()).then_some(Ownership { tiles, is_copied })
 }
 
-/// The first row and column, and how many rows and columns there are.
+/// Bounding box: first row and column, then the extents.
 fn bounds(places: &BTreeSet<(u64, u64)>) -> Option<([u64; 2], [u64; 2])> {
     let (top, bottom) = (places.first()?.0, places.last()?.0);
     let columns = || places.iter().map(|(_, column)| *column);
@@ -223,9 +224,10 @@ fn is_small(extents: [u64; 2]) -> bool {
     extents.iter().all(|extent| *extent <= MOST)
 }
 
-/// The tile that a matrix's elements make up.
+/// Builds the tile of a matrix from its moved elements.
 fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> Option<OwnedTile> {
-    // Of what is copied the elements of one round; of what is read at once all, or if they are many those of a round.
+    // For copied elements the tile is one round of the loop. For elements read directly it is all
+    // of them, or one round if they are too many.
     let all_read = || moved.readers.keys().copied().collect::<BTreeSet<_>>();
     let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
         (false, false) => moved.steady.clone(),
@@ -250,7 +252,7 @@ fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> 
     };
     let of_threads = owned_by(&|thread| thread);
     let readers = |place: &(u64, u64)| moved.readers.get(place);
-    // Several threads read an element, so each has areas of its own.
+    // Several threads read an element, so the areas are computed for each thread.
     let read_by = |thread: u32| {
         let is_read =
             |place: &&(u64, u64)| readers(place).is_some_and(|all| all.contains_key(&thread));
@@ -313,14 +315,15 @@ mod tests {
         ownership(&looked.kernel, &named(&looked).expect("the same launch")?, &looked.trace)
     }
 
-    /// Stage 22: 16 x 16 threads of 8 x 16 sums, in vectors of four; lanes of a warp are 4 x 8.
+    /// Stage 22: 16 x 16 threads with 8 x 16 accumulators each, in vectors of four; the lanes of a
+    /// warp are 4 x 8.
     #[test]
     fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
         let owners = owners(Family::Sgemm, line).expect("a product");
         let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
         assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));
-        // An element of A is used in 256 / 16 columns of threads, one of B in 128 / 8 rows.
+        // An element of A is used by 256 / 16 columns of threads, one of B by 128 / 8 rows.
         assert_eq!((a.owners, a.reads, b.owners, b.reads), ([1; 2], [16; 2], [1; 2], [16; 2]));
         assert_eq!((c.owners, c.reads), ([1; 2], [0; 2]));
         let rect = |x, y, width, height| Rect { x, y, width, height };
@@ -329,10 +332,10 @@ mod tests {
         assert_eq!(warp, (0..8).map(tile).collect::<Vec<_>>());
         let fours = [0, 16].iter().flat_map(|y| [0, 32, 64, 96].map(|x| rect(x, *y, 4, 4)));
         assert_eq!(c.threads[0].rects, fours.collect::<Vec<_>>());
-        // It reads the rows and the columns of what it stores.
+        // The first thread reads the rows and columns of the elements it stores.
         assert_eq!(a.read[0].rects, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
         assert_eq!(b.read[0].rects, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
-        // So do all lanes: the next one stores, and reads, the columns behind.
+        // All lanes do: the next lane stores and reads the next columns.
         let columns = |areas: &[Area]| areas.iter().map(|area| area.rects[0].x).collect::<Vec<_>>();
         assert_eq!((c.threads.len(), a.read.len(), b.read.len()), (32, 32, 32));
         assert_eq!(columns(&b.read), columns(&c.threads));
@@ -342,7 +345,7 @@ mod tests {
         );
     }
 
-    /// Stage 5: a thread for each element, warps along the rows.
+    /// Stage 5: one thread for each element, with warps along the rows.
     #[test]
     fn a_thread_of_one_sum_reads_a_row_and_a_column() {
         let owners = owners(Family::Sgemm, "tile: 32x32x32").expect("a product");
@@ -355,7 +358,7 @@ mod tests {
         assert_eq!((a.reads, b.reads, a.warps.len()), ([32; 2], [32; 2], 32));
     }
 
-    /// Rows, padding, transposition and swizzles: each element lies where the layout of its array puts it.
+    /// Row-major, padded, transposed and swizzled arrays: each element is where the layout puts it.
     #[test]
     fn elements_lie_where_the_layout_says() {
         let lines = [
@@ -391,7 +394,7 @@ mod tests {
                     let column = swizzle.map_or(column, |swizzle| swizzle.apply(row, column));
                     assert_eq!(lies, (row, column), "{line}, {}", held.name);
                 }
-                // What warps write there is what they copy, word by word.
+                // Warps write the words in shared memory that they copy.
                 let words = |areas: &[Area]| {
                     areas.iter().flat_map(|of| &of.rects).map(|r| r.width * r.height).sum::<u64>()
                 };
@@ -408,7 +411,7 @@ mod tests {
         }
     }
 
-    /// Of products that share a block the tiles are those of the first, by its own threads.
+    /// If several GEMMs share a block, the tiles are those of the first one and its threads.
     #[test]
     fn a_batch_has_the_tiles_of_its_first_product() {
         let line = "tile: 16x16x16, thread: 4x4, products: 4, batch: strided";
@@ -421,7 +424,8 @@ mod tests {
         }
     }
 
-    /// Groups have each element once, and those who read it are those who have it among what they read.
+    /// Each element is in one group, and the readers of a group are the threads that read its
+    /// elements.
     #[test]
     fn groups_say_who_reads_an_element() {
         let lines = [
@@ -468,7 +472,7 @@ mod tests {
                         "{line}: {group:?}"
                     );
                 }
-                // What is said of threads as a whole is said of each by its law.
+                // The formula of the owners agrees with the areas of the threads.
                 if let Some(owner) = &tile.owner {
                     let numbers = owner.numbers(tile.extents);
                     let of_first = numbers.iter().filter(|n| **n == Some(0)).count() as u64;
@@ -478,7 +482,7 @@ mod tests {
         }
     }
 
-    /// What is not copied is read where it is; boxes are brought.
+    /// Elements that are not copied are read from global memory. TMA boxes form tiles too.
     #[test]
     fn kernels_without_copies_by_threads_have_the_other_tiles() {
         let naive = owners(Family::Sgemm, "block: 16x16").expect("a product");

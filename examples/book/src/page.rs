@@ -1,4 +1,4 @@
-//! Pages: a report, laid out.
+//! Rendering of reports as HTML pages.
 
 use super::glossary::Term;
 use super::ideas::Idea;
@@ -17,22 +17,19 @@ use gemm_draw::view;
 use gemm_draw::view::{AccessView, Group, LineView, drawing};
 use sha2::{Digest, Sha256};
 
-/// The style of all pages.
+/// Style sheet of all pages.
 pub(super) const STYLE: &str = include_str!("../templates/style.css");
-/// And what lights a lane in the pictures of a kernel, and what marks an element in them.
+/// Scripts that highlight lanes, and elements of tiles, in the pictures of a kernel.
 const SCRIPT: &str = include_str!("../templates/page.js");
 const ELEMENTS: &str = include_str!("../templates/elements.js");
-/// What sorts the tables of the front page, and compares two of their rows.
+/// Script that sorts the tables of the front page and compares two of their rows.
 const INDEX_SCRIPT: &str = include_str!("../templates/index.js");
 
-/// A link to another page.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Where to.
     pub href: String,
-    /// `prev` or `next`, if it is.
+    /// Relation of the link: `prev`, `next` or none.
     pub rel: Option<&'static str>,
-    /// Its text.
     pub text: String,
 }
 
@@ -40,7 +37,7 @@ pub struct Link {
 #[template(path = "kernel.html")]
 struct KernelPage<'r> {
     report: &'r Report,
-    /// What a stage is about.
+    /// Introduction of the stage, if the kernel is one.
     idea: Option<&'static Idea>,
     policy: String,
     style: &'static str,
@@ -48,7 +45,7 @@ struct KernelPage<'r> {
     links: &'r [Link],
     bars: Vec<Bar>,
     lines: Vec<LineView<'r>>,
-    /// The line that executes most.
+    /// Number of the line that executes most instructions.
     costliest: Option<usize>,
     groups: Vec<Group<'r>>,
     ledger: Vec<StageEntry<'r>>,
@@ -68,20 +65,21 @@ struct Bar {
 
 struct StageEntry<'r> {
     key: &'r str,
-    /// Registers of a thread with it and without it.
+    /// Registers per thread with and without the key.
     registers: String,
     text: String,
-    /// The parts of the page that show what no counter sees: their `id`s, and what they are.
+    /// Parts of the page that show a key without counters, each as `id` and description.
     shown: Vec<(&'static str, &'static str)>,
-    /// Where the text differs that no counter sees, and how many lines more do.
+    /// Difference of the text for a key without counters, and the number of further lines.
     hunks: &'r [Hunk],
     more: usize,
 }
 
-/// The page of a kernel, made by a command; of a stage with what it is about.
+/// Renders the page of a kernel. `idea` introduces a stage; `command` is the command that creates
+/// the page.
 ///
 /// # Errors
-/// None but those of a template that cannot be written to memory.
+/// Returns an error only if the template fails.
 pub fn kernel(
     report: &Report,
     idea: Option<&'static Idea>,
@@ -106,7 +104,7 @@ pub fn kernel(
         command,
         version: env!("CARGO_PKG_VERSION"),
     };
-    // Those are defined that the rest of the page has.
+    // The glossary section defines the terms that occur in the rest of the page.
     let (_, words) = links::linked(&rendered(&page(Vec::new()))?);
     Ok(links::linked(&rendered(&page(words))?).0)
 }
@@ -122,10 +120,10 @@ struct FaultPage<'r> {
     version: &'static str,
 }
 
-/// The page of a fault.
+/// Renders the page of a fault.
 ///
 /// # Errors
-/// As those of [`kernel`].
+/// Returns the errors of [`kernel`].
 pub fn broken(broken: &FaultReport, command: &str) -> Result<String, Failure> {
     fn lit(lit: &HighlightedAccess) -> AccessView<'_> {
         let lanes = lit.lanes.iter().fold(0, |lanes, lane| lanes | 1 << lane);
@@ -136,46 +134,46 @@ pub fn broken(broken: &FaultReport, command: &str) -> Result<String, Failure> {
     rendered(&FaultPage { broken, drawn, policy, style: STYLE, command, version })
 }
 
-/// The row of a stage in the table of its ladder.
+/// Row of a stage in the table of its ladder.
 pub(super) struct LadderRow {
     pub(super) href: String,
     pub(super) title: String,
-    /// The page and the title of the stage since which keys are new; none of the first.
+    /// Page and title of the base stage, to which `keys` is relative.
     pub(super) base: Option<(String, String)>,
     pub(super) keys: Vec<String>,
     pub(super) bound: String,
-    /// Of each unit of the ladder; none of one that is asked nothing.
+    /// Load of each unit of the ladder, or `None` for an idle unit.
     pub(super) cells: Vec<Option<UnitCell>>,
     pub(super) conflicts: String,
     pub(super) registers: String,
-    /// The rate at the size that is shown, and its share of the roof.
+    /// Rate at the shown size, and its share of the roof.
     pub(super) measured: String,
-    /// The entries of its line, as a list in JSON: what two stages are compared by.
+    /// Entries of the spec as a JSON list, for the comparison of two stages.
     pub(super) entries: String,
 }
 
-/// What a unit is asked.
+/// Load of a unit, relative to the busiest one.
 pub(super) struct UnitCell {
     pub(super) cycles: String,
-    /// Of the unit that is asked most.
+    /// Percentage of the busiest unit's load.
     pub(super) percent: u64,
-    /// Whether what threads of a block read alike counts once.
+    /// True if elements that several threads of a block read count once.
     pub(super) is_once: bool,
 }
 
-/// The table of a ladder.
+/// Table of all stages of a ladder, with their roofline.
 pub(super) struct Ladder {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// The units that some stage asks something of.
+    /// Units that at least one stage uses.
     pub(super) units: Vec<UnitName>,
     pub(super) stages: Vec<LadderRow>,
-    /// Those that were measured, under the roofs.
+    /// Roofline of the measured stages.
     pub(super) roofline: Option<Roofline>,
 }
 
 impl Ladder {
-    /// Whether what threads of a block read alike counts once in some row.
+    /// Returns true if a row counts shared reads once.
     pub(super) fn has_once(&self) -> bool {
         self.stages.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.is_once)
     }
@@ -189,16 +187,16 @@ struct IndexPage<'r> {
     script: &'static str,
     ladders: &'r [Ladder],
     per: &'static str,
-    /// The file of the live page, where there is one.
+    /// File of the live page, if it exists.
     live: Option<&'r str>,
     command: &'r str,
     version: &'static str,
 }
 
-/// The page that leads to all others.
+/// Renders the front page with links to all others.
 ///
 /// # Errors
-/// As those of [`kernel`].
+/// Returns the errors of [`kernel`].
 pub(super) fn index(
     ladders: &[Ladder],
     live: Option<&str>,
@@ -218,37 +216,37 @@ struct GlossaryPage<'r> {
     terms: &'r [Term],
 }
 
-/// The page of the words.
+/// Renders the glossary.
 ///
 /// # Errors
-/// As those of [`kernel`].
+/// Returns the errors of [`kernel`].
 pub(super) fn glossary(terms: &[Term]) -> Result<String, Failure> {
     rendered(&GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms })
 }
 
-/// Renders a page.
+/// Renders a template.
 ///
 /// # Errors
-/// [`Failure::Page`].
+/// Returns [`Failure::Page`] if the template fails.
 pub(super) fn rendered(page: &impl Template) -> Result<String, Failure> {
     page.render().map_err(|error| Failure::Page(error.into()))
 }
 
-/// A script without what only its readers need: comments that have a line of their own, and what lines begin with.
+/// Removes indentation, empty lines and comment lines from a script.
 fn packed(script: &str) -> String {
     let lines = script.lines().map(str::trim_start);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What a page may load: nothing but its own style, and its own script if it has one.
+/// Content security policy: a page may load only its own style, and its own script if it has one.
 pub(super) fn policy(style: &str, script: Option<&str>) -> String {
     let own = |kind, text: &str| format!("; {kind}-src 'sha256-{}'", base64(&Sha256::digest(text)));
     let script = script.map_or(String::new(), |script| own("script", script));
     format!("default-src 'none'{}{script}", own("style", style))
 }
 
-/// Bytes as a policy has them.
+/// Encodes bytes in base64, with padding.
 pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -277,7 +275,7 @@ fn bars(report: &Report) -> Vec<Bar> {
     report.units.iter().map(bar).collect()
 }
 
-/// What a part of a page shows of a key that no counter sees.
+/// Part of a page that shows a key without counters, and its description.
 fn shown(part: &'static str) -> (&'static str, &'static str) {
     let what = match part {
         "order" => "the order of tiles shows it",
@@ -309,7 +307,8 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
     StageEntry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
 }
 
-/// What has changed, in words: as compiled, and by the text what that alone tells; all of the text only where nothing else tells.
+/// Describes changed counters: those of the compiled kernel, then those only the text has. Other
+/// counts of the text are used if there is neither.
 fn counts(deltas: &[Delta]) -> String {
     const MOST: usize = 5;
     let written = |by: &[CountBasis]| {
@@ -332,7 +331,8 @@ fn counts(deltas: &[Delta]) -> String {
     }
 }
 
-/// The counters that have changed by more than 2 %, those that have changed most first. What only repeats another one is left out.
+/// Counters that changed by more than 2 %, largest change first. Counters that repeat others are
+/// left out.
 fn telling(deltas: &[Delta]) -> impl Iterator<Item = &Delta> {
     const REPEAT: [Counter; 3] = [Counter::ThreadInstructions, Counter::Sync, Counter::Blocks];
     let factor = |delta: &Delta| {
@@ -348,28 +348,28 @@ fn telling(deltas: &[Delta]) -> impl Iterator<Item = &Delta> {
     much.into_iter()
 }
 
-/// Whether elements of C are among the tiles that are drawn.
+/// Returns true if a tile of C is drawn.
 pub(crate) fn draws_c(owners: &Ownership) -> bool {
     owners.tiles.iter().any(|tile| tile.name == "C")
 }
 
-/// Whether boxes bring a tile that is drawn.
+/// Returns true if a drawn tile is copied by boxes.
 pub(crate) fn draws_boxes(owners: &Ownership) -> bool {
     owners.tiles.iter().any(|tile| tile.role.is_some())
 }
 
-/// Whether nothing else is drawn: neither A nor B is moved by threads.
+/// Returns true if only C is drawn, because threads move neither A nor B.
 pub(crate) fn draws_c_alone(owners: &Ownership) -> bool {
     draws_c(owners) && owners.tiles.len() == 1
 }
 
-/// What a counter has become, as a factor.
+/// Formats the change of a counter as a factor.
 pub(crate) fn factor(delta: &Delta) -> String {
     match delta.before {
         0 => "new".to_owned(),
         before => {
             let factor = delta.now as f64 / before as f64;
-            // Two digits that count, of what is not nothing.
+            // Two significant digits, unless the factor is 0.
             let digits =
                 if factor > 0.0 { (1 - factor.log10().floor() as i32).clamp(2, 9) } else { 0 };
             format!("× {factor:.*}", digits as usize)
@@ -377,7 +377,7 @@ pub(crate) fn factor(delta: &Delta) -> String {
     }
 }
 
-/// The class of a line of a difference.
+/// CSS class of a line of a difference.
 pub(crate) fn edit_class(edit: &Edit) -> &'static str {
     match edit.sign {
         '-' => "del",
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(factor(0, 3), "new");
     }
 
-    /// No line of the script begins within a text, which would be another one without what it begins with.
+    /// No script line starts inside a template literal, whose indentation must not be removed.
     #[test]
     fn a_script_is_packed_and_means_the_same() {
         assert_eq!(packed("// a\nb();\n\n  if (c) // d\n    e();\n"), "b();\nif (c) // d\ne();\n");

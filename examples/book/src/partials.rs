@@ -1,5 +1,5 @@
-//! What a reduction has folded, step by step: the partial values of the first block, to the bit, in a run on elements that are the
-//! last digits of their indices.
+//! Partial results of a reduction, step by step. They are those of the first block, bit-exact, for
+//! a run in which each element is the last digit of its index.
 //!
 //! ```text
 //! trace of that run ──loads──► which elements each lane folds
@@ -16,89 +16,87 @@ use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lanes, and the words of an array, that are shown.
+/// Number of shown lanes, and of shown words of an array.
 const SHOWN: usize = 32;
-/// The most steps, and the most tables.
+/// Maximum number of shown steps and tables.
 const COLUMNS: usize = 12;
 const TABLES: usize = 8;
-/// The most runs of neighbouring elements that are named of a lane.
+/// Maximum number of element ranges named for a lane.
 const RUNS: usize = 6;
 
-/// What is said of a reduction whose partial values are not shown.
+/// Message for a reduction without shown partial results.
 pub(super) const NONE: &str =
     "The block that is watched loads nothing of the array, so it has no partial values.";
 
-/// The partial values of a reduction.
+/// Partial results of a reduction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Partials {
-    /// The array that is folded.
+    /// Name of the folded array.
     pub array: String,
-    /// How many of its elements the block loads.
+    /// Number of its elements that the block loads.
     pub elements: usize,
-    /// By how many threads of the block one is loaded: the least and the most.
+    /// Minimum and maximum number of loads of an element.
     pub loaded: [u64; 2],
-    /// Who loads which, as a picture.
+    /// Picture of the elements and the threads that load them.
     pub folded: Option<ReducedElements>,
-    /// By lane of the first warp, the elements that it loads, in order.
+    /// Elements loaded by each lane of the first warp, in order.
     pub lanes: Vec<Vec<u64>>,
-    /// What is handed on, in the order in which it first is.
+    /// Tables of exchanged values, in the order of their first step.
     pub tables: Vec<PartialTable>,
 }
 
-/// Steps of one kind: each a column.
+/// Steps of one kind, one column for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartialTable {
-    /// The line of the text of the first step, counted from 1.
+    /// Line of the first step, counted from 1.
     pub line: usize,
-    /// What stands there.
+    /// Statement of the first step.
     pub text: String,
-    /// The array in shared memory; none where lanes give values to one another.
+    /// Array in shared memory, or `None` for shuffles.
     pub array: Option<String>,
-    /// What the rows are: words of the array, or lanes.
+    /// Labels of the rows: words of the array, or lanes.
     pub rows: Vec<String>,
-    /// The steps, and what comes of them.
+    /// Steps, followed by the stored results.
     pub columns: Vec<PartialStep>,
 }
 
-/// A step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PartialStep {
-    /// Which one.
     pub name: String,
-    /// The threads of the block that write, or the lanes of the warp whose values count.
+    /// Number of threads of the block that write, or of lanes of the warp whose values are used.
     pub active: usize,
-    /// By row; none where nothing is written.
+    /// Value of each row, or `None` if nothing is written.
     pub cells: Vec<Option<PartialValue>>,
 }
 
-/// A partial value.
+/// Partial result of a thread or lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartialValue {
-    /// Its bits, zero-extended.
+    /// Bits of the value, zero-extended.
     pub bits: u64,
-    /// The value, in as few digits as say which one it is.
+    /// Shortest decimal text that identifies the value.
     pub value: String,
-    /// The thread that wrote it.
+    /// Thread that wrote the value.
     pub thread: Option<u32>,
-    /// Whether it goes into what the warp stores next.
+    /// True if the value contributes to the next store of the warp.
     pub counts: bool,
 }
 
 impl PartialStep {
-    /// What is in a row.
+    /// Returns the value in a row.
     pub fn cell(&self, row: &usize) -> Option<&PartialValue> {
         self.cells.get(*row)?.as_ref()
     }
 }
 
 impl PartialValue {
-    /// Of an element's bits.
+    /// Builds a value from the bits of an element.
     fn new(elem: Elem, bits: u64, thread: Option<u32>, counts: bool) -> Self {
         Self { bits, value: value(elem, bits), thread, counts }
     }
 }
 
-/// A value, in as few digits as say which one it is.
+/// Shortest decimal text that identifies a value.
 fn value(elem: Elem, bits: u64) -> String {
     match elem {
         Elem::F64 => f64::from_bits(bits).to_string(),
@@ -114,7 +112,7 @@ fn value(elem: Elem, bits: u64) -> String {
 }
 
 impl Partials {
-    /// The elements of a lane.
+    /// Describes the elements of a lane as ranges.
     pub fn elements_of(elements: &[u64]) -> String {
         let mut runs: Vec<[u64; 2]> = Vec::new();
         for &element in elements {
@@ -135,7 +133,7 @@ impl Partials {
         }
     }
 
-    /// By how many threads each element is loaded, in words.
+    /// Describes the number of loads of each element.
     pub fn loaded_by(&self) -> String {
         match self.loaded {
             [1, 1] => "each of them by one thread".to_owned(),
@@ -145,7 +143,7 @@ impl Partials {
     }
 }
 
-/// The partial values of a reduction; none where the block loads nothing.
+/// Returns the partial results of a reduction, or `None` if the block loads no element.
 pub(super) fn partials(
     looked: &Observation,
     listing: &Listing,
@@ -162,7 +160,7 @@ fn folds(
     listing: &Listing,
     trace: &Trace,
 ) -> Option<Partials> {
-    // What is folded is the first array.
+    // The first array is the one that is folded.
     let array = kernel.params.iter().find_map(|param| match param.kind {
         ParamKind::Buffer { buffer, .. } => Some(buffer.id),
         _ => None,
@@ -184,7 +182,7 @@ fn folds(
     if all.is_empty() {
         return None;
     }
-    // What is behind so many events is before the next.
+    // Tables are sorted by the number of events before their first step.
     let mut tables: Vec<(usize, PartialTable)> = shuffles::tables(kernel, listing, trace);
     tables.extend(shared::tables(kernel, listing, trace));
     tables.sort_by_key(|(event, _)| *event);
@@ -199,13 +197,13 @@ fn folds(
     })
 }
 
-/// The loops around a statement and where they are, in words.
+/// Formats the values of the loop variables around a statement.
 fn around(kernel: &Kernel, rounds: &[(usize, i64)]) -> String {
     let of = |(var, value): &(usize, i64)| format!("{} = {value}", kernel.vars[*var].name);
     rounds.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// The type of the number that a statement gives to a variable or stores.
+/// Type of the value that a statement assigns or stores.
 fn given(kernel: &Kernel, stmt: &Stmt) -> Option<Elem> {
     match stmt {
         Stmt::Let { var, .. } | Stmt::Mut { var, .. } | Stmt::Assign { var, .. } => match var.ty {

@@ -1,4 +1,4 @@
-//! What one warp does, in order: whether copies are behind multiply-adds.
+//! Timeline of a warp, which shows the overlap of copies and multiply-adds.
 //!
 //! ```text
 //! events of a warp ──acts──► what each is ──rounds──► pieces of the run ──drawing──► rows of marks
@@ -18,45 +18,43 @@ use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::{Event, Trace};
 use serde::Serialize;
 
-/// A warp of the watched block, and what it did.
+/// Timeline of a warp of the recorded block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pipeline {
-    /// Its number in the block.
+    /// Number of the warp in the block.
     pub warp: u32,
-    /// What it is there for.
+    /// Role of the warp in words. Empty if it neither copies tiles nor multiplies.
     pub role: &'static str,
-    /// Instructions that it had executed when it came to the last thing that is seen of it.
+    /// Instructions executed before the last recorded action.
     pub instructions: u64,
-    /// The loop whose rounds are told apart: its variable, and how many rounds there are.
+    /// Variable of the main loop, and its number of rounds.
     pub rounds: Option<(String, usize)>,
-    /// Rounds that are not drawn.
+    /// Number of rounds that are not drawn.
     pub left_out: usize,
-    /// What the warp does between the start of a copy and its use.
+    /// Work of the warp between the start of a copy and its use.
     pub hidden: Vec<Overlap>,
-    /// The parts of the run that are drawn.
+    /// Drawn parts of the run.
     pub pieces: Vec<Piece>,
-    /// The rows of the picture.
     pub rows: Vec<PipelineRow>,
 }
 
 impl Pipeline {
-    /// The width of the picture, without its labels.
+    /// Width of the picture without its labels.
     pub fn width(&self) -> u64 {
         self.pieces.last().map_or(0, |piece| piece.x + piece.width)
     }
 
-    /// Whether slots of a ring are told apart.
+    /// Returns true if the slots of a ring have rows of their own.
     pub fn has_slots(&self) -> bool {
         self.rows.iter().any(|row| row.name.starts_with("slot"))
     }
 
-    /// The height of its rows.
     pub fn height(&self) -> u64 {
         self.rows.len() as u64 * 18
     }
 }
 
-/// Warp 0 of a block, or where warps have roles the first of each.
+/// Returns the timeline of warp 0, or of the first warp of each role.
 pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
     let ring = TileArrays::new(kernel);
     let warps = kernel.geometry.threads().div_ceil(32);
@@ -114,7 +112,8 @@ mod tests {
         pipelines(line)[0].hidden.iter().map(of).collect()
     }
 
-    /// Stage 22: a group is closed at step 9 of 16, and waited for at step 15 three tiles later; a step is 8 x 16 multiply-adds.
+    /// Stage 22: a group is committed at step 9 of 16, and awaited at step 15 three tiles later. A
+    /// step is 8 x 16 multiply-adds.
     #[test]
     fn a_ring_hides_copies_behind_more_than_three_tiles() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
@@ -124,7 +123,7 @@ mod tests {
         let slots = drawn.rows.iter().filter(|row| row.name.starts_with("slot"));
         assert_eq!(slots.count(), 5);
         assert_eq!((drawn.rounds.as_ref().map(|rounds| rounds.1), drawn.left_out), (Some(8), 5));
-        // A round: 16 steps of 128, and of copies 8 of four bytes and 4 of sixteen.
+        // A round has 16 steps of 128 multiply-adds, and 8 copies of 4 bytes and 4 of 16 bytes.
         let counts: Vec<u64> = ["multiply-adds", "asynchronous copies"]
             .iter()
             .flat_map(|name| drawn.pieces[1].counts.iter().find(|(of, _)| of == name))
@@ -133,7 +132,8 @@ mod tests {
         assert_eq!(counts, [16 * 128, 12]);
     }
 
-    /// Stage 5 stores what it loads at once, stage 17 behind the products of a tile: 8 steps of 8 x 8.
+    /// Stage 5 stores loaded elements immediately, stage 17 after the FMAs of a tile: 8 steps of 8
+    /// x 8.
     #[test]
     fn what_lies_between_a_load_and_its_store_is_counted() {
         assert_eq!(hidden("tile: 32x32x32"), [(14, [0; 2], [0; 2])]);
@@ -149,7 +149,8 @@ mod tests {
         let drawn = pipelines(line);
         let roles: Vec<(u32, &str)> = drawn.iter().map(|of| (of.warp, of.role)).collect();
         assert_eq!(roles, [(0, "multiplies"), (8, "asks for tiles")]);
-        // Who asks and multiplies has three of four slots, of four matrix instructions each, on their way.
+        // A warp that copies and multiplies has three of four slots in flight, with four matrix
+        // instructions each.
         let line = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
         assert_eq!(hidden(line), [(4, [0; 2], [12; 2])]);
     }

@@ -1,4 +1,5 @@
-//! In which order blocks take the tiles of C, and what those that run first read of A and B: what `raster` changes.
+//! Order in which blocks compute the tiles of C, and the reuse of A and B in the first wave: the
+//! effect of `raster`.
 
 use crate::observation::{SampleShape, Spec};
 use crate::ownership::GlobalMatrix;
@@ -11,52 +12,53 @@ use gemm_runtime::watch::{Kind, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Tiles of C along rows and along columns.
+/// Tiles of C along each axis.
 const TILES: usize = 24;
-/// Multiprocessors: of an H100 or H200, and of an A100.
+/// Number of SMs: an H100 or H200, and an A100.
 const MULTIPROCESSORS: [usize; 2] = [H200.sms as usize, A100.sms as usize];
 const A100: DeviceModel = DEVICES[1];
-/// The widest square that is drawn, in pixels, and one block in so many has its number there.
+/// Size of a drawn square in pixels, and the step between numbered blocks.
 const SIDE: usize = 20;
 const NUMBERED: usize = 12;
 
-/// The order of the tiles.
+/// Order in which blocks compute the tiles of C.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockOrder {
     /// Rows and columns of C.
     pub size: [usize; 2],
     /// Rows and columns of a tile.
     pub tile: [u32; 2],
-    /// The row and the column of the first tile of each block, in tiles, block by block.
+    /// Tile row and column of the first tile of each block.
     pub tiles: Vec<[u64; 2]>,
-    /// What the first blocks read.
+    /// Operand traffic of the first wave, for each number of SMs.
     pub waves: Vec<Wave>,
 }
 
-/// The blocks that run first, one on each multiprocessor.
+/// First wave: one block on each SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Wave {
-    /// How many there are.
     pub blocks: usize,
-    /// Rows and columns of tiles that they have a part in: so many strips of A and of B do they read.
+    /// Number of distinct tile rows and columns, which is the number of strips of A and B read.
     pub strips: [usize; 2],
-    /// The bytes of one term of K in them.
+    /// Bytes of these strips for one step of K.
     pub bytes: u64,
-    /// The same of as many blocks that take tiles row by row.
+    /// Bytes for the same number of blocks in row-major order of tiles.
     pub row_by_row: u64,
 }
 
-/// Why there is no order to draw: of a reduction, of a kernel that is not launched, and where blocks store no tiles.
+/// Messages for a missing order: a reduction, a kernel that is not launched, or blocks that store
+/// no tile.
 const NONE: &str = "It is no product.";
 const UNMET: &str =
     "On sums of so few terms as this is told by, the kernel of this page is not launched.";
 const UNSTORED: &str = "Some block stores no tile of C itself: it leaves parts of sums to others.";
 
-/// Why nothing is told that asks where the elements of a list lie.
+/// Message for lists of matrices, whose elements cannot be located.
 pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer says: no place in an array tells which element of which \
      matrix is accessed.";
 
-/// The order of a product's blocks, by a launch whose sums have few terms; or why there is none.
+/// Returns the order of a GEMM's blocks from a launch with small K, or the reason for a missing
+/// order.
 pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Failure> {
     let none = |why: &str| Ok(Err(why.to_owned()));
     let Some((rows, columns)) = spec.block_tile() else { return none(NONE) };
@@ -64,7 +66,7 @@ pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Fai
     let size = Size { m, n, k: spec.few_terms() };
     let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
         Ok(Some(seen)) => seen,
-        // It takes no such product, as one whose terms are shared out may not.
+        // The kernel rejects this shape, as split-K kernels may.
         Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return none(UNMET),
         Err(failure) => return Err(failure),
     };
@@ -91,7 +93,7 @@ pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Fai
     Ok(Ok(BlockOrder { size: [m, n], tile: [rows, columns], tiles, waves }))
 }
 
-/// The first tile that a block stores to.
+/// First tile that a block stores to.
 fn first(c: &GlobalMatrix, trace: &Trace, tile: [u64; 2]) -> Option<[u64; 2]> {
     let mut stores = trace
         .accesses()
@@ -101,18 +103,19 @@ fn first(c: &GlobalMatrix, trace: &Trace, tile: [u64; 2]) -> Option<[u64; 2]> {
     Some([row / tile[0], column / tile[1]])
 }
 
-/// Rows and columns that tiles are in.
+/// Number of distinct rows and columns of the tiles.
 fn strips(tiles: &[[u64; 2]]) -> [usize; 2] {
     [0, 1].map(|axis| tiles.iter().map(|tile| tile[axis]).collect::<BTreeSet<_>>().len())
 }
 
 impl BlockOrder {
-    /// How wide the picture is, in pixels.
+    /// Width of the picture in pixels.
     pub fn pixels(&self) -> usize {
         TILES * SIDE
     }
 
-    /// Squares of the blocks that run first on the fewer multiprocessors, and of those that do on more.
+    /// SVG squares of the blocks in the first wave of the smaller device, and of the further blocks
+    /// on the larger.
     pub fn squares(&self) -> [String; 2] {
         let [more, fewer] = MULTIPROCESSORS;
         let square = |tile: &[u64; 2]| {
@@ -123,7 +126,7 @@ impl BlockOrder {
             .map(|tiles| tiles.iter().map(square).collect())
     }
 
-    /// The way through the middles of the tiles of the blocks that run first.
+    /// SVG points of the path through the tiles of the first wave.
     pub fn way(&self) -> String {
         let point = |tile: &[u64; 2]| {
             let [y, x] = tile.map(|at| at as usize * SIDE + SIDE / 2);
@@ -133,7 +136,7 @@ impl BlockOrder {
         points.collect::<Vec<_>>().join(" ")
     }
 
-    /// The numbers of some blocks, and where they stand.
+    /// Labels of numbered blocks with their x and y.
     pub fn numbers(&self) -> Vec<(usize, usize, usize)> {
         let some = self.tiles.iter().enumerate().step_by(NUMBERED);
         let place = |at: u64| at as usize * SIDE + SIDE / 2;
@@ -161,14 +164,14 @@ mod tests {
         let plain = order("tile: 32x32x8, thread: 4x4");
         let tiles: Vec<[u64; 2]> = (0..576).map(|at| [at / 24, at % 24]).collect();
         assert_eq!(plain.tiles, tiles);
-        // 132 blocks are five rows and a half.
+        // 132 blocks fill five and a half rows.
         let [wave, _] = plain.waves[..] else { panic!("two waves") };
         assert_eq!((wave.strips, wave.bytes), ([6, 24], 4 * 32 * 30));
         assert_eq!(wave.bytes, wave.row_by_row);
     }
 
-    /// What stands in for a product that may have lost something, and does most where there are no terms, is not looked at; numbers
-    /// are as wide as the planes that are read.
+    /// The fallback kernel, which is the main one if K is 0, is not recorded. The bytes are those
+    /// of the split operands.
     #[test]
     fn the_order_is_that_of_the_kernel_that_multiplies() {
         let plain = order("tile: 128x64x64, arith: f16, mma: wgmma");
@@ -183,7 +186,7 @@ mod tests {
         assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 128 + 9 * 64)));
     }
 
-    /// Groups of eight rows: 132 blocks are 16 columns of such a group and half of one more.
+    /// In groups of eight rows, 132 blocks fill 16 columns of a group and half of the next.
     #[test]
     fn raster_makes_the_first_blocks_share_strips() {
         let grouped = order("tile: 32x32x8, thread: 4x4, raster: 8");

@@ -1,4 +1,4 @@
-//! What a page says of a kernel, as data.
+//! Data of a page of a kernel.
 
 use super::access::Access;
 use super::edges::Edges;
@@ -21,147 +21,138 @@ pub use gemm_draw::counters::{Counter, CounterValue};
 use gemm_draw::metrics::Metric;
 use serde::Serialize;
 
-/// A kernel, and what was seen of it in one launch on the simulator.
+/// Kernel and the results of one simulated launch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The macro that makes it, without its `!`.
+    /// Macro of the kernel, without its `!`.
     pub family: &'static str,
-    /// What it is called in the ladder, or its kernel's name.
+    /// Title of the stage, or the name of the kernel.
     pub title: String,
-    /// The spec.
     pub line: String,
-    /// The kernel that was launched, of several the one that does most.
+    /// Name of the launched kernel, the main one of the program.
     pub kernel: String,
-    /// Which of the kernels that compute the same it is.
+    /// Variant of the kernel that was launched.
     pub variant: String,
-    /// The shape that was simulated, in words.
+    /// Simulated shape in words, such as `m = 128, n = 128, k = 64`.
     pub shape: String,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Threads of a block.
     pub threads: u32,
-    /// Products of a batch that a block computes, each by threads of its own; 1 of a reduction.
+    /// GEMMs of a batch computed by a block, each by its own threads. It is 1 for a reduction.
     pub products: u32,
-    /// Shared memory of a block, in bytes.
+    /// Shared memory per block, in bytes.
     pub shared_bytes: u64,
-    /// What its plan decided, and why.
+    /// Decisions of the plan with their reasons.
     pub decisions: Vec<Decision>,
-    /// Why it is as fast as it is, in sentences.
+    /// Sentences that explain the performance.
     pub answer: Vec<Sentence>,
     /// All counters that are not 0.
     pub counters: Vec<CounterValue>,
-    /// What the profiler would count.
+    /// Predicted counts of the profiler.
     pub compiled: Vec<Metric>,
-    /// Multiply-adds of the product, or the elements of each array that is folded.
+    /// Multiply-adds of the GEMM, or elements of each folded array.
     pub work: u64,
-    /// What is asked of each unit of a multiprocessor, those that are asked most first.
+    /// Load of each unit of an SM, busiest first.
     pub units: Vec<Unit>,
-    /// What is asked of shared memory, and what conflicts take of that.
+    /// Wavefronts of shared memory, and those caused by conflicts.
     pub wavefronts: Wavefronts,
-    /// Where bytes go.
     pub memory: Memory,
-    /// How long it took on a device, of a stage.
+    /// Measured times of a stage.
     pub measured: Option<StageTimes>,
-    /// The text, line by line.
+    /// Text of the kernel, line by line.
     pub source: Vec<SourceLine>,
-    /// Instructions as compiled that no line asks for: those of the kernel as a whole, its end among them. None where it is not
-    /// known how many it executes.
+    /// Predicted instructions that belong to no line, such as the exit. `None` if the number of
+    /// instructions is unknown.
     pub of_no_line: Option<u64>,
-    /// How its warps access memory, in the order of the text.
+    /// Access patterns of its warps, in the order of the text.
     pub accesses: Vec<Access>,
-    /// What fits on the multiprocessors of each architecture.
+    /// Occupancy on each architecture with a compiler report.
     pub residents: Vec<Occupancy>,
-    /// The same of the kernel that stands in for this one, where that was compiled.
+    /// Fallback variant, if it was compiled.
     pub fallback: Option<Fallback>,
-    /// Where the compiler has said nothing, and why.
+    /// Architectures without a compiler report, with the reasons.
     pub refused: Vec<UncompiledArch>,
-    /// What each key of the spec is for.
+    /// Effect of each key of the spec.
     pub ledger: Vec<AblationEntry>,
-    /// What warps of a block do, in order.
+    /// Timelines of warps of a block.
     pub pipelines: Vec<Pipeline>,
-    /// Who brings, reads and stores the elements of tiles.
+    /// Threads that copy, read and store the elements of tiles.
     pub owners: Option<Ownership>,
-    /// What happens round by round.
+    /// Contents of shared memory by round, or steps of a reduction.
     pub steps: Steps,
-    /// The partial values of a reduction.
+    /// Partial results of a reduction.
     pub folds: Option<Partials>,
-    /// Why they are not shown, of a reduction that has none.
+    /// Reason for missing partial results of a reduction.
     pub no_folds: Option<&'static str>,
-    /// What matrix instructions of four warps read, and how it came there.
+    /// Operands of `wgmma` instructions, and the copies that bring them.
     pub tensor: Option<WgmmaTiles>,
-    /// What becomes of tiles that do not fill the matrices.
+    /// Partial tiles at a ragged shape.
     pub edges: Option<Edges>,
-    /// Why there are no such tiles, of a product that takes none.
+    /// Reason for missing edges of a GEMM that accepts only full tiles.
     pub no_edges: Option<String>,
-    /// In which order blocks take tiles.
+    /// Order in which blocks compute tiles.
     pub order: Option<BlockOrder>,
-    /// What a page could show and does not.
+    /// Parts that are not drawn.
     pub undrawn: Vec<Omission>,
-    /// What each synchronisation prevents.
+    /// Faults that each synchronisation prevents.
     pub syncs: Vec<Sync>,
-    /// What has changed since another kernel.
+    /// Differences to the base, if there is one.
     pub change: Option<KernelDiff>,
-    /// How its lanes access the arrays of both, where that is otherwise than there.
+    /// Access patterns on arrays of both kernels that differ.
     pub beside: Vec<AccessComparison>,
 }
 
 impl Report {
-    /// Whether tiles go through slots that are drawn.
+    /// Returns true if the slots of a ring are drawn.
     pub fn has_ring(&self) -> bool {
         self.tensor.as_ref().is_some_and(|tensor| tensor.ring.is_some())
     }
 
-    /// Whether it is known what each warpgroup multiplies.
+    /// Returns true if the operands of each warpgroup are known.
     pub fn has_held(&self) -> bool {
         self.tensor.as_ref().is_some_and(|tensor| !tensor.held.is_empty())
     }
 }
 
-/// The kernel that stands in for another one where its contract is not met.
+/// Variant for operands that the preferred kernel does not accept.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fallback {
-    /// Which of the kernels that compute the same it is.
     pub variant: String,
-    /// What of it fits on multiprocessors.
+    /// Occupancy on each architecture with a compiler report.
     pub residents: Vec<Occupancy>,
 }
 
-/// An architecture for which the compiler has said nothing.
+/// Architecture without a compiler report.
 #[derive(Clone, Debug, Serialize)]
 pub struct UncompiledArch {
-    /// The architecture, as `sm_90`; none where there is no compiler at all.
+    /// Name such as `sm_90`, or `None` if there is no compiler.
     pub arch: Option<String>,
-    /// Why not.
+    /// Reason for the missing report.
     pub why: String,
 }
 
-/// What a plan decided.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decision {
-    /// Of what.
     pub name: String,
-    /// The value.
     pub value: String,
-    /// Why; empty where there was no choice.
+    /// Reason, or empty if there was no choice.
     pub reason: String,
 }
 
-/// A part that is not drawn.
+/// Part of a page that is not drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Omission {
-    /// The `id` that it would have.
+    /// HTML `id` of the part.
     pub part: &'static str,
-    /// What it would answer.
+    /// Question that it would answer.
     pub question: &'static str,
-    /// Why it is not there.
     pub why: String,
 }
 
-/// A sentence, and the part of the page that proves it.
+/// Sentence with the part of the page that proves it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sentence {
-    /// The text.
     pub text: String,
-    /// The `id` of that part.
+    /// HTML `id` of the part.
     pub proof: &'static str,
 }

@@ -1,4 +1,5 @@
-//! What the compiler made of a line: registers, spills and shared memory, from a file that a test holds against the compiler.
+//! Registers, spills and shared memory of specs, from a file that a test compares with the
+//! compiler.
 
 use crate::times::normal;
 use gemm_bench::family::Family;
@@ -6,21 +7,21 @@ use gemm_perf::csv;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What `cargo bless-registers` has written: first the compiler, then the names of the columns.
+/// Output of `cargo bless-registers`: a line with the compiler, a line with column names, then
+/// rows.
 const FILE: &str = include_str!("../../../snapshots/book/registers.csv");
 
-/// What a thread and a block have of the preferred kernel of a line.
+/// Resources of the preferred kernel of a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Registers of a thread.
     pub registers: u32,
-    /// Bytes of a thread that are stored as registers lack, and loaded again.
+    /// Bytes of spill stores and of spill loads per thread.
     pub spills: [u32; 2],
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory per block.
     pub shared_bytes: u64,
 }
 
-/// The resources of a line on the architecture of an H200; none of a line that was not compiled.
+/// Returns the resources of a spec on the architecture of an H200, if it was compiled.
 pub fn of_line(family: Family, line: &str) -> Option<Resources> {
     static KNOWN: OnceLock<HashMap<String, Resources>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
@@ -41,14 +42,15 @@ pub fn of_line(family: Family, line: &str) -> Option<Resources> {
     known.get(&format!("{} {}", family.macro_name(), normal(family, line)?)).copied()
 }
 
-/// A line and what it is without each of its keys, as the file names them: those of which there is a kernel.
+/// Returns a spec, and the spec without each of its keys, in normal form. Invalid specs are
+/// skipped.
 pub fn lines(family: Family, line: &str) -> Vec<String> {
     let entries = crate::observation::entries(line).unwrap_or_default();
     let without = |left_out: usize| {
         let rest = entries.iter().enumerate().filter(|(i, _)| *i != left_out);
         rest.map(|(_, entry)| &**entry).collect::<Vec<_>>().join(", ")
     };
-    // Behind the last key there is none to leave out.
+    // An index past the last key leaves the full spec.
     let all = (0..=entries.len()).rev().map(without);
     all.filter_map(|line| normal(family, &line)).collect()
 }

@@ -1,22 +1,20 @@
-//! The stages of a ladder under the roofs of memory, the L2 cache and shared memory, in one picture: what was measured, and
-//! what bounds it.
+//! Roofline of a ladder: measured rates under the bandwidth of memory, L2 cache and shared memory.
 
 use super::units::{DEVICE, UnitName};
 use crate::times::{RateUnit, StageTimes, TimePoint, rate};
 use gemm_bench::change::number;
 
-/// The places that bytes are asked of: a panel each.
+/// Memory levels, each with its own panel.
 const LEVELS: [UnitName; 3] = [UnitName::Memory, UnitName::L2, UnitName::Shared];
-/// Bytes of a wavefront of shared memory, one of which it serves in a cycle.
+/// Bytes of a wavefront of shared memory, which serves one per cycle.
 const WAVEFRONT_BYTES: f64 = 128.0;
-/// A panel, the room to its left and that below it, in pixels.
+/// Width and height of a panel, and the margins to its left and below it, in pixels.
 const SIDE: [i64; 2] = [290, 290];
 const LEFT: i64 = 48;
 const BELOW: i64 = 44;
-/// The extents of a digit, where numbers must not lie on one another.
+/// Width and height of a digit in pixels, to avoid overlapping labels.
 const DIGIT: [i64; 2] = [7, 11];
 
-/// A stage that was measured.
 pub(super) struct Stage<'r> {
     pub(super) index: u32,
     pub(super) title: &'r str,
@@ -24,55 +22,53 @@ pub(super) struct Stage<'r> {
     pub(super) point: &'r TimePoint,
 }
 
-/// The picture of a ladder.
 pub(super) struct Roofline {
-    /// The device, its driver and clocks, and the day.
+    /// Device, driver, clocks and date of the measurement.
     pub(super) device: &'static str,
-    /// What is computed in a second.
     pub(super) unit: RateUnit,
     pub(super) panels: Vec<Panel>,
-    /// The same in numbers, stage by stage.
+    /// Values of the picture, by stage.
     pub(super) rows: Vec<RooflineRow>,
-    /// Stages that were not measured.
+    /// Titles of the stages without a measurement.
     pub(super) absent: Vec<String>,
-    /// Whether tensor cores multiply in one of them.
+    /// True if a stage uses tensor cores.
     pub(super) has_tensor: bool,
 }
 
-/// The stages over what they ask of one place.
+/// Stages over their arithmetic intensity at one memory level.
 pub(super) struct Panel {
     pub(super) level: UnitName,
-    /// Where it begins.
+    /// Left edge of the panel, in pixels.
     pub(super) x: i64,
-    /// Lines at powers of ten across, and up: where they are, and what they are called.
+    /// Grid lines at powers of ten, along x and y, with their labels.
     pub(super) grid: [Vec<(i64, String)>; 2],
-    /// The roof that the place allows.
+    /// SVG path of the bandwidth roof.
     pub(super) slope: String,
-    /// Those that arithmetic allows: where they are, and what they are called.
+    /// Arithmetic roofs, each with its height and label.
     pub(super) flat: Vec<(i64, &'static str)>,
     pub(super) dots: Vec<Dot>,
 }
 
-/// A stage in a panel.
+/// Stage in a panel, with its bound.
 pub(super) struct Dot {
     pub(super) title: String,
-    /// What was measured.
+    /// Position of the measured rate.
     pub(super) at: [i64; 2],
-    /// How high what bounds it is.
+    /// Height of its bound, in pixels.
     pub(super) bound: i64,
-    /// Its number, and where that stands, if there is room.
+    /// Position and number of its label, if there is room.
     pub(super) label: Option<(i64, i64, u32)>,
 }
 
-/// A stage in numbers.
+/// Values of a stage, for the table below the picture.
 pub(super) struct RooflineRow {
     pub(super) title: String,
     pub(super) rate: String,
-    /// At each place: what is computed for each byte, and the most that allows; none where none is asked for.
+    /// Intensity and bound at each level, or `None` without traffic.
     pub(super) levels: Vec<Option<[String; 2]>>,
 }
 
-/// Powers of ten at the edges, of one axis.
+/// Range of an axis as powers of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Axis {
     least: i32,
@@ -91,7 +87,7 @@ impl Axis {
         })
     }
 
-    /// Where the logarithm of a value is, in pixels.
+    /// Position of a logarithm in pixels.
     fn place(self, log: f64, length: i64) -> i64 {
         let share = (log - f64::from(self.least)) / f64::from(self.most - self.least);
         (share * length as f64).round() as i64
@@ -102,7 +98,7 @@ impl Axis {
     }
 }
 
-/// What a place gives in a cycle to one multiprocessor, in bytes.
+/// Bandwidth of a level for one SM, in bytes per cycle.
 fn bytes_of_cycle(level: UnitName) -> f64 {
     match level {
         UnitName::Memory => DEVICE.memory_of_cycle(),
@@ -111,18 +107,18 @@ fn bytes_of_cycle(level: UnitName) -> f64 {
     }
 }
 
-/// What all of them are given in a second, in 10^12 bytes.
+/// Bandwidth of a level for all SMs, in 10^12 bytes/s.
 fn bandwidth(level: UnitName) -> f64 {
     bytes_of_cycle(level) * per_second()
 }
 
-/// The cycles of all multiprocessors in a second, in 10^12.
+/// Cycles of all SMs per second, in 10^12.
 fn per_second() -> f64 {
     f64::from(DEVICE.sms) * DEVICE.hertz() / 1e12
 }
 
-/// What is computed for each byte that a place is asked for, and the most that allows; none where it is asked for none, and of
-/// memory where the operands stay in the L2 cache.
+/// Returns the arithmetic intensity at a level, and the bound of the rate. `None` without traffic,
+/// and for memory if the operands stay in the L2 cache.
 pub(super) fn under(point: &TimePoint, level: UnitName) -> Option<[f64; 2]> {
     let of_level = UnitName::ALL.iter().zip(point.asked).find(|(name, _)| **name == level);
     let bytes = of_level.map_or(0.0, |(_, cycles)| cycles) * bytes_of_cycle(level);
@@ -133,9 +129,9 @@ pub(super) fn under(point: &TimePoint, level: UnitName) -> Option<[f64; 2]> {
     (bytes > 0.0 && !stays).then_some([intensity, bound])
 }
 
-/// The most that arithmetic allows, of products.
+/// Arithmetic roofs of GEMMs, in 10^12 FLOP/s.
 fn arithmetic(unit: RateUnit) -> Vec<(f64, &'static str)> {
-    /// Multiplications and additions of 32 lanes of each of four schedulers.
+    /// FLOPs per cycle of an SM: two for each of 32 lanes of four schedulers.
     const FMA: f64 = 256.0;
     match unit {
         RateUnit::Terabytes => Vec::new(),
@@ -146,7 +142,7 @@ fn arithmetic(unit: RateUnit) -> Vec<(f64, &'static str)> {
     }
 }
 
-/// The picture of the stages that were measured; none if there is none.
+/// Builds the roofline of the measured stages, or `None` without any.
 pub(super) fn roofline(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roofline> {
     let measured = stages.first()?.measured;
     let flat = arithmetic(measured.unit);
@@ -215,7 +211,8 @@ fn uses_tensor_cores(point: &TimePoint) -> bool {
         .any(|(name, cycles)| *name == UnitName::TensorCores && cycles > 0.0)
 }
 
-/// The line of all rates that a bandwidth allows, from the left or the bottom of a panel to its right or the highest roof above.
+/// SVG path of the rates that a bandwidth allows, from the left or bottom edge to the right edge or
+/// the highest arithmetic roof.
 fn slope(bandwidth: f64, [across, up]: [Axis; 2], flat: &[(f64, &str)], x: i64) -> String {
     let rise = bandwidth.log10();
     let top = flat.iter().map(|(most, _)| most.log10()).fold(f64::NEG_INFINITY, f64::max);
@@ -228,8 +225,8 @@ fn slope(bandwidth: f64, [across, up]: [Axis; 2], flat: &[(f64, &str)], x: i64) 
     format!("M{x1} {y1}L{x2} {y2}")
 }
 
-/// Puts numbers beside their points, to the right, to the left or above, and leaves out those that would lie on others, on points
-/// or beyond the panel.
+/// Places labels to the right of their points, to the left, above or below. Labels that would
+/// overlap others, cover points or leave the panel are dropped.
 fn thin(dots: &mut [Dot], [left, right]: [i64; 2]) {
     let points: Vec<[i64; 2]> = dots.iter().map(|dot| dot.at).collect();
     let mut taken: Vec<[i64; 3]> = Vec::new();
@@ -257,17 +254,17 @@ fn thin(dots: &mut [Dot], [left, right]: [i64; 2]) {
 }
 
 impl Roofline {
-    /// The extents of the picture, what stands to the left of it and below among them.
+    /// Width and height of the picture, margins included.
     pub(super) fn pixels(&self) -> [i64; 2] {
         [self.panels.len() as i64 * (SIDE[0] + LEFT) + 10, SIDE[1] + BELOW + 10]
     }
 
-    /// The extents of a panel.
+    /// Width and height of a panel.
     pub(super) fn side(&self) -> [i64; 2] {
         SIDE
     }
 
-    /// What is computed, of which there is so much for each byte.
+    /// Work that is counted per byte.
     pub(super) fn work(&self) -> &'static str {
         match self.unit {
             RateUnit::Teraflops => "floating-point operations",
@@ -307,7 +304,7 @@ mod tests {
         stages
     }
 
-    /// What was measured is nowhere above what bounds it, and both are where the numbers of the rows say.
+    /// Measured rates are below their bounds, and the dots agree with the rows.
     #[test]
     fn stages_are_under_their_roofs() {
         for (ladder, n) in [("sgemm", 4096), ("sgemm", 8192), ("reduce", 1 << 28)] {
@@ -327,7 +324,7 @@ mod tests {
                     stages.iter().filter(|stage| under(stage.point, panel.level).is_some());
                 assert_eq!(panel.dots.len(), asking.count(), "{ladder} {}", panel.level);
                 for dot in &panel.dots {
-                    // Up is less.
+                    // Pixel coordinates grow downwards.
                     assert!(dot.bound <= dot.at[1] && dot.bound >= 0, "{}", dot.title);
                     assert!((panel.x..=panel.x + SIDE[0]).contains(&dot.at[0]), "{}", dot.title);
                 }
@@ -336,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Where nothing else bounds it the bound of a stage lies on the line of its place.
+    /// A bound without another limit is on the bandwidth roof.
     #[test]
     fn bounds_lie_on_the_line() {
         let measured = measured("reduce");
@@ -348,7 +345,7 @@ mod tests {
             .map(|number| number.parse().expect("a number"))
             .collect();
         let [x1, y1, x2, y2] = numbers[..] else { panic!("a line: {}", panel.slope) };
-        // All reductions ask L2 for what memory gives, which is slower.
+        // For reductions, the traffic to L2 equals that of memory, which is slower.
         let point = measured[0].2.points.last().expect("a size");
         let [_, bound] = under(point, UnitName::L2).expect("sectors");
         assert!((bound - 4.8).abs() < 0.2, "{bound}");
@@ -357,7 +354,7 @@ mod tests {
         assert!(line <= dot.bound as f64 + 1.0, "{line} {}", dot.bound);
     }
 
-    /// Of memory there is none to speak of where all stays in the cache.
+    /// There is no memory bound if all operands stay in the cache.
     #[test]
     fn memory_bounds_what_does_not_stay_in_the_cache() {
         let measured = measured("sgemm");
@@ -367,7 +364,7 @@ mod tests {
         assert!(large.iter().all(|stage| under(stage.point, UnitName::Memory).is_some()));
     }
 
-    /// Numbers lie neither on one another nor beyond the panel; most stages have theirs.
+    /// Labels neither overlap nor leave the panel, and most stages have one.
     #[test]
     fn numbers_can_be_read() {
         let measured = measured("sgemm");

@@ -1,4 +1,4 @@
-//! The whole book: a page for each stage, one that leads to them, and the words.
+//! The whole book: a page for each stage, the front page and the glossary.
 
 use super::glossary::TERMS;
 use super::ideas::Idea;
@@ -25,14 +25,14 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What makes it.
+/// Command that creates the book.
 pub const COMMAND: &str = "ladder --html DIR";
-/// The sizes whose rates the tables show: of products and of reductions.
+/// Sizes of the rates in the tables: GEMMs and reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
-/// What bars are for: so many multiply-adds of a product, or elements of a reduction.
+/// Amount of work that bars refer to: multiply-adds of a GEMM, or elements of a reduction.
 const WORK: f64 = 1000.0;
 
-/// A stage of either ladder.
+/// Stage of either ladder, with its base and variants.
 #[derive(Clone, Debug)]
 struct LadderStage {
     ladder: &'static str,
@@ -43,21 +43,22 @@ struct LadderStage {
     base: Option<u32>,
     index: u32,
     variant: Variant,
-    /// Of the kernel that stands in for it, if there is one.
+    /// Variant of the fallback kernel, if there is one.
     fallback: Option<Variant>,
 }
 
 impl LadderStage {
     fn idea(&self) -> Option<&'static Idea> {
-        // Stems have their number first.
+        // Stems start with the number of the stage.
         ideas::of_stage(self.ladder, self.stem.split_once('_').map_or("", |(_, name)| name))
     }
 }
 
-/// All pages but the live one by the names of their files; `live` is its file, where there is one to lead to.
+/// Renders all pages but the live one, by file name. `live` is the file of the live page, if it
+/// exists.
 ///
 /// # Errors
-/// Those of the launches, and a page that cannot be laid out.
+/// Returns the error of a launch, or of a page that cannot be rendered.
 pub fn pages(
     progress: &(dyn Fn(&str) + Sync),
     live: Option<&str>,
@@ -70,21 +71,22 @@ pub fn pages(
     pages_of(&gather, live)
 }
 
-/// A stage with its report and its page.
+/// Stage with its report and page.
 struct StagePage<'s> {
     step: &'s LadderStage,
     report: Arc<Report>,
     html: String,
 }
 
-/// Gives the report of a stage, by its ladder, its number and its subject; none of a stage that the book leaves out.
+/// Source of reports: returns the report of a stage by ladder, number and subject, or `None` to
+/// leave the stage out.
 pub type ReportSource<'g> =
     dyn Fn(&'static str, u32, &Subject) -> Result<Option<Arc<Report>>, Failure> + Sync + 'g;
 
-/// The same, of reports that someone else gathers or has.
+/// Renders all pages but the live one from the reports of a source.
 ///
 /// # Errors
-/// As those of [`pages`].
+/// Returns the errors of [`pages`].
 pub fn pages_of(
     gather: &ReportSource<'_>,
     live: Option<&str>,
@@ -127,10 +129,11 @@ pub fn pages_of(
     Ok(pages)
 }
 
-/// The page of one stage, with the name of its file; `live` is that of the live page, where there is one to lead to.
+/// Renders the page of one stage and returns it with its file name. `live` is the file of the live
+/// page, if it exists.
 ///
 /// # Errors
-/// As those of [`pages`], and a stage that is not there.
+/// Returns the errors of [`pages`], and an error for an unknown stage.
 pub fn page_of(ladder: &str, index: u32, live: Option<&str>) -> Result<(String, String), Failure> {
     let (step, steps) = find(ladder, index)?;
     let html = page::kernel(
@@ -142,16 +145,16 @@ pub fn page_of(ladder: &str, index: u32, live: Option<&str>) -> Result<(String, 
     Ok((file(&step), html))
 }
 
-/// The report of one stage.
+/// Builds the report of one stage.
 ///
 /// # Errors
-/// As those of [`page_of`].
+/// Returns the errors of [`page_of`].
 pub fn report_of(ladder: &str, index: u32) -> Result<Report, Failure> {
     let (step, steps) = find(ladder, index)?;
     report(&subject(&step, &steps))
 }
 
-/// A stage, and all of its ladder.
+/// Finds a stage, and returns it with its ladder.
 fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Failure> {
     let missing = || Failure::Usage(format!("the ladder `{ladder}` has no stage {index}"));
     let mut ladders = ladders()?.into_iter();
@@ -161,7 +164,7 @@ fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Fai
     Ok((step, steps))
 }
 
-/// The stages of both ladders, reductions first.
+/// Stages of both ladders, reductions first.
 fn ladders() -> Result<[Vec<LadderStage>; 2], Failure> {
     let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
         Ok(spec.plan()?.program()?.variants().map(|kernel| kernel.variant).collect())
@@ -201,7 +204,7 @@ fn file(step: &LadderStage) -> String {
     format!("{}_{}.html", step.ladder, step.stem)
 }
 
-/// The stage that another one builds on, or the one before.
+/// Base of a stage, which defaults to the stage before.
 fn base_of<'s>(step: &LadderStage, ladder: &'s [LadderStage]) -> Option<&'s LadderStage> {
     match step.base {
         Some(base) => ladder.iter().find(|other| other.index == base),
@@ -250,7 +253,7 @@ fn row(
     report: &Report,
     units: &[UnitName],
 ) -> Result<LadderRow, Failure> {
-    // Of what is multiplied or folded: at the size that was measured, so that nothing here needs longer than the time beside it.
+    // The work is that of the measured size, so that no unit needs longer than the measured time.
     let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
     let of_unit = |unit: &Unit| match shown {
         Some((measured, point)) => {
@@ -298,14 +301,14 @@ fn row(
     })
 }
 
-/// Whether it multiplies what each thread reads for itself: what was counted at the size of the table takes the cache of a
-/// multiprocessor to answer all but the first who reads an element.
+/// True for a GEMM without tiles. Its counts at the measured size assume that a block requests each
+/// element from L2 once, and that the L1 cache serves all other reads.
 fn has_no_tiles(step: &LadderStage) -> bool {
     let plan = step.line.parse::<SgemmPlan>().ok().filter(|_| step.family == Family::Sgemm);
     plan.is_some_and(|plan| matches!(plan.kind(), KernelKind::Naive(_) | KernelKind::Direct(_)))
 }
 
-/// What was measured of a ladder at the size that tables show, in one picture.
+/// Roofline of a ladder at the size shown in the tables.
 fn roofline(made: &[StagePage<'_>]) -> Option<Roofline> {
     let (mut stages, mut absent) = (Vec::new(), Vec::new());
     for StagePage { step, report, .. } in made {
@@ -321,12 +324,12 @@ fn roofline(made: &[StagePage<'_>]) -> Option<Roofline> {
     roofline::roofline(&stages, absent)
 }
 
-/// What was measured at the size that tables show.
+/// Measurement at the size shown in the tables.
 fn at_shown_size(measured: &StageTimes) -> Option<&TimePoint> {
     measured.points.iter().find(|point| SHOWN.contains(&point.n))
 }
 
-/// The rate that was measured, and its share of the roof.
+/// Formats the measured rate and its share of the roof.
 fn written(measured: &StageTimes, point: &TimePoint) -> String {
     let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
     format!("{} {}{share}", times::rate(point.rate), measured.unit)

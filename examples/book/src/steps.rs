@@ -1,5 +1,5 @@
-//! What happens round by round: of a product which terms its slots of shared memory hold, of a reduction how many threads take
-//! part in each step.
+//! Steps of a kernel. For a GEMM they are the K range in each slot of shared memory by round, for a
+//! reduction the active threads in each step.
 
 use super::pipeline::rounds;
 use crate::ownership::NumberedRun;
@@ -12,67 +12,64 @@ use gemm_runtime::watch::{self, Event, EventKind, Kind, Price, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-/// The rounds that are shown of a loop with many: the first, and the last.
+/// Number of rounds shown at the start and at the end of a long loop.
 const FIRST: usize = 8;
 const LAST: usize = 4;
-/// The most steps of a reduction that are shown.
+/// Maximum number of shown steps of a reduction.
 const LEVELS: usize = 48;
 
-/// What happens round by round.
+/// Rounds of a GEMM, or steps of a reduction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Steps {
-    /// The variable of the loop.
+    /// Name of the loop variable.
     pub var: String,
-    /// Slots of shared memory.
+    /// Number of slots in shared memory.
     pub slots: u64,
-    /// What is before the loop, and its rounds.
+    /// State before the loop, followed by its rounds.
     pub rounds: Vec<Round>,
-    /// Rounds that are not shown, before the last that are.
+    /// Number of omitted rounds before the last shown ones.
     pub left_out: usize,
-    /// The steps of a reduction.
     pub levels: Vec<Level>,
 }
 
-/// A round of the loop.
+/// Round of the loop, with the state of each slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Round {
-    /// The value of the variable; none before the loop.
+    /// Value of the variable, or `None` before the loop.
     pub value: Option<i64>,
-    /// By slot.
     pub slots: Vec<StepSlot>,
 }
 
-/// A slot of shared memory in a round: terms of the sums, by the first and the last.
+/// Slot of shared memory in a round. Ranges of K are given by first and last index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StepSlot {
-    /// Those that are read.
+    /// Range of K that is read.
     pub read: Option<[u64; 2]>,
-    /// Those that are written.
+    /// Range of K that is written.
     pub written: Option<[u64; 2]>,
-    /// Whether copies to it have not been waited for when the round is over.
+    /// True if copies to the slot are pending at the end of the round.
     pub in_flight: bool,
-    /// Those that lie there when the round is over.
+    /// Range that the slot holds at the end of the round.
     pub holds: Option<[u64; 2]>,
 }
 
-/// A step in which threads write shared memory, or take values of one another.
+/// Step in which threads write shared memory or shuffle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Level {
-    /// The line of the text, counted from 1.
+    /// Line of the text, counted from 1.
     pub line: usize,
-    /// Where the loops around it are.
+    /// Values of the loop variables around it.
     pub round: String,
-    /// What is done.
+    /// Kind of the step: `store` or `shuffle`.
     pub what: &'static str,
-    /// Threads that do.
     pub threads: u64,
-    /// Warps with such a thread.
+    /// Number of warps with an active thread.
     pub warps: u64,
-    /// What it costs.
+    /// Wavefronts of the stores, or 0 for shuffles.
     pub wavefronts: u64,
 }
 
-/// Of a product by its run on numbered elements, of another kernel by what was seen.
+/// Returns the rounds of a GEMM from its run on numbered elements, or the steps of another kernel.
 pub(super) fn steps(
     kernel: &Kernel,
     listing: &Listing,
@@ -85,19 +82,19 @@ pub(super) fn steps(
     }
 }
 
-/// Takes a term in.
+/// Extends a range by an index of K.
 fn widen(range: &mut Option<[u64; 2]>, term: u64) {
     *range = Some(range.map_or([term; 2], |[from, to]| [from.min(term), to.max(term)]));
 }
 
-/// What the slots hold; none if threads copy nothing to shared memory in a loop.
+/// Returns the contents of the slots, or `None` if threads copy nothing to shared memory in a loop.
 fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     let trace = &named.trace;
     let ring = TileArrays::new(kernel);
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
     let looped = rounds::main_loop(kernel, trace, &of_first)?;
     let values: Vec<i64> = looped.of_events.iter().map(|(value, _)| *value).collect();
-    // The row of an event: 0 before the loop, then one for each round; none behind.
+    // Row of an event: 0 before the loop, then one for each round, and none after the loop.
     let row = |event: &Event, is_begun: bool| {
         let around = &trace.rounds[event.rounds as usize];
         let value = around.iter().find(|(var, _)| *var == looped.var).map(|(_, value)| *value);
@@ -170,7 +167,7 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     Some(Steps { var, slots: ring.slots, rounds, left_out, levels: Vec::new() })
 }
 
-/// Marks slots to which copies of warp 0 are on their way when a round is over.
+/// Marks slots with pending copies of warp 0 at the end of each round.
 fn in_flight(
     kernel: &Kernel,
     trace: &Trace,
@@ -206,10 +203,10 @@ fn in_flight(
     }
 }
 
-/// The steps of a reduction in which threads write shared memory or take values of one another, in the order in which the first
-/// warp comes to them.
+/// Returns the steps of a reduction in which threads write shared memory or shuffle, in the order
+/// of the trace.
 fn levels(kernel: &Kernel, listing: &Listing, trace: &Trace) -> Vec<Level> {
-    /// What is known of a step: what is done, by how many threads, by which warps, and wavefronts.
+    /// Kind of a step, number of threads, warps, and wavefronts.
     type Known = (&'static str, u64, BTreeSet<u32>, u64);
     let mut order: Vec<(u32, u32)> = Vec::new();
     let mut all: BTreeMap<(u32, u32), Known> = BTreeMap::new();
@@ -255,7 +252,7 @@ fn levels(kernel: &Kernel, listing: &Listing, trace: &Trace) -> Vec<Level> {
 }
 
 impl StepSlot {
-    /// What is to be said of it.
+    /// Describes the state of the slot.
     pub fn text(&self) -> String {
         let range = |[from, to]: [u64; 2]| match from == to {
             true => from.to_string(),
@@ -278,7 +275,7 @@ impl StepSlot {
         parts.join(", ")
     }
 
-    /// The class of its cell.
+    /// CSS class of its cell.
     pub fn class(&self) -> &'static str {
         match (self.read, self.written, self.in_flight) {
             (Some(_), Some(_), _) => "both",
@@ -305,8 +302,8 @@ mod tests {
         steps(&looked.kernel, &cuda::listing(&looked.kernel), &looked.trace, named.as_ref())
     }
 
-    /// Five slots of 16 terms: four are filled before the loop, of which one has been waited for; in each round the one that was
-    /// read last is filled.
+    /// Five slots of K extent 16: four are filled before the loop, and one of these has been
+    /// awaited. Each round fills the slot read last.
     #[test]
     fn slots_of_a_ring_are_filled_in_turn() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
@@ -348,7 +345,8 @@ mod tests {
         assert_eq!(texts[8], "read 224–255");
     }
 
-    /// The divergent tree: half as many threads write in each step, and as long as there is one in each warp all warps do.
+    /// Divergent tree: each step has half as many active threads, but all warps stay active while
+    /// each has one.
     #[test]
     fn levels_of_a_tree_have_half_the_threads() {
         let of = |tree: &str| -> Vec<(u64, u64)> {

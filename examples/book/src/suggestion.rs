@@ -1,10 +1,10 @@
-//! Which padding is advised: only what the spec takes.
+//! Suggestions against bank conflicts, for the specs of the book.
 
 use super::access::Access;
 use crate::observation::Spec;
 use gemm_draw::suggestion;
 
-/// Leaves out the advice that no plan follows.
+/// Drops the suggestions that no plan can follow.
 pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
     let product = match spec {
         Spec::Sgemm(plan) => Some(plan.spec()),
@@ -30,7 +30,8 @@ mod tests {
         spec.look(spec.at().expect("a shape")).expect("a launch")
     }
 
-    /// With the padding each access is as wide, those that it is advised for cost what it says, and all together less.
+    /// With the suggested change, accesses keep their width, the cured ones have the stated cost,
+    /// and the total cost decreases.
     #[test]
     fn what_is_advised_is_so() {
         let lines = [
@@ -39,7 +40,7 @@ mod tests {
             "tile: 64x64x16, thread: 4x4, float4, transpose",
             "tile: 32x32x8, thread: 4x4, transpose",
             "tile: 64x64x16, thread: 8x8",
-            // Padding that spares conflicts does not fit beside this one, a swizzle does.
+            // For this spec, effective padding exceeds shared memory, but a swizzle fits.
             "tile: 256x192x128, thread: 16x12, float4",
         ];
         let mut advised = 0;

@@ -1,13 +1,14 @@
-//! Why a kernel is as fast as it is, in sentences, each of which a part of the page proves.
+//! Sentences that explain the performance of a kernel, each with the part of the page that proves
+//! it.
 
 use super::report::{Report, Sentence};
-use super::units::{Unit, Wavefronts, issuing_fmas};
+use super::units::{SECTOR_BYTES, Unit, Wavefronts, issuing_fmas};
 use gemm_bench::change::number;
 use gemm_bench::table::percent;
 use gemm_draw::view::executed;
 use gemm_runtime::Counters;
 
-/// The sentences of a report whose other parts are there.
+/// Returns the sentences for a report whose other parts are complete.
 pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     let mut all = Vec::new();
     let mut say = |proof, text| all.push(Sentence { text, proof });
@@ -42,7 +43,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         say("source", text);
     }
     conflicts(report, c).into_iter().for_each(|(proof, text)| say(proof, text));
-    let fetched = 32.0 * c.global_sectors as f64;
+    let fetched = (SECTOR_BYTES * c.global_sectors) as f64;
     if fetched > 0.0 {
         let least: u64 =
             report.accesses.iter().filter(|a| a.space == "global").map(|a| a.least * a.times).sum();
@@ -59,7 +60,8 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     all
 }
 
-/// What bank conflicts take: as compiled, which counts prove, and by the text, where that is not the same: pictures are of that.
+/// Sentences about bank conflicts: of the compiled kernel, proved by its counters, and of the text
+/// if the shares differ, proved by the pictures.
 fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
     let by_text = share(c.shared_bank_conflicts, c.shared_wavefronts);
@@ -67,7 +69,7 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     match (conflicts, c.shared_bank_conflicts) {
         _ if all == 0 => Vec::new(),
         (0, 0) => vec![("accesses", "No access to shared memory has a bank conflict.".to_owned())],
-        // What copies write is in no count as compiled.
+        // The counts of the compiled kernel lack the writes of asynchronous copies.
         (some, _) if is_by_text => vec![(
             "accesses",
             format!(
@@ -101,13 +103,12 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     }
 }
 
-/// A text that begins with a capital letter.
 fn sentence(text: String) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What is said of cycles that are not those of counts as compiled.
+/// Suffix for cycles that are computed from counts of the text.
 fn by_text(unit: &Unit) -> &'static str {
     if unit.is_by_text { " by the text" } else { "" }
 }

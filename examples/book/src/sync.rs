@@ -1,4 +1,4 @@
-//! Whether each synchronisation is needed, by experiment: the kernel without it, on what the kernel was launched with.
+//! Need for each synchronisation, by experiment: the kernel runs without it, on the same arguments.
 
 use crate::observation::Observation;
 use gemm_bench::cli::Failure;
@@ -10,60 +10,59 @@ use gemm_runtime::{Counters, Error, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// As many times the instructions of the launch a changed kernel may execute before it is given up: one that speaks to other blocks
-/// runs several times, in several orders.
+/// Factor between the instructions of the launch and the limit for a changed kernel. The factor is
+/// large because kernels with inter-block synchronisation run several times, in several orders.
 const PATIENCE: u64 = 64;
-/// And these beside, of one with few.
+/// Instructions added to the limit, for small launches.
 const LEAST_PATIENCE: u64 = 1 << 22;
 
-/// A statement that synchronises, and what the launch comes to without it.
+/// Synchronising statement, and the outcome of a launch without it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sync {
-    /// The line of the text, counted from 1.
+    /// Line of the text, counted from 1.
     pub line: usize,
-    /// The first line of the statement.
+    /// First line of the statement.
     pub text: String,
-    /// What it is.
+    /// Kind of synchronisation in words.
     pub is: &'static str,
-    /// How often a warp of the watched block came to it.
+    /// Number of executions by warps of the recorded block.
     pub times: u64,
-    /// How the kernel was changed.
+    /// Description of the change to the kernel.
     pub change: &'static str,
-    /// What that led to.
     pub outcome: TrialOutcome,
 }
 
-/// What the launch of a changed kernel comes to.
+/// Outcome of a changed kernel's launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialOutcome {
-    /// The first fault that is found.
+    /// First fault that the simulator finds.
     Fault(PreventedFault),
-    /// Something else that is no result.
+    /// Any other error, with its message.
     Error(String),
-    /// No fault, and another result.
+    /// No fault, but different results.
     Differs,
-    /// No fault, and the same bits in every array whose elements the kernel promises.
+    /// No fault, and bit-identical results in every array with deterministic contents.
     Same,
-    /// No warp came to the statement.
+    /// No warp executes the statement.
     NotReached,
 }
 
-/// A fault that a synchronisation prevents.
+/// Fault that a synchronisation prevents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreventedFault {
-    /// `blockIdx` of the thread.
+    /// `blockIdx` of the faulty thread.
     pub block: [u32; 3],
-    /// Its `threadIdx`.
+    /// `threadIdx.x` and `threadIdx.y` of the thread.
     pub thread: [u32; 2],
-    /// What is wrong: with the element, and the earlier access, if it is about one.
+    /// Message of the fault, with the element and the earlier access if it has them.
     pub what: String,
-    /// The first line of the text of the statement that it was in.
+    /// First line of the faulty statement.
     pub statement: String,
 }
 
 impl PreventedFault {
-    /// The thread and its block, in the form that all of a page has: three coordinates of a block.
+    /// Names the thread and its block, with three block coordinates like the rest of the page.
     pub fn at(&self) -> String {
         let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
         format!("thread ({of_x}, {of_y}) of block ({x}, {y}, {z})")
@@ -80,26 +79,24 @@ impl PreventedFault {
     }
 }
 
-/// What was left out of a kernel.
+/// Synchronisation removed from a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct RemovedSync {
-    /// The line, as the text of the whole kernel has it.
+    /// Line in the text of the unmodified kernel.
     pub line: usize,
-    /// The statement.
     pub text: String,
-    /// How it was changed.
     pub change: &'static str,
 }
 
-/// What may be left out of a kernel.
+/// Removable part of a statement.
 struct RemovablePart {
     is: &'static str,
     change: &'static str,
-    /// What stands in its place.
+    /// Statement that replaces the original one.
     instead: Stmt,
 }
 
-/// The statements of a kernel that synchronise, in the order of the text, each tried.
+/// Tries the removal of each synchronising statement, in the order of the text.
 pub(super) fn trials(looked: &Observation, listing: &Listing) -> Result<Vec<Sync>, Failure> {
     let kernel = &looked.kernel;
     let statements = kernel.statements();
@@ -126,18 +123,18 @@ pub(super) fn trials(looked: &Observation, listing: &Listing) -> Result<Vec<Sync
     Ok(parts(kernel).into_par_iter().map(of).collect())
 }
 
-/// The statements that synchronise, by their numbers.
+/// Synchronising statements with their indices in the kernel.
 fn parts(kernel: &Kernel) -> Vec<(usize, RemovablePart)> {
     let statements = kernel.statements().into_iter().enumerate();
     statements.filter_map(|(at, stmt)| Some((at, part(stmt)?))).collect()
 }
 
-/// The lines of the text at which they begin.
+/// Lines at which the synchronising statements start.
 pub(super) fn lines(kernel: &Kernel, listing: &Listing) -> Vec<usize> {
     parts(kernel).into_iter().map(|(at, _)| listing.lines[at].start + 1).collect()
 }
 
-/// The kernel without the synchronisation at a line, and what was changed; nothing if there is none.
+/// Removes the synchronisation at a line. `None` if there is none.
 pub(super) fn changed(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -155,7 +152,7 @@ pub(super) fn changed(
     Ok(Some((changed.map_err(broken)?, change)))
 }
 
-/// The kernel with another statement in the place of one.
+/// Replaces a statement of a kernel.
 pub(super) fn replaced(
     kernel: &VerifiedKernel,
     at: usize,
@@ -172,12 +169,12 @@ pub(super) fn replaced(
     VerifiedKernel::new(changed).map_err(|broken| broken.to_string())
 }
 
-/// The instructions after which a changed kernel is given up.
+/// Instruction limit for a changed kernel.
 pub(super) fn patience(total: &Counters) -> u64 {
     total.instructions.saturating_mul(PATIENCE).saturating_add(LEAST_PATIENCE)
 }
 
-/// What is left out of a statement.
+/// Returns the replacement that weakens a synchronising statement.
 fn part(stmt: &Stmt) -> Option<RemovablePart> {
     let part = |is, change, instead| Some(RemovablePart { is, change, instead });
     let without = |is| part(is, "without it", Stmt::Comment("Nothing.".to_owned()));
@@ -186,7 +183,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
         Stmt::Barrier(Scope::Warp) => without("barrier of the warp"),
         Stmt::Barrier(Scope::Block) => without("barrier of the block"),
         Stmt::Barrier(Scope::Cluster) => without("barrier of the cluster"),
-        // No kernel has one.
+        // No kernel has a device-wide barrier.
         Stmt::Barrier(Scope::Device) => None,
         Stmt::NamedBarrier { wait: true, .. } => without("barrier with a number"),
         Stmt::NamedBarrier { wait: false, .. } => without("arrival at a barrier with a number"),
@@ -196,7 +193,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
             weaker("wait for copies", Stmt::CopyWait { pending: pending.clone() + 1 })
         }
         Stmt::Mbarrier(barrier) => match barrier.op {
-            // Without its count there is no such barrier.
+            // A barrier cannot be used without its initial count.
             MbarrierOp::Init { .. } => None,
             MbarrierOp::Arrive => without("arrival at a barrier in shared memory"),
             MbarrierOp::ArriveRemote { .. } => {
@@ -215,7 +212,8 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
                 Stmt::WgmmaSync(WgmmaSync::Wait { pending, accumulators }),
             )
         }
-        // What computes, moves elements or starts what is waited for: others are told of none of that by the statement itself.
+        // These statements compute, move elements or start asynchronous work, but synchronise
+        // nothing.
         Stmt::Let { .. }
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }
@@ -240,7 +238,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
     }
 }
 
-/// Launches a kernel with another statement in the place of one.
+/// Launches a kernel with a replaced statement.
 fn tried(
     kernel: &VerifiedKernel,
     at: usize,
@@ -266,7 +264,7 @@ fn tried(
 fn found(error: SimError) -> TrialOutcome {
     match error {
         SimError::Fault(fault) => TrialOutcome::Fault(PreventedFault::new(&fault)),
-        // Where it was by then is not the same on every run.
+        // The position at the limit differs between runs, so it is not reported.
         SimError::OutOfInstructions { instructions, .. } => {
             TrialOutcome::Error(format!("it is not done after {instructions} instructions"))
         }
@@ -274,7 +272,8 @@ fn found(error: SimError) -> TrialOutcome {
     }
 }
 
-/// What a launch has left in arrays whose elements its kernel promises: not in those that depend on the order of blocks.
+/// Results in arrays with deterministic contents. Arrays that depend on the order of blocks are
+/// skipped.
 fn bits(kernel: &Kernel, buffers: &[BufferArg]) -> Vec<Vec<u64>> {
     let declared = kernel.params.iter().filter_map(|param| match param.kind {
         ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => {
@@ -302,7 +301,7 @@ mod tests {
         trials(&looked, &cuda::listing(&looked.kernel)).expect("arguments that fit")
     }
 
-    /// What is wrong; nothing where nothing is.
+    /// Message of the fault. Empty if there is none.
     fn fault(sync: &Sync) -> &str {
         match &sync.outcome {
             TrialOutcome::Fault(fault) => &fault.what,
@@ -310,11 +309,11 @@ mod tests {
         }
     }
 
-    /// Stage 5: a barrier before the first product, and two around each copy.
+    /// Stage 5: a barrier before the first tile is multiplied, and two around each further copy.
     #[test]
     fn barriers_of_one_buffer_prevent_races_both_ways() {
         let found = syncs(Family::Sgemm, "tile: 32x32x32");
-        // 32 warps come to the first; seven more tiles are copied.
+        // 32 warps execute the first barrier. The others are executed for seven more tiles.
         let times: Vec<u64> = found.iter().map(|sync| sync.times).collect();
         assert_eq!(times, [32, 224, 224]);
         let early =
@@ -338,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Each block has one tile of K, so that nothing is read behind the loop's wait.
+    /// Each block has one K tile, so that nothing is read after the wait in the loop.
     #[test]
     fn what_is_not_needed_in_a_run_is_said_so() {
         let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: 8, split_k: auto";

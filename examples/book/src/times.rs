@@ -1,4 +1,4 @@
-//! How long the stages took on a device, from a file: what a page says was measured, was measured.
+//! Measured times of the stages on a device, from a file.
 
 use super::units::{self, DEVICE, UnitName};
 use gemm_bench::family::Family;
@@ -12,27 +12,27 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// What `examples/bench/peers/times.py` has written: first the device, then the names of the columns.
+/// Output of `examples/bench/peers/times.py`: a line with the device, a line with column names,
+/// then rows.
 const FILE: &str = include_str!("../../../tests/data/profiler/times.csv");
 
-/// The times of a stage, with what bounds them.
+/// Measured times of a stage with their bounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageTimes {
-    /// The device, its driver and clocks, and the day.
+    /// Device, driver, clocks and date of the measurement.
     pub device: &'static str,
-    /// What is computed in a second, of which the rates below are.
     pub unit: RateUnit,
-    /// From the smallest to the largest.
+    /// Measurements from the smallest size to the largest.
     pub points: Vec<TimePoint>,
 }
 
-/// What is computed in a second: floating-point operations of a product, bytes of what is folded.
+/// Unit of rates: floating-point operations of a GEMM, or bytes read by a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum RateUnit {
-    /// 10^12 floating-point operations.
+    /// 10^12 floating-point operations per second.
     #[serde(rename = "TFLOP/s")]
     Teraflops,
-    /// 10^12 bytes.
+    /// 10^12 bytes read per second.
     #[serde(rename = "TB/s")]
     Terabytes,
 }
@@ -46,44 +46,45 @@ impl fmt::Display for RateUnit {
     }
 }
 
-/// A time.
+/// Measured time at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimePoint {
-    /// Rows, columns and terms of a product, or the elements that are reduced.
+    /// Extent m = n = k of a GEMM, or the number of reduced elements.
     pub n: u64,
-    /// The median of the launches.
+    /// Median time of the launches.
     pub milliseconds: f64,
-    /// Floating-point operations for each byte of the operands.
+    /// Arithmetic intensity: floating-point operations per byte of the operands.
     pub intensity: f64,
-    /// What was computed in a second.
+    /// Achieved rate, in the unit of the stage.
     pub rate: f64,
-    /// The most that arithmetic and memory allow; none where the operands stay in the L2 cache and no arithmetic bounds it.
+    /// Upper bound of the rate by arithmetic and memory. `None` if the operands stay in the L2
+    /// cache and no arithmetic bound applies.
     pub roof: Option<f64>,
-    /// The cycles that each unit of one multiprocessor would need for what was launched, in the order of [`UnitName::ALL`].
+    /// Cycles that each unit of one SM needs for all launches, in the order of [`UnitName::ALL`].
     pub asked: [f64; UnitName::ALL.len()],
 }
 
 impl TimePoint {
-    /// The share of the most.
+    /// Rate divided by the roof.
     pub fn share(&self) -> Option<f64> {
         self.roof.map(|roof| self.rate / roof)
     }
 
-    /// The rate, the roof and the share, as they are written.
+    /// Formats the rate, the roof and their ratio.
     pub fn written(&self) -> [String; 3] {
         let roof = self.roof.map_or("none".to_owned(), rate);
         [rate(self.rate), roof, self.share().map_or(String::new(), percent)]
     }
 }
 
-/// All programs that were timed.
+/// All timed programs of the file.
 fn programs() -> &'static [ProgramTime] {
     static PROGRAMS: OnceLock<Vec<ProgramTime>> = OnceLock::new();
     PROGRAMS.get_or_init(|| csv::programs(FILE).unwrap_or_default())
 }
 
-/// The cycles that each unit of one multiprocessor would need for all launches, in the order of [`UnitName::ALL`]; so many
-/// bytes are read beside what the file has.
+/// Returns the cycles that each unit of one SM needs for all launches, in the order of
+/// [`UnitName::ALL`]. `beside` is the number of bytes read in addition to those of the file.
 fn unit_cycles(timed: &ProgramTime, beside: f64) -> [f64; UnitName::ALL.len()] {
     let mut work = Work::default();
     timed.launches.iter().for_each(|launch| work += launch.work);
@@ -91,14 +92,14 @@ fn unit_cycles(timed: &ProgramTime, beside: f64) -> [f64; UnitName::ALL.len()] {
     UnitName::ALL.map(|name| units::cycles_of(name, &work, bytes))
 }
 
-/// The bytes of what a launch reads and writes, each once.
+/// Minimum traffic of a launch in bytes: each operand once.
 fn bytes(reads: &Reads) -> f64 {
     let [rows, columns] = reads.tiles;
     let [strip_a, strip_b] = reads.strips;
     rows * strip_a + columns * strip_b + reads.once
 }
 
-/// The cycles that the multiply-adds of all launches take at least, on one multiprocessor.
+/// Minimum cycles of one SM for the multiply-adds of all launches.
 fn arithmetic_cycles(timed: &ProgramTime) -> f64 {
     let of = |launch: &LaunchLoad| {
         let lanes = launch.work.fma / units::ISSUED;
@@ -107,16 +108,16 @@ fn arithmetic_cycles(timed: &ProgramTime) -> f64 {
     timed.launches.iter().map(of).sum()
 }
 
-/// The time of a line at a size, and what the compiler made of it.
+/// Time of a spec at one size, and its registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpecTimes {
     pub(super) n: u64,
     pub(super) milliseconds: f64,
-    /// Registers of a thread of the launch that asks for most.
+    /// Registers per thread, the maximum over the launches.
     pub(super) registers: u32,
 }
 
-/// All times of a line, of the stages and of what a search has tried.
+/// All times of a spec, from the stages and from tuning.
 pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
     static KNOWN: OnceLock<HashMap<String, Vec<SpecTimes>>> = OnceLock::new();
     let normal = |family, line: &str| Some(format!("{family:?} {}", normal(family, line)?));
@@ -149,7 +150,7 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
     normal(family, line).and_then(|line| known.get(&line)).map_or(&[], Vec::as_slice)
 }
 
-/// A line as its spec is written; nothing of what is none.
+/// Canonical text of a spec, or `None` if it is invalid.
 pub(super) fn normal(family: Family, line: &str) -> Option<String> {
     Some(match family {
         Family::Reduce => line.parse::<ReduceSpec>().ok()?.to_string(),
@@ -157,16 +158,17 @@ pub(super) fn normal(family: Family, line: &str) -> Option<String> {
     })
 }
 
-/// The times of a stage by its ladder and its name, as in `22_fastest`, from the smallest size to the largest.
+/// Times of a stage by its ladder and stem, such as `22_fastest`, from the smallest size to the
+/// largest.
 pub fn times(ladder: &str, stem: &str) -> Vec<ProgramTime> {
     let stem = stem.trim_start_matches('0');
-    // The file says 0_interleaved.
+    // The file has `0_interleaved_divergent` for stem `00_interleaved_divergent`.
     let stem = if stem.starts_with('_') { format!("0{stem}") } else { stem.to_owned() };
     let is_it = |program: &&ProgramTime| program.set == ladder && program.name == stem;
     programs().iter().filter(is_it).cloned().collect()
 }
 
-/// So much in a second, to three digits.
+/// Formats a rate with three digits.
 pub(super) fn rate(value: f64) -> String {
     let digits = [100.0, 10.0].iter().filter(|least| value < **least).count();
     format!("{value:.digits$}")
@@ -177,14 +179,14 @@ fn device() -> &'static str {
     first.split("; ").next().unwrap_or_default()
 }
 
-/// The matrices of the extents of C that a product reads beside A and B: operands of its epilogue, and C itself.
+/// Number of matrices of the shape of C that a GEMM reads: operands of its epilogue, and C itself.
 pub(super) fn matrices_beside(spec: &SgemmSpec) -> usize {
     let operands = spec.operands();
     let matrices = operands.iter().filter(|operand| operand.along == Along::Mn).count();
     matrices + usize::from(spec.reads_c())
 }
 
-/// The times of a product that reads so many matrices of the extents of C beside A and B.
+/// Times of a GEMM that reads `beside` matrices of the shape of C in addition to A and B.
 pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes> {
     let point = |timed: &ProgramTime| {
         let extent = timed.n as f64;
@@ -193,7 +195,7 @@ pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes
         let intensity = flops / bytes;
         let from_memory =
             if bytes > DEVICE.l2_capacity { DEVICE.peak.memory * intensity } else { f64::INFINITY };
-        // What the epilogue does for each element counts for less where there are more terms.
+        // The roof depends on the size, because the epilogue weighs less for larger K.
         let most = flops / arithmetic_cycles(timed) * f64::from(DEVICE.sms) * DEVICE.hertz();
         TimePoint {
             n: timed.n,
@@ -207,7 +209,7 @@ pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes
     some(RateUnit::Teraflops, times.iter().map(point).collect())
 }
 
-/// The times of a reduction of `f32`.
+/// Times of a reduction of f32.
 pub(super) fn reduction(times: &[ProgramTime]) -> Option<StageTimes> {
     let point = |timed: &ProgramTime| {
         let bytes = 4.0 * timed.n as f64;
@@ -228,15 +230,15 @@ fn some(unit: RateUnit, points: Vec<TimePoint>) -> Option<StageTimes> {
     (!points.is_empty()).then(|| StageTimes { device: device(), unit, points })
 }
 
-/// The picture: logarithmic along both sides.
+/// Size of the log-log picture in pixels.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
-/// Powers of ten at its edges: of operations for each byte, and of what is computed in a second.
+/// Powers of ten at the edges: arithmetic intensity, and rate.
 const ACROSS: [f64; 2] = [-1.0, 4.0];
 const UP: [f64; 2] = [-2.0, 3.0];
 
 impl StageTimes {
-    /// Multiply-adds of a product, or the elements that are folded, at a point.
+    /// Multiply-adds of a GEMM, or the number of reduced elements.
     pub fn work(&self, point: &TimePoint) -> f64 {
         match self.unit {
             RateUnit::Teraflops => (point.n as f64).powi(3),
@@ -244,7 +246,7 @@ impl StageTimes {
         }
     }
 
-    /// Where a point is in the picture, in pixels.
+    /// Position of a point in pixels.
     fn place(intensity: f64, rate: f64) -> [i64; 2] {
         let along = |value: f64, [least, most]: [f64; 2], length: f64| {
             ((value.log10() - least) / (most - least) * length).round() as i64
@@ -257,18 +259,18 @@ impl StageTimes {
         [WIDTH as i64, HEIGHT as i64]
     }
 
-    /// Where the points are, those that were measured.
+    /// Positions of the measured rates.
     pub fn filled(&self) -> Vec<[i64; 2]> {
         self.points.iter().map(|point| Self::place(point.intensity, point.rate)).collect()
     }
 
-    /// And what bounds them.
+    /// Positions of the roofs, for points that have one.
     pub fn hollow(&self) -> Vec<[i64; 2]> {
         let roof = |point: &TimePoint| Some(Self::place(point.intensity, point.roof?));
         self.points.iter().filter_map(roof).collect()
     }
 
-    /// Lines at powers of ten across, and up: where they are, and what they are called.
+    /// Grid lines at powers of ten, along x and y, with their labels.
     pub fn grid(&self) -> [Vec<(i64, String)>; 2] {
         let powers =
             |[least, most]: [f64; 2]| (least as i32..=most as i32).map(|of| 10f64.powi(of));
@@ -313,7 +315,7 @@ mod tests {
         assert_eq!(point.rate, 2.0);
         assert!((point.roof.expect("a roof") / most - 1.0).abs() < 1e-9, "{point:?}");
         assert!((point.share().expect("a share") * most / 2.0 - 1.0).abs() < 1e-9, "{point:?}");
-        // Beside them a matrix of the extents of C.
+        // The GEMM reads one additional matrix of the shape of C.
         assert_eq!(
             product(&[timed(1000, 1.0, fma)], 1).expect("a time").points[0].intensity,
             125.0
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(folded.filled()[0][0], folded.filled()[1][0]);
     }
 
-    /// What a kernel does for each element of C weighs less at a larger size: the roof is that of the size.
+    /// The roof depends on the size: work per element of C weighs less at larger sizes.
     #[test]
     fn the_roof_is_that_of_the_size() {
         let of = product(&times("sgemm", "28_epilogue_gelu_residual"), 1).expect("times");
@@ -333,7 +335,7 @@ mod tests {
         assert!(roofs[4] > 66.0 && roofs[4] < 66.9, "{roofs:?}");
     }
 
-    /// No unit would need longer than it took, whatever caches answer.
+    /// No unit needs longer than the measured time, whatever the caches serve.
     #[test]
     fn no_unit_needs_longer_than_was_measured() {
         let mut count = 0;
@@ -348,7 +350,7 @@ mod tests {
             for point in &measured.points {
                 let most = point.milliseconds / 1e3 * DEVICE.hertz() * f64::from(DEVICE.sms);
                 for (name, cycles) in UnitName::ALL.iter().zip(point.asked) {
-                    // Operands that stay in the L2 cache are not asked of memory.
+                    // Operands that stay in the L2 cache are not requested from memory.
                     let bytes = point.rate * point.milliseconds * 1e9 / point.intensity;
                     let stay = *name == UnitName::Memory && bytes < 2.0 * DEVICE.l2_capacity;
                     assert!(stay || cycles <= most, "{name}: {cycles} of {most}, {point:?}");
@@ -359,7 +361,7 @@ mod tests {
         assert!(count > 1000, "{count}");
     }
 
-    /// A line is known however it is written, and at every size at which it was measured.
+    /// A spec is found in any spelling, at every measured size.
     #[test]
     fn lines_have_their_times() {
         let stage = stages::sgemm().into_iter().find(|of| of.index == 22).expect("a stage");

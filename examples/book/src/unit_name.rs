@@ -1,29 +1,25 @@
-//! The units of a multiprocessor, and of what is behind it.
+//! Units of an SM and of the memory behind it.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// A unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitName {
-    /// What issues the instructions of warps.
+    /// Warp schedulers, which issue instructions.
     Issue,
-    /// Shared memory.
     Shared,
-    /// The L2 cache.
     L2,
-    /// The memory of the device.
+    /// Device memory behind the L2 cache.
     Memory,
-    /// Tensor cores.
     TensorCores,
 }
 
 impl UnitName {
-    /// All of them, in the order of columns.
+    /// All units, in the order of table columns.
     pub const ALL: [Self; 5] =
         [Self::Issue, Self::Shared, Self::L2, Self::Memory, Self::TensorCores];
 
-    /// As it stands in a sentence.
+    /// Name of the unit within a sentence.
     pub fn text(self) -> &'static str {
         match self {
             Self::Issue => "instruction issue",

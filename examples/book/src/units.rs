@@ -1,43 +1,44 @@
-//! What a kernel asks of each unit of a multiprocessor.
+//! Load of each unit of an SM.
 
 pub use super::unit_name::UnitName;
+use gemm_dsl::target::arch;
 use gemm_perf::{DeviceModel, H200, Work};
 use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
 
-/// The device of whose multiprocessors the units are.
+/// Device whose SMs are modelled.
 pub const DEVICE: DeviceModel = H200;
 
 /// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
-pub(super) const ISSUED: f64 = 4.0;
+pub(super) const ISSUED: f64 = arch::SCHEDULERS as f64;
 const WAVEFRONTS: f64 = 1.0;
 
 /// Bytes of a sector.
-pub(super) const SECTOR_BYTES: u64 = 32;
+pub(super) const SECTOR_BYTES: u64 = arch::SECTOR_BYTES as u64;
 
-/// Multiplications and additions of its tensor cores in a cycle, of numbers of so many bits: of 32, half as many as of 16.
+/// FLOPs of an SM's tensor cores per cycle, for operands of `bits` bits. 32-bit operands have half
+/// the rate of 16-bit ones.
 fn matrix_flops(bits: u32) -> f64 {
     DEVICE.peak.wgmma_flops * 16.0 / f64::from(bits)
 }
 
-/// A unit, and how long it would take for what it is asked.
+/// Load of a unit, in cycles of one SM.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unit {
-    /// The unit.
     pub name: UnitName,
-    /// Its cycles on one multiprocessor.
     pub cycles: f64,
-    /// Those that the counts of the text would take.
+    /// Cycles according to the counts of the text.
     pub by_text: f64,
-    /// Whether its cycles are by the text too, as its count as compiled is not known.
+    /// True if `cycles` is computed from the text too, because no count of the compiled kernel is
+    /// known.
     pub is_by_text: bool,
-    /// What it does in a cycle.
+    /// Throughput per cycle in words.
     pub rate: String,
 }
 
-/// The units that a kernel asks something of, those that it asks most first: by its counts as compiled where these are known, and
-/// by those of its text, which the compiler needs not all of. `bits` are those of what tensor cores multiply, `bytes` those that
-/// are moved at least.
+/// Returns the load of each unit, busiest first, according to the counts of the compiled kernel if
+/// known, and of the text. The compiler may need fewer operations than the text. `bits` is the
+/// width of tensor-core operands, `bytes` the minimum memory traffic.
 pub fn asked(
     c: &Counters,
     compiled: Option<&SassCounters>,
@@ -60,7 +61,8 @@ pub fn asked(
     let counted = compiled.map_or(text, |compiled| Work::compiled(c, compiled));
     let of = |name| [&text, &counted].map(|work| cycles_of(name, work, bytes as f64));
     let (sectors, from_memory) = (sectors_of_cycle(), DEVICE.memory_of_cycle());
-    // That depends on no address, and no profiler tells it.
+    // Reads of shared memory by `wgmma` do not depend on addresses, and the profiler does not count
+    // them.
     let unread = if c.wgmma > 0 { ", without what matrix instructions read" } else { "" };
     let rates = [
         (UnitName::Issue, format!("{ISSUED} of a warp a cycle")),
@@ -84,8 +86,8 @@ fn sectors_of_cycle() -> f64 {
     DEVICE.peak.l2_bytes / SECTOR_BYTES as f64
 }
 
-/// The cycles that a unit would need for work, beside which so many bytes come from memory; of tensor cores as if all numbers had
-/// 16 bits.
+/// Cycles that a unit needs for the work and for `bytes` of memory traffic. Tensor cores are
+/// computed for 16-bit operands.
 pub(super) fn cycles_of(name: UnitName, work: &Work, bytes: f64) -> f64 {
     match name {
         UnitName::Issue => work.instructions / ISSUED,
@@ -96,18 +98,16 @@ pub(super) fn cycles_of(name: UnitName, work: &Work, bytes: f64) -> f64 {
     }
 }
 
-/// Wavefronts of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Wavefronts {
-    /// Those that bank conflicts take.
+    /// Wavefronts caused by bank conflicts.
     pub conflicts: u64,
-    /// All of them.
     pub all: u64,
-    /// Whether that is by the text, as the count as compiled is not known.
+    /// True if the counts are those of the text, because those of the compiled kernel are unknown.
     pub is_by_text: bool,
 }
 
-/// Wavefronts of shared memory: as compiled where that is known.
+/// Returns the wavefronts of shared memory, of the compiled kernel if known.
 pub fn wavefronts(c: &Counters, compiled: Option<&SassCounters>) -> Wavefronts {
     match compiled.filter(|_| !has_unknown_writes(c)) {
         None => Wavefronts {
@@ -123,12 +123,13 @@ pub fn wavefronts(c: &Counters, compiled: Option<&SassCounters>) -> Wavefronts {
     }
 }
 
-/// Whether asynchronous copies write shared memory: that is told by the text alone, with all other accesses.
+/// Returns true if asynchronous copies write shared memory. The model of the compiled kernel does
+/// not count their wavefronts.
 fn has_unknown_writes(c: &Counters) -> bool {
     c.copies > 0
 }
 
-/// The cycles in which the multiply-adds alone would be issued.
+/// Cycles of an SM to issue the multiply-adds alone.
 pub fn issuing_fmas(c: &Counters) -> f64 {
     c.fma as f64 / ISSUED
 }
@@ -142,7 +143,8 @@ mod tests {
         units.iter().filter(|of| of.is_by_text).map(|of| (of.name, of.cycles)).collect()
     }
 
-    /// Of a kernel with arrays in local memory instructions are not known, and wavefronts and sectors are.
+    /// For a kernel with arrays in local memory the instructions are unknown, but not wavefronts
+    /// and sectors.
     #[test]
     fn what_is_by_the_text_for_want_of_others_says_so() {
         let mut text = Counters::default();

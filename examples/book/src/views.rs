@@ -1,4 +1,4 @@
-//! What pages show of a kernel beside its counts, so that two kernels that count the same can be told apart.
+//! Views of a kernel other than its counts, to distinguish kernels with equal counts.
 
 use super::{access, pipeline};
 use crate::observation::{Observation, Spec};
@@ -8,22 +8,23 @@ use gemm_dsl::cuda;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What is shown of a kernel.
+/// Comparable views of a kernel.
 pub(super) struct Views {
-    /// Its text, without the line that it was made of and under a name that all have.
+    /// Text with a neutral kernel name and without the leading comment.
     pub(super) text: String,
-    /// By the part of the page that shows it.
+    /// Views by the part of the page that shows them.
     parts: Vec<(&'static str, Value)>,
 }
 
 impl Views {
-    /// Of a launch.
+    /// Computes the views of a launch.
     ///
     /// # Errors
-    /// Those of launches that tell the order of blocks, and of what no JSON can say.
+    /// Returns the error of the launch for the block order, or of the conversion to JSON.
     pub(super) fn new(spec: &Spec, looked: &Observation) -> Result<Self, Failure> {
         let listing = cuda::listing(&looked.kernel);
-        // The picture of an access in another kernel has another line beside it.
+        // Line numbers are dropped, because the same access may be on another line of another
+        // kernel.
         let accesses: Vec<_> = access::all(&looked.kernel, &listing.lines, &looked.trace)
             .into_iter()
             .map(|access| (access.space, access.grid))
@@ -36,12 +37,12 @@ impl Views {
         Ok(Self { text: text(&listing.text, &looked.kernel.name), parts: parts.into() })
     }
 
-    /// Whether two kernels are one but for their names.
+    /// Returns true if two kernels differ at most in their names.
     pub(super) fn is_same_kernel(&self, other: &Self) -> bool {
         self.text == other.text
     }
 
-    /// The parts of a page that show something else of another kernel.
+    /// Returns the parts of a page that differ between two kernels.
     pub(super) fn differing(&self, other: &Self) -> Vec<&'static str> {
         let both = self.parts.iter().zip(&other.parts);
         both.filter(|((_, own), (_, others))| own != others).map(|((part, _), _)| *part).collect()
@@ -52,7 +53,7 @@ fn value(of: &impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(of).map_err(|error| Failure::Output(error.into()))
 }
 
-/// A text without the comment above it, which has the line, and without the name of the kernel.
+/// Removes the leading comment, which has the spec, and replaces the name of the kernel.
 pub(super) fn text(whole: &str, name: &str) -> String {
     let lines = whole.lines().skip_while(|line| line.starts_with("//") || line.is_empty());
     lines.map(|line| line.replace(name, "kernel") + "\n").collect()

@@ -1,5 +1,5 @@
-//! What matrix instructions of four warps read, and how it came there: tiles in shared memory under their swizzle, the slots of the
-//! ring and the phases of the barriers that hand them on, and which warpgroup multiplies what.
+//! Operands of `wgmma` instructions and their way through shared memory. Pictures show swizzled
+//! tiles, the slots of the ring with the phases of their barriers, and the work of each warpgroup.
 
 mod contradiction;
 pub mod swizzle;
@@ -9,21 +9,20 @@ use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::Trace;
 use serde::Serialize;
 
-/// What was seen of a kernel with matrix instructions of four warps.
+/// Operands and tiles of a `wgmma` kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct WgmmaTiles {
-    /// How tiles lie in shared memory: each way once.
+    /// Distinct layouts of tiles in shared memory.
     pub swizzles: Vec<swizzle::SwizzledTile>,
-    /// The tiles that went through the ring, or through the one slot that threads fill.
+    /// Tiles that passed through the ring, or through the single slot that threads fill.
     pub ring: Option<multistage::Tiles>,
-    /// Which warpgroup multiplies what.
     pub held: Vec<fragments::Fragment>,
 }
 
-/// What was seen of the first block; none of a kernel without such instructions.
+/// Returns the tiles of the first block, or `None` for a kernel without `wgmma` instructions.
 ///
 /// # Errors
-/// What was seen and is not all so.
+/// Returns a [`Contradiction`] if recorded events contradict each other.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<WgmmaTiles>, Contradiction> {
     let swizzles = swizzle::all(kernel, trace)?;
     if swizzles.is_empty() {
@@ -33,13 +32,13 @@ pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<WgmmaTiles>
     Ok(Some(WgmmaTiles { swizzles, ring, held }))
 }
 
-/// The extents of an array as it lies; none of one that has no order.
+/// Physical extents of an array, or `None` if it has no order of dimensions.
 pub(super) fn extents(kernel: &Kernel, buffer: usize) -> Option<Vec<u64>> {
     let dims = kernel.buffers.get(buffer)?.physical_dims()?;
     dims.iter().map(|dim| u64::try_from(kernel.eval_const(dim).ok()?).ok()).collect()
 }
 
-/// Numbers as ranges: `0–3, 8`.
+/// Formats numbers as ranges: `0–3, 8`.
 pub(super) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut runs: Vec<[u32; 2]> = Vec::new();
     for number in numbers {
@@ -55,7 +54,7 @@ pub(super) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// Warps, by the number of their block in the cluster and their own, in words.
+/// Names warps, given by the rank of their block in the cluster and their number in the block.
 pub(super) fn warps<'w>(all: impl IntoIterator<Item = &'w (u32, u32)>) -> String {
     let all: Vec<(u32, u32)> = all.into_iter().copied().collect();
     let mut ranks: Vec<u32> = all.iter().map(|(rank, _)| *rank).collect();

@@ -1,4 +1,4 @@
-//! The scripts that compare two builds, on programs that print what a ladder prints.
+//! Tests of the scripts that compare two builds, with programs that print the output of a ladder.
 #![cfg(unix)]
 
 use gemm_dsl::spec::Over;
@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program in the place of a ladder, which prints these lines for products and nothing else.
+/// Creates a program that replaces a ladder: it prints these lines for `sgemm`, and nothing
+/// otherwise.
 fn stub(dir: &Path, name: &str, lines: &[&str]) -> PathBuf {
     let path = dir.join(name);
     let lines: String = lines.iter().map(|line| format!("echo '{line}'\n")).collect();
@@ -25,7 +26,7 @@ fn line(stage: &str, time: f64, vs_cublas: &str, ok: bool) -> String {
     )
 }
 
-/// The exit code of a script, and what it printed.
+/// Runs a script and returns its exit code and output.
 fn run(script: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/peers").join(script);
     let output = Command::new("bash").arg(script).args(arguments).output().expect("bash");
@@ -33,14 +34,14 @@ fn run(script: &str, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text(output.stdout) + &text(output.stderr))
 }
 
-/// The exit code and the table of a comparison.
+/// Compares two programs and returns the exit code and the table.
 fn compare(old: &Path, new: &Path, more: &[&str]) -> (Option<i32>, String) {
     let path = |path: &Path| path.display().to_string();
     let (old, new) = (path(old), path(new));
     run("compare_ladders.sh", &[&[&*old, &*new, "--rounds", "3"], more].concat())
 }
 
-/// The words of the row of a stage.
+/// Words in the row of a stage.
 fn row<'t>(table: &'t str, stage: &str) -> Vec<&'t str> {
     let row = table.lines().find(|line| line.split_whitespace().nth(2) == Some(stage));
     row.unwrap_or_else(|| panic!("{stage}: {table}")).split_whitespace().collect()
@@ -53,7 +54,7 @@ fn stages_are_compared_by_name_and_size() {
     let old = [
         line("even", 0.5, "0.9", true),
         line("slower", 0.5, "null", true),
-        // Slower by the clock, and cuBLAS beside it as much.
+        // Slower, but cuBLAS beside it is slower by the same factor.
         line("clocks", 0.5, "1.0", true),
         line("gone", 0.5, "1.0", true),
         line("wrong", 0.5, "1.0", true),

@@ -2,22 +2,23 @@
 
 use crate::{LaunchLoad, Reads, Waits, Work};
 
-/// A program with its measured time.
+/// Program with its measured time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramTime {
     /// Set of programs that were timed together, such as a ladder.
     pub set: String,
     /// Name of a stage, or a spec.
     pub name: String,
-    /// Extent of a square product, or number of elements of a reduction.
+    /// Extent of a square GEMM, or number of elements of a reduction.
     pub n: u64,
-    /// Median of all launches together.
+    /// Median time of all launches together.
     pub milliseconds: f64,
     /// Launches of the program, in order.
     pub launches: Vec<LaunchLoad>,
 }
 
-/// Reads all programs of a file; `None` if a line lacks a column or has a cell that is no number.
+/// Reads all programs of a file; `None` if a line lacks a column or has a cell that is not a
+/// number.
 pub fn programs(file: &str) -> Option<Vec<ProgramTime>> {
     let mut lines = file.lines().skip(1);
     let names = cells(lines.next()?);
@@ -77,7 +78,7 @@ fn launch(number: impl Fn(&str) -> Option<f64>) -> Option<LaunchLoad> {
     })
 }
 
-/// Cells of a line, of which some are quoted.
+/// Splits a line into cells, some of which are quoted.
 pub fn cells(line: &str) -> Vec<String> {
     let (mut cells, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {

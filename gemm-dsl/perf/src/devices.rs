@@ -1,17 +1,17 @@
-//! What devices have and how fast it is: of one that was measured, of others as published.
+//! Figures of devices: the H200's with measured calibration, others as published.
 
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use gemm_dsl::target::device as facts;
 use std::fmt;
 
-/// Where the figures of a device come from.
+/// Source of a device's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// What kernels reach and all [`Calibration`] were fitted to `tests/data/profiler/times.csv`; the rates that no launch exceeds, and
-    /// the size of the second-level cache, are published by its maker, in the documents that are named.
+    /// The calibration was fitted to `tests/data/profiler/times.csv`. Peak rates and the size of
+    /// the L2 cache come from the maker's documents, which are named.
     Measured(&'static str),
-    /// Published by its maker, in the document that is named; what a multiprocessor gets from the second-level cache, and all of
-    /// [`Calibration`], are those of the one that was measured.
+    /// Figures come from the maker's document, which is named. The L2 rate of an SM and all of
+    /// [`Calibration`] are those of the measured device.
     Published(&'static str),
 }
 
@@ -33,76 +33,78 @@ impl fmt::Display for Source {
     }
 }
 
-/// What units do: of a multiprocessor in a cycle, but for memory.
+/// Rates of units, for an SM in a cycle, except for memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Multiply-adds of all lanes.
+    /// Multiply-adds of all lanes, without tensor cores.
     pub fma: f64,
-    /// Multiplications and additions of 16-bit numbers that tensor cores do, as instructions of a warp ask for them.
+    /// Multiplications and additions of 16-bit numbers by tensor cores, with instructions of a
+    /// warp.
     pub mma_flops: f64,
-    /// The same as instructions of a warpgroup do.
+    /// Multiplications and additions of 16-bit numbers by tensor cores, with instructions of a
+    /// warpgroup.
     pub wgmma_flops: f64,
-    /// Bytes from the second-level cache.
+    /// Bytes from the L2 cache.
     pub l2_bytes: f64,
-    /// Bytes of memory in a second, for all multiprocessors.
+    /// Bytes from memory in a second, for all SMs.
     pub memory: f64,
 }
 
-/// A device.
+/// Figures of a device that predictions use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceModel {
-    /// As `--for` takes it.
+    /// Name, as `--for` takes it.
     pub name: &'static str,
-    /// What each multiprocessor has.
     pub multiprocessor: Multiprocessor,
-    /// Multiprocessors.
     pub sms: u32,
-    /// Cycles of a multiprocessor in a second, in 10^6, under load.
+    /// SM clock under load, in MHz.
     pub clock_mhz: f64,
-    /// The most that units do: no launch is faster.
+    /// Peak rates, which no launch exceeds.
     pub peak: Rates,
-    /// Bytes of the second-level cache.
+    /// Size of the L2 cache in bytes.
     pub l2_capacity: f64,
-    /// Figures that no document has.
+    /// Fitted figures, which no document states.
     pub calibration: Calibration,
-    /// Where they come from.
     pub source: Source,
 }
 
-/// What kernels reach of what a device has, and what takes time beside the rates of units, in cycles.
+/// Fitted figures: attained shares of the peak rates, and latencies in cycles unless stated
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// The share of each rate that kernels reach.
+    /// Share of each peak rate that kernels attain.
     pub reached: Rates,
-    /// The share of the second-level cache that keeps what launches read again: each half of it has copies of its own.
+    /// Share of the L2 cache that keeps repeatedly read data; each half of the cache has its own
+    /// copies.
     pub kept: f64,
-    /// From a load to what it brought being ready for all threads of the block, from the second-level cache.
+    /// Latency of a load from the L2 cache, until its data is ready for all threads of the block.
     pub cache: f64,
-    /// What it takes longer from memory.
+    /// Additional latency of a load that misses the L2 cache.
     pub memory: f64,
-    /// A barrier of a block.
+    /// Duration of a block's barrier.
     pub barrier: f64,
-    /// A block, from its launch to its first instruction and from its last one to the next block's.
+    /// Start and end of a block: from its launch to its first instruction, and from its last one to
+    /// the next block's.
     pub block: f64,
-    /// From one multiply-add of a warp to its next instruction, on average.
+    /// Average distance from a warp's multiply-add to its next instruction.
     pub fma: f64,
-    /// The same of other instructions.
+    /// Average distance from any other instruction to the next one.
     pub other: f64,
-    /// The same of matrix instructions of a warp.
+    /// Average distance from a warp's matrix instruction to the next instruction.
     pub mma: f64,
-    /// Bytes that shared memory gives back to registers in a cycle.
+    /// Bytes that shared memory returns to registers in a cycle.
     pub returned: f64,
-    /// Bytes of machine code that a multiprocessor keeps at hand. Where a round has more, each block fetches it anew.
+    /// Bytes of machine code that an SM caches. If a round has more, each block fetches it again.
     pub code_kept: f64,
-    /// Bytes of machine code that are fetched for a block in a cycle, and for one of a single warp.
+    /// Bytes of machine code fetched in a cycle for a block, and for a block of one warp.
     pub code: [f64; 2],
-    /// Those that are fetched for all blocks of a multiprocessor together.
+    /// Bytes of machine code fetched in a cycle for all blocks of an SM together.
     pub code_of_all: f64,
-    /// A launch behind another one, in microseconds.
+    /// Launch behind another one, in microseconds.
     pub launch: f64,
     /// Each further launch of the same program, in microseconds.
     pub next_launch: f64,
-    /// How units stand in one another's way: work of `a` and of `b` cycles takes `(a^x + b^x)^(1/x)`.
+    /// Contention between units: work of `a` and of `b` cycles takes `(a^x + b^x)^(1/x)`.
     pub sharing: f64,
 }
 
@@ -125,13 +127,13 @@ const CALIBRATION: Calibration = Calibration {
     sharing: 2.0,
 };
 
-/// What a multiprocessor gets from the second-level cache at most, in bytes a cycle: two sectors.
+/// Peak L2 rate of an SM in bytes a cycle: two sectors.
 const L2_BYTES: f64 = 64.0;
 
-/// The one that was measured.
+/// Device to which the calibration was fitted.
 pub const H200: DeviceModel = device(facts::H200, Source::Measured(facts::H200.source));
 
-/// A device whose other figures are those of the one that was measured.
+/// Creates a device with published figures and the calibration of the measured one.
 const fn published(facts: facts::Device) -> DeviceModel {
     device(facts, Source::Published(facts.source))
 }
@@ -151,7 +153,7 @@ const fn device(facts: facts::Device, source: Source) -> DeviceModel {
     }
 }
 
-/// The multiprocessor of an architecture that kernels are compiled for; no other one compiles.
+/// Returns the SM of an architecture; an unknown one does not compile.
 const fn multiprocessor(arch: u32) -> Multiprocessor {
     let mut nth = 0;
     while ALL[nth].arch != arch {
@@ -160,7 +162,8 @@ const fn multiprocessor(arch: u32) -> Multiprocessor {
     ALL[nth]
 }
 
-/// All devices. Rates of tensor cores are those of dense products with sums of 32 bits, over multiprocessors and clock.
+/// All devices. Tensor-core rates are those of dense GEMMs with 32-bit accumulators, divided by SMs
+/// and clock.
 pub const DEVICES: [DeviceModel; 6] = [
     H200,
     published(facts::A100),
@@ -171,12 +174,12 @@ pub const DEVICES: [DeviceModel; 6] = [
 ];
 
 impl DeviceModel {
-    /// That of a name, upper case or lower.
+    /// Finds a device by its name, ignoring case.
     pub fn named(name: &str) -> Option<&'static Self> {
         DEVICES.iter().find(|device| device.name.eq_ignore_ascii_case(name))
     }
 
-    /// What kernels reach of [`DeviceModel::peak`].
+    /// Returns the attainable rates, as shares of [`DeviceModel::peak`].
     pub fn reached(&self) -> Rates {
         let (peak, share) = (self.peak, self.calibration.reached);
         Rates {
@@ -188,12 +191,12 @@ impl DeviceModel {
         }
     }
 
-    /// Cycles of a second.
+    /// Returns the SM clock in Hz.
     pub fn hertz(&self) -> f64 {
         self.clock_mhz * 1e6
     }
 
-    /// Bytes of memory at most for each multiprocessor, in one of its cycles.
+    /// Returns the peak memory rate of an SM, in bytes a cycle.
     pub fn memory_of_cycle(&self) -> f64 {
         self.peak.memory / self.hertz() / f64::from(self.sms)
     }

@@ -1,14 +1,17 @@
-//! A model of time: how long a launch takes on a device, by what it asks of each unit of it.
+//! Time model: predicts the time of a launch on a device from its load on each unit.
 //!
-//! Blocks are handed to multiprocessors, of which each runs as many at once as fit ([`occupancy`]). What a block asks of a unit,
-//! at the rate of the unit, is how long the unit works for it; units work at the same time, but stand in one another's way
-//! ([`Calibration::sharing`]). A block also has a least time of its own, however empty its multiprocessor is: its warps issue one
-//! instruction after the other, it waits for tiles that come and at barriers ([`Waits`]), and for its own machine code where a
-//! round has more of that than is kept at hand. Blocks that share a multiprocessor
-//! take the longer of both: what their work takes together, or what each takes alone. Where the last blocks do not fill the
-//! multiprocessors, some of these idle. Memory moves what caches do not keep at its own rate meanwhile.
+//! Blocks are distributed over SMs, each of which runs as many at once as fit ([`occupancy`]). A
+//! block's work for a unit, at the rate of the unit, is the unit's busy time. Units work
+//! concurrently, but contend with one another ([`Calibration::sharing`]).
 //!
-//! It is a model of launches in a row, as they are timed: what fits into the second-level cache is there.
+//! A block also has a minimum time, even on an empty SM. Its warps issue one instruction after the
+//! other. It waits for tiles and at barriers ([`Waits`]). It waits for its machine code if a round
+//! has more of it than the SM caches. Blocks that share an SM take the longer of two times: their
+//! joint work, or the minimum time of one block. If the last blocks do not fill the SMs, some SMs
+//! idle. Meanwhile memory moves the data that misses the caches, at its own rate.
+//!
+//! The model describes launches in a row, as they are timed: data that fits into the L2 cache is
+//! there.
 //!
 //! ```text
 //! counters ──► Work  ┐
@@ -24,29 +27,30 @@ pub mod occupancy;
 mod tests;
 
 pub use devices::{Calibration, DEVICES, DeviceModel, H200, Rates, Source};
-pub use model::{Bound, Prediction, Unit, predict, program};
+pub use model::{Bound, Prediction, Unit, predict, predict_program};
 
 use gemm_sim::{Counters, SassCounters};
 use std::ops::{AddAssign, Mul};
 
-/// What all blocks of a launch ask for together. Numbers need not be whole: they may stand for what was not simulated.
+/// Total work of all blocks in a launch. Numbers may be fractional, because they may be
+/// extrapolated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Instructions of warps.
+    /// Instructions issued by all warps.
     pub instructions: f64,
-    /// Multiply-adds among them.
+    /// Multiply-adds among the instructions, without those of tensor cores.
     pub fma: f64,
-    /// Matrix instructions of a warp among them.
+    /// Matrix instructions of a warp among the instructions.
     pub mma: f64,
-    /// Multiplications and additions of those.
+    /// Multiplications and additions of the warps' matrix instructions.
     pub mma_flops: f64,
-    /// The same of matrix instructions of a warpgroup.
+    /// Multiplications and additions of the warpgroups' matrix instructions.
     pub wgmma_flops: f64,
-    /// Wavefronts of shared memory.
+    /// Shared-memory wavefronts, bank conflicts included.
     pub shared_wavefronts: f64,
     /// Bytes that threads read from shared memory.
     pub shared_load_bytes: f64,
-    /// Lines that loads and stores touch.
+    /// Cache lines that loads and stores touch.
     pub lines: f64,
     /// Sectors that loads, stores and copies touch.
     pub sectors: f64,
@@ -70,8 +74,11 @@ impl From<&Counters> for Work {
 }
 
 impl Work {
-    /// What the machine code asks for: what was counted of the text, with the instructions and the accesses to memory that the
-    /// compiler makes of it. Wavefronts of asynchronous copies are told by the text alone, and with those of the others.
+    /// Returns the work of the compiled kernel: the counts of the CUDA C, with the instructions and
+    /// memory accesses of the machine code.
+    ///
+    /// With asynchronous copies, all wavefronts come from the CUDA C, because only its counts
+    /// include those of the copies.
     pub fn compiled(text: &Counters, compiled: &SassCounters) -> Self {
         let work = Self::from(text);
         let wavefronts = compiled.shared_load_wavefronts + compiled.shared_store_wavefronts;
@@ -117,57 +124,54 @@ impl Mul<f64> for Work {
     }
 }
 
-/// What a block waits for.
+/// Waits of a block for data, barriers and partial results.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// How often it waits for what it has asked global memory for: tiles of K, or rounds of a reduction.
+    /// Number of waits for global memory: K tiles, or rounds of a reduction.
     pub rounds: f64,
-    /// How many rounds what it waits for was asked for before it is needed: 0 where it is asked for when it is needed.
+    /// Rounds between the request of data and its use; 0 if data is requested when it is needed.
     pub ahead: f64,
     /// Barriers of the block in a round.
     pub barriers: f64,
-    /// Bytes of machine code that each warp goes through in a round, none of it twice; 0 where a round is made of loops.
+    /// Bytes of straight-line machine code that each warp executes in a round; 0 if a round
+    /// consists of loops.
     pub code: f64,
-    /// Parts of a tile that other blocks leave, and the block that comes last adds, one after the other.
+    /// Partial results of a tile that other blocks write, and the last block adds one after the
+    /// other.
     pub parts: f64,
-    /// Bytes of each.
+    /// Bytes of each partial result.
     pub part_bytes: f64,
 }
 
-/// What a launch reads of arrays that many blocks read: strips of A along rows of tiles, of B along columns.
+/// Arrays that many blocks read: strips of A along rows of tiles, and of B along columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reads {
-    /// Tiles along rows and along columns.
+    /// Number of tiles along rows and along columns.
     pub tiles: [f64; 2],
-    /// Bytes of what a row of tiles reads, and of what a column does.
+    /// Bytes read by a row of tiles, and by a column.
     pub strips: [f64; 2],
     /// Tile rows that are visited together, at least 1.
     pub raster: f64,
-    /// Bytes that are moved once: what is written, and all of an array that each block has its own part of.
+    /// Bytes that are moved once: results, and arrays of which each block has its own part.
     pub once: f64,
 }
 
-/// One launch of a kernel.
+/// Load of one kernel launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LaunchLoad {
-    /// Blocks.
     pub blocks: f64,
-    /// Threads of a block.
     pub threads: u32,
-    /// Registers of a thread.
     pub registers: u32,
     /// Bytes of shared memory of a block.
     pub shared_bytes: u64,
-    /// What all blocks ask for.
+    /// Work of all blocks together.
     pub work: Work,
-    /// What each waits for.
     pub waits: Waits,
-    /// What is read again and again.
     pub reads: Reads,
 }
 
 impl LaunchLoad {
-    /// Whether all numbers are such as something can be counted to.
+    /// Returns true if all numbers are finite and not negative.
     fn is_countable(&self) -> bool {
         let (mut work, waits, reads) = (self.work, &self.waits, &self.reads);
         let waits =

@@ -1,27 +1,26 @@
-//! The model itself; its steps are those of the module documentation.
+//! Implementation of the model; the crate documentation describes its steps.
 
 use super::occupancy::{Block, occupancy};
 use super::{DeviceModel, LaunchLoad};
-use gemm_dsl::target::arch::WARP;
+use gemm_dsl::target::arch::{self, WARP};
 use std::fmt;
 
-/// What works on a multiprocessor, or for it.
+/// Unit of an SM, or shared by all SMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// Instructions are issued, four of different warps in a cycle, or as many as there are units for multiply-adds.
+    /// Instruction issue: four instructions of different warps in a cycle, or as many as there are
+    /// units for multiply-adds.
     Issue,
-    /// Wavefronts of shared memory and of the first-level cache, one in a cycle.
+    /// Wavefronts of shared memory and of the L1 cache, one in a cycle.
     Shared,
-    /// Tensor cores.
     Tensor,
-    /// What comes from the second-level cache.
+    /// Data from the L2 cache.
     Cache,
-    /// What comes from memory, for all multiprocessors.
+    /// Data from memory, for all SMs.
     Memory,
 }
 
 impl Unit {
-    /// All of them, in order.
     pub const ALL: [Self; 5] = [Self::Issue, Self::Shared, Self::Tensor, Self::Cache, Self::Memory];
 }
 
@@ -37,16 +36,15 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What takes most of the time.
+/// Largest part of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// A unit works.
+    /// The unit with the longest busy time.
     Unit(Unit),
-    /// Blocks wait: for what they read, for one another, or for their own last instruction.
+    /// Blocks wait: for data, for one another, or for their own last instruction.
     Waiting,
-    /// Multiprocessors have no block left, or never had one.
+    /// SMs have no block left, or never had one.
     Tail,
-    /// The launch itself.
     Launch,
 }
 
@@ -61,41 +59,39 @@ impl fmt::Display for Bound {
     }
 }
 
-/// How long a launch takes, in cycles: what it works, waits and idles, and the launch, one after the other.
+/// Predicted time of a launch in cycles, as a sum of parts: busy, waiting, idle, memory and launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// What each unit works, on average over multiprocessors, in the order of [`Unit::ALL`].
+    /// Busy time of each unit, as an average over SMs, in the order of [`Unit::ALL`].
     pub units: [f64; 5],
-    /// What these take together where nobody waits, and multiprocessors have equal shares.
+    /// Time of all units together without waits, with equal shares of the SMs.
     pub busy: f64,
-    /// What is added where blocks wait and not enough others are there meanwhile.
+    /// Additional time when blocks wait and too few others are resident.
     pub waiting: f64,
-    /// What is added where the last blocks leave multiprocessors without work.
+    /// Additional time when the last blocks leave SMs idle.
     pub tail: f64,
-    /// What is added where memory takes longer than all of that.
+    /// Additional time when memory takes longer than all of that.
     pub memory: f64,
-    /// The launch.
     pub launch: f64,
-    /// Blocks on a multiprocessor at once.
+    /// Blocks that fit on an SM at once.
     pub resident: u32,
-    /// How often all multiprocessors are filled with blocks.
+    /// Number of times that all SMs are filled with blocks.
     pub waves: f64,
-    /// Cycles of a second.
     pub hertz: f64,
 }
 
 impl Prediction {
-    /// All of it.
+    /// Returns the total in cycles.
     pub fn cycles(&self) -> f64 {
         self.busy + self.waiting + self.tail + self.memory + self.launch
     }
 
-    /// The same in milliseconds.
+    /// Returns the total in milliseconds.
     pub fn milliseconds(&self) -> f64 {
         self.cycles() / self.hertz * 1e3
     }
 
-    /// What takes most of it. Where units work longest, the one that does.
+    /// Returns the largest part; if that is the units' busy time, the busiest unit.
     pub fn bound(&self) -> Bound {
         if self.memory > 0.0 {
             return Bound::Unit(Unit::Memory);
@@ -113,7 +109,7 @@ impl Prediction {
     }
 }
 
-/// What work of units takes that stand in one another's way.
+/// Returns the time of concurrent work by contending units.
 fn together(sharing: f64, cycles: &[f64]) -> f64 {
     let most = cycles.iter().copied().fold(0.0, f64::max);
     if most <= 0.0 {
@@ -122,8 +118,10 @@ fn together(sharing: f64, cycles: &[f64]) -> f64 {
     most * cycles.iter().map(|c| (c / most).powf(sharing)).sum::<f64>().powf(1.0 / sharing)
 }
 
-/// How long a launch takes; none where no block of it fits on a multiprocessor, there is no block or no multiprocessor, or a number
-/// of it is negative, infinite or none.
+/// Predicts the time of a launch.
+///
+/// `None` if no block fits on an SM, if there are no blocks or no SMs, or if the load has a
+/// negative, infinite or NaN value.
 pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> {
     let block = Block {
         threads: launch.threads,
@@ -147,10 +145,10 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
         (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
         work.shared_wavefronts.max(returned) + work.lines,
         work.mma_flops / rates.mma_flops + work.wgmma_flops / rates.wgmma_flops,
-        32.0 * work.sectors / rates.l2_bytes,
+        SECTOR * work.sectors / rates.l2_bytes,
     ];
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
-    // Blocks that share a multiprocessor: the scheduler with most of their warps takes longest.
+    // The scheduler with the most warps of the resident blocks takes longest.
     let of_block = |beside: f64| {
         let warps = beside * warps;
         let [issue, others @ ..] = units;
@@ -185,7 +183,10 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
 }
 
 /// The launches of a program, one after the other, and how long they take together in milliseconds.
-pub fn program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Prediction>, f64)> {
+pub fn predict_program(
+    device: &DeviceModel,
+    launches: &[LaunchLoad],
+) -> Option<(Vec<Prediction>, f64)> {
     let predictions: Option<Vec<Prediction>> = launches
         .iter()
         .enumerate()
@@ -202,14 +203,15 @@ pub fn program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Pre
     Some((predictions, time))
 }
 
-/// Schedulers of a multiprocessor, each of which issues an instruction in a cycle, of its own warps.
-const SCHEDULERS: f64 = 4.0;
+/// Schedulers of a multiprocessor.
+const SCHEDULERS: f64 = arch::SCHEDULERS as f64;
+/// Bytes of a sector.
+const SECTOR: f64 = arch::SECTOR_BYTES as f64;
 
-/// The machine code of rounds that do not fit where a multiprocessor keeps code, of a block.
+/// Instruction fetches of a block whose rounds exceed the SM's cache for machine code.
 struct Code {
-    /// Bytes that are fetched.
     fetched: f64,
-    /// How long that takes at least.
+    /// Minimum cycles of the fetches.
     cycles: f64,
 }
 
@@ -226,11 +228,12 @@ impl Code {
     }
 }
 
-/// What a block takes that has a multiprocessor to itself, whose units work so long for it.
+/// Returns the minimum time of a block alone on an SM, in cycles. `of_block` is the time of its
+/// work.
 fn alone(device: &DeviceModel, launch: &LaunchLoad, of_block: f64, missed: f64) -> f64 {
     let (work, times, waits) = (&launch.work, &device.calibration, &launch.waits);
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1)) * launch.blocks;
-    // A warpgroup's instructions are under way beside those of its warps.
+    // A warpgroup's matrix instructions run asynchronously to its warps' instructions.
     let chain = if work.wgmma_flops > 0.0 {
         0.0
     } else {
@@ -245,15 +248,16 @@ fn alone(device: &DeviceModel, launch: &LaunchLoad, of_block: f64, missed: f64) 
         let barriers = waits.barriers * times.barrier;
         waiting = waits.rounds * ((latency - hidden).max(0.0) + barriers);
     }
-    // It asks for a part when it has added the one before.
+    // The next partial result is requested after the previous one was added.
     let part = times.cache + waits.part_bytes / device.reached().l2_bytes;
     computing + waiting + waits.parts * part + times.block
 }
 
-/// Bytes that memory moves where so many blocks run at once, and the share of what they read that comes from there.
+/// Returns the bytes that memory moves, and the share of the blocks' reads that misses the L2
+/// cache.
 ///
-/// What all blocks read together is in the cache where it fits there. Else each set of blocks that run at once brings its
-/// strips again; blocks of one set go along K together, and share them.
+/// Operands that fit into the cache are there. Otherwise each set of concurrent blocks loads its
+/// strips again; the blocks of a set advance along K together and share the strips.
 fn memory(device: &DeviceModel, launch: &LaunchLoad, at_once: f64) -> (f64, f64) {
     let reads = &launch.reads;
     let [rows, cols] = reads.tiles;
@@ -271,5 +275,5 @@ fn memory(device: &DeviceModel, launch: &LaunchLoad, at_once: f64) -> (f64, f64)
     let sets = (rows * cols / (rows_at_once * cols_at_once)).max(1.0);
     let again = sets * (rows_at_once * reads.strips[0] + cols_at_once * reads.strips[1]);
     let moved = all.max(again + reads.once);
-    (moved, (moved / (32.0 * launch.work.sectors).max(1.0)).min(1.0))
+    (moved, (moved / (SECTOR * launch.work.sectors).max(1.0)).min(1.0))
 }

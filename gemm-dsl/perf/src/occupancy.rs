@@ -1,32 +1,27 @@
-//! How many blocks of a kernel fit on a multiprocessor, and what keeps more from fitting.
+//! Occupancy: the number of a kernel's blocks on an SM, and the limiting resources.
 //!
-//! The limits are those of the generator's table of architectures; registers are handed out to warps
-//! in units.
+//! The limits come from the generator's table of architectures; registers are allocated to warps in
+//! units.
 
 use gemm_dsl::target::arch::{Multiprocessor, WARP, WARP_REGISTER_UNIT};
 use std::fmt;
 
-/// What a block of a kernel needs.
+/// Resource demand of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its threads, at least 1.
+    /// Number of threads, at least 1.
     pub threads: u32,
-    /// Registers of a thread.
     pub registers: u32,
-    /// Bytes of its shared memory.
     pub shared_bytes: u64,
 }
 
-/// What runs out first.
+/// Resource that limits the number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// Registers.
     Registers,
-    /// Shared memory.
     Shared,
-    /// Threads.
     Threads,
-    /// The number of blocks.
+    /// Maximum number of blocks on an SM.
     Blocks,
 }
 
@@ -41,25 +36,25 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What fits on a multiprocessor at once.
+/// Occupancy of an SM by blocks of one kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Occupancy {
-    /// Blocks; 0 where not even one fits.
+    /// Resident blocks; 0 if not even one fits.
     pub blocks: u32,
-    /// Their warps over the most that any kernel could have.
+    /// Resident warps over the maximum of the SM.
     pub share: f64,
-    /// What keeps one more block from fitting.
+    /// Resource that prevents one more block.
     pub limit: Limit,
 }
 
-/// All that keeps one more block of a kernel out, in the order of [`Limit`].
+/// Returns all resources that prevent one more block, in the order of [`Limit`].
 pub fn limits(sm: &Multiprocessor, block: Block) -> Vec<Limit> {
     let all = blocks_by(sm, block);
     let fewest = all.iter().map(|(blocks, _)| *blocks).min();
     all.into_iter().filter(|(blocks, _)| Some(*blocks) == fewest).map(|(_, limit)| limit).collect()
 }
 
-/// The occupancy of a kernel. Of equal limits the first in the order of [`Limit`] is named.
+/// Returns the occupancy of a kernel. The first of equal limits in the order of [`Limit`] is named.
 pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
     let warps = block.threads.div_ceil(WARP).max(1);
     let (blocks, limit) = blocks_by(sm, block).into_iter().min().unwrap_or((0, Limit::Blocks));
@@ -67,10 +62,10 @@ pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
     Occupancy { blocks, share, limit }
 }
 
-/// How many blocks each limit allows.
+/// Returns the number of blocks that each limit allows.
 fn blocks_by(sm: &Multiprocessor, block: Block) -> [(u32, Limit); 4] {
     let warps = block.threads.div_ceil(WARP).max(1);
-    // No thread has more than a multiprocessor.
+    // More registers than an SM has count as one more, which avoids an overflow.
     let registers = block.registers.clamp(1, sm.registers + 1);
     let warp_registers = (registers * WARP).next_multiple_of(WARP_REGISTER_UNIT);
     // A warp belongs to one of four schedulers, each with a quarter of the registers.

@@ -1,17 +1,17 @@
-//! The model as a whole against measured times, and its parts alone.
+//! Test of the model as a whole against measured times, and of its parts.
 
 use super::csv::{ProgramTime, programs};
 use super::occupancy::{Block, occupancy};
 use super::*;
 use gemm_dsl::target::arch::WARP;
 
-/// Launches with their times on an H200; its first line says how they were taken.
+/// Launches with their times on an H200; the first line of the file says how they were measured.
 const TIMES: &str = include_str!("../../../tests/data/profiler/times.csv");
 
-/// A stage, the sizes at which the model is further off than [`WORST`] with the share by which it is, and why.
+/// Stage with errors above [`WORST`]: its name, the sizes with their errors, and the reason.
 type Outside = (&'static str, &'static [(u32, f64)], &'static str);
 
-/// All of them.
+/// All such stages.
 const OUTSIDE: [Outside; 1] = [(
     "12_outer_product",
     &[(512, 0.588)],
@@ -19,28 +19,33 @@ const OUTSIDE: [Outside; 1] = [(
      a predicate instead of a branch, and so asks for the tile before it multiplies",
 )];
 
-/// What the model is held to: over all stages and sizes, and of each stage.
+/// Required rank correlation and median error over all stages and sizes, and worst error of a
+/// stage.
 const RANK: f64 = 0.97;
 const MEDIAN: f64 = 0.10;
 const WORST: f64 = 0.30;
 
-/// How well each set of the tuner's specs is ranked for itself, a little below what was found. [`RANK`] is reached where times
-/// differ, over stages and samples together. The sample of `large` lies within 30 % of its best but for a few, and the best of a
-/// search of it within 8 %: the model, off by 4 % in the median, hardly ranks the one, and does not rank the other.
+/// Required rank correlation within each set of the tuner's specs, slightly below the measured one.
+///
+/// [`RANK`] is reached for widely spread times, over stages and samples together. Almost all of the
+/// sample of `large` is within 30 % of its best spec. The best specs of its search are within 8 %.
+/// With a median error of 4 %, the model hardly ranks the former, and does not rank the latter.
 const RANKS: [(&str, f64); 4] =
     [("large", 0.0), ("small", 0.85), ("large_sample", 0.3), ("small_sample", 0.93)];
 
-/// The sets that hold what was there: stages at all sizes, and of each space of the tuner specs that were drawn at random. The
-/// others hold the best of a search alone, 300 of them within 8 % of one another: no model of less than that tells them apart.
+/// Unselected sets: stages at all sizes, and random samples of the tuner's spaces.
+///
+/// The other sets hold only the best specs of a search, 300 of them within 8 % of one another. A
+/// model with a larger error cannot rank them.
 const WHOLE: [&str; 4] = ["sgemm", "reduce", "large_sample", "small_sample"];
 
 fn measured() -> Vec<ProgramTime> {
     programs(TIMES).expect("numbers in all columns")
 }
 
-/// By how much the model is off, as a share of the measured time.
+/// Returns the relative error of the model.
 fn error(of: &ProgramTime) -> f64 {
-    let (_, time) = program(&H200, &of.launches).expect("it fits");
+    let (_, time) = predict_program(&H200, &of.launches).expect("it fits");
     time / of.milliseconds - 1.0
 }
 
@@ -49,7 +54,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The place of each among all.
+/// Returns the rank of each value.
 fn places(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -58,7 +63,7 @@ fn places(values: &[f64]) -> Vec<f64> {
     places
 }
 
-/// Spearman's.
+/// Spearman's rank correlation.
 fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len() as f64;
     let squares = places(a).iter().zip(places(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
@@ -109,15 +114,16 @@ fn the_model_holds_for_all_that_was_measured() {
     assert!(OUTSIDE.iter().all(|(.., why)| !why.is_empty()));
 }
 
-/// Specs that differ in what the model does not see stand side by side here, so that the first are a tenth of all; a ranking
-/// (`tune --for`) has one of each class, and its first ten are held against `tests/data/profiler/first.csv` where it is made.
+/// Specs that differ only in keys that the model ignores are all present here, so that the first
+/// tenth is taken. A ranking (`tune --for`) has one spec of each class; the first ten of it are
+/// compared with `tests/data/profiler/first.csv` by the tuner's tests.
 #[test]
 fn what_a_model_puts_first_is_among_the_best() {
     for set in ["large", "small", "large_sample", "small_sample"] {
         let mut of_set: Vec<ProgramTime> =
             measured().into_iter().filter(|m| m.set == set).collect();
         let best = of_set.iter().map(|m| m.milliseconds).fold(f64::INFINITY, f64::min);
-        let predicted = |m: &ProgramTime| program(&H200, &m.launches).map(|(_, time)| time);
+        let predicted = |m: &ProgramTime| predict_program(&H200, &m.launches).map(|(_, time)| time);
         of_set.sort_by(|a, b| predicted(a).partial_cmp(&predicted(b)).expect("numbers"));
         let first = of_set.len() / 10;
         let found = of_set.iter().take(first).map(|m| m.milliseconds).fold(f64::INFINITY, f64::min);
@@ -125,7 +131,7 @@ fn what_a_model_puts_first_is_among_the_best() {
     }
 }
 
-/// One wave of blocks that fill the multiply-adds of an H200 for a while.
+/// One wave of blocks that keep the FMA units of an H200 busy for a while.
 fn wave() -> LaunchLoad {
     let warps = 8.0 * 132.0;
     LaunchLoad {
@@ -151,7 +157,7 @@ fn cycles(launch: &LaunchLoad) -> f64 {
     predict(&H200, launch).expect("it fits").cycles()
 }
 
-/// The same blocks, more of them.
+/// Scales the number of blocks.
 fn times(launch: LaunchLoad, times: f64) -> LaunchLoad {
     LaunchLoad { blocks: launch.blocks * times, work: launch.work * times, ..launch }
 }
@@ -172,12 +178,12 @@ fn parts_add_up() {
 fn a_wave_that_is_not_full_leaves_a_tail() {
     let one = predict(&H200, &wave()).expect("it fits");
     let more = predict(&H200, &times(wave(), 133.0 / 132.0)).expect("it fits");
-    // One block more takes as long as all the others.
+    // One more block takes as long as all the others.
     let computed = |found: &Prediction| found.cycles() - found.launch;
     assert!((computed(&more) / computed(&one) - 2.0).abs() < 1e-9, "{more:?}");
     assert!(more.tail > 0.9 * computed(&one), "{more:?}");
     assert!((cycles(&times(wave(), 2.0)) - more.cycles()).abs() < 1.0);
-    // Of many waves the tail is a small share.
+    // With many waves the tail is a small share.
     let many = predict(&H200, &times(wave(), 20.5)).expect("it fits");
     assert!(many.tail > 0.0 && many.tail < 0.03 * many.cycles(), "{many:?}");
 }
@@ -217,7 +223,7 @@ fn blocks_that_share_a_multiprocessor_hide_what_others_wait_for() {
     assert_eq!((alone.resident, beside.resident), (1, 2));
     assert!(alone.waiting > 0.0 && beside.waiting < alone.waiting);
     assert!(beside.cycles() < alone.cycles());
-    // Whoever asks ahead waits less.
+    // An earlier request shortens the wait.
     let ahead = Waits { ahead: 1.0, ..waits.waits };
     assert!(cycles(&LaunchLoad { waits: ahead, ..waits }) < alone.cycles());
 }
@@ -230,13 +236,13 @@ fn code_that_is_not_kept_is_fetched_for_each_block() {
     let narrow = LaunchLoad { threads: 128, work: wave().work * 0.5, ..wave() };
     let of = |launch: LaunchLoad, code| cycles(&LaunchLoad { waits: waits(code), ..launch });
     assert_eq!(of(narrow, kept), of(narrow, 0.0));
-    // A warp of each scheduler would take little more than half as long if its code were there.
+    // One warp for each scheduler would take little more than half as long with cached code.
     let code = 16.0 * 2200.0;
     let expected = 50.0 * code / H200.calibration.code[0];
     let found = of(narrow, code);
     assert!(found > expected && found < 1.1 * expected, "{found} beside {expected}");
     assert!(found > 1.7 * of(narrow, kept));
-    // Two warps of each need twice as long for as much code, and hardly wait for it.
+    // Two warps for each scheduler need twice as long for the same code, and hardly wait for it.
     assert!(of(wave(), code) < 1.1 * of(wave(), kept));
 }
 
@@ -256,7 +262,7 @@ fn warps_that_schedulers_cannot_share_evenly_wait() {
 fn what_does_not_fit_has_no_time() {
     assert_eq!(predict(&H200, &LaunchLoad { shared_bytes: 1 << 20, ..wave() }), None);
     assert_eq!(predict(&H200, &LaunchLoad { blocks: 0.0, ..wave() }), None);
-    assert_eq!(program(&H200, &[wave(), LaunchLoad { threads: 4096, ..wave() }]), None);
+    assert_eq!(predict_program(&H200, &[wave(), LaunchLoad { threads: 4096, ..wave() }]), None);
     assert_eq!(predict(&H200, &LaunchLoad { registers: u32::MAX, ..wave() }), None);
     assert_eq!(predict(&DeviceModel { sms: 0, ..H200 }, &wave()), None);
     for number in [f64::INFINITY, f64::NAN, -1.0] {
@@ -272,7 +278,7 @@ fn what_does_not_fit_has_no_time() {
             assert_eq!(predict(&H200, &launch), None, "{launch:?}");
         }
     }
-    let (none, time) = program(&H200, &[]).expect("nothing takes no time");
+    let (none, time) = predict_program(&H200, &[]).expect("nothing takes no time");
     assert!(none.is_empty() && time.to_bits() == 0);
 }
 
@@ -285,7 +291,7 @@ fn memory_takes_what_its_rate_says() {
     assert_eq!(found.bound(), Bound::Unit(Unit::Memory));
     let expected = 1e12 / H200.reached().memory + H200.calibration.launch / 1e3;
     assert!((found.milliseconds() - expected).abs() < 1e-3 * expected, "{found:?}");
-    // What fits into the cache is there.
+    // Data that fits into the cache is there.
     launch.reads.once = 1e6;
     assert_eq!(predict(&H200, &launch).expect("it fits").units[4], 0.0);
 }
@@ -320,24 +326,28 @@ fn parts_of_a_tile_are_added_one_after_the_other() {
         let waits = Waits { parts, part_bytes: 131_072.0, ..wave().waits };
         cycles(&LaunchLoad { waits, ..wave() })
     };
-    // Each is asked for when the one before is there: its bytes at the rate of one multiprocessor.
+    // Each part is requested after the previous one arrived: its bytes take the rate of one SM.
     let part = H200.calibration.cache + 131_072.0 / H200.reached().l2_bytes;
     assert!((of(9.0) - of(5.0) - 4.0 * part).abs() < 1.0, "{} {}", of(9.0), of(5.0));
     assert!(of(5.0) > of(0.0));
 }
 
-/// What the documents say of each device, which [`Source`] names: multiprocessors; boost clock in MHz; TFLOP/s of `f32` and, of
-/// tensor cores, of dense products of 16-bit numbers with sums of 32 bits; bytes of the second-level cache and those that memory
-/// moves in a second.
+/// Published figures of each device, from the documents named by [`Source`].
 ///
-/// * a100: architecture paper (108, 1410, 19.5, 312, 40 MB); datasheet of the A100 80GB SXM, 2,039 GB/s.
-/// * h200: datasheet of the H200 SXM (67, 989, 4.8 TB/s); H100 architecture paper (132 multiprocessors, 50 MB).
-/// * l40s: datasheet (91.6, 362.05 dense, half of the 733 with sparsity, 864 GB/s); 18,176 cores are 142 multiprocessors of 128;
-///   Ada architecture paper: AD102 has 96 MB.
+/// In order: SMs; boost clock in MHz; TFLOP/s of `f32`; TFLOP/s of tensor cores for dense GEMMs of
+/// 16-bit numbers with 32-bit accumulators; bytes of the L2 cache; memory bytes a second.
+///
+/// * a100: architecture paper (108, 1410, 19.5, 312, 40 MB); datasheet of the A100 80GB SXM, 2,039
+///   GB/s.
+/// * h200: datasheet of the H200 SXM (67, 989, 4.8 TB/s); H100 architecture paper (132 SMs, 50 MB).
+/// * l40s: datasheet (91.6, 362.05 dense, half of the 733 with sparsity, 864 GB/s); 18,176 cores
+///   are 142 SMs of 128; Ada architecture paper: AD102 has 96 MB.
 /// * rtx4090: Ada architecture paper, appendix A (128, 2520, 82.6, 165.2, 72 MB, 1,008 GB/s).
-/// * rtx5090: Blackwell architecture paper, appendix A (170, 2407, 104.8, 209.5, 96 MB, 1,792 GB/s).
-/// * b200: datasheet of the DGX B200, an eighth of its system (75, 2,250 dense, 64 TB/s for all). Its multiprocessors, its clock and
-///   its cache are in no datasheet: they are what the driver says of such devices.
+/// * rtx5090: Blackwell architecture paper, appendix A (170, 2407, 104.8, 209.5, 96 MB, 1,792
+///   GB/s).
+/// * b200: datasheet of the DGX B200, an eighth of its system (75, 2,250 dense, 64 TB/s for all).
+///   Its SMs, clock and cache are in no datasheet: they are as the driver reports them for such
+///   devices.
 const PUBLISHED: [(&str, u32, f64, f64, f64, f64, f64); 6] = [
     ("h200", 132, 1980.0, 67.0, 989.0, 50e6, 4.8e12),
     ("a100", 108, 1410.0, 19.5, 312.0, 40e6, 2.039e12),
@@ -347,7 +357,8 @@ const PUBLISHED: [(&str, u32, f64, f64, f64, f64, f64); 6] = [
     ("b200", 148, 1965.0, 75.0, 2250.0, 126e6, 8e12),
 ];
 
-/// Each figure of the table, against what was published: rates follow from multiprocessors, clock and what each does in a cycle.
+/// Each figure of the table equals the published one: rates follow from SMs, clock and the work of
+/// an SM in a cycle.
 #[test]
 fn figures_are_those_that_were_published() {
     assert_eq!(DEVICES.len(), PUBLISHED.len());
@@ -362,7 +373,7 @@ fn figures_are_those_that_were_published() {
             (teraflops(device.peak.wgmma_flops), tensor),
         ];
         for (rate, published) in rates {
-            // Clocks are rounded, and those of tensor cores at times lower.
+            // Published clocks are rounded, and tensor cores sometimes run at a lower clock.
             assert!((rate / published - 1.0).abs() < 0.09, "{name}: {rate} of {published}");
         }
     }

@@ -9,12 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Elements in simulated global memory, or a view of some.
+/// Array, or view of an array, in simulated global memory.
 ///
-/// Clones and views share the same memory, as a copied pointer is. Elements are atomic, so blocks of
-/// one launch and concurrent launches may share a buffer; every access is relaxed, and whether two
-/// accesses of a launch are ordered is the race detector's business. An allocation starts on 256
-/// bytes.
+/// Clones and views share the same memory, like copies of a pointer. Elements are atomic and every
+/// access is relaxed, so the blocks of a launch and concurrent launches may share a buffer. The
+/// race detector alone judges the order of accesses. An allocation is aligned to 256 bytes.
 #[derive(Clone)]
 pub struct Buffer {
     elem: Elem,
@@ -23,18 +22,16 @@ pub struct Buffer {
     len: usize,
 }
 
-/// What a launch gives a kernel for a buffer parameter.
+/// Argument for a buffer parameter.
 #[derive(Clone, Debug)]
 pub enum BufferArg {
-    /// One array.
     One(Buffer),
-    /// A list of arrays of one type, for a parameter that is an array of pointers. The same may be in it
-    /// twice where it is only read.
+    /// List of arrays of one type, for a parameter that is an array of pointers. A read-only list
+    /// may hold the same array twice.
     List(Vec<Buffer>),
 }
 
 impl BufferArg {
-    /// The array, or those of the list.
     pub(super) fn buffers(&self) -> &[Buffer] {
         match self {
             BufferArg::One(buffer) => std::slice::from_ref(buffer),
@@ -42,7 +39,7 @@ impl BufferArg {
         }
     }
 
-    /// The same elements in memory of their own.
+    /// Copies the elements into new allocations.
     pub fn copied(&self) -> Self {
         match self {
             BufferArg::One(buffer) => BufferArg::One(buffer.copied()),
@@ -52,7 +49,7 @@ impl BufferArg {
         }
     }
 
-    /// Whether an element belongs to both.
+    /// Returns true if the two arguments share an element.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let memory = |given: &Self| {
             let ranges = given.buffers().iter().map(Buffer::addresses);
@@ -68,7 +65,7 @@ impl From<Buffer> for BufferArg {
     }
 }
 
-/// Elements by their size.
+/// Elements by size in bytes.
 #[derive(Clone)]
 pub(super) enum Cells {
     One(Arc<[AtomicU8]>),
@@ -77,7 +74,7 @@ pub(super) enum Cells {
     Eight(Arc<[AtomicU64]>),
 }
 
-/// Runs an expression on the cells, whatever their size.
+/// Evaluates an expression with the cells of any element size.
 macro_rules! with_cells {
     ($cells:expr, $name:ident => $body:expr) => {
         match $cells {
@@ -90,12 +87,12 @@ macro_rules! with_cells {
 }
 
 impl Buffer {
-    /// A new allocation that holds a copy of `values`, bit for bit.
+    /// Allocates a buffer with a bitwise copy of `values`.
     pub fn from_slice<T: Element>(values: &[T]) -> Self {
         Self::from_bits(T::ELEM, values.iter().map(|v| v.into_bits()))
     }
 
-    /// A new allocation of elements by their bits, zero-extended.
+    /// Allocates a buffer from the bits of its elements, zero-extended to 64 bits.
     pub fn from_bits(elem: Elem, bits: impl ExactSizeIterator<Item = u64>) -> Self {
         let len = bits.len();
         let cells = match elem.size() {
@@ -107,17 +104,17 @@ impl Buffer {
         Self { elem, cells, start: 0, len }
     }
 
-    /// A new allocation that holds a copy of `values`, bit for bit.
+    /// Allocates a buffer with a bitwise copy of `values`.
     pub fn from_f32(values: &[f32]) -> Self {
         Self::from_slice(values)
     }
 
-    /// A new allocation of `len` zeros of `F32`.
+    /// Allocates `len` zeros of `F32`.
     pub fn zeros(len: usize) -> Self {
         Self::zeros_of(Elem::F32, len)
     }
 
-    /// A new allocation of `len` zeros.
+    /// Allocates `len` zeros of type `elem`.
     pub fn zeros_of(elem: Elem, len: usize) -> Self {
         let cells = match elem.size() {
             1 => Cells::One((0..len).map(|_| AtomicU8::new(0)).collect()),
@@ -128,7 +125,8 @@ impl Buffer {
         Self { elem, cells, start: 0, len }
     }
 
-    /// The elements, copied out bit for bit, as values of a type of their size.
+    /// Copies the elements out bit for bit, as values of a type of the same size. `None` if the
+    /// sizes differ.
     #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
     pub fn to_vec_of<T: Element>(&self) -> Option<Vec<T>> {
         let range = self.start..self.start + self.len;
@@ -140,18 +138,19 @@ impl Buffer {
         })
     }
 
-    /// The bits of the elements, zero-extended.
+    /// Bits of all elements, zero-extended to 64 bits.
     pub fn bits(&self) -> Vec<u64> {
         (0..self.len).map(|at| self.read(at)).collect()
     }
 
-    /// The elements of a buffer of `F32`, copied out bit for bit; empty for another type's.
+    /// Copies the elements of an `F32` buffer out bit for bit. Empty if the elements are not 4
+    /// bytes wide.
     pub fn to_vec(&self) -> Vec<f32> {
         self.to_vec_of().unwrap_or_default()
     }
 
-    /// Overwrites the first `values.len()` elements; `false`, and nothing written, if they do not fit
-    /// or are of another size.
+    /// Overwrites the first `values.len()` elements. Returns false, and writes nothing, if they do
+    /// not fit or differ in size.
     pub fn copy_from<T: Element>(&self, values: &[T]) -> bool {
         let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
         if fits {
@@ -162,8 +161,8 @@ impl Buffer {
         fits
     }
 
-    /// Overwrites the first elements with those of another buffer, bit for bit; `false`, and nothing written, if they do not
-    /// fit or are of another size.
+    /// Overwrites the first elements with those of another buffer, bit for bit. Returns false, and
+    /// writes nothing, if they do not fit or differ in size.
     pub fn copy_of(&self, other: &Self) -> bool {
         let fits = other.len <= self.len && other.elem.size() == self.elem.size();
         if fits {
@@ -174,7 +173,6 @@ impl Buffer {
         fits
     }
 
-    /// Sets every element to zero.
     pub fn zero(&self) {
         let range = self.start..self.start + self.len;
         with_cells!(&self.cells, cells => {
@@ -182,23 +180,20 @@ impl Buffer {
         });
     }
 
-    /// What its elements are.
     pub fn elem(&self) -> Elem {
         self.elem
     }
 
-    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Elements `offset .. offset + len` of the same memory; `None` if they are not all inside. An
-    /// offset that is no multiple of 16 bytes gives a base that is not aligned to them.
+    /// Returns the elements `offset .. offset + len` as a view of the same memory, or `None` if
+    /// they are out of bounds. The base is misaligned if the offset is not a multiple of 16 bytes.
     pub fn view(&self, offset: usize, len: usize) -> Option<Self> {
         let end = offset.checked_add(len)?;
         (end <= self.len).then(|| Self {
@@ -209,12 +204,12 @@ impl Buffer {
         })
     }
 
-    /// The distance of the first element from the start of the allocation, in bytes.
+    /// Offset of the first element from the start of the allocation, in bytes.
     pub fn byte_offset(&self) -> u64 {
         u64::from(self.elem.size()) * self.start as u64
     }
 
-    /// Whether both are of one allocation.
+    /// Returns true if both buffers view one allocation.
     pub(super) fn is_of_same_allocation(&self, other: &Self) -> bool {
         match (&self.cells, &other.cells) {
             (Cells::One(a), Cells::One(b)) => Arc::ptr_eq(a, b),
@@ -225,7 +220,7 @@ impl Buffer {
         }
     }
 
-    /// A new allocation that holds what its elements hold now.
+    /// Copies the current contents into a new allocation.
     pub(super) fn copied(&self) -> Self {
         let range = self.start..self.start + self.len;
         macro_rules! copied {
@@ -242,17 +237,17 @@ impl Buffer {
         Self { elem: self.elem, cells, start: 0, len: self.len }
     }
 
-    /// Which elements of its allocation it is.
+    /// Range of the elements within the allocation.
     pub(super) fn elements(&self) -> Range<usize> {
         self.start..self.start + self.len
     }
 
-    /// These elements of its allocation, which has them.
+    /// Views other elements of the same allocation, which must contain them.
     pub(super) fn of_allocation(&self, Range { start, end }: Range<usize>) -> Self {
         Self { elem: self.elem, cells: self.cells.clone(), start, len: end - start }
     }
 
-    /// Where its elements lie in the memory of the host: no two of different allocations at one address.
+    /// Host addresses of the elements. Elements of different allocations never share an address.
     pub fn addresses(&self) -> Range<usize> {
         let range = self.start..self.start + self.len;
         with_cells!(&self.cells, cells => {
@@ -261,7 +256,7 @@ impl Buffer {
         })
     }
 
-    /// The words of elements of 4 bytes.
+    /// Cells of 4-byte elements; `None` for other sizes.
     pub(super) fn words(&self) -> Option<&[AtomicU32]> {
         match &self.cells {
             Cells::Four(cells) => cells.get(self.start..self.start + self.len),
@@ -269,7 +264,6 @@ impl Buffer {
         }
     }
 
-    /// The bits of an element.
     #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
     #[inline]
     pub(super) fn read(&self, at: usize) -> u64 {
@@ -277,7 +271,6 @@ impl Buffer {
         with_cells!(&self.cells, cells => cells[at].load(Ordering::Relaxed).into())
     }
 
-    /// Sets the bits of an element.
     #[inline]
     pub(super) fn write(&self, at: usize, bits: u64) {
         let at = self.start + at;

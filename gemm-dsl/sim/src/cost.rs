@@ -1,41 +1,45 @@
-//! What the access of a warp costs, as a function of where its lanes access: what is counted is what can be drawn.
+//! Cost of a warp's access as a function of its lanes' addresses. Counters and drawings share these
+//! functions.
 
 pub(crate) mod pattern;
-/// Bytes of a sector of global memory, in which it is moved.
-pub const SECTOR: u64 = 32;
-/// Sectors of a line of the first-level cache.
-const LINE: u64 = 4;
-/// Banks of shared memory, each a word of 4 bytes wide.
-pub const BANKS: usize = 32;
 
-/// The most parts of a bank that a lane accesses at once: those of 16 bytes.
+use gemm_dsl::target::arch;
+
+/// Bytes of a sector of global memory, in which it is moved.
+pub const SECTOR: u64 = arch::SECTOR_BYTES as u64;
+/// Sectors of a line of the first-level cache.
+const LINE: u64 = arch::LINE_SECTORS as u64;
+/// Banks of shared memory, each a word of 4 bytes wide.
+pub const BANKS: usize = arch::BANKS as usize;
+
+/// Maximal number of words per lane: 4, for a 16-byte access.
 const QUAD: u32 = 4;
-/// All lanes at once.
+/// All lanes in one phase.
 const WHOLE: [u32; 1] = [u32::MAX];
-/// The lanes of the phases of a 16-byte access.
+/// Lanes of the four phases of a 16-byte access.
 const QUARTERS: [u32; 4] = [0xff, 0xff00, 0xff_0000, 0xff00_0000];
-/// Those of an 8-byte access, and of a 16-byte load whose phases merge in pairs.
+/// Lanes of the two phases of an 8-byte access, and of a 16-byte load whose phases merge in pairs.
 const PAIRS: [u32; 2] = [0xffff, 0xffff_0000];
 
-/// What an access to shared memory costs.
+/// Cost of a shared-memory access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wavefronts {
-    /// Passes through the banks: for each phase the most distinct words on one bank.
+    /// Passes through the banks: for each phase, the maximal number of distinct words on one bank.
     pub wavefronts: u64,
-    /// Phases with a lane: the fewest wavefronts that it could take.
+    /// Phases with an active lane: the minimal number of wavefronts.
     pub phases: u64,
 }
 
 impl Wavefronts {
-    /// Wavefronts beyond one for each phase.
+    /// Bank conflicts: wavefronts beyond one per phase.
     pub fn conflicts(self) -> u64 {
         self.wavefronts - self.phases
     }
 }
 
-/// Whether the phases of a 16-byte load merge in pairs: all active lanes read what their neighbour
-/// reads, or all read what the lane two away in their group of four reads. Fitted to the profiler's
-/// counts on an H200, see `tests/wavefronts.txt`; stores never merge.
+/// Returns true if the phases of a 16-byte load merge in pairs. All active lanes must read the same
+/// as their neighbour, or all the same as the lane two away in their group of four. Fitted to the
+/// profiler's counts on an H200, see `tests/wavefronts.txt`. Stores never merge.
 fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
     let alike =
         |swap: fn(u32) -> u32| groups.iter().all(|&(_, lanes)| swap(lanes) & active & !lanes == 0);
@@ -43,8 +47,8 @@ fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
         || alike(|lanes| (lanes & 0x3333_3333) << 2 | lanes >> 2 & 0x3333_3333)
 }
 
-/// The phases of an access to shared memory: lanes of different phases never conflict. `groups` are its lanes by the first
-/// word that each accesses, of `bytes` a lane.
+/// Phases of a shared-memory access; lanes of different phases never conflict. `groups` holds the
+/// lanes by first word, and `bytes` is the size per lane.
 pub fn phases(groups: &[(u32, u32)], bytes: u32, writes: bool) -> &'static [u32] {
     match bytes {
         16 => {
@@ -56,10 +60,10 @@ pub fn phases(groups: &[(u32, u32)], bytes: u32, writes: bool) -> &'static [u32]
     }
 }
 
-/// What an access to shared memory costs: `groups` are the words, counted from the start of shared memory, that lanes access
-/// first, each once with the lanes that do, `bytes` what a lane accesses.
+/// Cost of a shared-memory access. `groups` holds each first word, counted from the start of shared
+/// memory, once with its lanes; `bytes` is the size per lane.
 pub fn wavefronts(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Wavefronts {
-    // Words that lie side by side for one lane are on banks of one group.
+    // The adjacent words of one lane occupy a group of adjacent banks.
     let words = (bytes / 4).clamp(1, QUAD);
     let groups_of_banks = BANKS / words as usize;
     let mut cost = Wavefronts::default();
@@ -75,7 +79,7 @@ pub fn wavefronts(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Wavefronts
     cost
 }
 
-/// The 32-byte sectors that an access to global memory touches, given those of its lanes, which it sorts.
+/// Number of distinct 32-byte sectors of a global access. Sorts the lanes' sectors.
 pub fn sectors(of_lanes: &mut [u64]) -> u64 {
     if !of_lanes.is_sorted() {
         of_lanes.sort_unstable();
@@ -84,7 +88,7 @@ pub fn sectors(of_lanes: &mut [u64]) -> u64 {
     u64::from(!of_lanes.is_empty()) + changes as u64
 }
 
-/// The lines of 128 bytes of the first-level cache that it touches, given its sectors in order.
+/// Number of distinct 128-byte lines of the L1 cache, given the sectors in ascending order.
 pub fn lines(sectors: &[u64]) -> u64 {
     let others = sectors.windows(2).filter(|w| w[0] / LINE != w[1] / LINE).count();
     u64::from(!sectors.is_empty()) + others as u64

@@ -1,4 +1,4 @@
-//! What a launch is charged with.
+//! Counters of a launch.
 
 pub(crate) mod access_fate;
 pub(crate) mod quantity;
@@ -6,7 +6,7 @@ pub(crate) mod traffic;
 use crate::counters::quantity::SassCounters;
 use std::ops::AddAssign;
 
-/// Defines the counters, and what is made of those of two sets of blocks.
+/// Defines the counters, and how the counters of two sets of blocks are combined.
 macro_rules! counters {
     ($(#[$of_all:meta])* { $($(#[doc = $doc:literal])* $field:ident: $together:ident,)* }) => {
         $(#[$of_all])*
@@ -15,19 +15,19 @@ macro_rules! counters {
         pub struct Counters { $($(#[doc = $doc])* pub $field: u64,)* }
 
         impl Counters {
-            /// All of them by name, in the order in which they stand here.
+            /// Iterates over names and values, in declaration order.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
 
-            /// All of them by name, with what they count.
+            /// Iterates over names, descriptions and values, in declaration order.
             pub fn described(&self) -> impl Iterator<Item = (&'static str, String, u64)> {
                 let said = |lines: &[&str]| lines.concat().trim().to_owned();
                 [$((stringify!($field), said(&[$($doc),*]), self.$field)),*].into_iter()
             }
         }
 
-        /// The counters of two sets of blocks together.
+        /// Combines the counters of two sets of blocks.
         impl AddAssign for Counters {
             fn add_assign(&mut self, other: Self) {
                 $(self.$field = counters!($together self.$field, other.$field);)*
@@ -43,22 +43,26 @@ counters! {
     ///
     /// Barriers are counted per block, everything else over the whole grid.
     ///
-    /// **Instructions** are operations of the IR that a warp executes, each counted once however many
-    /// lanes are active:
+    /// **Instructions** are operations of the IR that a warp executes, each counted once regardless
+    /// of the number of active lanes:
     /// * an operator, a comparison, a logical operator, a select or an intrinsic call;
-    /// * a matrix instruction, of a warpgroup once for each of its warps;
+    /// * a matrix instruction; `wgmma` counts once for each of the four warps;
     /// * a load or store of global or shared memory, an asynchronous copy, its commit and its wait;
-    /// * a barrier, a fence, an atomic, an operation on a barrier in shared memory;
+    /// * a barrier, a fence, an atomic, an mbarrier operation;
     /// * a branch: one for each executed `if` and for each executed test of a loop, beside the
     ///   operators of the condition; the step of a loop is one integer operation.
     ///
-    /// Nothing is counted for what needs no instruction or none at run time: variables, register
-    /// arrays, assignments, conversions, packing and unpacking of vectors; operators of `I32` and `U64` on
-    /// literals, named constants, variables of completely unrolled loops and immutable variables computed
-    /// from such alone, and those of `F32` that give a number, on literals; test and step of a loop that
-    /// is marked for complete unrolling and whose bounds are such constants; an `if` on such a condition.
-    /// The arithmetic that a layout implies is no part of the IR either. The right operand of `&&` and
-    /// `||` and the arms of a select count when some lane evaluates them.
+    /// Operations that need no instruction at run time are not counted:
+    /// * variables, register arrays, assignments, conversions, packing and unpacking of vectors;
+    /// * operators of `I32` and `U64` on constants: literals, named constants, variables of
+    ///   completely unrolled loops, and immutable variables computed from these alone;
+    /// * operators of `F32` on literals, if the result is a number;
+    /// * test and step of a loop that is marked for complete unrolling and has constant bounds;
+    /// * an `if` on a constant condition;
+    /// * the address arithmetic of a layout, which is not part of the IR.
+    ///
+    /// The right operand of `&&` and `||` and the arms of a select count if some lane evaluates
+    /// them.
     {
         /// Blocks launched.
         blocks: Sum,
@@ -83,8 +87,9 @@ counters! {
         branch: Sum,
         /// Shuffles.
         shuffle: Sum,
-        /// Barriers of any scope, with a name and in shared memory, but for waits at those, fences, commits and waits of
-        /// asynchronous copies and of matrix instructions, limits of registers.
+        /// Barriers of any scope, with a name and in shared memory, but for waits at those, fences,
+        /// commits and waits of asynchronous copies and of matrix instructions, limits of
+        /// registers.
         sync: Sum,
         /// Loads from global memory.
         global_loads: Sum,
@@ -118,8 +123,8 @@ counters! {
         global_requests: Sum,
         /// 32-byte sectors touched, each once for each request.
         global_sectors: Sum,
-        /// 128-byte lines that loads and stores touch, each once for each request: as many wavefronts of the first-level
-        /// cache. What asynchronous copies read goes past it.
+        /// 128-byte lines that loads and stores touch, each once for each request: as many
+        /// wavefronts of the first-level cache. What asynchronous copies read goes past it.
         global_lines: Sum,
         /// Bytes that threads read from global memory, whether or not two read the same ones.
         global_load_bytes: Sum,
@@ -128,10 +133,10 @@ counters! {
 
         /// Accesses of a warp to shared memory: loads, stores and the writes of copies.
         shared_requests: Sum,
-        /// Wavefronts of those: for each phase the most distinct words on one bank. A 4-byte access has
-        /// one phase, a 16-byte access four of eight lanes; of a load they merge in pairs where all lanes
-        /// read what their neighbour reads, or all what the lane two away in their group of four reads, as
-        /// on an H200.
+        /// Wavefronts of those: for each phase the most distinct words on one bank. A 4-byte access
+        /// has one phase, a 16-byte access four of eight lanes; of a load they merge in pairs where
+        /// all lanes read what their neighbour reads, or all what the lane two away in their group
+        /// of four reads, as on an H200.
         shared_wavefronts: Sum,
         /// Wavefronts beyond one for each phase.
         shared_bank_conflicts: Sum,
@@ -140,32 +145,35 @@ counters! {
         /// Bytes that threads and copies write to shared memory.
         shared_store_bytes: Sum,
 
-        /// Bytes of all boxes that were copied, those outside of the arrays included: what is asked of global memory, once for each
-        /// copy, whether it goes to one block or to several of a cluster.
+        /// Bytes of all boxes that were copied, those outside of the arrays included: what is asked
+        /// of global memory, once for each copy, whether it goes to one block or to several of a
+        /// cluster.
         bulk_bytes: Sum,
-        /// Bytes of boxes that came to blocks of a cluster beside the first that they came to: what was not asked for again.
+        /// Bytes of boxes that came to blocks of a cluster beside the first that they came to: what
+        /// was not asked for again.
         multicast_bytes: Sum,
     }
 }
 
 impl Counters {
-    /// Bytes that threads read from and write to global memory.
+    /// Bytes read from and written to global memory by threads.
     pub fn global_bytes(&self) -> u64 {
         self.global_load_bytes + self.global_store_bytes
     }
 
-    /// Bytes of boxes that have come to shared memory: those of a copy once for each block that it goes to.
+    /// Bytes of TMA copies that arrived in shared memory; a multicast copy counts once per
+    /// destination block.
     pub fn bulk_arrived_bytes(&self) -> u64 {
         self.bulk_bytes + self.multicast_bytes
     }
 
-    /// Bytes that threads and copies read from and write to shared memory.
+    /// Bytes read from and written to shared memory by threads and copies.
     pub fn shared_bytes(&self) -> u64 {
         self.shared_load_bytes + self.shared_store_bytes
     }
 }
 
-/// The classes that an instruction is counted in.
+/// Instruction classes of the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IrClass {
     Integer,
@@ -188,7 +196,7 @@ pub(super) enum IrClass {
 
 const CLASSES: usize = 16;
 
-/// The instructions of one site, a piece of code that is executed as a whole.
+/// Instructions of one site, a piece of code that is executed as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct IrCost([u32; CLASSES]);
 
@@ -197,35 +205,35 @@ impl IrCost {
         self.0[class as usize] += 1;
     }
 
-    /// All of them.
     pub(super) fn instructions(&self) -> u64 {
         self.0.iter().map(|n| u64::from(*n)).sum()
     }
 
-    /// Multiply-adds.
     pub(super) fn fma(&self) -> u64 {
         self.0[IrClass::Fma as usize].into()
     }
 }
 
-/// What each statement of a kernel was charged with, in one launch.
+/// Counters of a launch, in total and per statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// The counters of the launch: those of all statements together, beside what is counted for each block.
+    /// Counters of the launch: the sum over all statements, plus the per-block counters.
     pub total: Counters,
-    /// Those of each statement by its number ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)), without what is inside it,
-    /// and without blocks and their barriers. What the kernel's own functions do is with those that apply them.
+    /// Counters of each statement by number
+    /// ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)), without nested statements,
+    /// blocks and barriers of blocks. A function of the kernel is charged to the statements that
+    /// call it.
     pub statements: Vec<Counters>,
-    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](crate::Options::compiled)).
+    /// Predicted machine counters, if requested ([`Options::compiled`](crate::Options::compiled)).
     pub compiled: Option<SassCounters>,
-    /// The same of each statement by its number. Empty if it was not asked for.
+    /// Predicted machine counters of each statement by number; empty if not requested.
     pub compiled_statements: Vec<SassCounters>,
-    /// How often each site was executed, until that is charged.
+    /// Executions of each site, until they are charged.
     pub(super) executions: Option<Executions>,
 }
 
-/// Those of two sets of blocks together.
+/// Combines the profiles of two sets of blocks.
 impl AddAssign<&Self> for Profile {
     fn add_assign(&mut self, other: &Self) {
         self.total += other.total;
@@ -253,34 +261,34 @@ impl Profile {
     }
 }
 
-/// A piece of code that is executed as a whole.
+/// Piece of code that is executed as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) cost: IrCost,
-    /// The number of its statement; none of a function's.
+    /// Statement number; `None` in a function.
     pub(super) stmt: Option<u32>,
 }
 
-/// How often each site was executed.
+/// Executions of each site by warps and by lanes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Executions {
-    /// By warps, and the active lanes summed over them.
+    /// Executions by warps, and the sum of their active lanes.
     sites: Vec<[u64; 2]>,
-    /// How many of the sites, the first, are those of functions.
+    /// Number of sites in functions; these come first.
     functions: usize,
-    /// The same of these, for each statement that applies them.
+    /// Executions of each function site, per calling statement.
     applied: Vec<[u64; 2]>,
 }
 
 impl Executions {
-    /// Of these sites, those of functions first, and so many statements.
+    /// Creates zero counts; the sites of functions come first.
     pub(super) fn new(sites: &[Site], statements: usize) -> Self {
         let functions = sites.partition_point(|site| site.stmt.is_none());
         let applied = vec![[0; 2]; functions * statements];
         Self { sites: vec![[0; 2]; sites.len()], functions, applied }
     }
 
-    /// A warp executes a site, in a statement.
+    /// Counts an execution of a site by a warp, in a statement.
     #[inline(always)]
     pub(super) fn hit(&mut self, site: u32, mask: u32, stmt: u32) {
         let (site, lanes) = (site as usize, u64::from(mask.count_ones()));
@@ -294,7 +302,7 @@ impl Executions {
         }
     }
 
-    /// How often warps have executed a site, and the active lanes summed over them.
+    /// Returns the executions of a site by warps, and the sum of their active lanes.
     pub(super) fn at_site(&self, site: u32) -> [u64; 2] {
         self.sites[site as usize]
     }
@@ -305,7 +313,8 @@ impl Executions {
         }
     }
 
-    /// Charges them to the statements of the sites: those of functions to the statements that apply them.
+    /// Charges the executions to the statements of the sites, and those of functions to the calling
+    /// statements.
     pub(super) fn charge(&self, sites: &[Site], statements: &mut [Counters]) {
         for (executions, site) in self.sites.iter().zip(sites) {
             if let Some(number) = site.stmt {
@@ -321,7 +330,7 @@ impl Executions {
 }
 
 impl IrCost {
-    /// Charges executions by so many warps, and so many lanes in all.
+    /// Charges executions by this number of warps, with this number of lanes in all.
     fn charge(&self, [warps, lanes]: [u64; 2], counters: &mut Counters) {
         let instructions = self.instructions();
         counters.instructions += warps * instructions;

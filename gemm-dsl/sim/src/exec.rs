@@ -1,4 +1,5 @@
-//! Execution of warps: the machine, the evaluation of expressions, and the state of each statement.
+//! Execution of warps: the machine, the evaluation of expressions, and the effect of each
+//! statement.
 
 pub(crate) mod assign;
 pub(crate) mod atomic;

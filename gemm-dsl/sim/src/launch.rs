@@ -1,39 +1,38 @@
-//! Binding of arguments: what the host checks before a kernel runs.
+//! Binding of arguments: host checks before a kernel runs.
 
 use super::buffer::{Buffer, BufferArg};
 use super::error::SimError;
 use super::region::{self, Region};
 use crate::mask::WARP;
-use crate::tensor_core::Rules;
+use crate::tensor_core::AccumulationRules;
 use crate::trace::recorder::WatchedBlocks;
 use gemm_dsl::ir::contract::{self, ArrayPlace, BoundArray};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 
-/// A kernel's arguments, checked and resolved.
 pub(super) struct Launch<'k> {
     pub(super) kernel: &'k VerifiedKernel,
-    /// The bits of each scalar parameter, by parameter; 0 for buffers.
+    /// Bits of each scalar parameter, indexed by parameter; 0 for buffers.
     pub(super) scalars: Vec<u64>,
     pub(super) regions: Vec<Region>,
-    /// The size of shared memory.
     pub(super) shared: region::SharedSize,
-    /// The first lane slot that is no element of a register array.
+    /// First lane slot behind the register arrays.
     pub(super) first_variable: u32,
     /// Blocks along x, y and z.
     pub(super) grid: (u32, u32, u32),
-    /// Where the barriers of each declaration are among all, and how many they are.
+    /// First number and count of the mbarriers of each declaration.
     pub(super) mbarrier_numbers: Vec<(u32, u32)>,
     /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
-    pub(super) tensor_cores: Rules,
+    pub(super) tensor_cores: AccumulationRules,
     /// The blocks that are watched.
     pub(super) watched: WatchedBlocks,
-    /// Whether it is only counted what the kernel does.
+    /// See [`crate::Options::unchecked`].
     pub(super) unchecked: bool,
-    /// Whether it is asked what the machine code does: what the launch knows is then computed where the kernel does.
+    /// See [`crate::Options::compiled`]. If true, values known at launch are still computed in the
+    /// kernel's own places, to be charged there.
     pub(super) compiled: bool,
 }
 
-/// The most blocks of a launch: the race detector numbers them with 32 bits.
+/// Maximal number of blocks of a launch: the race detector numbers them with 32 bits.
 const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 
 impl<'k> Launch<'k> {
@@ -69,7 +68,7 @@ impl<'k> Launch<'k> {
         let arrays: Vec<BoundArray<'_>> = named
             .zip(&places)
             .map(|((array, given), stretches)| {
-                // Those of a list are asked one by one; where there is none, any type will do.
+                // The buffers of a list are checked one by one; an empty list fits any type.
                 let other = |buffer: &&Buffer| !array.takes(buffer.elem());
                 let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
                 let place = match (given, &stretches[..]) {
@@ -101,14 +100,14 @@ impl<'k> Launch<'k> {
             first_variable,
             grid: (call.grid[0], call.grid[1], call.grid[2]),
             mbarrier_numbers: mbarrier_numbers(kernel),
-            tensor_cores: Rules::SM_90,
+            tensor_cores: AccumulationRules::SM_90,
             watched: WatchedBlocks::default(),
             unchecked: false,
             compiled: false,
         })
     }
 
-    /// Fails where a buffer that the kernel writes shares memory with another one.
+    /// Returns an error if a buffer that the kernel writes overlaps another one.
     pub(super) fn distinct(&self, stored: &[bool]) -> Result<(), SimError> {
         let globals = || {
             let regions = self.regions.iter().enumerate();
@@ -129,57 +128,54 @@ impl<'k> Launch<'k> {
         Ok(())
     }
 
-    /// The number of barriers in shared memory.
+    /// Number of mbarriers of a block.
     pub(super) fn mbarriers(&self) -> u32 {
         self.mbarrier_numbers.last().map_or(0, |(first, count)| first + count)
     }
 
-    /// Blocks of a cluster. A block that is in none is one of its own.
+    /// Blocks per cluster; 1 for a kernel without clusters.
     pub(super) fn cluster(&self) -> u32 {
         self.kernel.cluster
     }
 
-    /// The number of clusters.
     pub(super) fn clusters(&self) -> u32 {
         self.blocks() / self.cluster()
     }
 
-    /// Warps of a block.
     pub(super) fn warps(&self) -> u32 {
         self.kernel.geometry.threads().div_ceil(WARP as u32)
     }
 
-    /// The number of a block of a cluster among all.
+    /// Linear number of the block with this rank in its cluster.
     pub(super) fn of_cluster(&self, cluster: u32, rank: u32) -> u32 {
         cluster * self.cluster() + rank
     }
 
-    /// The number of the block that a thread of a cluster is in, and its own there. In a cluster those of a block have the
-    /// numbers behind those of the one before, whose warps all count as whole.
+    /// Linear number of a thread's block, and the thread's number in that block. Thread numbers of
+    /// a cluster continue from block to block, with the last warp of each block counted as full.
     pub(super) fn whereabouts(&self, cluster: u32, thread: u32) -> (u32, u32) {
         let threads = self.warps() * WARP as u32;
         (self.of_cluster(cluster, thread / threads), thread % threads)
     }
 
-    /// The number of blocks.
     pub(super) fn blocks(&self) -> u32 {
         self.grid.0 * self.grid.1 * self.grid.2
     }
 
-    /// The coordinates of the block with this number, x fastest.
+    /// Coordinates of a block from its linear number, x fastest.
     pub(super) fn block(&self, number: u32) -> (u32, u32, u32) {
         let (width, height) = (self.grid.0.max(1), self.grid.1.max(1));
         (number % width, number / width % height, number / width / height)
     }
 
-    /// The coordinates of the thread with this linear index.
+    /// Coordinates of a thread from its linear index.
     pub(super) fn thread(&self, index: u32) -> (u32, u32) {
         let width = self.kernel.geometry.block.0.max(1);
         (index % width, index / width)
     }
 }
 
-/// Numbers the barriers in shared memory, those of one declaration after those of the one before.
+/// Numbers the mbarriers of all declarations consecutively.
 fn mbarrier_numbers(kernel: &VerifiedKernel) -> Vec<(u32, u32)> {
     let mut first = 0;
     let counts = kernel.mbarriers.iter().map(|decl| {

@@ -1,9 +1,8 @@
-//! The simulator: executes a [`VerifiedKernel`] on a machine without a GPU.
+//! Simulator of generated kernels: executes a [`VerifiedKernel`] on a machine without a GPU.
 //!
-//! It is the living definition of the IR. [`launch`] gives the results that a GPU gives, bit for
-//! bit, and [`Counters`] that say why one kernel is faster than another; or it says what is wrong
-//! with the kernel, as a [`SimError`] that names the buffer, the element, the thread and the
-//! statement.
+//! It is the executable definition of the IR. [`launch`] computes the same bits as a GPU and
+//! returns [`Counters`] that explain differences in speed. An invalid kernel yields a [`SimError`]
+//! that names the buffer, the element, the thread and the statement.
 //!
 //! ```text
 //! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──schedule──► blocks in parallel, or
@@ -15,26 +14,30 @@
 //!                            observers: race (races, init), counters (traffic)
 //! ```
 //!
-//! Invariants:
-//! * A warp runs alone until it must wait or lets others run; then the next does. No detector
-//!   concludes from that order that two accesses are ordered.
-//! * The executor computes; what watches it is an observer and changes nothing.
-//! * Blocks of a cluster run together, as one block of all their threads whose memory is in parts.
-//! * Results, errors and counters are the same on every run, although blocks run in parallel. Blocks of which
-//!   two touch the same are run again one after the other, and what that shows is told: a race between them
-//!   before any fault that one may have by what it has read there. Only where the limit of instructions is
-//!   spent, what else the launch would have come to by then, and where it was, may be told or not.
+//! # Invariants
+//! * A warp runs alone until it waits or yields; then the next warp runs. No detector derives
+//!   happens-before from that order.
+//! * The executor computes. Observers watch it and change nothing.
+//! * The blocks of a cluster run together, as one block of all their threads with one shared memory
+//!   per block.
+//! * Results, errors and counters are the same on every run, although blocks run in parallel. If one
+//!   block writes an element that another one accesses, the launch is run again, one block after the
+//!   other. A race found there is reported before any fault that follows from the racy read. If the
+//!   instruction limit is spent, the reported position may vary, and so may the choice between that
+//!   error and another one.
 //!
-//! What a clean verdict means: no interleaving that was run has a fault, and all had the same results.
-//! Without atomics all interleavings do the same, so that one stands for all. With atomics, what a thread
-//! finds, and where it goes then, follows the order in which threads came: the verdict is one for those
-//! orders of blocks and turns of their threads that were run, which are not all. In each of them
-//! * the statements of a warp are executed in the order of the text, by all lanes that come to them. Only
-//!   of the two branches of an `if` either may come first; a lane that waits for another one of its warp
-//!   may wait for ever, though hardware may let both go on;
-//! * an access happens at once and for everybody. An order that is missing shows as a race; what fences
-//!   let through that no interleaving explains, as two threads of which neither sees what the other wrote
-//!   before its fence, does not show. So [`MemoryOrder::SeqCst`](gemm_dsl::ir::MemoryOrder::SeqCst) does no more here than
+//! # Meaning of a clean verdict
+//! No executed interleaving has a fault, and all gave the same results. Without atomics all
+//! interleavings behave alike, so one stands for all. With atomics, the values a thread reads and
+//! the path it takes depend on the order of threads. The verdict then covers the executed block
+//! orders and thread interleavings only, which are not all. Two limits apply to each of them:
+//! * The statements of a warp are executed in program order, by all active lanes. Only the two
+//!   branches of an `if` may run in either order. A lane that waits for another lane of its warp
+//!   may wait forever, though hardware may let both proceed.
+//! * An access takes effect at once and for all threads. A missing order shows as a race.
+//!   Weak-memory outcomes that no interleaving explains do not show: for example, two threads that
+//!   both miss the other's write before its fence.
+//!   [`MemoryOrder::SeqCst`](gemm_dsl::ir::MemoryOrder::SeqCst) is therefore equivalent here to
 //!   [`MemoryOrder::AcqRel`](gemm_dsl::ir::MemoryOrder::AcqRel).
 
 mod buffer;
@@ -65,28 +68,34 @@ pub use error::{
     EarlierAccess, Fault, FaultKind, MbarrierFault, Position, Reach, RefusedAccess, SimError,
     UnfinishedWarp, WaitReason, WaitingWarp,
 };
+#[doc(hidden)]
+pub use exec::convert::digit;
 pub use options::Options;
 pub use trace::{AccessEvent, Action, BoxCopy, Detail, Event, EventKind, Operand, Trace};
 
 use gemm_dsl::ir::VerifiedKernel;
 
-/// Runs a kernel: a buffer, or a list of them, for each buffer parameter and one value for each scalar
-/// parameter, both in the order of the parameters. The value of an `F32` parameter is given by its bits.
+/// Runs a kernel and returns its counters.
 ///
-/// A launch blocks until the kernel is done and uses the threads of the current rayon pool. A kernel whose
-/// blocks synchronise ([`Kernel::communicates`](gemm_dsl::ir::Kernel::communicates)) runs on one
-/// thread, and several times, its blocks in another order each time: the results must agree, but for buffers
-/// that are [`unordered`](gemm_dsl::ir::Buffer::unordered). One whose threads do so only inside a block, by
-/// atomics on shared memory, runs each block in several turns of its threads, under the same condition.
+/// `buffers` has one entry, a buffer or a list of buffers, for each buffer parameter. `scalars` has
+/// one value for each scalar parameter. Both are in parameter order. An `F32` scalar is passed as
+/// its bits.
 ///
-/// A launch may share buffers with concurrent ones. Those of kernels whose blocks synchronise wait for one another
-/// where one writes what both use; so their blocks do not synchronise with those of another launch. Of any others, two
-/// at once must not write one element, nor one read what another writes: between launches nobody looks for
-/// races.
+/// The call blocks until the kernel is done and uses the threads of the current rayon pool. A
+/// kernel whose blocks synchronise ([`Kernel::communicates`](gemm_dsl::ir::Kernel::communicates))
+/// runs on one thread, once for each of several block orders. The results must agree, except in
+/// buffers marked [`unordered`](gemm_dsl::ir::Buffer::unordered). If threads synchronise only
+/// inside a block, by atomics on shared memory, each block runs in several thread interleavings,
+/// under the same condition.
+///
+/// Concurrent launches may share buffers. Launches of kernels whose blocks synchronise wait for
+/// each other if one writes a buffer that both use, so blocks of different launches never
+/// synchronise. Any other two concurrent launches must not write the same element, nor may one read
+/// an element that the other writes. Races between launches are not detected.
 ///
 /// # Errors
-/// Arguments that do not fit the kernel, and everything that the IR forbids. What the kernel has
-/// written before an error stays written.
+/// Returns an error if the arguments do not fit the kernel or the kernel does what the IR forbids.
+/// Writes made before the error stay.
 pub fn launch(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],
@@ -95,10 +104,11 @@ pub fn launch(
     launch_with(kernel, buffers, scalars, &Options::default())
 }
 
-/// As [`launch`], with a limit of instructions, somebody who watches, and the tensor cores of another architecture.
+/// Runs a kernel as [`launch`] does, with a limit of instructions, a progress callback and the
+/// tensor-core rules of another architecture.
 ///
 /// # Errors
-/// As those of [`launch`], and [`SimError::OutOfInstructions`].
+/// As [`launch`], and [`SimError::OutOfInstructions`] if the limit is spent.
 pub fn launch_with(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],
@@ -108,10 +118,10 @@ pub fn launch_with(
     Ok(profile(kernel, buffers, scalars, options)?.total)
 }
 
-/// As [`launch_with`], with what each statement was charged with.
+/// Runs a kernel as [`launch_with`] does, and returns the counters of each statement.
 ///
 /// # Errors
-/// As those of [`launch_with`].
+/// As [`launch_with`].
 pub fn profile(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],
@@ -121,11 +131,14 @@ pub fn profile(
     run(&bound(kernel, buffers, scalars, options)?, options)
 }
 
-/// As [`profile`], with what happened in some blocks, by their numbers: along x first, then y, then z. Each is told of in its
-/// first order, as far as it has come; one that was never begun is not.
+/// Runs a kernel as [`profile`] does, and records the events of some blocks.
+///
+/// `blocks` holds linear block numbers, x fastest, then y, then z. Each block is recorded in its
+/// first order, up to its last executed event. A block that never started has no trace.
 ///
 /// # Errors
-/// Arguments that do not fit the kernel. What it is itself at fault with is beside what was seen.
+/// The outer result is an error if the arguments do not fit the kernel. A fault of the kernel is in
+/// the inner result, beside the traces.
 pub fn record(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],

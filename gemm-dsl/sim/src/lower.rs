@@ -1,4 +1,4 @@
-//! Lowering of statements: from the structured body to linear code.
+//! Lowering of statements from the structured body to linear code.
 
 mod asynchronous;
 pub(crate) mod code;
@@ -24,7 +24,6 @@ use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
 
-/// Lowers the kernel of a launch.
 pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let kernel = launch.kernel;
     let varying = uniformity::varying(kernel);
@@ -95,33 +94,32 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
 
 struct Lowering<'l, 'k> {
     launch: &'l Launch<'k>,
-    /// For each buffer that stands for pointers, their first slot, their number and their buffer.
+    /// For each buffer that holds pointers: their first slot, their count, and the buffer they
+    /// point into.
     pointers: Vec<Option<(u32, u32, BufferId)>>,
-    /// Which array of its list each buffer is that stands for one.
+    /// For each buffer that is one array of a list: the index of the array.
     chosen: Vec<Option<Expr>>,
     varying: Vec<bool>,
-    /// The slot of each variable.
+    /// Slot of each variable, within the slots of its kind.
     places: Vec<u32>,
-    /// The values of variables that are static where the lowering is: those of the loops being
-    /// unrolled, and immutable ones computed from them and from constants.
+    /// Variables with a static value at this point: those of loops being unrolled, and immutable
+    /// ones computed from them and from constants.
     statics: Vec<Option<i64>>,
-    /// Whether a function is being lowered: variables are its own.
+    /// True while a function is lowered; variables are then the function's own.
     inside: bool,
-    /// The numbers of the statements, in the order of the text.
+    /// Statement numbers, in text order.
     numbers: HashMap<*const Stmt, u32>,
-    /// The number of the statement being lowered.
     stmt: u32,
-    /// What the site being lowered costs so far.
+    /// Cost so far of the site being lowered.
     cost: IrCost,
-    /// What unrolling has done in vain.
+    /// Work wasted by unrolling: rounds without an instruction, and abandoned instructions.
     wasted: usize,
-    /// For each buffer, whether matrix instructions of warpgroups change it.
+    /// For each buffer: true if it holds accumulators of warpgroups.
     sums: Vec<bool>,
-    /// How many loops of the code there are around what is lowered.
+    /// Nesting depth of loops in the lowered code.
     nested: usize,
-    /// What is part of a warp's state in the loops met so far.
+    /// Parts of a warp's state in the loops lowered so far.
     loop_states: HashMap<*const Loop, Arc<LoopState>>,
-    /// The loops around what is lowered.
     enclosing: EnclosingLoops,
     code: Code<'k>,
 }
@@ -138,14 +136,14 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
-    /// Closes a site.
+    /// Closes the current site and returns its number.
     fn site(&mut self) -> u32 {
         let stmt = (!self.inside).then_some(self.stmt);
         self.code.sites.push(Site { cost: std::mem::take(&mut self.cost), stmt });
         self.code.sites.len() as u32 - 1
     }
 
-    /// Lowers an operand that is not always evaluated.
+    /// Lowers an operand that is evaluated conditionally.
     fn lazily<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> Lazy<T> {
         let outer = std::mem::take(&mut self.cost);
         let value = lower(self);
@@ -158,7 +156,7 @@ impl<'k> Lowering<'_, 'k> {
         self.code.instrs.len() as u32
     }
 
-    /// Appends an instruction and gives its position.
+    /// Appends an instruction and returns its position.
     fn emit(&mut self, op: Op) -> u32 {
         let site = self.site();
         let stmt = self.stmt;
@@ -167,7 +165,7 @@ impl<'k> Lowering<'_, 'k> {
         self.here() - 1
     }
 
-    /// The slots of the variables that are part of a warp's state while it goes round in a loop.
+    /// Slots of the variables that belong to a warp's state while it iterates a loop.
     fn loop_state(&mut self, l: &Loop) -> Arc<LoopState> {
         if let Some(loop_state) = self.loop_states.get(&ptr::from_ref(l)) {
             return Arc::clone(loop_state);
@@ -192,7 +190,7 @@ impl<'k> Lowering<'_, 'k> {
         loop_state
     }
 
-    /// Sends an instruction that goes elsewhere to the next instruction.
+    /// Sets the target of a jump to the next instruction.
     fn land(&mut self, at: u32) {
         let here = self.here();
         match &mut self.code.instrs[at as usize].op {
@@ -208,7 +206,7 @@ impl<'k> Lowering<'_, 'k> {
     fn stmt(&mut self, stmt: &'k Stmt) {
         match stmt {
             Stmt::Let { var, value } => {
-                // One whose value is static is as good as a constant.
+                // A variable with a static value is a constant and needs no slot.
                 let fixed = if var.ty.is_index() { self.fixed(value) } else { None };
                 self.statics[var.id] = fixed;
                 if fixed.is_none() {
@@ -283,7 +281,7 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
-    /// Declares a register array, or pointers.
+    /// Declares a register array, or an array of pointers.
     fn registers(&mut self, buffer: BufferId, zeroed: bool) {
         if let Some((first, count, _)) = self.pointers[buffer.id] {
             self.emit(Op::Unset { first, count });
@@ -331,11 +329,11 @@ impl<'k> Lowering<'_, 'k> {
             unreachable!("verified: the groups in flight are a constant");
         };
         self.cost.add(IrClass::Sync);
-        // More than a number of 32 bits are never in flight.
+        // The number of groups in flight always fits 32 bits.
         self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
     }
 
-    /// An assumption costs nothing.
+    /// Lowers an assumption, at no cost.
     fn assume(&mut self, cond: &Expr) {
         let sites = self.code.sites.len();
         let cond = self.pred(cond);
@@ -344,7 +342,7 @@ impl<'k> Lowering<'_, 'k> {
         self.emit(Op::Assume(cond));
     }
 
-    /// What is written to a place of a type.
+    /// Lowers a value to be stored as a type.
     fn value(&mut self, ty: Ty, value: &Expr) -> StoredValue {
         match ty {
             Ty::Vector(_) => StoredValue::Vector(self.vector(value)),
@@ -391,7 +389,7 @@ impl<'k> Lowering<'_, 'k> {
         self.emit(op);
     }
 
-    /// The value of an expression that is static. It costs nothing to ask.
+    /// Returns the value of a static expression. The query leaves no cost and no sites.
     fn fixed(&mut self, expr: &Expr) -> Option<i64> {
         if uniformity::differs(expr, &self.varying) {
             return None;
@@ -407,8 +405,8 @@ impl<'k> Lowering<'_, 'k> {
     }
 }
 
-/// A multiply-add of variables and elements has an instruction of its own: it is what most time
-/// goes into.
+/// Builds the assignment of a lane variable. A multiply-add of variables and elements has its own
+/// instruction, as most run time is spent there.
 fn set_lane(target: u32, value: Lane) -> Op {
     let slot = |lane: &Lane| match lane {
         Lane::Slot(slot) | Lane::Element(slot) => Some(*slot),

@@ -1,4 +1,4 @@
-//! The interface between the executor and what watches it.
+//! Interface between the executor and its observers.
 
 pub(crate) mod groups;
 
@@ -10,16 +10,15 @@ use crate::mask::WARP;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use groups::LaneGroups;
 
-/// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessKind {
     Read,
     Write,
-    /// The source of an asynchronous copy.
+    /// Source of an asynchronous copy (TMA or `cp.async`).
     CopyRead,
-    /// The destination of an asynchronous copy.
+    /// Destination of an asynchronous copy.
     CopyWrite,
-    /// An atomic operation of this scope, which reads and writes.
+    /// Atomic operation of this scope, a read and a write.
     Atomic(Scope),
 }
 
@@ -45,48 +44,46 @@ impl From<AccessKind> for Kind {
     }
 }
 
-/// What stops a warp: the lane at fault and what it did.
+/// Trap that stops a warp: the faulty lane and its fault.
 #[derive(Debug)]
 pub(super) struct Trap {
     pub(super) lane: u32,
     pub(super) kind: FaultKind,
-    /// The access that it did not make, if that is what is wrong.
+    /// Refused access, if the fault is an access out of bounds or misaligned.
     pub(super) refused: Option<Box<RefusedAccess>>,
 }
 
-/// A trap on the heap: the way without one stays cheap.
+/// Boxed trap, to keep the result type small on the fault-free path.
 pub(super) type BoxedTrap = Box<Trap>;
 
-/// A trap in a lane.
 #[cold]
 pub(super) fn trap(lane: u32, kind: FaultKind) -> BoxedTrap {
     Box::new(Trap { lane, kind, refused: None })
 }
 
-/// The access of one warp to shared or global memory, inside the allocation and aligned.
+/// Access of one warp to shared or global memory, already known to be in bounds and aligned.
 pub(super) struct Request<'a> {
     pub(super) kind: AccessKind,
-    /// The number of the buffer.
     pub(super) buffer: usize,
     pub(super) region: &'a Region,
     pub(super) warp: u32,
-    /// The lanes that take part, at least one.
+    /// Active lanes, at least one.
     pub(super) mask: u32,
-    /// The lanes by the element of the buffer that each accesses first.
+    /// Lanes grouped by the first element of their access.
     pub(super) groups: &'a LaneGroups,
-    /// Elements accessed by a lane: 1, or those of a vector.
+    /// Elements per lane: 1, or the vector width.
     pub(super) width: u32,
-    /// The number of the statement.
     pub(super) stmt: u32,
-    /// The number of the access among those of the code.
+    /// Number of the access within the lowered code.
     pub(super) access: u32,
-    /// Whether the lanes take turns at an atomic from the last to the first.
+    /// True if the lanes execute an atomic in descending order.
     pub(super) reversed: bool,
 }
 
 impl Request<'_> {
-    /// The sectors of global memory that the lanes access, as often as they access elements there. Sectors lie on the
-    /// boundaries of the allocation, which starts on 256 bytes; a vector is aligned and never straddles two.
+    /// Global-memory sectors of the access, one entry per lane group. Sectors are aligned within
+    /// the allocation, which is aligned to 256 bytes. A vector is aligned and never straddles two
+    /// sectors.
     pub(crate) fn sectors<'s>(&self, sectors: &'s mut [u64; WARP]) -> &'s mut [u64] {
         let groups = self.groups.as_slice();
         for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
@@ -95,7 +92,7 @@ impl Request<'_> {
         &mut sectors[..groups.len()]
     }
 
-    /// The words of shared memory that the lanes access first, each once.
+    /// First shared-memory words of the lanes' accesses, each once with its lanes.
     pub(crate) fn words<'w>(&self, words: &'w mut [(u32, u32); WARP]) -> &'w [(u32, u32)] {
         let (base, size) = (self.region.base, self.region.elem.size());
         let mut known = 0;
@@ -113,61 +110,72 @@ impl Request<'_> {
         &words[..known]
     }
 
-    /// Bytes accessed by a lane.
     pub(super) fn bytes(&self) -> u32 {
         self.width * self.region.elem.size()
     }
 }
 
-/// What the lanes of a warp have done by an atomic.
+/// Atomic executed by the lanes of a warp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtomicRequest<'a> {
     pub(super) warp: u32,
     pub(super) mask: u32,
-    /// The lanes that have written: all, or those that found what they compared with.
+    /// Lanes that have written: all lanes, or the successful ones of a compare-and-swap.
     pub(super) wrote: u32,
-    /// The number of the buffer.
     pub(super) buffer: usize,
-    /// The element of each lane.
     pub(super) elements: &'a [u32; WARP],
     pub(super) order: MemoryOrder,
     pub(super) scope: Scope,
-    /// Whether the lanes took turns from the last to the first.
+    /// True if the lanes executed the atomic in descending order.
     pub(super) reversed: bool,
 }
 
-/// A synchronising statement that has been executed. Warps, and barriers with a name, are counted through all blocks of the
+/// Executed synchronisation. Warps and named barriers are numbered across all blocks of the
 /// cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sync<'a> {
-    /// All threads of the cluster have met.
+    /// All threads of the cluster have met at a barrier.
     Cluster,
-    /// All threads of the block with this number in the cluster have.
+    /// All threads of the block with this rank in the cluster have met at a barrier.
     Block(u32),
-    /// All threads of the warp with this number have.
+    /// All threads of the warp with this number have met at a barrier.
     Warp(u32),
-    /// A warp has arrived at the barrier with this name.
-    Arrive { barrier: u32, warp: u32 },
-    /// All have, and these warps have waited for it.
-    Complete { barrier: u32, warps: &'a [u32] },
+    /// A warp has arrived at a named barrier.
+    Arrive {
+        barrier: u32,
+        warp: u32,
+    },
+    /// A named barrier is complete; `warps` have waited for it.
+    Complete {
+        barrier: u32,
+        warps: &'a [u32],
+    },
     /// The lanes of a warp have executed an atomic.
     Atomic(&'a AtomicRequest<'a>),
-    /// The lanes of a warp execute a fence.
-    Fence { warp: u32, mask: u32, scope: Scope },
-    /// The lanes of a warp close their groups of copies.
-    Commit { warp: u32, mask: u32 },
-    /// The lanes of a warp wait for all but the newest groups.
-    Wait { warp: u32, mask: u32, pending: u32 },
+    Fence {
+        warp: u32,
+        mask: u32,
+        scope: Scope,
+    },
+    /// The lanes of a warp close their current group of asynchronous copies.
+    Commit {
+        warp: u32,
+        mask: u32,
+    },
+    /// The lanes of a warp wait for all but the newest `pending` groups.
+    Wait {
+        warp: u32,
+        mask: u32,
+        pending: u32,
+    },
 }
 
-/// Something that watches the execution of a block, or of those of a cluster, and may stop it.
+/// Observer of a block, or of the blocks of a cluster; it may stop a warp.
 pub(super) trait Observer {
-    /// A cluster begins.
     fn begin(&mut self, cluster: u32);
 
-    /// A warp accesses memory. Reads of a statement come before its write.
+    /// Observes an access of a warp. The reads of a statement precede its write.
     fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap>;
 
-    /// Threads synchronise.
     fn sync(&mut self, sync: Sync<'_>);
 }

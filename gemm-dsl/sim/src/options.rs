@@ -1,35 +1,35 @@
-//! How a kernel is run.
+//! Settings of a simulated launch.
 
-use crate::tensor_core::Rules;
+use crate::tensor_core::AccumulationRules;
 
-/// How a kernel is run.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'a> {
-    /// The most instructions that the warps of a launch may execute together: instructions of the
-    /// simulator, of which one stands for a statement, a test or a branch. A kernel that never ends
-    /// becomes an error. Where blocks synchronise each order of the blocks counts, and
-    /// where only threads of a block do, each of its turns.
+    /// Limit of simulator instructions for all warps of the launch together; a statement, a test or
+    /// a branch is one instruction. A kernel that never ends becomes an error. Each block order
+    /// counts if blocks synchronise, and each interleaving if only threads of a block do.
     pub instructions: u64,
-    /// Called when a block is done, with the number of blocks that are and that of all, from
-    /// whichever thread has run it. Where blocks synchronise each order counts. What it launches
-    /// itself must not share buffers with the launch that it watches.
+    /// Callback after each block, with the numbers of finished blocks and of all blocks, called on
+    /// the thread that ran the block. Each block order counts if blocks synchronise. A launch made
+    /// in the callback must not share buffers with the observed launch.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// How matrix instructions sum, which no other statement depends on: the rules of an architecture.
-    pub tensor_cores: Rules,
+    pub tensor_cores: AccumulationRules,
     /// Whether it is only counted what the kernel does: nobody looks for races of what threads access, and blocks that synchronise run in one order alone, threads that do in one turn.
     pub unchecked: bool,
-    /// Whether it is also counted what the machine code does ([`Profile::compiled`](crate::Profile::compiled)).
+    /// Also counts predicted machine instructions
+    /// ([`Profile::compiled`](crate::Profile::compiled)).
     pub compiled: bool,
 }
 
-/// 2^36 instructions, some hours of one core, nobody is told, tensor cores are those of `sm_90`, and only the text is counted.
+/// 2^36 instructions (hours on one core), no callback, `sm_90` tensor cores, all checks, and no
+/// machine-code counters.
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
             instructions: 1 << 36,
             progress: None,
-            tensor_cores: Rules::SM_90,
+            tensor_cores: AccumulationRules::SM_90,
             unchecked: false,
             compiled: false,
         }

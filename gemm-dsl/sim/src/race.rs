@@ -1,4 +1,4 @@
-//! Race detector: happens-before by vector clocks, over shadow memory.
+//! Race detector: happens-before by vector clocks over shadow memory.
 
 pub(crate) mod access_history;
 pub(crate) mod check;

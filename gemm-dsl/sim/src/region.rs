@@ -1,76 +1,74 @@
-//! The buffers of a kernel, resolved for one launch: where each element of a logical index lies.
+//! Buffers of a kernel resolved for one launch: mapping of logical indices to elements.
 
 use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
 use crate::buffer::numbered_memory::{ListedArray, NumberedMemory};
+use crate::cost::SECTOR;
 use gemm_dsl::ir::{
     Buffer, BufferLayout, Elem, Kernel, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES,
 };
 
-/// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
-/// allocation: of a parameter by the contract's rule of spans, of any other array by its size.
+/// Buffer with numeric extents and strides. Every element inside the extents is inside the
+/// allocation: the contract checks the spans of parameters, and other arrays are allocated by size.
 pub(super) struct Region {
     pub(super) name: String,
     pub(super) elem: Elem,
     pub(super) space: Space,
-    /// Logical extents.
     pub(super) dims: Vec<u64>,
-    /// The distance between neighbours along each logical dimension, in elements. Of a list the first
-    /// dimension has none: 0.
+    /// Stride of each logical dimension, in elements. The first dimension of a list has stride 0.
     pub(super) strides: Vec<u64>,
-    /// The arrays of a list, by the first dimension.
+    /// Arrays of a list, indexed by the first dimension.
     pub(super) list: Option<Vec<ListedArray>>,
-    /// The exchange of elements in a row, with the elements of a row.
+    /// Swizzle of a row's elements, and the row length in elements.
     pub(super) swizzle: Option<(Swizzle, u32)>,
-    /// The logical dimension along which a vector access lies.
+    /// Logical dimension of vector accesses.
     pub(super) contiguous: usize,
-    /// Elements allocated.
     pub(super) len: u64,
-    /// The first word in shared memory, or the first lane slot of a register array.
+    /// First word in shared memory, or first lane slot of a register array.
     pub(super) base: u32,
-    /// The number of the first element among those of all shared arrays.
+    /// Number of the first element in the common numbering of all shared arrays.
     pub(super) shadow: u32,
-    /// The element at which a global buffer starts, counted from a 32-byte boundary.
+    /// The element at which a global buffer starts, counted from the start of a sector.
     pub(super) skew: u32,
-    /// The memory of a global buffer.
     pub(super) memory: Option<NumberedMemory>,
-    /// What was given for it.
+    /// Argument of a buffer parameter.
     pub(super) given: Option<BufferArg>,
 }
 
-/// An element of a buffer, by the number of the buffer and its own.
+/// Buffer number and element number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ElementId {
     pub(crate) buffer: usize,
     pub(crate) element: u32,
 }
 
-/// The size of shared memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SharedSize {
-    /// In words of 4 bytes.
+    /// Size in words of 4 bytes.
     pub(super) words: u32,
-    /// In elements, each array starting on a multiple of 16 of them.
+    /// Size in elements, with each array starting on a multiple of 16 elements.
     pub(super) elements: u32,
 }
 
-/// The most arrays of a list: pointers hold which it is beside where they stand.
+/// Maximal number of arrays in a list: a simulated pointer stores the array number beside the
+/// position.
 const MAX_LISTED: u64 = 1 << 22;
-/// The largest number of elements of one buffer: their addresses are 32 bits wide.
+/// Maximal number of elements of one buffer: element numbers have 32 bits.
 const MAX_ELEMENTS: u64 = u32::MAX as u64 - 32;
-/// The largest number of lane slots of all register arrays together.
+/// Maximal number of lane slots of all register arrays together.
 const MAX_REGISTERS: u64 = 1 << 16;
-/// The most elements of a vector: shared arrays are numbered from multiples of it.
+/// Maximal number of elements in a vector; shared arrays are numbered from multiples of it.
 const MOST_LANES: u64 = VECTOR_BYTES as u64;
-/// The first lane slot of register arrays: those before hold the coordinates of the thread.
+/// First lane slot of register arrays; the slots before hold the thread's coordinates.
 const FIRST_SLOT: u32 = THREAD_Y + 1;
 
-/// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.
+/// Lane slot that holds `threadIdx.x`.
 pub(crate) const THREAD_X: u32 = 0;
-/// The lane slot that holds `threadIdx.y`.
+/// Lane slot that holds `threadIdx.y`.
 pub(crate) const THREAD_Y: u32 = 1;
 
-/// The extents and strides of a buffer in numbers, and the elements of an array that is allocated for it.
+/// Numeric extents and strides of a buffer, and its size in elements if it is an array of the
+/// kernel's own.
 struct Extents {
     dims: Vec<u64>,
     strides: Vec<u64>,
@@ -118,7 +116,7 @@ impl Extents {
     }
 }
 
-/// Fails where a number is greater than its limit.
+/// Returns [`SimError::ExtentRange`] if a number exceeds its limit.
 fn limited(number: u64, limit: u64, what: impl FnOnce() -> String) -> Result<(), SimError> {
     match number <= limit {
         true => Ok(()),
@@ -127,7 +125,7 @@ fn limited(number: u64, limit: u64, what: impl FnOnce() -> String) -> Result<(),
 }
 
 /// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
-/// them with the size of shared memory and the end of the lane slots of register arrays.
+/// the regions, the size of shared memory and the end of the lane slots of register arrays.
 pub(super) fn resolve(
     kernel: &Kernel,
     scalars: &Scalars,
@@ -147,7 +145,7 @@ pub(super) fn resolve(
     for ((buffer, bound), alignment) in kernel.buffers.iter().zip(bound).zip(alignments) {
         let Extents { dims, strides, size } = Extents::new(kernel, scalars, buffer)?;
         let skew = match &bound {
-            Some(BufferArg::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
+            Some(BufferArg::One(of)) => of.byte_offset() % SECTOR / u64::from(buffer.elem.size()),
             Some(BufferArg::List(_)) | None => 0,
         };
         let (memory, list) = bound.as_ref().map(NumberedMemory::new).unzip();
@@ -161,7 +159,8 @@ pub(super) fn resolve(
         limited(len, MAX_ELEMENTS, || format!("the size of `{}`", buffer.name))?;
         let (mut base, mut shadow) = (0, 0);
         if buffer.space == Space::Shared {
-            // Each array starts on 16 bytes, or more. All together are within what a block may have.
+            // Each array is aligned to 16 bytes or more. Verification has checked that their total
+            // fits the shared memory of a block.
             shared = shared.next_multiple_of(alignment / 4);
             base = shared as u32;
             shared += (len * u64::from(buffer.elem.size())).div_ceil(4);
@@ -202,18 +201,19 @@ pub(super) fn resolve(
     Ok((regions, SharedSize { words: shared as u32, elements: elements as u32 }, slots as u32))
 }
 
-/// The lane slots of an element of a register array.
+/// Lane slots per element of a register array.
 pub(super) fn slots_of(elem: Elem) -> u32 {
     elem.size().div_ceil(4)
 }
 
 impl Region {
-    /// What a logical index names that no element has.
+    /// Position of a logical index that has no element.
     pub(super) fn nowhere(&self, index: Vec<i128>) -> Position {
         Position { buffer: self.name.clone(), space: self.space, index, at: None }
     }
 
-    /// The element that lies at an offset in this buffer; of a list, the first of its arrays that has it.
+    /// Position of the element at an offset in this buffer; in a list, within the first array that
+    /// contains it.
     pub(super) fn element(&self, offset: u32) -> Position {
         let named = |index| Position { at: Some(u64::from(offset)), ..self.nowhere(index) };
         let Some(list) = &self.list else { return named(self.index(offset, 0)) };
@@ -228,11 +228,10 @@ impl Region {
         named(index.unwrap_or_else(|| vec![0, offset.into()]))
     }
 
-    /// The index of what lies at an offset, along the dimensions from `from` on; 0 along the others.
+    /// Logical index of an offset along the dimensions from `from` on; 0 along the others.
     fn index(&self, offset: u32, from: usize) -> Vec<i128> {
         let mut by_stride: Vec<usize> = (from..self.dims.len()).collect();
         by_stride.sort_by_key(|&d| std::cmp::Reverse((self.strides[d], self.dims[d] > 1)));
-        // A swizzle is its own inverse.
         let mut rest = u64::from(self.exchanged(offset));
         let mut index = vec![0; self.dims.len()];
         for d in by_stride {
@@ -244,22 +243,22 @@ impl Region {
         index
     }
 
-    /// The number of the first element of an array of a list; 0 where there is no such array.
+    /// Number of the first element of an array in a list; 0 if there is no such array.
     #[inline]
     pub(super) fn first_of(list: &[ListedArray], nth: u64) -> u32 {
         let array = usize::try_from(nth).ok().and_then(|nth| list.get(nth));
         array.map_or(0, |array| array.first as u32)
     }
 
-    /// Where an element inside the extents of an array lies, in elements. Not of a list.
+    /// Offset of an in-bounds index, in elements. Not for lists.
     pub(super) fn offset(&self, index: &[i128]) -> u32 {
         let steps = index.iter().zip(&self.strides);
         let linear = steps.fold(0, |offset, (&i, &stride)| offset + i as u32 * stride as u32);
         self.exchanged(linear)
     }
 
-    /// How many elements a logical index is from the first of the buffer, inside of the extents or not; none where a list has no such
-    /// array.
+    /// Distance of a logical index, in or out of bounds, from the first element of the buffer, in
+    /// elements. `None` if a list has no such array.
     pub(super) fn distance(&self, index: &[i128]) -> Option<i64> {
         let (first, from) = match &self.list {
             Some(list) => (list.get(usize::try_from(*index.first()?).ok()?)?.first, 1),
@@ -271,12 +270,13 @@ impl Region {
         i64::try_from(u32::try_from(at).map_or(at, exchanged)).ok()
     }
 
-    /// Whether so many elements from one on, which need not be there, lie as a vector of them does; one alone always does.
+    /// Returns true if an access of `width` elements at this position is aligned, in or out of
+    /// bounds. Always true for width 1.
     pub(super) fn is_aligned(&self, at: i64, width: u32) -> bool {
         (at + i64::from(self.skew)).rem_euclid(width.into()) == 0
     }
 
-    /// Where what would lie at an offset lies for the swizzle.
+    /// Applies the swizzle to an offset. A swizzle is its own inverse.
     #[inline]
     pub(super) fn exchanged(&self, offset: u32) -> u32 {
         match self.swizzle {
@@ -288,19 +288,19 @@ impl Region {
         }
     }
 
-    /// The byte of global memory at which an element begins, counted from a boundary of sectors.
+    /// Byte offset of an element in global memory, relative to a sector boundary.
     #[inline]
     pub(super) fn byte(&self, offset: u32) -> u64 {
         (u64::from(offset) + u64::from(self.skew)) * u64::from(self.elem.size())
     }
 
-    /// The elements that an access of 16 bytes covers, or one.
+    /// Elements per access: the vector width, or 1.
     #[inline]
     pub(super) fn width(&self, vector: bool) -> u32 {
         if vector { self.elem.vector_lanes().into() } else { 1 }
     }
 
-    /// The fault of an index outside the extents.
+    /// Builds the fault of an out-of-bounds index.
     pub(super) fn out_of_bounds(&self, index: Vec<i128>, vector: bool) -> FaultKind {
         let (extents, width) = (self.dims.clone(), self.width(vector));
         FaultKind::OutOfBounds { place: self.nowhere(index), extents, width }

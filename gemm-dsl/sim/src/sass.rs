@@ -1,8 +1,9 @@
-//! Counters as compiled: what the hardware counts of a kernel, predicted beside what the text says.
+//! Prediction of hardware counters: machine-code counts of a kernel beside those of its text.
 //!
-//! The text says one thing, machine code does another: the compiler computes once what is the same, outside of a loop what does not
-//! change in it, adds constants to addresses for nothing, makes one load of neighbours, unrolls loops, executes short branches under
-//! a predicate. What it surely does is done here, once for each kernel, to the lowered code:
+//! Machine code differs from the text. The compiler shares common subexpressions, hoists loop
+//! invariants, folds constants into addresses, merges adjacent loads, unrolls loops and predicates
+//! short branches. This module applies those of these transformations that are certain, once per
+//! kernel, to the lowered code:
 //!
 //! ```text
 //! lowered code ──walk──► values (each once, with its place and its cost) ──needed──► charges ──× executions──► SassCounters
@@ -10,20 +11,22 @@
 //!                 └─ loads, stores ──merge──► fates of the accesses ──× observed addresses── traffic ─┘
 //! ```
 //!
-//! `walk` goes through branches and `unroll` through loops, `statement`, `expr` and `integer` make values of what stands there,
-//! `memory` addresses and `accesses`; `values` knows which are the same (`operation`) and where they are computed, `polynomial` which
-//! addresses differ by a constant. Then, each behind the one before: what nobody needs is left out (`values`), neighbours are loaded
-//! together (`merge`), and it is decided what is predicated (`branch`). `cost` is the table of instructions, `counts` says how often
-//! each piece of code is executed, in the simulator's own numbers, and `charge` makes figures of both. `traffic` prices the accesses
-//! that are left, where they were seen to go.
+//! `walk` visits branches and `unroll` loops. `statement`, `expr` and `integer` create values,
+//! `memory` addresses, and `accesses` records loads and stores. `values` identifies common values
+//! (`operation`) and their places of computation, and `polynomial` addresses that differ by a
+//! constant. Three passes follow, in this order: dead values are removed (`values`), adjacent loads
+//! are merged (`merge`), and branches are predicated (`branch`). `cost` is the table of instruction
+//! costs, `counts` holds the executions of each piece of code, and `charge` multiplies both.
+//! `traffic` prices the remaining accesses at their observed addresses.
 //!
-//! Invariants:
-//! * It knows no kernel and no stage: every rule is one of the compiler's, and every number one of `cost`.
-//! * It changes nothing that the text's counters say, and costs nothing where nobody asks.
-//! * What it cannot know it does not give: the instructions of a kernel that keeps arrays in local memory.
+//! # Invariants
+//! * It knows no particular kernel: every rule is a rule of the compiler, and every number is in
+//!   `cost`.
+//! * It never changes the counters of the text, and costs nothing unless requested.
+//! * Unknown counts are omitted: for example, instructions of a kernel with arrays in local memory.
 //!
-//! What registers the compiler has, which values it moves between them, what it schedules where and how often a wait is repeated
-//! is not modelled. `tests/data/profiler` holds the model against what the profiler counts on an H200.
+//! Register allocation, register moves, scheduling and repeated waits are not modelled.
+//! `tests/data/profiler` compares the model with the profiler's counts on an H200.
 
 mod accesses;
 mod branch;
@@ -57,7 +60,7 @@ use slot_values::SlotValues;
 use std::collections::HashMap;
 use values::Values;
 
-/// Compiles a kernel in outline, lowered for a launch: what becomes of each access of the code, and what it is charged with.
+/// Analyses a lowered kernel. Returns the fate of each access, and the predicted instructions.
 pub(super) fn analyse(launch: &Launch<'_>, code: &Code<'_>) -> (Vec<AccessFate>, Charges) {
     let CompiledKernel { values, roots, accesses, branches, mut counts, spent, is_whole } =
         Compiler::new(launch, code).build();
@@ -68,20 +71,19 @@ pub(super) fn analyse(launch: &Launch<'_>, code: &Code<'_>) -> (Vec<AccessFate>,
     (accesses.fates(code.accesses), Charges { counts, all, is_whole })
 }
 
-/// What stands in a kernel, before anything is left out or merged.
+/// Contents of a kernel before dead-value removal and merging.
 struct CompiledKernel {
     values: Values,
-    /// Those that statements need.
+    /// Values that statements use, the roots of dead-value removal.
     roots: Vec<ValueId>,
     accesses: Accesses,
     branches: Branches,
     counts: Counts,
-    /// Instructions that are no value's.
+    /// Instructions that compute no value.
     spent: Vec<Charge>,
     is_whole: bool,
 }
 
-/// The state of a compilation.
 struct Compiler<'c, 'k> {
     launch: &'c Launch<'k>,
     code: &'c Code<'k>,
@@ -90,27 +92,26 @@ struct Compiler<'c, 'k> {
     scope: Scope,
     accesses: Accesses,
     branches: Branches,
-    /// What statements need.
     roots: Vec<ValueId>,
-    /// Instructions that are no value's, and no store's.
+    /// Instructions that neither compute a value nor store one.
     spent: Vec<Charge>,
-    /// Whether all is known of it.
+    /// False if some instruction count is unknown.
     is_whole: bool,
-    /// Whether warps of a block part with registers that others take.
+    /// True if warps of a block exchange registers (`setmaxnreg`).
     has_roles: bool,
 }
 
-/// What is known where the text has come to.
+/// Analysis state at the current position of the code.
 #[derive(Default)]
 struct Scope {
     slots: SlotValues,
-    /// The variables of the functions being applied.
+    /// Variables of the active function calls.
     applied: Vec<HashMap<Slot, ValueId>>,
-    /// The number of the piece of straight code.
+    /// Number of the current straight-line piece.
     piece: u32,
-    /// Whether it is evaluated under a condition.
+    /// True while code is analysed that runs only under a condition.
     guarded: bool,
-    /// Whether nothing was loaded from shared memory since the last asynchronous copy.
+    /// True if no load from shared memory has occurred since the last asynchronous copy.
     copied: bool,
 }
 
@@ -135,12 +136,11 @@ impl<'c, 'k> Compiler<'c, 'k> {
         }
     }
 
-    /// Goes through the whole code.
     fn build(mut self) -> CompiledKernel {
         if !self.code.instrs.is_empty() {
             self.walk(0..self.code.instrs.len());
             self.values.stmt = None;
-            // `LDC` of the stack pointer, `ULDC` of how global memory is accessed, and `EXIT`.
+            // `LDC` of the stack pointer, `ULDC` of the global memory descriptor, and `EXIT`.
             let whole = self.values.count();
             self.spend(whole, SassCost::others(3));
         }

@@ -1,9 +1,8 @@
-//! Operators on one value.
+//! Operators on single values.
 
 use crate::error::FaultKind;
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
 
-/// A comparison of two values.
 pub(crate) fn compare_one<T: PartialOrd>(op: Cmp, a: T, b: T) -> bool {
     match op {
         Cmp::Lt => a < b,
@@ -15,8 +14,8 @@ pub(crate) fn compare_one<T: PartialOrd>(op: Cmp, a: T, b: T) -> bool {
     }
 }
 
-/// Operators on two integers. `$wrap` says what becomes of a result that does not fit. A shift by
-/// the width or more is an error, as is a shift of a negative value to the right.
+/// Defines an operator on two integers. The method names decide if overflow is an error or wraps. A
+/// shift by the width or more is an error, as is a right shift of a negative value.
 macro_rules! operator_on_one {
     ($(#[$doc:meta])* $name:ident, $ty:ty, $add:ident, $sub:ident, $mul:ident, $shl:expr) => {
         $(#[$doc])*
@@ -51,20 +50,20 @@ macro_rules! operator_on_one {
 }
 
 operator_on_one! {
-    /// On two `I32`: a result that does not fit is an error.
+    /// Operates on two `I32`; overflow is an error.
     int_one, i32, checked_add, checked_sub, checked_mul,
     |a, b| i32::try_from(i64::from(a) << b).ok()
 }
 operator_on_one! {
-    /// On two `I64`: a result that does not fit is an error.
+    /// Operates on two `I64`; overflow is an error.
     long_one, i64, checked_add, checked_sub, checked_mul,
     |a, b| i64::try_from(i128::from(a) << b).ok()
 }
 operator_on_one! {
-    /// On two `U32`: sums, differences, products and shifts to the left wrap.
+    /// Operates on two `U32`; `+`, `-`, `*` and `<<` wrap.
     unsigned_one, u32, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }
 operator_on_one! {
-    /// On two `U64`: sums, differences, products and shifts to the left wrap.
+    /// Operates on two `U64`; `+`, `-`, `*` and `<<` wrap.
     wide_one, u64, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }

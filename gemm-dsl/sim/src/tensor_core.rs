@@ -1,60 +1,56 @@
-//! How tensor cores multiply and add, bit by bit.
+//! Bit-exact arithmetic of tensor cores.
 //!
-//! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
-//! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
-//! M. Mikaitis, arXiv:2512.07004), and [`Rules::fused_sum`] says it: all terms of a group, the addend among them, are cut
-//! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
-//! rounded to nearest. A sum of more terms than a group has is a chain: what one group gives is the addend of the next
-//! ([`Rules::dot`]).
+//! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds dot products to binary32 accumulators.
+//! PTX leaves the order and the rounding open. The behaviour of GPUs is known from measurements (X.
+//! Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
+//! [`AccumulationRules::fused_sum`] implements it: all terms of a group, the addend included, are truncated to
+//! a grid that depends on the largest term. They are added exactly, and the sum is truncated to
+//! binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups form a chain:
+//! the result of one group is the addend of the next ([`AccumulationRules::dot`]).
 //!
-//! Of `sm_90` this was compared with the instructions themselves, `mma.sync` and `wgmma`, on an H200 (`tests/kernels`). Of
-//! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/data/tensor_core`), of `sm_120` and `sm_100` on what
-//! they report.
+//! The rules of `sm_90` were compared with `mma.sync` and `wgmma` on an H200 (`tests/kernels`). The
+//! rules of `sm_80` and `sm_89` rest on published test vectors (`tests/data/tensor_core`), those of
+//! `sm_120` and `sm_100` on published reports.
 
 #[cfg(test)]
 mod tests;
 
-use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
+use gemm_dsl::target::{FloatLayout, Format};
 
-/// Bits of the mantissa of a binary32 behind the point.
-const FRACTION: u32 = 23;
+/// Fraction bits of a binary32.
+const FRACTION: u32 = FloatLayout::BINARY32.fraction;
 
-/// The least exponent of a bit of a binary32.
-const LEAST: i32 = -149;
+/// Exponent of the lowest bit of a binary32.
+const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 
-/// A number, taken apart: `mantissa * 2^(exponent - fraction)`, where the format says how many bits are behind the point.
+/// Decoded number: `mantissa * 2^(exponent - fraction)`, where the format gives the number of
+/// fraction bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmaOperand {
-    /// A number. One that is subnormal is not made normal: its mantissa is less than 1.
+    /// Finite number. Subnormal numbers are not normalised: their significand is less than 1.
     Finite {
-        /// Sign and mantissa, without a point.
+        /// Signed integer mantissa, with the hidden bit.
         mantissa: i32,
-        /// The exponent.
         exponent: i32,
     },
-    /// An infinity.
     Infinite {
-        /// Whether it is below zero.
         negative: bool,
     },
-    /// None.
     Nan,
 }
 
 impl MmaOperand {
-    /// Reads a word.
+    /// Decodes a word of the given format.
     pub fn decode(format: Format, word: u32) -> Self {
-        let word = if format == Format::Tf32 { word >> 13 } else { word };
-        let exponent_bits = if format == Format::F16 { 5 } else { 8 };
-        decode(word, exponent_bits, format.fraction(), format.bias())
+        decode(word >> format.unused_bits(), format.layout())
     }
 }
 
-/// A word of one sign, an exponent and a mantissa.
-fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand {
-    let negative = word >> (exponent_bits + fraction) & 1 == 1;
-    let top = (1 << exponent_bits) - 1;
+/// Decodes a word of a sign bit, an exponent and a fraction.
+fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
+    let (fraction, top) = (layout.fraction, layout.top());
+    let negative = word >> (layout.bits() - 1) & 1 == 1;
     let exponent = word >> fraction & top;
     let behind = word & ((1 << fraction) - 1);
     if exponent == top {
@@ -63,30 +59,31 @@ fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand
     let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
     MmaOperand::Finite {
         mantissa: if negative { -mantissa } else { mantissa },
-        exponent: exponent.max(1) as i32 - bias,
+        exponent: exponent.max(1) as i32 - layout.bias(),
     }
 }
 
-/// How the tensor cores of a generation sum.
+/// Accumulation rules of a generation of tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Bits behind the point of the largest term that are kept of every term.
+pub struct AccumulationRules {
+    /// Fraction bits of each term that are kept, relative to the largest term.
     pub kept: u32,
-    /// Terms of a group where words have 16 bits; where they have 32 half as many.
+    /// Number of terms per group for 16-bit operands; half as many for 32-bit operands.
     pub group: usize,
-    /// The exponent that the largest term has at least.
+    /// Lower bound of the largest term's exponent.
     pub least: i32,
 }
 
-impl Rules {
-    /// Those of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
-    pub const SM_80: Rules = Rules { kept: 24, group: 8, least: -132 };
+impl AccumulationRules {
+    /// AccumulationRules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
+    pub const SM_80: AccumulationRules = AccumulationRules { kept: 24, group: 8, least: -132 };
 
-    /// Those of `sm_90` and of what came since, of `mma.sync` and of `wgmma`.
-    pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
+    /// AccumulationRules of `sm_90` and later, for `mma.sync` and `wgmma`.
+    pub const SM_90: AccumulationRules = AccumulationRules { kept: 25, group: 16, least: -133 };
 
-    /// Those of an architecture, 90 for `sm_90`; none of one whose tensor cores take no numbers like these.
-    pub const fn for_arch(arch: u32) -> Option<Rules> {
+    /// Returns the rules of an architecture, 90 for `sm_90`. `None` if its tensor cores lack these
+    /// formats.
+    pub const fn for_arch(arch: u32) -> Option<AccumulationRules> {
         match arch {
             0..80 => None,
             80..90 => Some(Self::SM_80),
@@ -94,26 +91,28 @@ impl Rules {
         }
     }
 
-    /// Terms of a group.
+    /// Number of terms per group.
     pub const fn terms(self, format: Format) -> usize {
-        match format.bits() {
-            16 => self.group,
-            _ => self.group / 2,
+        match format {
+            Format::Bf16 | Format::F16 => self.group,
+            Format::Tf32 => self.group / 2,
         }
     }
 
-    /// `c` and the products of `a` and `b`, summed in the order of k: a chain of groups. What is left over is a group of
-    /// its own.
+    /// Adds the dot product of `a` and `b` to `c`, in the order of K, as a chain of groups. The
+    /// remainder is a group of its own.
     ///
     /// ```
     /// use gemm_dsl::target::Format;
-    /// use gemm_sim::tensor_core::{MmaOperand, Rules};
+    /// use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
     ///
-    /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
+    /// // Terms of 1, 2 and 4 eighths below 2^23: only kept bits count, and the sum is truncated.
     /// let one = MmaOperand::decode(Format::Bf16, 0x3f80);
     /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| MmaOperand::decode(Format::Bf16, word));
-    /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
-    /// assert_eq!((sum(Rules::SM_80), sum(Rules::SM_90)), (-0.5, -0.75));
+    /// let c = 8_388_608_f32.to_bits();
+    /// let sum = |rules: AccumulationRules| rules.dot(Format::Bf16, &[one; 4], &b, c);
+    /// let sums = [AccumulationRules::SM_80, AccumulationRules::SM_90].map(sum);
+    /// assert_eq!(sums.map(f32::from_bits), [-0.5, -0.75]);
     /// ```
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let terms = self.terms(format);
@@ -123,13 +122,13 @@ impl Rules {
 
     /// Sum of `c` and the products of one group.
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
-        let addend = decode(c, 8, FRACTION, 127);
+        let addend = decode(c, FloatLayout::BINARY32);
         let MmaOperand::Finite { mantissa, exponent } = addend else {
             return special_sum(a, b, addend);
         };
         let mut largest = if mantissa == 0 { self.least } else { self.least.max(exponent) };
-        for pair in a.iter().zip(b) {
-            let Some((product, exponent)) = finite_product(pair) else {
+        for (&of_a, &of_b) in a.iter().zip(b) {
+            let Some((product, exponent)) = finite_product(of_a, of_b) else {
                 return special_sum(a, b, addend);
             };
             if product != 0 {
@@ -138,8 +137,9 @@ impl Rules {
         }
         let unit = largest - self.kept as i32;
         let mut sum = cut(mantissa.into(), exponent - FRACTION as i32 - unit);
-        let behind = 2 * format.fraction() as i32 + unit;
-        for (product, exponent) in a.iter().zip(b).filter_map(finite_product) {
+        let behind = 2 * format.layout().fraction as i32 + unit;
+        for (&a, &b) in a.iter().zip(b) {
+            let (product, exponent) = finite_product(a, b).unwrap_or((0, 0));
             sum += cut(product, exponent - behind);
         }
         binary32(sum, unit)
@@ -147,8 +147,8 @@ impl Rules {
 }
 
 /// Exact product of two finite operands: mantissa and exponent.
-fn finite_product((a, b): (&MmaOperand, &MmaOperand)) -> Option<(i64, i32)> {
-    match (*a, *b) {
+fn finite_product(a: MmaOperand, b: MmaOperand) -> Option<(i64, i32)> {
+    match (a, b) {
         (
             MmaOperand::Finite { mantissa: a, exponent: of_a },
             MmaOperand::Finite { mantissa: b, exponent: of_b },
@@ -179,11 +179,11 @@ fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
     special.result()
 }
 
-/// What is not finite among the terms of a sum.
+/// Non-finite terms of a sum.
 #[derive(Clone, Copy, Debug, Default)]
 struct SpecialTerms {
     nan: bool,
-    /// An infinity above zero, one below.
+    /// True if there is a positive infinity, and a negative one.
     infinite: [bool; 2],
 }
 
@@ -204,7 +204,7 @@ impl SpecialTerms {
             MmaOperand::Finite { mantissa, .. } => Some(mantissa < 0),
             MmaOperand::Infinite { negative } => Some(negative),
         };
-        if finite_product((&a, &b)).is_some() {
+        if finite_product(a, b).is_some() {
             return;
         }
         match (negative(a), negative(b)) {
@@ -224,15 +224,15 @@ impl SpecialTerms {
     }
 }
 
-/// `sum * 2^unit`, cut to a binary32. What has no bit left is +0, whatever its sign was.
+/// Truncates `sum * 2^unit` to a binary32. A result without bits is +0, regardless of its sign.
 fn binary32(sum: i64, unit: i32) -> u32 {
     let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
     let top = length as i32 + unit;
     let sign = u32::from(sum < 0) << 31;
-    if top >= 128 {
+    if top > FloatLayout::BINARY32.bias() {
         return f32::INFINITY.to_bits() | sign;
     }
-    // The last bit of the mantissa.
+    // Exponent of the lowest mantissa bit.
     let last = (top - FRACTION as i32).max(LEAST);
     let size = sum.unsigned_abs();
     let mantissa = match u32::try_from(last - unit) {
@@ -241,7 +241,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     } as u32;
     match mantissa {
         0 => 0,
-        // A subnormal one has the exponent bits 0, and a normal one adds its leading bit to them.
+        // A subnormal number has exponent bits 0; the leading bit of a normal one adds to them.
         _ => sign | ((((last - LEAST) as u32) << FRACTION) + mantissa),
     }
 }

@@ -1,5 +1,5 @@
-//! Self-tests: every detector on a kernel with a planted fault and on the same kernel without it,
-//! every counter on a kernel whose count is known on paper.
+//! Self-tests of the simulator. Each detector runs on a kernel with a planted fault and on the same
+//! kernel without it. Each counter runs on a kernel whose count is known on paper.
 
 mod access_history;
 mod atomics;
@@ -50,7 +50,7 @@ use gemm_dsl::ir::{
 };
 use gemm_dsl::target::element::Element;
 
-/// A kernel with one input `in` and one output `out` of given lengths.
+/// Kernel with one input `in` and one output `out` of the given lengths.
 struct Bench {
     k: KernelBuilder,
     input: BufferId,
@@ -58,7 +58,6 @@ struct Bench {
     lens: [usize; 2],
 }
 
-/// A bench whose grid has `blocks` blocks of `threads` threads.
 fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
     let mut b = KernelBuilder::new("kernel");
     let input = b.global("in", Elem::F32, Operand::Input(0));
@@ -79,7 +78,6 @@ impl Bench {
         self.k.shared("x", Elem::F32, [len.into()], BufferLayout::row_major(1), "")
     }
 
-    /// The element of the input.
     fn read(&self, at: impl Into<Expr>) -> Expr {
         Access::new(self.input, [at.into()]).load()
     }
@@ -93,7 +91,7 @@ impl Bench {
         self.k.finish().expect("the test's kernel is valid")
     }
 
-    /// Runs the kernel on the input 0, 1, 2 … and gives the output with the counters.
+    /// Runs the kernel on the input 0, 1, 2 … and returns the output and the counters.
     fn run(self) -> Result<(Vec<f32>, Counters), SimError> {
         let lens = self.lens;
         let input: Vec<f32> = (0..lens[0]).map(|i| i as f32).collect();
@@ -115,7 +113,7 @@ impl Bench {
     }
 }
 
-/// A kernel of some blocks, and arrays that they read and write.
+/// Kernel under construction, with the arrays that its blocks read and write.
 struct Team {
     k: KernelBuilder,
     arrays: Vec<Buffer>,
@@ -133,7 +131,6 @@ fn team(threads: u32, blocks: u64) -> Team {
 }
 
 impl Team {
-    /// An array in global memory with these contents.
     fn array<T: Element>(&mut self, name: &str, contents: &[T]) -> BufferId {
         self.bound(name, Buffer::from_slice(contents))
     }
@@ -146,7 +143,6 @@ impl Team {
         array
     }
 
-    /// A shared array of integers.
     fn shared(&mut self, name: &str, len: i32) -> BufferId {
         self.k.shared(name, Elem::I32, [len.into()], BufferLayout::row_major(1), "")
     }
@@ -155,12 +151,12 @@ impl Team {
         (self.k.finish().expect("the test's kernel is valid"), self.arrays)
     }
 
-    /// Declares that what its arrays hold may depend on the order of blocks.
+    /// Declares that the contents of its arrays may depend on the order of blocks.
     fn unordered(&mut self) {
         self.globals.iter().for_each(|&array| self.k.unordered(array));
     }
 
-    /// Runs the kernel and gives the integers of its last array.
+    /// Runs the kernel and returns the integers of its last array.
     fn run(self) -> Result<Vec<i32>, SimError> {
         self.run_with(&Options::default())
     }
@@ -187,14 +183,14 @@ fn fault<T: std::fmt::Debug>(outcome: Result<T, SimError>) -> Fault {
     }
 }
 
-/// That so many instructions were not enough, wherever it was.
+/// Error for an exceeded instruction limit, at an unspecified place.
 fn spent<T>(instructions: u64) -> Result<T, SimError> {
     let (kernel, statement) = ("kernel".into(), String::new());
     let at = UnfinishedWarp { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
     Err(SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) })
 }
 
-/// An outcome that does not say where the last instruction was.
+/// Clears the place of the last instruction from an outcome.
 fn anywhere<T>(outcome: Result<T, SimError>) -> Result<T, SimError> {
     match outcome {
         Err(SimError::OutOfInstructions { instructions, .. }) => spent(instructions),
@@ -202,7 +198,7 @@ fn anywhere<T>(outcome: Result<T, SimError>) -> Result<T, SimError> {
     }
 }
 
-/// The arrays on which two accesses are a race.
+/// Name of the array on which two accesses race.
 fn race(kind: FaultKind) -> String {
     match kind {
         FaultKind::Race { place, .. } => place.buffer,
@@ -210,7 +206,7 @@ fn race(kind: FaultKind) -> String {
     }
 }
 
-/// What a launch is lacking.
+/// Unmet requirement of a launch.
 fn unmet(outcome: Result<Counters, SimError>) -> ContractError {
     match outcome {
         Err(SimError::Unmet(unmet)) => *unmet,
@@ -222,22 +218,21 @@ fn tid() -> Expr {
     Special::ThreadX.into()
 }
 
-/// The number of the block.
 fn block() -> Expr {
     Special::BlockX.into()
 }
 
-/// The statements of one thread of every block.
+/// Emits statements for one thread of every block.
 fn thread(b: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
     b.if_(tid().equals(number), body);
 }
 
-/// The statements of one warp of every block.
+/// Emits statements for one warp of every block.
 fn warp(b: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
     b.if_((tid() / 32).equals(number), body);
 }
 
-/// The statements of the first thread of a block.
+/// Emits statements for the first thread of one block.
 fn in_block(b: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
     b.if_(block().equals(number).and(tid().equals(0)), body);
 }

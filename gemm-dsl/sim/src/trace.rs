@@ -1,4 +1,4 @@
-//! What happened in some blocks of a launch, event by event: what a page shows of a kernel is what is recorded here.
+//! Recorded events of selected blocks of a launch, as shown by pages about a kernel.
 
 mod detail;
 pub(crate) mod recorder;
@@ -7,43 +7,39 @@ use crate::cost::pattern::Pattern;
 
 pub use detail::{Action, BoxCopy, Detail, Operand};
 
-/// What happened in a block.
+/// Recorded events of one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trace {
-    /// Its `blockIdx`.
     pub block: (u32, u32, u32),
-    /// How lanes accessed memory, each way once, in the order in which they came.
+    /// Distinct address patterns of the block's accesses, in order of first occurrence.
     pub patterns: Vec<Pattern>,
-    /// Where loops were: the numbers of their variables and the values, from the outside in, each combination once. The first
-    /// is that of no loop.
+    /// Distinct loop iterations: numbers and values of the loop variables, outermost first. The
+    /// first entry is empty, for code outside loops.
     pub rounds: Vec<Vec<(usize, i64)>>,
-    /// What its warps did, in the order in which they took turns. That order is the warps' own only between what each
-    /// of them did itself.
+    /// Events of all warps, in execution order. Only the order of events of the same warp is
+    /// meaningful.
     pub events: Vec<Event>,
-    /// What was done that is no access of a warp to memory: shuffles, barriers in shared memory and what counts there, matrix
-    /// instructions. In the same order.
+    /// Actions other than memory accesses, in the same order: shuffles, mbarrier operations and
+    /// byte counts, matrix instructions.
     pub details: Vec<Detail>,
 }
 
-/// An access to memory among what happened.
+/// Event that is a memory access.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AccessEvent<'t> {
-    /// The event.
     pub event: &'t Event,
-    /// The number of its pattern: an index into [`Trace::patterns`].
+    /// Index of the pattern in [`Trace::patterns`].
     pub number: u32,
-    /// How its lanes accessed the buffer.
     pub pattern: &'t Pattern,
-    /// The element of the buffer at which the first active lane did.
+    /// Buffer element accessed by the first active lane.
     pub first: u32,
-    /// What was written: for each active lane the words.
+    /// Words written, for each active lane in turn.
     pub words: &'t [u32],
 }
 
 impl Trace {
-    /// The accesses to memory, in order.
     pub fn accesses(&self) -> impl Iterator<Item = AccessEvent<'_>> {
         self.events.iter().filter_map(|event| match &event.what {
             EventKind::Statement | EventKind::Refused => None,
@@ -58,38 +54,36 @@ impl Trace {
     }
 }
 
-/// Something that a warp did.
+/// Event of a warp: an access, or a synchronising statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// The warp, by its number in the block.
+    /// Warp number in the block.
     pub warp: u32,
-    /// The number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
+    /// Number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
     pub stmt: u32,
-    /// Instructions that the warp had executed before, and multiply-adds among them.
+    /// Instructions that the warp had executed before, and the multiply-adds among them.
     pub executed: [u64; 2],
-    /// Where the loops around the statement were, for the first lane: an index into [`Trace::rounds`].
+    /// Iteration of the enclosing loops, for the first lane: an index into [`Trace::rounds`].
     pub rounds: u32,
-    /// What it did.
     pub what: EventKind,
 }
 
-/// What a warp did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// It came to a statement that synchronises, or that starts what others do for it: a barrier, a fence, a commit, a wait, the
-    /// copy of a box, a matrix instruction.
+    /// Synchronising statement, or start of asynchronous work: a barrier, a fence, a commit, a
+    /// wait, a TMA copy, a matrix instruction.
     Statement,
-    /// It accessed global or shared memory.
+    /// Access to global or shared memory.
     Access {
-        /// An index into [`Trace::patterns`].
+        /// Index into [`Trace::patterns`].
         pattern: u32,
-        /// The element of the buffer at which its first active lane did.
+        /// Buffer element accessed by the first active lane.
         first: u32,
-        /// What it wrote, but by an atomic: for each active lane the words that it wrote.
+        /// Words written, for each active lane in turn; empty for an atomic.
         words: Vec<u32>,
     },
-    /// It would have accessed memory that some lane may not: nothing was done, and the launch ends. The fault has the access
-    /// ([`Fault::refused`](crate::Fault::refused)).
+    /// Access that some lane may not make. No lane made it and the launch ends. The fault holds the
+    /// access ([`Fault::refused`](crate::Fault::refused)).
     Refused,
 }

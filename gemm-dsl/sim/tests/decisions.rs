@@ -1,11 +1,11 @@
-//! What a plan says of its decisions, against what the simulator counts.
+//! Reasons stated in a plan's decisions, compared with the simulator's counts.
 
 use gemm_dsl::Plan;
 use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_sim::{Buffer, launch};
 
-/// The reason for what is decided under this name.
+/// Reason that the plan gives for a decision.
 fn reason(line: &str, name: &str) -> &'static str {
     let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
     let decisions = spec.plan().unwrap_or_else(|e| panic!("{line}: {e}")).decisions();
@@ -13,8 +13,8 @@ fn reason(line: &str, name: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("{line} decides no `{name}`")).reason
 }
 
-/// Banks: what is said of the copies that transpose is what the simulator counts. Nothing else in
-/// these kernels has a conflict.
+/// The plan's statement about bank conflicts of transposing copies agrees with the simulator's
+/// counts. Nothing else in these kernels has a conflict.
 #[test]
 fn copies_that_transpose_are_said_to_use_distinct_banks_where_they_do() {
     let mut told = [0, 0];

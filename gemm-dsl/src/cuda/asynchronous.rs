@@ -63,9 +63,10 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
 
 /// The descriptor of a tile, by the place where its first row begins: the hardware swizzles what it reads by itself.
 fn operand(k: &Kernel, first: &Access) -> String {
-    let descriptor = Descriptor::from_buffer(k, &k[first.buffer]).map(|d| descriptor(d.swizzle));
-    let descriptor = descriptor.unwrap_or_default();
-    format!("{descriptor}(&{})", indexed(k, first.buffer, &first.index))
+    let Some(Descriptor { swizzle, .. }) = Descriptor::from_buffer(k, &k[first.buffer]) else {
+        unreachable!("verify: a descriptor says how the tile lies")
+    };
+    format!("{}(&{})", descriptor(swizzle), indexed(k, first.buffer, &first.index))
 }
 
 /// The line that keeps the sums of a register array in place.

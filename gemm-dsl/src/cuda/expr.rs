@@ -6,6 +6,7 @@ use crate::ir::{
     Access, Arith, BinaryOp, BufferId, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic,
     Special, Swizzle, Ty, UnaryOp,
 };
+use crate::target::intrinsic::Spelling;
 
 /// The smaller of two integers.
 pub(super) const MIN: &str = "min";
@@ -69,12 +70,12 @@ fn above(prec: Prec) -> Prec {
     }
 }
 
-/// Operators whose precedence readers do not remember: their binary operands are parenthesised.
 /// Whether an operator's operand is the same operator, which reads well without parentheses.
 fn is_chain(prec: Prec, inner: Prec) -> bool {
     inner == prec && prec != Prec::Shift
 }
 
+/// Operators whose precedence readers do not remember: their binary operands are parenthesised.
 fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
@@ -238,7 +239,7 @@ fn operand_text(k: &Kernel, e: &Expr, floor: Prec) -> String {
 /// The text of a conversion, and how tightly it binds.
 fn cast_text(k: &Kernel, to: Elem, e: &Expr) -> (String, Prec) {
     match helper::conversion(e.ty(), to) {
-        Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
+        Some(Spelling { name, .. }) => (format!("{name}({})", text(k, e)), Prec::Primary),
         None => {
             let inner = match e {
                 Expr::Special(s) => special(*s).to_owned(),

@@ -83,26 +83,38 @@ pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
 
 /// The function of a conversion that a C cast does not spell: to integers it would be undefined for
 /// what does not fit, and types that are only stored are bits to the text.
-pub(super) fn conversion(from: Ty, to: Elem) -> Option<&'static str> {
+pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
     let Ty::Scalar(from) = from else {
         unreachable!("verified: a number is converted");
     };
-    Some(match (from, to) {
-        (Elem::F32, Elem::I32) => "__float2int_rz",
-        (Elem::F32, Elem::U32) => "__float2uint_rz",
-        (Elem::F32, Elem::I64) => "__float2ll_rz",
-        (Elem::F32, Elem::U64) => "__float2ull_rz",
-        (Elem::F64, Elem::I32) => "__double2int_rz",
-        (Elem::F64, Elem::U32) => "__double2uint_rz",
-        (Elem::F64, Elem::I64) => "__double2ll_rz",
-        (Elem::F64, Elem::U64) => "__double2ull_rz",
-        (Elem::F32, Elem::F16) => "to_f16",
-        (Elem::F16, Elem::F32) => "from_f16",
-        (Elem::F32, Elem::Bf16) => "to_bf16",
-        (Elem::Bf16, Elem::F32) => "from_bf16",
-        (Elem::F32, Elem::Tf32) => "to_tf32",
-        _ => return None,
-    })
+    let (name, definition) = match from {
+        Elem::F32 => match to {
+            Elem::I32 => ("__float2int_rz", ""),
+            Elem::U32 => ("__float2uint_rz", ""),
+            Elem::I64 => ("__float2ll_rz", ""),
+            Elem::U64 => ("__float2ull_rz", ""),
+            Elem::F16 => ("to_f16", TO_F16),
+            Elem::Bf16 => ("to_bf16", TO_BF16),
+            Elem::Tf32 => ("to_tf32", TO_TF32),
+            Elem::F64 | Elem::F32 => return None,
+            Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
+        },
+        Elem::F64 => match to {
+            Elem::I32 => ("__double2int_rz", ""),
+            Elem::U32 => ("__double2uint_rz", ""),
+            Elem::I64 => ("__double2ll_rz", ""),
+            Elem::U64 => ("__double2ull_rz", ""),
+            Elem::F64 | Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
+            Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
+        },
+        // A type that is only stored converts to `f32` alone.
+        Elem::F16 if to == Elem::F32 => ("from_f16", FROM_F16),
+        Elem::Bf16 if to == Elem::F32 => ("from_bf16", FROM_BF16),
+        Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
+        Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => return None,
+        Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
+    };
+    Some(Spelling { name, definition })
 }
 
 /// The function that gives the same bits another type, where a C cast does not.
@@ -184,8 +196,8 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             note((HelperFamily::Load, 0), load_definition(access.buffer.elem));
         }
         Expr::Cast(to, e) => {
-            if let Some(name) = conversion(e.ty(), *to) {
-                note((HelperFamily::Conversion, 0), conversion_definition(name).to_owned());
+            if let Some(spelling) = conversion(e.ty(), *to) {
+                note((HelperFamily::Conversion, 0), spelling.definition.to_owned());
             }
         }
         Expr::Call(f, args) => {
@@ -399,18 +411,6 @@ __device__ __forceinline__ void copy_wait()
     asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(pending) : \"memory\");
 }
 ";
-
-/// The definition of a conversion of this name; empty where CUDA C has it.
-fn conversion_definition(name: &str) -> &'static str {
-    match name {
-        "to_f16" => TO_F16,
-        "from_f16" => FROM_F16,
-        "to_bf16" => TO_BF16,
-        "from_bf16" => FROM_BF16,
-        "to_tf32" => TO_TF32,
-        _ => "",
-    }
-}
 
 const TO_F16: &str = "\
 // The bits of the nearest binary16, of two the even one.

@@ -255,11 +255,13 @@ pub(super) fn shared(out: &mut Printer<'_>) {
 
 /// The bytes of an array.
 fn bytes(k: &Kernel, array: &Buffer) -> u64 {
-    let dims = array.physical_dims().unwrap_or_default();
+    let dims = array.physical_dims();
+    let dims = dims.unwrap_or_else(|| unreachable!("verify: a shared array is not strided"));
     dims.iter().fold(array.elem.size().into(), |bytes, dim| bytes * number(k, dim))
 }
 
 /// The value of an extent that verification has found to be a constant.
 fn number(k: &Kernel, extent: &Expr) -> u64 {
-    k.eval_const(extent).ok().and_then(|value| value.try_into().ok()).unwrap_or_default()
+    let value = k.eval_const(extent).ok().and_then(|value| value.try_into().ok());
+    value.unwrap_or_else(|| unreachable!("verify: a shared extent is a constant"))
 }

@@ -1,4 +1,7 @@
 //! Random sound expressions, for tests.
+//!
+//! They stand here since unit tests of this crate draw them, too. A crate for tests would build
+//! them of the types of another copy of this one.
 
 use super::check::check;
 use super::{
@@ -8,6 +11,7 @@ use super::{
 use crate::expr::tree::NodeSpan;
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
+#[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {

@@ -135,16 +135,19 @@ impl Buffer {
         Some(dims)
     }
 
-    /// The logical dimension along which physically consecutive elements lie.
+    /// The logical dimension along which physically consecutive elements lie, of a verified buffer.
+    /// An array without dimensions has one element: its answer is 0.
     pub fn contiguous_dim(&self) -> usize {
+        let unit = |strides: &[Expr]| {
+            let found = strides.iter().position(|stride| *stride == Expr::I32(1));
+            found.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
+        };
         match &self.layout {
             BufferLayout::Array { order, .. } => order.last().copied().unwrap_or(0),
             BufferLayout::Strided { strides } | BufferLayout::OfList { strides, .. } => {
-                strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
+                unit(strides)
             }
-            BufferLayout::Listed { strides } => {
-                1 + strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
-            }
+            BufferLayout::Listed { strides } => 1 + unit(strides),
             BufferLayout::Pointer { .. } => self.dims.len(),
         }
     }

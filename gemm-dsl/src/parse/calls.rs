@@ -83,7 +83,7 @@ pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
     let (plan, told) = read(tokens, |outcome: &Outcome<'_, SgemmSpec, _>, places| {
         (outcome.spec.types(), operands(outcome, places))
     });
-    let (types, operands) = told.unwrap_or((GemmTypes::F32, None));
+    let (types, operands) = told.unwrap_or_else(|| (SgemmSpec::default().types(), None));
     SgemmTokens { plan, types, operands }
 }
 

@@ -37,7 +37,7 @@ use super::{Faults, check_name};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::Elem;
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
-use crate::target::arch::{BLOCK_THREADS, STATIC_SHARED_BYTES, WARP};
+use crate::target::arch::{BLOCK_THREADS, GRID_BLOCKS, STATIC_SHARED_BYTES, WARP};
 
 /// The most elements that a block takes in.
 pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
@@ -46,7 +46,7 @@ pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
 const MAX_HELD: u64 = 64;
 
 /// The most blocks that fold one result.
-const MAX_BLOCKS: u32 = 65_535;
+const MAX_BLOCKS: u32 = GRID_BLOCKS[1];
 
 /// What the word takes that says who has the last ticket.
 const TICKET_BYTES: u64 = 16;

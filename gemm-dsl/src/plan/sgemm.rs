@@ -3,12 +3,13 @@
 //! A matrix product is sound when
 //!
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
-//!   1024), `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and `blocks_per_sm`; `stages` is at
-//!   least 2. A name, if
-//!   given, is an identifier of CUDA C++ with a letter or a digit.
-//! * **Every key acts.** Without `tile` there is no `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
-//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products`; with it no `block`, `lanes` and
-//!   `coarsen`. Without it, where `thread`, `lanes: k`, `float4`, `slices` or `split_k` is given, there is no
+//!   1024), `products`, `partials`, `spread`, `raster`, `cluster`, `slices`, `split_k` (at most
+//!   65,535) and `blocks_per_sm`; `stages` is at least 2. A name, if given, is an identifier of
+//!   CUDA C++ with a letter or a digit.
+//! * **Every key acts.** Without `tile` there is no `fragment`, `transpose`, `pad_a`, `pad_b`,
+//!   `swizzle`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k`
+//!   and `products`; with it no `block`, `lanes` and `coarsen`. Without it, where `thread`,
+//!   `lanes: k`, `float4`, `slices` or `split_k` is given, there is no
 //!   `coarsen` and `partials`. `products` needs `batch`. `transpose`
 //!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
 //!   with more than one element, `order` one with more than one row and column, `spread` needs
@@ -75,7 +76,7 @@ pub use epilogue::{EpiloguePlan, Guards};
 pub use mma::MmaPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use pipeline::{Pipeline, Ragged};
-pub(crate) use registers::Registers;
+pub(crate) use registers::{Registers, even_registers};
 pub(crate) use shared_memory::SharedSum;
 pub use simt::naive::NaivePlan;
 pub use simt::tiled::{TiledPlan, WarpTile};
@@ -86,6 +87,7 @@ use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
 use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, GemmTypes, SgemmSpec, Sharing};
+use crate::target::arch::GRID_BLOCKS;
 use check::TileGeometry;
 use std::ops::Range;
 
@@ -93,7 +95,7 @@ use std::ops::Range;
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
 /// The most ranges of K: a grid has no more blocks along y.
-pub(crate) const MAX_SPLIT: u32 = 65_535;
+pub(crate) const MAX_SPLIT: u32 = GRID_BLOCKS[1];
 
 /// A sound matrix product.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -334,7 +336,7 @@ impl SgemmPlan {
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
         let tiled = matches!(self.kind, KernelKind::Tiled(_));
-        (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded)).flatten()
+        (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded))
     }
 
     /// The same computation for operands that are not aligned to 16 bytes: global memory is
@@ -342,7 +344,7 @@ impl SgemmPlan {
     /// promised to be aligned.
     pub fn scalar_variant(&self) -> Option<SgemmPlan> {
         let applies = self.guarded() && self.variant == Variant::Vector;
-        applies.then(|| self.other(self.spec.clone(), Variant::Scalar)).flatten()
+        applies.then(|| self.other(self.spec.clone(), Variant::Scalar))
     }
 
     /// The same product in `f32`, by a kernel that takes any addresses: for numbers that tensor cores cannot be given.
@@ -354,13 +356,14 @@ impl SgemmPlan {
     }
 
     /// Another variant of a kernel that has some.
-    fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
-        let shape = match &self.kind {
-            KernelKind::Naive(_) => return None,
-            KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, spec.tile?, variant)?),
+    fn other(&self, spec: SgemmSpec, variant: Variant) -> Self {
+        let tile = || spec.tile.unwrap_or_else(|| unreachable!("plan: this kind has a tile"));
+        let kind = match &self.kind {
+            KernelKind::Naive(_) => unreachable!("plan: a naive kernel has no vectors, no tiles"),
+            KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, tile(), variant)),
             KernelKind::Direct(_) => KernelKind::Direct(DirectPlan::new(&spec, variant)),
-            KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
+            KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, tile(), variant)),
         };
-        Some(Self { spec, variant, kind })
+        Self { spec, variant, kind }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// One of the two matrices that a GEMM multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor {
     /// M×K.
     A,
@@ -19,6 +19,14 @@ impl Factor {
         match self {
             Factor::A => 0,
             Factor::B => 1,
+        }
+    }
+
+    /// Returns the other factor of the GEMM.
+    pub const fn other(self) -> Self {
+        match self {
+            Factor::A => Factor::B,
+            Factor::B => Factor::A,
         }
     }
 

@@ -41,10 +41,10 @@ impl SgemmSpec {
 
     /// Returns the bytes of an element of A or B in the main loop, in all its splits if there are
     /// any.
-    pub fn staged_bytes(&self) -> u32 {
+    pub fn staged_bytes(&self, factor: Factor) -> u32 {
         match self.arith.format().filter(|_| self.is_wgmma()) {
             Some(format) => self.arith.splits() * Elem::from_format(format).size(),
-            None => self.types().a.size(),
+            None => self.types().factor(factor).size(),
         }
     }
 }

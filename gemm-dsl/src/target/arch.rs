@@ -6,8 +6,23 @@
 /// Threads of a warp.
 pub const WARP: u32 = 32;
 
+/// Schedulers of a multiprocessor. Each issues an instruction in a cycle, of its own warps.
+pub const SCHEDULERS: u32 = 4;
+
+/// Banks of shared memory, each a word of 4 bytes wide.
+pub const BANKS: u32 = 32;
+
+/// Bytes of a sector of global memory, in which it is moved.
+pub const SECTOR_BYTES: u32 = 32;
+
+/// Sectors of a line of the first-level cache.
+pub const LINE_SECTORS: u32 = 4;
+
 /// The most threads of a block.
 pub const BLOCK_THREADS: u32 = 1024;
+
+/// The most blocks of a grid along x, y and z.
+pub const GRID_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// The most registers that the instruction set lets a thread name.
 pub const THREAD_REGISTERS: u32 = 255;

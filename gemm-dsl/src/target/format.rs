@@ -50,21 +50,70 @@ impl Format {
         }
     }
 
-    /// Bits of the mantissa behind the point.
+    /// The most terms of one matrix instruction, of all formats.
+    pub const MOST_TERMS: usize = {
+        let (mut most, mut nth) = (0, 0);
+        while nth < Format::ALL.len() {
+            let terms = Format::ALL[nth].terms();
+            most = if terms > most { terms } else { most };
+            nth += 1;
+        }
+        most
+    };
+
+    /// The parts of a number.
     #[inline]
-    pub const fn fraction(self) -> u32 {
+    pub const fn layout(self) -> FloatLayout {
         match self {
-            Format::Bf16 => 7,
-            Format::F16 | Format::Tf32 => 10,
+            Format::Bf16 => FloatLayout { exponent: 8, fraction: 7 },
+            Format::F16 => FloatLayout { exponent: 5, fraction: 10 },
+            Format::Tf32 => FloatLayout { exponent: 8, fraction: 10 },
         }
     }
 
-    /// The exponent of a number whose bits are all but the sign's and the mantissa's.
+    /// Low bits of a word that do not count.
+    #[inline]
+    pub const fn unused_bits(self) -> u32 {
+        self.bits() - self.layout().bits()
+    }
+}
+
+/// The parts of a floating-point number, from its topmost bit on: a sign, an exponent and a mantissa
+/// without its leading bit. As IEEE 754 has it, the greatest exponent is that of infinities, with a
+/// mantissa of 0, and of what is no number; the least is that of zeros and subnormal numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloatLayout {
+    /// Bits of the exponent.
+    pub exponent: u32,
+    /// Bits of the mantissa behind the point.
+    pub fraction: u32,
+}
+
+impl FloatLayout {
+    /// Those of an `f32`.
+    pub const BINARY32: Self = Self { exponent: 8, fraction: 23 };
+
+    /// Bits of all parts.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        1 + self.exponent + self.fraction
+    }
+
+    /// What exponents are stored with: they are stored as numbers that are not negative.
     #[inline]
     pub const fn bias(self) -> i32 {
-        match self {
-            Format::F16 => 15,
-            Format::Bf16 | Format::Tf32 => 127,
-        }
+        (1 << (self.exponent - 1)) - 1
+    }
+
+    /// The stored exponent of infinities, and of what is no number.
+    #[inline]
+    pub const fn top(self) -> u32 {
+        (1 << self.exponent) - 1
+    }
+
+    /// The bits of the infinity above zero.
+    #[inline]
+    pub const fn infinity(self) -> u32 {
+        self.top() << self.fraction
     }
 }

@@ -37,7 +37,47 @@ pub enum Elem {
 /// Bytes of a vector access.
 pub const VECTOR_BYTES: u32 = 16;
 
+/// What is known of an element type: a row of the table in [`Elem::facts`].
+struct ElemFacts {
+    /// The name that Rust has for it, or the field's where Rust has none.
+    name: &'static str,
+    /// Bytes of one element.
+    size: u32,
+    kind: NumberKind,
+    /// Whether arithmetic is defined on it.
+    computes: bool,
+}
+
+/// The kinds of numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NumberKind {
+    Float,
+    Signed,
+    Unsigned,
+}
+
 impl Elem {
+    /// The one table of what element types are.
+    const fn facts(self) -> ElemFacts {
+        use NumberKind::{Float, Signed, Unsigned};
+        let (name, size, kind, computes) = match self {
+            Elem::F64 => ("f64", 8, Float, true),
+            Elem::F32 => ("f32", 4, Float, true),
+            Elem::Tf32 => ("tf32", 4, Float, false),
+            Elem::F16 => ("f16", 2, Float, false),
+            Elem::Bf16 => ("bf16", 2, Float, false),
+            Elem::I64 => ("i64", 8, Signed, true),
+            Elem::U64 => ("u64", 8, Unsigned, true),
+            Elem::I32 => ("i32", 4, Signed, true),
+            Elem::U32 => ("u32", 4, Unsigned, true),
+            Elem::I16 => ("i16", 2, Signed, false),
+            Elem::U16 => ("u16", 2, Unsigned, false),
+            Elem::I8 => ("i8", 1, Signed, false),
+            Elem::U8 => ("u8", 1, Unsigned, false),
+        };
+        ElemFacts { name, size, kind, computes }
+    }
+
     /// The types in memory that tensor cores read in a format. Splits of a matrix are of the first.
     pub(crate) const fn of_format(format: Format) -> &'static [Self] {
         match format {
@@ -71,12 +111,7 @@ impl Elem {
 
     /// Bytes of one element, which is also its alignment.
     pub const fn size(self) -> u32 {
-        match self {
-            Elem::F64 | Elem::I64 | Elem::U64 => 8,
-            Elem::F32 | Elem::Tf32 | Elem::I32 | Elem::U32 => 4,
-            Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 => 2,
-            Elem::I8 | Elem::U8 => 1,
-        }
+        self.facts().size
     }
 
     /// Elements of a 16-byte vector.
@@ -86,7 +121,7 @@ impl Elem {
 
     /// Whether it is a floating-point number.
     pub const fn is_float(self) -> bool {
-        matches!(self, Elem::F64 | Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16)
+        matches!(self.facts().kind, NumberKind::Float)
     }
 
     /// Whether it is an integer.
@@ -96,12 +131,12 @@ impl Elem {
 
     /// Whether it is an integer that may be negative.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Elem::I64 | Elem::I32 | Elem::I16 | Elem::I8)
+        matches!(self.facts().kind, NumberKind::Signed)
     }
 
     /// Whether arithmetic is defined on it; the others are converted first.
     pub const fn computes(self) -> bool {
-        matches!(self, Elem::F64 | Elem::F32 | Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32)
+        self.facts().computes
     }
 
     /// Whether there is a conversion: among the types that are computed with, and between such a
@@ -118,21 +153,7 @@ impl Elem {
 
     /// The name that Rust has for it, or the field's where Rust has none.
     pub const fn name(self) -> &'static str {
-        match self {
-            Elem::F64 => "f64",
-            Elem::F32 => "f32",
-            Elem::Tf32 => "tf32",
-            Elem::F16 => "f16",
-            Elem::Bf16 => "bf16",
-            Elem::I64 => "i64",
-            Elem::U64 => "u64",
-            Elem::I32 => "i32",
-            Elem::U32 => "u32",
-            Elem::I16 => "i16",
-            Elem::U16 => "u16",
-            Elem::I8 => "i8",
-            Elem::U8 => "u8",
-        }
+        self.facts().name
     }
 }
 

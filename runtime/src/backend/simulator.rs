@@ -110,8 +110,9 @@ impl Backend for Simulator {
     }
 
     fn zero(&self, at: &Buffer, len: u64) -> Result<()> {
-        if let Some(part) = at.part(0, len) {
-            part.zero();
+        match at.part(0, len) {
+            Some(part) => part.zero(),
+            None => unreachable!("the caller has allocated so many elements"),
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl Shipped {
     /// The line of the kernel for a problem, which is printed by the first call of its kind.
     ///
     /// # Errors
-    /// Those of [`SgemmTable::choice`].
+    /// Those of [`SgemmTable::choice`] and of [`spec`](Self::spec).
     pub(super) fn line(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<&str> {
         let row = self.table.row(problem)?;
         let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
@@ -136,14 +136,17 @@ impl Shipped {
         let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
         let way = row * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
         let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
-        let line = lines[number].get_or_init(|| self.spec(row, layout, padded, asked).to_string());
-        Ok(line)
+        if let Some(line) = lines[number].get() {
+            return Ok(line);
+        }
+        let line = self.spec(row, layout, padded, asked)?.to_string();
+        Ok(lines[number].get_or_init(|| line))
     }
 
     /// The row for a problem, the line of the kernel that a call takes, and why.
     ///
     /// # Errors
-    /// Those of [`SgemmTable::choice`].
+    /// Those of [`line`](Self::line).
     pub(super) fn choice(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<Choice> {
         let line = self.line(problem, asked)?.to_owned();
         Ok(Choice { line, ..self.table.chosen(problem)? })
@@ -151,13 +154,17 @@ impl Shipped {
 
     /// The spec of a row for matrices that lie so: its own with what the call needs beside, and as many of its stages, and
     /// then slices, as the shared memory of a block holds, then as many of its blocks as that of a multiprocessor.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] for a row that has no plan with what the call needs. None ships: tests see
+    /// to it.
     pub(super) fn spec(
         &self,
         row: usize,
         layout: GemmLayout,
         padded: bool,
         asked: CallFeatures,
-    ) -> SgemmSpec {
+    ) -> Result<SgemmSpec> {
         let spec = self.table.rules()[row].spec.clone();
         let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
         let mut spec = match asked.batch {
@@ -165,24 +172,24 @@ impl Shipped {
             None => spec,
         };
         while let Some(fewer) = spec.stages.map(|stages| stages - 1).filter(|fewer| *fewer >= 2)
-            && shared_bytes(&spec) > self.sm.shared_per_block
+            && shared_bytes(&spec)? > self.sm.shared_per_block
         {
             spec = spec.stages(fewer);
         }
         // The sums of slices wait beside the tiles, so that fewer slices wait where two stages are still too many.
-        while spec.slices > 1 && shared_bytes(&spec) > self.sm.shared_per_block {
+        while spec.slices > 1 && shared_bytes(&spec)? > self.sm.shared_per_block {
             spec.slices /= 2;
         }
-        let of_block = shared_bytes(&spec) + self.sm.shared_reserved;
+        let of_block = shared_bytes(&spec)? + self.sm.shared_reserved;
         let fitting = self.sm.shared_bytes.checked_div(of_block).unwrap_or(u64::MAX);
-        match u32::try_from(fitting) {
+        Ok(match u32::try_from(fitting) {
             Ok(fitting) if fitting < spec.blocks_per_sm => spec.blocks_per_sm(fitting.max(1)),
             _ => spec,
-        }
+        })
     }
 }
 
-/// What a block takes of shared memory. The specs of rows were checked when their table was made.
-fn shared_bytes(spec: &SgemmSpec) -> u64 {
-    spec.plan().map_or(0, |plan| plan.shared_bytes())
+/// What a block takes of shared memory.
+fn shared_bytes(spec: &SgemmSpec) -> Result<u64> {
+    Ok(spec.plan()?.shared_bytes())
 }

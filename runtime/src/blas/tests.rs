@@ -97,7 +97,7 @@ fn every_row_is_reached_and_sound() {
                         let line = shipped.line(&problem, asked).expect("in range");
                         let spec: SgemmSpec = line.parse().expect("printed");
                         let lies = shape.padded(padded).lies();
-                        assert_eq!(spec, shipped.spec(row, lies, padded, asked));
+                        assert_eq!(spec, shipped.spec(row, lies, padded, asked).expect("sound"));
                         let of_call = (spec.layout, spec.pitched, spec.scaled, spec.batch);
                         assert_eq!(of_call, (lies, padded, scaled, batch), "{line}");
                         spec.plan().unwrap_or_else(|error| panic!("sm_{arch}: {line}: {error}"));
@@ -171,7 +171,7 @@ fn every_architecture_has_tables_that_it_can_take() {
             for (row, layout) in
                 (0..shipped.table.rules().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
             {
-                let spec = shipped.spec(row, layout, false, asked);
+                let spec = shipped.spec(row, layout, false, asked).expect("sound");
                 let program = spec.plan().and_then(|plan| plan.program()).expect("sound");
                 for kernel in &program.kernels {
                     let contract = kernel.contract();
@@ -196,8 +196,8 @@ fn every_architecture_has_tables_that_it_can_take() {
         let asked = CallFeatures { scaled: false, batch: None };
         let rows = one.table.rules().iter().enumerate();
         let own = |spec: &SgemmSpec| (spec.stages, spec.blocks_per_sm);
-        rows.filter(|(n, row)| own(&one.spec(*n, GemmLayout::Nn, false, asked)) != own(&row.spec))
-            .count()
+        let taken = |n| one.spec(n, GemmLayout::Nn, false, asked).expect("sound");
+        rows.filter(|(n, row)| own(&taken(*n)) != own(&row.spec)).count()
     };
     assert_eq!(changed(90), 0);
     assert!(changed(89) > 0);
@@ -386,7 +386,7 @@ fn split_specs_are_warmed_up() {
     assert!(b.is_err(), "x has too few elements");
     let y = device.alloc(3000 * 400).expect("room");
     let b = MatrixRef::new(&y, 3000, 400).expect("room");
-    let weights = device.prepare(Arith::Bf16x6, &b).expect("planes");
+    let weights = device.prepare(Arith::Bf16x6, &b).expect("splits");
     let mut c = device.alloc_matrix(200, 400).expect("room");
     let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound);
     let tables = Tables::for_arch(Some(90), Accuracy::Bound);

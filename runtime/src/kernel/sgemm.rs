@@ -18,7 +18,7 @@ use crate::report::LaunchReport;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
 use bind::{NamedExtent, check_exact, elements};
 use gemm_dsl::ir::Operand;
-use gemm_dsl::spec::SgemmSpec;
+use gemm_dsl::spec::{Factor, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
 use launch::multiply;
 
@@ -236,7 +236,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
-        let splits = [a.splits(0), b.splits(1)];
+        let splits = [a.splits(Factor::A), b.splits(Factor::B)];
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
         let size = extents(
             NamedMatrix::new("a", &a),
@@ -255,7 +255,7 @@ where
     B: Input + ?Sized,
     C: ?Sized,
 {
-    let splits = [a.splits(0), b.splits(1)];
+    let splits = [a.splits(Factor::A), b.splits(Factor::B)];
     let (a, b, c) = (NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c));
     GemmMatrices { a, b, c, splits }
 }

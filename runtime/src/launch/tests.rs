@@ -7,7 +7,7 @@ use super::launch;
 use crate::backend::Place;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::simulator::Simulator;
-use crate::device::{Either, On};
+use crate::device::{DeviceBackend, On};
 use crate::error::Error;
 use crate::kernel_arg::Address;
 use crate::program::CachedProgram;
@@ -30,8 +30,8 @@ fn one(address: gemm_sim::Buffer, len: u64) -> Place<'static, Simulator> {
 
 fn on(device: &Device) -> On<'_, Simulator> {
     match device.backend() {
-        Either::Simulator(backend) => On { device, backend },
-        Either::Gpu(_) => panic!("the device is a simulator"),
+        DeviceBackend::Simulator(backend) => On { device, backend },
+        DeviceBackend::Gpu(_) => panic!("the device is a simulator"),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Outcome, ensure, kernel, sum};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel, reduce_kernel};
 
-/// Other threads may go on allocating.
+/// Lets other threads allocate during a capture.
 const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 const LEN: usize = 1_000_000;
 
@@ -24,7 +24,7 @@ pub(super) fn buffers() -> Outcome {
     ensure(first?.passes() > 1, || "one pass shows nothing".to_owned())?;
     second?;
 
-    // Nothing has run yet but the first launch.
+    // Only the first launch has run so far; the captured one has not.
     let got = gpu.download(&output)?;
     ensure(got == [LEN as f32, 0.0], || format!("before the replay: {got:?}"))?;
     for _ in 0..3 {
@@ -60,7 +60,7 @@ pub(super) fn slices() -> Outcome {
     Ok(())
 }
 
-/// A launch that would have to compile or allocate says so and leaves the capture intact.
+/// A launch that would have to compile or allocate returns an error and leaves the capture intact.
 pub(super) fn first_launch() -> Outcome {
     let gpu = Device::cuda(0)?;
     let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
@@ -86,8 +86,8 @@ pub(super) fn first_launch() -> Outcome {
     ensure(got == [LEN as f32], || format!("{got:?}"))
 }
 
-/// Launches that fold by tickets, captured and not, of several lengths: each finds the tickets as the one before
-/// has found them.
+/// Ticket-based launches of several lengths, captured and not: each launch leaves the tickets as it
+/// found them.
 pub(super) fn tickets() -> Outcome {
     let gpu = Device::cuda(0)?;
     let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
@@ -109,7 +109,7 @@ pub(super) fn tickets() -> Outcome {
     let captured = launch(&mut output, &mut sums);
     let graph = stream.end_capture(CUgraphInstantiate_flags(0))?.ok_or("an empty graph")?;
     captured?;
-    // Results of a round before are gone.
+    // Overwrites the results of the previous round.
     let nothing: ReduceKernel = reduce_kernel!(over: columns);
     for round in 0..1000 {
         nothing.launch(&gpu, &MatrixRef::new(&large, 0, 2)?, &mut output)?;

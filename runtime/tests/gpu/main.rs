@@ -1,4 +1,4 @@
-//! What only a GPU can show. Without one, or without NVRTC, the tests are ignored with the reason.
+//! Tests that need a GPU. Without one, or without NVRTC, they are ignored with the reason.
 
 mod capture;
 mod memory;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         trial("what_is_warm_is_not_compiled_by_a_launch", start::ahead),
     ];
     let mut arguments = Arguments::from_args();
-    // One at a time: some fill the memory.
+    // One at a time: some tests fill the memory.
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -59,7 +59,7 @@ fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(message().into()) }
 }
 
-/// Values whose sums in any order are exact: multiples of 1/8 of few bits.
+/// Multiples of 1/8 with few bits, so that sums are exact in any order.
 fn values(n: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7919) % 33) as f32 / 8.0 - 2.0).collect()
 }
@@ -100,7 +100,8 @@ fn empty() -> Outcome {
     Ok(())
 }
 
-/// Launches of several passes share scratch memory: their passes must not interleave.
+/// Launches of several passes share scratch memory, so that passes of different launches must not
+/// interleave.
 fn threads() -> Outcome {
     let gpu = Device::cuda(0)?;
     let kernel = kernel("block: 32")?;

@@ -23,7 +23,7 @@ pub(super) fn out_of_memory() -> Outcome {
     ensure(gpu.download(&input)? == [1.0; 100], || "the device is of no use afterwards".to_owned())
 }
 
-/// Every element type, uploaded, seen through a view, and zeroed; and a slice of `cudarc`'s.
+/// Each element type is uploaded, viewed and zeroed, both in a buffer and in a `cudarc` slice.
 pub(super) fn elements() -> Outcome {
     fn round_trip<T: Element + PartialEq>(gpu: &Device, of: fn(u8) -> T) -> Outcome {
         let values: Vec<T> = (0..100).map(of).collect();
@@ -102,7 +102,7 @@ pub(super) fn other_context() -> Outcome {
     ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
 }
 
-/// A slice is filled on one stream, reduced on the device's and overwritten on a third.
+/// A slice is filled on one stream, reduced on the device's stream and overwritten on a third.
 pub(super) fn other_streams() -> Outcome {
     let context = CudaContext::new(0)?;
     let device = Device::from_cudarc(context.clone(), context.new_stream()?)?;
@@ -126,7 +126,8 @@ pub(super) fn per_thread_stream() -> Outcome {
     ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
 }
 
-/// A thread that has never called the driver frees; nothing leaks and nothing fails later.
+/// A buffer may be freed by a thread that has never called the driver. Nothing leaks, and nothing
+/// fails later.
 pub(super) fn dropped_elsewhere() -> Outcome {
     let gpu = Device::cuda(0)?;
     for _ in 0..200 {

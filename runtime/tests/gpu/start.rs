@@ -1,5 +1,5 @@
-//! First launches in processes of their own: the disk cache. (What they cost is measured by the
-//! example `launch_overhead`.)
+//! First launches in processes of their own: the disk cache. The example `launch_overhead` measures
+//! their cost.
 
 use super::{Outcome, ensure};
 use gemm_runtime::{
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
-/// Set in a process that launches one kernel.
+/// Environment variable that marks a process which launches one kernel.
 const CHILD: &str = "GEMM_TEST_GPU_CHILD";
 
-/// Runs the launching process's part, if this is one.
+/// Runs the part of the child process, if this is one.
 pub(super) fn child() -> Option<ExitCode> {
     std::env::var_os(CHILD)?;
     let launch = || -> Result<f32, Error> {
@@ -54,7 +54,7 @@ pub(super) fn warm_start() -> Outcome {
     let [entry] = &entries[..] else { return Err(format!("{entries:?}").into()) };
     let compiled = fs::read(entry)?;
 
-    // What is compiled is written: an entry as old as before was read.
+    // A compiled kernel is written to disk, so that an entry that is still old was read.
     age(entry)?;
     launch(loads)?;
     ensure(is_aged(entry)?, || "a whole entry was compiled anew".to_owned())?;
@@ -66,7 +66,8 @@ pub(super) fn warm_start() -> Outcome {
     ensure(fs::read(entry)? == compiled, || "the new entry is another one".to_owned())
 }
 
-/// A launch of what was made ahead makes nothing, whether its arrays lie on 16 bytes or not.
+/// A launch of a warmed kernel compiles and loads nothing, whether its arrays are 16-byte aligned
+/// or not.
 pub(super) fn ahead() -> Outcome {
     let gpu = Device::cuda(0)?;
     let (side, shape) = (256, SgemmShape::from((256, 256, 256)));
@@ -94,7 +95,7 @@ pub(super) fn ahead() -> Outcome {
     made(table.call(&gpu).launch(&a, &a, &mut c)?, "a table's row")
 }
 
-/// Makes a file look as if it had been written long ago.
+/// Sets the modification time of a file to the epoch.
 fn age(path: &Path) -> std::io::Result<()> {
     File::options().write(true).open(path)?.set_modified(SystemTime::UNIX_EPOCH)
 }

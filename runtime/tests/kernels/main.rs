@@ -1,4 +1,4 @@
-//! Kernels from the macros and from specs, launched in the simulator.
+//! Kernels from macros and from specs, launched on the simulator.
 
 mod operands;
 mod reduce;
@@ -26,7 +26,7 @@ fn values(n: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 31) % 17) as f32 - 8.0).collect()
 }
 
-/// The product, exact: the values are small integers.
+/// GEMM in plain Rust. It is exact, because the values are small integers.
 fn product(a: &[f32], b: &[f32], (m, n, k): (usize, usize, usize)) -> Vec<f32> {
     let at = |i: usize| (0..k).map(|l| a[i / n * k + l] * b[l * n + i % n]).sum();
     (0..m * n).map(at).collect()
@@ -200,7 +200,7 @@ fn an_aligned_kernel_refuses_other_shapes() {
     let error = kernel.run(&device, &values(33 * 8), &b, (33, 16, 8)).expect_err("not divisible");
     assert!(matches!(error, Error::Unmet { .. }), "{error}");
 
-    // More of a K that does not fit would not help.
+    // K is smaller than a tile: the error suggests padding, not splitting.
     let (a, b) = (values(16 * 3), values(3 * 16));
     let error = kernel.run(&device, &a, &b, (16, 16, 3)).expect_err("not divisible").to_string();
     assert!(error.contains("k to be a multiple of 8, but it is 3 = 0·8 + 3. Pad"), "{error}");
@@ -242,7 +242,7 @@ fn an_aligned_kernel_refuses_other_shapes_whatever_k_is() {
             for ((m, n), part) in [((33, 16), "m to be a multiple of 16"), ((32, 3), "n to be")] {
                 let launched = kernel.launch(&device, &operands, &operands, &mut c, (m, n, k));
                 let error = launched.expect_err("no tiles").to_string();
-                // The kernel is the one that was asked for, also where another one stands in.
+                // The error names the requested kernel, even if a fallback would run.
                 assert!(error.starts_with(&format!("kernel `{name}` needs ")), "{error}");
                 assert!(error.contains(part), "{error}");
             }
@@ -272,14 +272,14 @@ fn a_faulty_spec_is_an_error() {
     assert!(matches!(error, Err(Error::Spec(_))), "{error:?}");
 }
 
-/// A rectangle of a transpose is the transpose of the rectangle.
+/// A part of a transpose is the transpose of a part.
 #[test]
 fn a_part_of_a_transpose_starts_where_it_says() {
     let device = Device::simulator();
     let all = values(6 * 9);
     let buffer = device.upload(&all).expect("room");
     let matrix = MatrixRef::new(&buffer, 6, 9).expect("room");
-    // A column of the matrix is a row of its transpose, and as one row any kernel reads it.
+    // A column of the matrix is a row of its transpose. A single row can be read by any kernel.
     let ones = device.upload(&[1.0]).expect("room");
     let one = MatrixRef::new(&ones, 1, 1).expect("room");
     for (row, col) in [(0, 0), (2, 7), (5, 3)] {
@@ -299,7 +299,7 @@ fn a_part_of_a_transpose_starts_where_it_says() {
     assert!(error.to_string().contains("neighbours in a row of `a`"), "{error}");
 }
 
-/// The counters of a launch are those of its first step, each step's are its own.
+/// The counters of a launch are those of its first step. Each step has its own.
 #[test]
 fn every_step_is_counted_for_itself() {
     let device = Device::simulator();

@@ -1,4 +1,4 @@
-//! What a product takes beside its matrices: values, and what is refused.
+//! Epilogue operands of a GEMM: values and refusals.
 
 use super::{product, values};
 use gemm_runtime::{
@@ -14,14 +14,14 @@ fn by_name(line: &str) -> Sgemm<ByName> {
     Sgemm::new(spec(line)).expect("a sound spec")
 }
 
-/// A product of 6 rows, 7 columns and 5 terms, and what is on the device for it.
+/// GEMM with 6 rows, 7 columns and K = 5, with its operands on the device.
 struct Problem {
     device: Device,
     a: Matrix,
     b: Matrix,
     bias: Buffer,
     scale: Buffer,
-    /// 9 rows of 11.
+    /// 9 × 11 elements around the residual.
     around: Buffer,
 }
 
@@ -34,7 +34,7 @@ impl Problem {
         let a = device.upload_matrix(&values(m * k), m, k).expect("room");
         let b = device.upload_matrix(&values(k * n), k, n).expect("room");
         let bias: Vec<f32> = (0..n).map(|col| col as f32 * 10.0).collect();
-        // One more than is read.
+        // One element more than is read.
         let scale: Vec<f32> = (0..m).map(|row| 1.0 - row as f32).chain([f32::NAN]).collect();
         let [bias, scale] = [bias, scale].map(|v| device.upload(&v).expect("room"));
         let around: Vec<f32> = (0..99).map(|i| i as f32 * 1000.0).collect();
@@ -42,7 +42,7 @@ impl Problem {
         Self { device, a, b, bias, scale, around }
     }
 
-    /// The part of what lies around that has the shape of C.
+    /// Part of `around` with the shape of C.
     fn residual(&self) -> MatrixRef<'_> {
         let all = MatrixRef::new(&self.around, 9, 11).expect("room");
         all.part(2..8, 3..10).expect("inside")
@@ -108,13 +108,13 @@ fn the_type_of_a_kernel_lists_its_operands() {
     assert!(error.contains(none), "{error}");
     let error = Sgemm::<(N, M)>::new(spec("epilogue: |acc, x[m], y[n]| acc * x * y"));
     assert!(matches!(error, Err(Error::KernelType { .. })), "{error:?}");
-    // More than a type lists.
+    // More operands than a type can list.
     let names: Vec<String> = (0..13).map(|i| format!("x{i}")).collect();
     let many = spec(&format!("epilogue: |acc, {}| acc + {}", names.join(", "), names.join(" + ")));
     let error = told(SgemmKernel::new(many.clone()));
     assert!(error.contains("its type is `Sgemm<ByName>`, not `SgemmKernel`"), "{error}");
     assert!(Sgemm::<ByName>::new(many).is_ok() && Sgemm::<ByName>::new(spec("")).is_ok());
-    // C itself is none.
+    // C itself is not an operand.
     assert!(SgemmKernel::new(spec("epilogue: |acc, c[m, n]| acc + c")).is_ok());
 }
 
@@ -168,7 +168,7 @@ fn operands_by_name_are_checked() {
     );
 }
 
-/// What a launch of the kernel with these operands is refused for.
+/// Error of a launch with a wrong operand.
 fn refused(outcome: Result<LaunchReport, Error>) -> Error {
     outcome.expect_err("an operand is wrong")
 }
@@ -202,7 +202,7 @@ fn shapes_devices_and_places_of_operands_are_checked() {
         matches!(&error, Error::WrongDevice { argument, belongs: Owner::Device { .. }, .. } if argument == "bias"),
         "{error}"
     );
-    // Rows apart need a kernel that takes their distance.
+    // A row stride needs a kernel that takes one.
     let packed = Sgemm::<(MN,)>::new(spec("epilogue: |acc, r[m, n]| acc + r")).expect("sound");
     let (m, n, k) = SIZE;
     let [a, b] = [m * k, k * n].map(|len| p.device.alloc(len).expect("room"));
@@ -235,7 +235,7 @@ fn factors_are_operands_and_a_c_that_is_read_is_none() {
     added.call(&p.device).launch(&p.a, &p.b, &mut c).expect("sound");
     let expected: Vec<f32> = sums.iter().zip(&before).map(|(sum, c)| sum + c).collect();
     assert_eq!(p.device.download(&c).expect("ours"), expected);
-    // On the host there is nothing to be read.
+    // On the host there is no old C to read.
     let (a, b) = (values(m * k), values(k * n));
     assert_eq!(added.run(&p.device, &a, &b, SIZE).expect("sound"), sums);
 }

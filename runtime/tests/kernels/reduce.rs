@@ -1,4 +1,4 @@
-//! Reductions of any element over any axis: what is folded, and what is refused.
+//! Reductions of any element type over any axis: results and refusals.
 
 mod arrays;
 mod by_name;
@@ -17,7 +17,7 @@ fn by_name(line: &str) -> Kernel<ReduceSpec, ByName> {
     Kernel::<ReduceSpec, ByName>::new(spec(line)).expect("a sound spec")
 }
 
-/// An element of small values, which all types hold and whose sums here are exact in all.
+/// Element type for small values, which every type represents and whose sums are exact here.
 trait Small: Element + PartialEq {
     const NAME: &'static str;
 

@@ -1,4 +1,4 @@
-//! Tables of products: which line is launched for what views, and what is refused.
+//! Tables of GEMMs: choice of the rule by views, and refusals.
 
 use super::{product, values};
 use gemm_runtime::{
@@ -108,7 +108,7 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
             "{choice:?}"
         );
     }
-    // With something between the rows of C alone.
+    // Only C has a row stride.
     let (a, b) = (device.upload(&by_rows)?, device.upload(&of_b)?);
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
     let mut c = device.alloc(m * (n + 1))?;
@@ -118,7 +118,7 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
     Ok(())
 }
 
-/// A packed column is read as one line, whatever lies between the rows of another matrix.
+/// A packed column is read as one contiguous row, whatever the row stride of another matrix.
 #[test]
 fn a_packed_column_lies_along_k() -> Result<(), Error> {
     let device = Device::simulator();
@@ -134,12 +134,12 @@ fn a_packed_column_lies_along_k() -> Result<(), Error> {
             |row: usize| (0..k).map(|i| values(40)[row * pitch + i] * values(40)[i]).sum::<f32>();
         assert_eq!(device.download(&c)?, (0..m).map(dot).collect::<Vec<f32>>());
     }
-    // Of one row of C all lines begin on 16 bytes.
+    // If C has one row, all rows begin at a 16-byte boundary.
     let a = MatrixRef::new(&x, 1, k)?;
     let mut one = device.alloc(1)?;
     let launched = of.call(&device).launch(&a, &column, &mut MatrixMut::new(&mut one, 1, 1)?)?;
     assert!(ran(&launched).contains("unroll2"), "{launched:?}");
-    // One of which every element begins a line of its own does not.
+    // A column with a row stride, whose elements are separate rows, is not packed.
     let apart = MatrixRef::pitched(&x, k, 1, 2)?;
     let launched = of.call(&device).launch(&a, &apart, &mut MatrixMut::new(&mut one, 1, 1)?)?;
     assert!(!ran(&launched).contains("unroll"), "{launched:?}");
@@ -191,7 +191,7 @@ fn what_is_given_wrongly_is_told_before_a_row_is_chosen() -> Result<(), Error> {
     Ok(())
 }
 
-/// One table of a macro call, read by many threads at once.
+/// Many threads use the table of one macro call at once.
 #[test]
 fn threads_share_a_table() {
     let device = Device::simulator();

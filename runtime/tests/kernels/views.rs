@@ -1,9 +1,9 @@
-//! Views of matrices, launched and checked.
+//! Views of matrices: launches and checks.
 
 use super::{product, sgemm, values};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec};
 
-/// Rectangles of larger matrices, at every offset: the neighbours are NaN.
+/// Parts of larger matrices at every offset, surrounded by NaN.
 #[test]
 fn views_are_multiplied_where_they_lie() {
     let device = Device::simulator();
@@ -90,7 +90,7 @@ fn a_call_takes_its_extents_from_the_views() {
     let mut to = other.part(0..2, 0..4).expect("inside");
     let error = kernel.call(&device).launch(&narrow, &b, &mut to).expect_err("k differs");
     assert_eq!(error.to_string(), "k is 2 in `a` but 3 in `b`: the shapes do not fit");
-    // A transpose is not what the kernel reads, but a row's is a column.
+    // The kernel does not read a transpose, except that of a single row, which is a column.
     let square = a.part(0..2, 0..2).expect("inside");
     let (two, mut to) =
         (b.part(0..2, 0..4).expect("inside"), other.part(0..2, 0..4).expect("inside"));
@@ -101,7 +101,7 @@ fn a_call_takes_its_extents_from_the_views() {
     kernel.call(&device).launch(&column, &row, &mut other).expect("3x1 times 1x4");
 }
 
-/// What is empty has no first element to write, though the array that it is part of goes on.
+/// An empty view has no first element to write, even if its array continues.
 #[test]
 fn a_reduction_writes_nothing_to_an_empty_view() {
     let device = Device::simulator();
@@ -118,14 +118,14 @@ fn a_reduction_writes_nothing_to_an_empty_view() {
         );
     }
     assert_eq!(device.download(&output).expect("ours"), [7.0; 64]);
-    // Of any other part the first element is written.
+    // The first element of any other part is written.
     let mut whole = MatrixMut::new(&mut output, 8, 8).expect("room");
     sum.launch(&device, &input, &mut whole.part(2..4, 3..5).expect("inside")).expect("room");
     let found = device.download(&output).expect("ours");
     assert!(found.iter().enumerate().all(|(i, v)| *v == if i == 2 * 8 + 3 { 64.0 } else { 7.0 }));
 }
 
-/// A view without elements lies nowhere: its strides are nobody's business.
+/// Strides of a view without elements are not checked.
 #[test]
 fn empty_views_have_no_strides() {
     let device = Device::simulator();
@@ -145,7 +145,7 @@ fn empty_views_have_no_strides() {
     assert_eq!(device.download(&value).expect("ours"), [0.0]);
 }
 
-/// Where there is one row, or none, nobody asks how far the next one is.
+/// The row stride of a matrix with at most one row is not checked.
 #[test]
 fn one_row_may_have_any_pitch() {
     let device = Device::simulator();

@@ -1,4 +1,4 @@
-//! Products of matrices that are dealt out.
+//! GEMM calls on distributed matrices.
 
 use super::Distribution;
 use super::kernels::Kernels;
@@ -15,11 +15,11 @@ use gemm_runtime::{Sgemm, SgemmTable};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A call of a kernel or of a table on all ranks, made by [`OnRank::on`].
+/// Call of a kernel or of a table on all ranks, created by [`OnRank::on`].
 ///
-/// Each rank computes those elements of C that it has, with all their terms; what it lacks of A and B comes from other ranks
-/// while it multiplies what is there. So the bits of C do not depend on how many ranks there are, or on how the matrices
-/// are dealt out.
+/// Each rank computes the elements of C that it keeps, over all of K. Missing parts of A and B
+/// arrive from other ranks while it multiplies the parts it has. So the bits of C do not depend on
+/// the number of ranks or on the distributions of the matrices.
 ///
 /// ```
 /// use gemm_world::{Distribution, OnRank, World};
@@ -46,29 +46,30 @@ pub struct ShardedCall<'a, E = (), O = ()> {
     lies: Option<GemmLayout>,
 }
 
-/// What is called.
 pub(crate) enum What<'a, E> {
     Kernel(&'a Sgemm<E>),
     Table(&'a SgemmTable<E>),
 }
 
-/// What a product on all ranks did.
+/// Report of a GEMM on all ranks.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardedLaunch {
-    /// The line of the kernel: the same on all ranks, and for all parts.
+    /// Spec of the kernel: the same on all ranks and for all parts.
     pub line: String,
-    /// What each rank was to do.
+    /// Exchanges and multiplications of all ranks.
     pub schedule: Arc<VerifiedSchedule>,
-    /// What else it might have been, with what was predicted of each; none where the caller has said which way.
+    /// Candidate strategies, each with its predicted time. `None` if the caller chose the
+    /// [strategy](ShardedCall::strategy).
     pub chosen: Option<Arc<ScheduleChoice>>,
-    /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
+    /// Predicted time of the schedule on the world's machine, in the kernel's arithmetic.
     pub estimate: Estimate,
-    /// The launches of this rank, in order, one for each part of what it has of C.
+    /// Launches of this rank in order, one for each part of its share of C.
     pub launches: Vec<LaunchReport>,
 }
 
-/// A and B are stored as the kernel's `layout` says: of `nt` the transpose of B is dealt out, N x K.
+/// A and B are stored as the kernel's `layout` says. Under `nt` the distributed matrix is the
+/// transpose of B, N x K.
 impl<E: Operands> OnRank for Sgemm<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
@@ -80,8 +81,9 @@ impl<E: Operands> OnRank for Sgemm<E> {
     }
 }
 
-/// The row is the one for the product as a whole, as packed matrices have it: the same for all parts of it, and for any number
-/// of ranks. A and B are stored row by row, M x K and K x N, where [`ShardedCall::layout`] says nothing else.
+/// The rule is chosen for the whole GEMM with packed matrices: the same rule for all parts and for
+/// any number of ranks. A and B are row-major, M x K and K x N, unless [`ShardedCall::layout`] says
+/// otherwise.
 impl<E: Operands> OnRank for SgemmTable<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
@@ -100,16 +102,17 @@ impl<'a, E: Operands> ShardedCall<'a, E, E::Unset<'a>> {
 }
 
 impl<'a, E, O> ShardedCall<'a, E, O> {
-    /// What is called, on which rank, and what the caller has said of it.
+    /// Splits the call into callee, rank and options.
     pub(crate) fn parts(self) -> (What<'a, E>, &'a mut Rank, CallOptions) {
         (self.what, self.rank, CallOptions { lies: self.lies, strategy: self.strategy })
     }
 }
 
 impl<'a, E> ShardedCall<'a, E> {
-    /// The call with a tuple of all operands of the kernel, in its order. An array is the part for what this rank has of C:
-    /// of `bias[n]` an element for each of its columns, of `scale[m]` for each of its rows, of `residual[m, n]` a matrix of its
-    /// extents. Numbers are the same on all ranks.
+    /// Sets all epilogue operands of the kernel as a tuple, in the kernel's order. An array is the
+    /// part for this rank's share of C. So `bias[n]` has an element for each column of the share,
+    /// `scale[m]` one for each row, and `residual[m, n]` has its extents. Scalars are the same on
+    /// all ranks.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {
         let Self { what, rank, strategy, lies, .. } = self;
         ShardedCall { what, rank, given: operands, strategy, lies }
@@ -117,8 +120,8 @@ impl<'a, E> ShardedCall<'a, E> {
 }
 
 impl<'a> ShardedCall<'a, ByName, Named<'a>> {
-    /// The call with an operand of the kernel: a number, or a reference to this rank's part of an array, as of
-    /// [`operands`](ShardedCall::operands).
+    /// Sets one epilogue operand by name: a scalar, or a reference to this rank's part of an array,
+    /// as for [`operands`](ShardedCall::operands).
     #[must_use]
     pub fn operand(mut self, name: &str, given: impl gemm_runtime::AnyOperand + 'a) -> Self {
         self.given.push(name, given);
@@ -127,17 +130,19 @@ impl<'a> ShardedCall<'a, ByName, Named<'a>> {
 }
 
 impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
-    /// The call where what ranks lack comes to them in this way, not in the one that is predicted to be the fastest. Rows of A
-    /// and columns of B that are scaled as wholes, those of `f16x3` under `mma: wgmma`, always come before anything is
-    /// multiplied, where a rank has parts of them.
+    /// Sets the strategy by which missing parts of A and B reach the ranks. The default is the
+    /// strategy with the shortest predicted time. `f16x3` under `mma: wgmma` scales whole rows of A
+    /// and whole columns of B. A rank that has only parts of them receives the rest before it
+    /// multiplies anything, under any strategy.
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = Some(strategy);
         self
     }
 
-    /// The call where A and B are stored so, `nt` as A, M x K, and the transpose of B, N x K. A row of a table takes them however
-    /// they are stored; the line of a kernel says itself how, and another layout is an error.
+    /// Sets the layout in which A and B are stored. `nt` means A as M x K and the transpose of B, N
+    /// x K. A rule of a table accepts any layout. A kernel's spec fixes its layout, and another one
+    /// is an error.
     ///
     /// ```
     /// use gemm_runtime::spec;
@@ -167,25 +172,33 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         self
     }
 
-    /// Multiplies: C = A·B, or what the kernel's epilogue makes of its sums. On GPUs the call returns before the work is
-    /// done; later work of the device comes after it.
+    /// Computes C = A·B, or the kernel's epilogue of it. On GPUs the call returns before the work
+    /// is complete; later work of the device is ordered after it.
     ///
-    /// The matrices are given as they are stored and dealt out. Under `layout: nt` and `tt` that of B is its transpose, N x K, and
-    /// under `tn` and `tt` that of A is its transpose, K x M: a B whose columns are dealt out is then one of rows,
-    /// `Distribution::rows(n, k)`. C lies row by row. The schedule is that of A and B themselves; its blocks are parts of these.
+    /// Each matrix is passed as it is stored and distributed. Under `layout: nt` and `tt`, B's
+    /// argument is its transpose, N x K. Under `tn` and `tt`, A's argument is its transpose, K x M.
+    /// So a B whose columns are distributed becomes a matrix whose rows are:
+    /// `Distribution::rows(n, k)`. C is row-major. The schedule describes A and B themselves, not
+    /// their transposes.
     ///
-    /// Between the rows of what a rank multiplies other elements may lie, as where it has some columns of a matrix that lies
-    /// there as a whole. A kernel that is not `pitched` is then made so, if that does not change how it sums: the terms of
-    /// one that shares them out (`lanes: k`, `partials`, `slices`) are dealt out otherwise.
+    /// The rows that a rank multiplies need not be contiguous: it may have some columns of a matrix
+    /// that it stores as a whole. A kernel that is not `pitched` is then compiled with `pitched`,
+    /// provided that this does not change its order of summation. It does change for kernels that
+    /// share out K (`lanes: k`, `partials`, `slices`).
     ///
     /// # Errors
-    /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
-    ///   operands, the memory or the machine.
-    /// * [`WorldError::Schedule`](super::WorldError::Schedule) where the layouts are not those of one product on so many ranks, or no way fits in memory.
-    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for a kernel that takes A and B otherwise than [`layout`](Self::layout) says.
-    /// * [`WorldError::Divided`](super::WorldError::Divided) for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`](super::WorldError::Unpitched) for one
-    ///   whose bits depend on whether it is `pitched`, and would have to be on some rank.
-    /// * [`WorldError::RankLost`](super::WorldError::RankLost); what a launch of a part fails with, which other ranks are told.
+    /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank if ranks disagree on
+    ///   the kernel, the layouts, the strategy, the scalar operands, the memory or the machine.
+    /// * [`WorldError::Schedule`](super::WorldError::Schedule) if the distributions do not belong
+    ///   to one GEMM on this number of ranks, or if no strategy fits in memory.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) if the kernel's layout differs
+    ///   from [`layout`](Self::layout).
+    /// * [`WorldError::Divided`](super::WorldError::Divided) if the kernel's bits depend on the
+    ///   division of a GEMM.
+    /// * [`WorldError::Unpitched`](super::WorldError::Unpitched) if the kernel's bits depend on
+    ///   `pitched`, and some rank needs it `pitched`.
+    /// * [`WorldError::RankLost`](super::WorldError::RankLost) if another rank fails.
+    /// * Any error of a launch of a part. The other ranks are told of it.
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
         let Self { what, rank, given, strategy, lies } = self;
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
@@ -239,7 +252,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     }
 }
 
-/// The parts of a product, as this rank computes them.
+/// This rank's parts of a GEMM, multiplied by its kernels.
 struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
     given: &'k O,
@@ -269,13 +282,14 @@ impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {
     }
 }
 
-/// What is known of a product: of the one before that was asked for so, or anew.
+/// Returns the cached plan of an equal request, or plans the GEMM anew.
 fn known(rank: &mut Rank, asked: &ProductRequest<'_>) -> Result<CachedProduct> {
     let known = rank.products.take(|known| known.is(asked));
     known.map_or_else(|| CachedProduct::new(asked, &rank.machine, rank.memory), Ok)
 }
 
-/// The line of the row of a table for the product of matrices that are stored so: the same on all ranks, and for all parts.
+/// Returns the spec of the table's rule for this GEMM and layout. It is the same on all ranks and
+/// for all parts.
 fn row<E>(
     table: &SgemmTable<E>,
     rank: &Rank,

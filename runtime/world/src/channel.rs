@@ -1,15 +1,20 @@
-//! What ranks say to one another, by whatever way it goes.
+//! Messages between ranks, independent of their transport.
 //!
-//! A message is for one rank and has a [`Tag`]; those of one tag, from one rank to another, come in the order in which
-//! they were sent, and others may overtake them. A world breaks once: the first [`RankLoss`] is what every call on every
-//! rank returns from then on, whatever came before it and has not been taken. What breaks it is a rank that goes without
-//! [leaving](Channel::leave), a [`Channel::abort`], and a [`Channel::take`] that cannot have what it asks for.
+//! A message goes to one rank and has a [`Tag`]. Messages with the same tag between the same two
+//! ranks arrive in the order in which they were sent; others may overtake them. A world breaks
+//! once: after the first [`RankLoss`], every call on every rank returns it, even if messages that
+//! arrived earlier have not been taken. A world is broken by:
+//!
+//! * a rank that goes without [leaving](Channel::leave),
+//! * a [`Channel::abort`],
+//! * a [`Channel::take`] that cannot be satisfied.
 
 use super::error::{LossReason, WorldError};
 use std::fmt;
 use std::time::Instant;
 
-/// What a message is about. Those of one tag, from one rank to another, come in the order in which they were sent.
+/// Subject of a message. Messages with the same tag between the same two ranks arrive in the order
+/// in which they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Tag(pub(crate) u64);
 
@@ -19,29 +24,27 @@ impl fmt::Display for Tag {
     }
 }
 
-/// A rank that is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankLoss {
-    /// Which one.
     pub(crate) rank: usize,
-    /// What is known of it.
     pub(crate) why: LossReason,
 }
 
 impl RankLoss {
-    /// What a user is told of it, by a rank that was doing something, as in `gathering rows of A`.
+    /// Converts the loss into a user's error. `doing` names the activity of the reporting rank, as
+    /// in `gathering rows of A`.
     pub(crate) fn at(self, doing: &str) -> WorldError {
         WorldError::RankLost { rank: self.rank, doing: doing.to_owned(), why: self.why }
     }
 }
 
-/// Whether no rank has been lost, as a rank is told that was doing something.
+/// Returns an error if a rank is lost. `doing` names the caller's activity.
 pub(crate) fn held(channel: &dyn Channel, doing: &str) -> Result<(), WorldError> {
     channel.broken().map_or(Ok(()), |broken| Err(broken.at(doing)))
 }
 
-/// Who keeps one waiting that waits for a rank: that rank, or who that one waits for itself, and so on; the first where they wait
-/// for one another. `next` says for whom a rank waits.
+/// Follows the chain of waiting ranks from `first` and returns the last one. `next` returns the
+/// rank that a rank waits for. Returns `first` if the ranks wait for each other in a circle.
 pub(crate) fn last_in_chain(
     first: usize,
     ranks: usize,
@@ -57,35 +60,36 @@ pub(crate) fn last_in_chain(
     first
 }
 
-/// The end of a rank of what connects all of them. Once a rank is lost it is so for all that wait and for all that come
-/// to wait, whatever they wait for: a world with a hole in it does nothing more.
+/// One rank's endpoint of the channel between all ranks. Once a rank is lost, every present and
+/// future wait fails, whatever it waits for.
 ///
-/// Any thread may call, but one at a time takes: what a rank waits for is one thing.
+/// Any thread may call, but only one at a time may take: a rank waits for one message at a time.
 ///
-/// An end that is dropped before its rank has left is that of a rank that is [gone](LossReason::Gone). So is one whose thread
-/// panics, where the thread alone holds it.
+/// If an endpoint is dropped before its rank has left, the rank counts as [gone](LossReason::Gone).
+/// The same holds if the thread that alone owns the endpoint panics.
 pub(crate) trait Channel: Send + Sync {
-    /// Whose end it is.
+    /// Returns the rank of this endpoint.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     fn ranks(&self) -> usize;
 
-    /// Hands over a message, to this rank itself too; does not wait for who is to have it. What is sent to a rank that
-    /// has left is lost, and nobody is told.
+    /// Sends a message, possibly to this rank itself, without waiting for the receiver. Messages to
+    /// a rank that has left are dropped silently.
     fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), RankLoss>;
 
-    /// The next message of a rank under a tag. Where none has come by the deadline, that rank is late, and where none
-    /// can come any more it has finished: the world is broken by either.
+    /// Takes the next message from a rank under a tag. Breaks the world if no message arrives by
+    /// the deadline (that rank is late), or if none can arrive any more (that rank has finished).
     fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, RankLoss>;
 
-    /// The first rank that was lost, for those that wait for something else meanwhile.
+    /// Returns the first lost rank. Used by code that waits for something else meanwhile.
     fn broken(&self) -> Option<RankLoss>;
 
-    /// Tells all ranks that one is lost; more often this one, which has failed. Only the first counts.
+    /// Tells all ranks that a rank is lost, usually this one after a failure. Only the first loss
+    /// counts.
     fn abort(&self, broken: RankLoss);
 
-    /// This rank needs nobody any more: whoever waits for it is told, and nobody else. It neither sends nor takes after
-    /// that.
+    /// Ends this rank's participation: it neither sends nor takes afterwards. Only ranks that wait
+    /// for it are told.
     fn leave(&self);
 }

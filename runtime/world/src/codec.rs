@@ -1,20 +1,19 @@
-//! How numbers and texts lie in messages: numbers as 8 bytes, the lowest first; bytes and texts behind their length.
+//! Message encoding: numbers as 8 little-endian bytes, byte strings and texts after their length.
 //!
-//! What is read was written by another process, or by a stranger. No length is believed: nothing is allocated for more
-//! than what is there.
+//! The input was written by another process, perhaps by a stranger, so no length is trusted:
+//! allocations never exceed the size of the input.
 
-/// Appends a number.
 pub(crate) fn put_number(to: &mut Vec<u8>, number: u64) {
     to.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Appends bytes behind their length.
+/// Appends bytes after their length.
 pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
-/// Appends a list behind its length.
+/// Appends a list after its length.
 pub(crate) fn put_list<T>(to: &mut Vec<u8>, list: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
     put_number(to, list.len() as u64);
     for item in list {
@@ -22,7 +21,8 @@ pub(crate) fn put_list<T>(to: &mut Vec<u8>, list: &[T], put: impl Fn(&mut Vec<u8
     }
 }
 
-/// Reads what was written, in the same order. Each call is `None` where that is not there.
+/// Reads values in the order in which they were written. Each call returns `None` if the input does
+/// not hold such a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder<'a>(&'a [u8]);
 
@@ -31,19 +31,18 @@ impl<'a> Decoder<'a> {
         Self(bytes)
     }
 
-    /// A number.
     pub(crate) fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
         Some(u64::from_le_bytes(*number))
     }
 
-    /// A number that counts something.
+    /// Reads a number as a `usize`.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
 
-    /// Bytes behind their length.
+    /// Reads bytes after their length.
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = self.count()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
@@ -51,12 +50,13 @@ impl<'a> Decoder<'a> {
         Some(bytes)
     }
 
-    /// A text behind its length.
+    /// Reads UTF-8 text after its length.
     pub(crate) fn text(&mut self) -> Option<String> {
         Some(std::str::from_utf8(self.bytes()?).ok()?.to_owned())
     }
 
-    /// A list behind its length. An item takes at least a byte, so that a list is no longer than what there is.
+    /// Reads a list after its length. An item takes at least one byte, so a length above the
+    /// remaining bytes is rejected.
     pub(crate) fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Option<T>,
@@ -68,7 +68,7 @@ impl<'a> Decoder<'a> {
         (0..length).map(|_| item(self)).collect()
     }
 
-    /// Whether nothing is left, so that what was read is all that was written.
+    /// Returns `None` if bytes are left over.
     pub(crate) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }

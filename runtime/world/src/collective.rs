@@ -1,4 +1,4 @@
-//! One call of all ranks, as a rank takes part in it.
+//! One collective call, as seen by one rank.
 
 use super::error::{LossReason, WorldError};
 use crate::channel::{Channel, RankLoss, Tag, held};
@@ -8,7 +8,7 @@ use gemm_dsl::target::element::{Element, from_bytes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the ranks say to one another in one call.
+/// Context of one collective call: channel, timeout, call number and the activity named in errors.
 pub(crate) struct CollectiveContext {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) timeout: Duration,
@@ -16,18 +16,18 @@ pub(crate) struct CollectiveContext {
     pub(crate) doing: String,
 }
 
-/// Tags of one call: one for what all ranks say, one for each exchange, and one for each signal.
+/// Number of tags per call: one for consensus, one for each exchange, and one for each signal.
 const TAGS: u64 = 1 << 20;
 
-/// What a verdict of rank 0 takes until it is here.
+/// Extra wait for a verdict of rank 0 to arrive.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// What a rank tells the others without words.
+/// Message without content, sent to all other ranks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Signal {
-    /// Its parts may be fetched.
+    /// The sender's parts may be fetched.
     Ready = 1,
-    /// It has everything that it fetches.
+    /// The sender has fetched everything it needs.
     Done = 2,
 }
 
@@ -40,12 +40,12 @@ impl CollectiveContext {
         self.channel.ranks()
     }
 
-    /// Checks that all ranks have come to this call with the same in hand.
+    /// Checks that all ranks made this call with the same value.
     pub(crate) fn agree(&self, what: &str, value: &str) -> Result<()> {
         self.agree_on(&[(what, value)], false).map(drop)
     }
 
-    /// The same of several texts, in one message. Whether all ranks are ready, as this one says that it is.
+    /// Checks several values in one message. Returns true if all ranks say they are ready.
     pub(crate) fn agree_on(&self, said: &[(&str, &str)], is_ready: bool) -> Result<bool> {
         const REMEDY: &str =
             "All ranks make the same calls in the same order, with the same layouts";
@@ -53,7 +53,7 @@ impl CollectiveContext {
         Ok(consensus::agree(&*self.channel, tag, said, is_ready, deadline, REMEDY)?)
     }
 
-    /// What every rank says, in their order.
+    /// Returns the messages of all ranks, by rank.
     pub(crate) fn gather_all(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
         let (tag, deadline) = (self.tag(None)?, self.deadline_of_all());
         Ok(consensus::gather_all(&*self.channel, tag, &self.doing, bytes, deadline)?)
@@ -65,24 +65,25 @@ impl CollectiveContext {
         self.channel.abort(RankLoss { rank: self.number(), why });
     }
 
-    /// What this rank has come to, of which the others are told where it is an error: they would wait for it.
+    /// Passes an outcome through. Tells the other ranks of an error, since they would wait for this
+    /// rank.
     pub(crate) fn telling<T>(&self, outcome: Result<T, impl Into<Error>>) -> Result<T> {
         outcome.map_err(Into::into).inspect_err(|error| self.abort(error))
     }
 
-    /// Hands over what belongs to an exchange.
+    /// Sends the data of an exchange.
     pub(crate) fn send(&self, to: usize, exchange: usize, bytes: Vec<u8>) -> Result<()> {
         let sent = self.channel.send(to, self.tag(Some(exchange))?, bytes);
         sent.map_err(|broken| self.lost(broken))
     }
 
-    /// Takes what belongs to an exchange.
+    /// Receives the data of an exchange.
     pub(crate) fn take(&self, from: usize, exchange: usize) -> Result<Vec<u8>> {
         let taken = self.channel.take(from, self.tag(Some(exchange))?, self.deadline());
         taken.map_err(|broken| self.lost(broken))
     }
 
-    /// So many elements of another rank, in exchange 0.
+    /// Receives `len` elements of another rank, in exchange 0.
     pub(crate) fn elements<T: Element>(&self, from: usize, len: usize) -> Result<Vec<T>> {
         let bytes = self.take(from, 0)?;
         let elements: Option<Vec<T>> = from_bytes(&bytes);
@@ -98,23 +99,23 @@ impl CollectiveContext {
         })
     }
 
-    /// What a user is told of a rank that is lost.
+    /// Converts a loss into the user's error.
     pub(crate) fn lost(&self, broken: RankLoss) -> Error {
         Error::World(broken.at(&self.doing))
     }
 
-    /// Whether no rank has been lost.
+    /// Returns an error if a rank is lost.
     pub(crate) fn held(&self) -> Result<()> {
         Ok(self.held_world()?)
     }
 
-    /// The same, for those who know of no other errors.
+    /// Like [`Self::held`], with the narrower error type.
     pub(crate) fn held_world(&self) -> Result<(), WorldError> {
         held(&*self.channel, &self.doing)
     }
 
-    /// When all ranks are to have spoken. Rank 0 hears them, and says who is late: the others wait for what it says, which may
-    /// be as late itself.
+    /// Deadline for messages of all ranks. Rank 0 gathers them and reports a late rank. The other
+    /// ranks wait for its report, which may itself arrive that late.
     fn deadline_of_all(&self) -> Instant {
         let margin = if self.number() == 0 { Duration::ZERO } else { self.timeout + MARGIN };
         self.deadline() + margin
@@ -124,12 +125,11 @@ impl CollectiveContext {
         Instant::now() + self.timeout
     }
 
-    /// The number of the call.
     pub(crate) fn call(&self) -> u64 {
         self.call
     }
 
-    /// Gives all others a signal.
+    /// Sends a signal to all other ranks.
     pub(crate) fn tell_all(&self, signal: Signal) -> Result<()> {
         for to in (0..self.ranks()).filter(|to| *to != self.number()) {
             let sent = self.channel.send(to, self.signal(signal), Vec::new());
@@ -150,7 +150,7 @@ impl CollectiveContext {
 
     fn tag(&self, exchange: Option<usize>) -> Result<Tag> {
         let exchange = exchange.map_or(0, |exchange| exchange as u64 + 1);
-        // The last ones are those of signals.
+        // The highest tags of a call are its signals.
         let most = TAGS - Signal::Done as u64;
         if exchange >= most {
             return Err(Error::Device(gemm_runtime::Error::TooLarge {

@@ -1,18 +1,19 @@
-//! What all ranks do together, over whatever connects them.
+//! Gathering and agreement among all ranks, over any channel.
 //!
-//! Each of these is called by all ranks of a world, in the same order, under tags that nothing else has at that time. One
-//! tag does for all of them: what a rank sends under it comes in order. Rank 0 gathers, and sends what it has to all: 2 (p
-//! - 1) messages, and no rank is done before all have begun.
+//! All ranks of a world call these functions in the same order, with tags that nothing else uses at
+//! that time. One tag suffices for a sequence of calls, since messages under one tag arrive in
+//! order. Rank 0 gathers the messages and sends the list to all: 2 (p - 1) messages. No rank
+//! returns before all have begun.
 
 use super::codec::{Decoder, put_bytes, put_list};
 use super::error::{LossReason, WorldError};
 use crate::channel::{Channel, RankLoss, Tag};
 use std::time::Instant;
 
-/// What every rank has given, by rank, for every rank.
+/// Gathers every rank's bytes on every rank, by rank.
 ///
 /// # Errors
-/// [`WorldError::RankLost`], with what this rank is `doing`.
+/// [`WorldError::RankLost`], with this rank's activity `doing`.
 pub(crate) fn gather_all(
     channel: &dyn Channel,
     tag: Tag,
@@ -58,12 +59,14 @@ fn gather(
     }
 }
 
-/// Holds all ranks to the same texts, each over `what`, as in `the extents of the product`. Whether all of them say that they are
-/// ready, which they need not agree on.
+/// Checks that all ranks pass the same texts. Each text has a subject, as in
+/// `the extents of the product`. Returns true if every rank passed `is_ready`; the ranks need not
+/// agree on it.
 ///
 /// # Errors
-/// [`WorldError::Mismatch`] over the first text that is another one, with the lowest rank that has other texts than rank 0: the
-/// same error on all ranks. The world is not broken by it. [`WorldError::RankLost`] where a rank did not come.
+/// [`WorldError::Mismatch`] on the first text that differs, for the lowest rank that disagrees with
+/// rank 0. All ranks return the same error, and the world stays intact. [`WorldError::RankLost`] if
+/// a rank does not take part.
 pub(crate) fn agree(
     channel: &dyn Channel,
     tag: Tag,
@@ -97,10 +100,10 @@ pub(crate) fn agree(
     })
 }
 
-/// What a rank says that is not ready, and one that is: words, so that one that was changed on its way is neither.
+/// Wire form of `is_ready`. A corrupted word equals neither, so it is detected.
 const READY: [&[u8]; 2] = [b"not ready", b"ready"];
 
-/// The texts of a rank, and whether it is ready.
+/// Decodes a rank's texts and its `is_ready`.
 fn heard(message: &[u8]) -> Option<(Vec<String>, bool)> {
     let mut decoder = Decoder::new(message);
     let texts = decoder.list(Decoder::text)?;

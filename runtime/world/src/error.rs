@@ -1,4 +1,4 @@
-//! What can go wrong between ranks.
+//! Errors of worlds and ranks.
 
 use super::{DistributionError, ScheduleFault};
 use cudarc::driver::DriverError;
@@ -11,25 +11,26 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error as ThisError;
 
-/// The result of this crate's functions.
+/// Result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure of the ranks together, or of one rank's device. No call panics.
+/// Failure of the world, or of one rank's device. No call panics.
 ///
-/// `Debug` is the message, as `Display` is: a `main` that returns an error shows the remedy.
+/// `Debug` prints the same message as `Display`, so a `main` that returns the error shows its
+/// remedy.
 #[derive(ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The ranks of a world could not go on.
+    /// The ranks cannot go on together.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// A call of a device failed.
+    /// A call of this rank's device failed.
     #[error(transparent)]
     Device(#[from] gemm_runtime::Error),
 }
 
 impl Error {
-    /// The generator contradicted itself.
+    /// Reports a contradiction inside the generator.
     pub(crate) fn internal(text: String) -> Self {
         Self::Device(gemm_runtime::Error::Internal(text))
     }
@@ -47,115 +48,116 @@ impl From<SpecErrors> for Error {
     }
 }
 
-/// What the ranks of a [`World`](crate::World) can come to. Each rank that lives is told, by a deadline.
+/// Failure of a [`World`](crate::World). Every surviving rank returns it within its timeout.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The system has no thread.
+    /// The system cannot start a thread.
     #[error(
         "there is no thread for {what}: {reason}. Start fewer, or raise the limit of this process (`ulimit -u`)"
     )]
     Thread {
-        /// What it would have been for.
+        /// Purpose of the thread, as in `rank 3`.
         what: String,
-        /// What the system says.
+        /// Reason given by the system.
         reason: String,
     },
-    /// A rank that others waited for does not answer any more, or did not in time.
+    /// Another rank failed, ended, or did not answer in time.
     #[error("rank {rank} was lost while this one was {doing}: {why}")]
     RankLost {
-        /// The rank that was waited for.
+        /// Number of the lost rank.
         rank: usize,
-        /// What this rank was at.
+        /// Activity of the reporting rank.
         doing: String,
-        /// What is known of it.
+        /// Reason for the loss, as far as it is known.
         why: LossReason,
     },
-    /// Ranks that do not do the same.
+    /// The ranks disagree, as when they make different calls.
     #[error(
         "the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}"
     )]
     Mismatch {
-        /// Over what, as in `the extents of the product`.
+        /// Subject of the disagreement, as in `the extents of the product`.
         what: String,
-        /// The first rank that has something else than the one below.
+        /// First rank that differs from `other`.
         rank: usize,
-        /// What it has.
+        /// Value on rank `rank`, as text.
         has: String,
-        /// The lowest rank.
+        /// Rank it is compared with, usually rank 0.
         other: usize,
-        /// What that one has.
+        /// Value on rank `other`, as text.
         others: String,
-        /// What to do.
+        /// Advice to the user, a sentence.
         remedy: &'static str,
     },
-    /// Ranks that have the same of what each needs one of its own.
+    /// Two ranks share something that each needs for itself.
     #[error("ranks {other} and {rank} have the same {what}, {value}. {remedy}")]
     Shared {
-        /// Of what, as in `GPU`.
+        /// Kind of the shared thing, as in `GPU`.
         what: String,
-        /// The same of both.
+        /// Value that both ranks have.
         value: String,
-        /// The first rank that has what one below has.
+        /// First rank that repeats the value of a lower rank.
         rank: usize,
-        /// The lowest that has it.
+        /// Lowest rank with the value.
         other: usize,
-        /// What to do.
+        /// Advice to the user, a sentence.
         remedy: &'static str,
     },
-    /// Not all ranks came to the place where they meet.
+    /// The ranks of a job did not all arrive at the rendezvous.
     #[error("{address}, where the ranks meet: {reason}")]
     Rendezvous {
-        /// Host and port.
+        /// Host and port of the rendezvous.
         address: String,
-        /// What happened there, with the ranks that are missing.
+        /// Reason, with the missing ranks.
         reason: String,
     },
-    /// A variable of the environment that says which rank this process is, and does not.
+    /// An environment variable is invalid: one of a launcher, or one of `GEMM_*`.
     #[error("the environment has {variable}={value}: {need}")]
     Environment {
-        /// Its name.
+        /// Name of the variable, as in `WORLD_SIZE`.
         variable: &'static str,
-        /// Its value.
+        /// Value of the variable, lossily decoded.
         value: String,
-        /// What it has to be.
+        /// Requirement that the value violates.
         need: String,
     },
-    /// A world, or something asked of one, that cannot be.
+    /// An impossible world, or an impossible request to one.
     #[error("{what} cannot be: {need}")]
     Impossible {
-        /// What, as in `rank 7`.
+        /// Subject, as in `rank 7`.
         what: String,
-        /// What is needed.
+        /// Requirement that the request violates.
         need: String,
     },
-    /// A layout that is not for these ranks.
+    /// A distribution does not fit these ranks.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
-    /// There is no schedule of a product of such matrices on so many ranks.
+    /// The matrices admit no schedule on this number of ranks.
     #[error(transparent)]
     Schedule(#[from] ScheduleFault),
-    /// A kernel that gives a part of a product other bits than the whole.
+    /// A kernel's bits depend on the division of the GEMM among ranks.
     #[error(
         "`{line}` shares its sums out by the extents of what it computes, of which each rank has a part: the bits would depend \
          on how many ranks there are. Leave `{key}` out, or write `split_k` with a number"
     )]
     Divided {
-        /// The line of the kernel.
+        /// Spec of the kernel as text, all keys in canonical form.
         line: String,
-        /// The key by which it does so.
+        /// Key that causes the dependence.
         key: &'static str,
     },
-    /// A kernel that would have to be `pitched` on some ranks, and gives other bits then.
+    /// Some ranks need the kernel `pitched`, which would change its bits.
     #[error(
         "`{line}` shares the terms of a sum out, otherwise where it is `pitched`, which it would have to be here: some rank multiplies \
          parts of matrices between whose rows others lie. Add `pitched`, or deal the matrices out otherwise"
     )]
     Unpitched {
-        /// The line of the kernel.
+        /// Spec of the kernel as text, all keys in canonical form.
         line: String,
     },
-    /// A reduction whose blocks take turns, of elements of which each rank has some.
+    /// A reduction without `run` folds results whose elements are spread over ranks. Its blocks
+    /// take turns, so its bits would depend on the number of ranks.
     #[error(
         "{} folds elements of which each rank has some, by blocks that take turns along all of them: the bits would depend on \
          how many ranks there are. {}, and cut the elements between runs",
@@ -163,105 +165,106 @@ pub enum WorldError {
         runs(line)
     )]
     Unrun {
-        /// The line of the kernel.
+        /// Spec of the reduction; empty for the plain sum.
         line: String,
     },
-    /// A rank has a part of a run.
+    /// A rank's elements begin or end within a run.
     #[error(
         "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut them between runs, as the layout \
          `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// The index at which its part begins or ends.
+        /// Index along the folded axis, in elements, at which its part begins or ends.
         at: usize,
-        /// Elements of a run.
+        /// Length of a run in elements.
         run: usize,
     },
-    /// What a rank was to do has panicked.
+    /// The program of a rank panicked.
     #[error("rank {rank} panicked: {message}")]
     Panicked {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// What it said.
+        /// Message of the panic, if it was text.
         message: String,
     },
-    /// A file that is not what it should be.
+    /// A `.npy` file cannot be used.
     #[error("{path}: {fault}")]
     Npy {
-        /// The file.
+        /// Path of the file, as passed by the user.
         path: String,
-        /// What is wrong with it, and what to do.
+        /// Fault of the file, with advice to the user.
         fault: NpyFault,
     },
-    /// NCCL was found nowhere.
+    /// The NCCL library was not found.
     #[error(
         "NCCL, which carries data between GPUs, was not found. Install it with `pip install nvidia-nccl-cu13` or \
          Debian's `libnccl2`, or set GEMM_NCCL_PATH to the library or its directory. Looked in:\n{}",
         searched.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
     )]
     NcclMissing {
-        /// The places tried, in order, each with what was found there.
+        /// Searched places in order, each with its outcome.
         searched: Vec<String>,
     },
-    /// NCCL is there, but it is too old.
+    /// The NCCL library is too old.
     #[error("the NCCL at {path} is {}, but {} or later is needed, which can give up in one group", version(*has), version(*need))]
     NcclOld {
-        /// Where it is.
+        /// Path of the library's file.
         path: String,
-        /// Its version, as NCCL numbers them: 22203 of 2.22.3.
+        /// Version of the library in NCCL's numbering: 22203 is 2.22.3.
         has: u32,
-        /// The oldest that will do.
+        /// Minimum version, in the same numbering.
         need: u32,
     },
-    /// NCCL failed.
+    /// A call of NCCL failed.
     #[error(
         "NCCL failed at {doing}: {text} (code {code}). With NCCL_DEBUG=WARN in the environment it says more"
     )]
     Nccl {
-        /// What it was to do.
+        /// Activity that failed, as in `an exchange`.
         doing: String,
-        /// What it returned.
+        /// Result code of the call.
         code: i32,
-        /// What it says of that, and of the last error.
+        /// NCCL's text for the code, and its last error.
         text: String,
     },
-    /// NCCL was not called, since what it was to be given cannot be.
+    /// NCCL was not called, since the arguments are invalid.
     #[error("NCCL was not called for {doing}: {need}")]
     NcclRefused {
-        /// What it was to do.
+        /// Activity that was refused, as in `an exchange`.
         doing: String,
-        /// What is needed, with the value that is not so.
+        /// Requirement, with the value that violates it.
         need: String,
     },
-    /// NCCL was not done by the deadline.
+    /// NCCL did not finish by the deadline.
     #[error(
         "NCCL was not done with {doing} after {:.1} s: it waits for a rank that does not take part, or that does \
          something else. Do all ranks make the same calls in the same order?",
         waited.as_secs_f64()
     )]
     NcclLate {
-        /// What it was at.
+        /// Activity that is unfinished, as in `an exchange`.
         doing: String,
-        /// For how long it was waited for.
+        /// Time waited before giving up.
         waited: Duration,
     },
 }
 
-/// What is known of a rank that was lost.
+/// Reason for the loss of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// Its connection is closed, as that of a process that has ended is.
+    /// Its connection is closed, as after the end of its process.
     Gone,
-    /// Nothing has come of it for so long.
+    /// It sent nothing for this long.
     Late(Duration),
-    /// It has failed, and says with what.
+    /// It failed with this message.
     Failed(String),
-    /// It has done all that it wanted to, and does not take part any more.
+    /// It has left the world in order, and takes part in nothing more.
     Finished,
-    /// Ranks wait for one another, and for nothing that is under way, so that none of them can go on: who for whom.
+    /// Ranks wait for each other in a circle and no message is under way. The text says which rank
+    /// waits for which.
     Deadlock(String),
 }
 
@@ -281,7 +284,7 @@ impl fmt::Display for LossReason {
     }
 }
 
-/// A reduction by its line, of which there may be nothing.
+/// Formats a reduction's spec, which may be empty.
 fn reduction(line: &str) -> String {
     match line {
         "" => "the plain sum".to_owned(),
@@ -289,41 +292,40 @@ fn reduction(line: &str) -> String {
     }
 }
 
-/// That something cannot be, and what it would need.
 pub(crate) fn impossible(what: String, need: &str) -> Error {
     Error::World(WorldError::Impossible { what, need: need.to_owned() })
 }
 
-/// An error of the driver, as an error of the device: `doing` says what failed.
+/// Converts an error of the driver into one of the device. `doing` names the activity that failed.
 pub(crate) fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
     let failed = gemm_runtime::internal::failed(doing);
     move |error| failed(error).into()
 }
 
-/// Which ranks there are, for who names another one.
+/// Describes the valid ranks, for a message about an invalid one.
 pub(crate) fn numbered(ranks: usize) -> String {
     format!("there are {ranks} ranks, numbered from 0")
 }
 
-/// What to write so that a reduction folds runs.
+/// Suggests keys that make a reduction fold runs.
 fn runs(line: &str) -> String {
     let mut spec: ReduceSpec = line.parse().unwrap_or_default();
     let mut others = String::new();
     if spec.over == Over::Rows && spec.group.is_some_and(|group| group != spec.block) {
-        // Several blocks fold a row that one block has for itself.
+        // Several blocks would fold a row that `group` gives to one block.
         spec.group = Some(spec.block);
         others = format!(" and `group: {}`", spec.block);
     }
     let place = if spec.blocks.is_some() { ", in place of `blocks`" } else { "" };
     let round = spec.plan().map_or(1, |plan| plan.elements_per_round()).max(1);
-    // A multiple near to what launches well.
+    // Nearest multiple of a round at or below 2¹⁶ elements, a size that launches well.
     let run = (1 << 16_u64).max(round) / round * round;
     format!(
         "Write `run: {run}`, or another multiple of {round}, what a block takes in at once{place}{others}"
     )
 }
 
-/// A version of NCCL as it is written.
+/// Formats a version number of NCCL.
 fn version(number: u32) -> String {
     let (major, minor, patch) = match number {
         0..10_000 => (number / 1000, number / 100 % 10, number % 100),
@@ -344,7 +346,7 @@ impl From<ScheduleFault> for Error {
     }
 }
 
-/// What a rank that has panicked fails with.
+/// Converts a panic of a rank into an error.
 pub(crate) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -352,7 +354,7 @@ pub(crate) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
     Error::World(WorldError::Panicked { rank, message })
 }
 
-/// Fault of a `.npy` file, with what to do about it.
+/// Fault of a `.npy` file, with advice to the user.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[non_exhaustive]
 pub enum NpyFault {
@@ -368,14 +370,14 @@ pub enum NpyFault {
          numpy.save(path, array.astype({descr}))"
     )]
     ElementType {
-        /// NumPy's name of the type.
+        /// NumPy's name of the type in the file.
         found: String,
-        /// NumPy's name of the type that is needed.
+        /// NumPy's name of the required type.
         need: &'static str,
-        /// NumPy's descriptor of that type.
+        /// NumPy's descriptor of the required type.
         descr: &'static str,
     },
-    /// NumPy has no such elements.
+    /// NumPy has no such element type.
     #[error("there are no files of {0}")]
     Untyped(Elem),
     /// It ends before its data does.
@@ -384,10 +386,10 @@ pub enum NpyFault {
     /// The array has more than two dimensions.
     #[error("it has {has} dimensions, but a matrix has 2")]
     Dimensions {
-        /// Number of its dimensions.
+        /// Number of dimensions, at least 3.
         has: usize,
     },
-    /// It is column-major, so that a rank's rows cannot be read by themselves.
+    /// It is column-major, so a rank cannot read its rows alone.
     #[error(
         "it lies column by column: write it with numpy.save(path, numpy.ascontiguousarray(array))"
     )]

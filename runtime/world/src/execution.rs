@@ -1,4 +1,5 @@
-//! Follows the steps of a schedule on the device of a rank: exchanges by a transport, products by whatever computes one.
+//! Executes a schedule on one rank's device: exchanges through a transport, GEMMs through a
+//! [`Multiplies`].
 
 use super::{Block, Exchange, Factor, Move, Place, Rank, Sharded, Step, VerifiedSchedule};
 use crate::collective::CollectiveContext;
@@ -16,56 +17,56 @@ use gemm_runtime::{MatrixMut, MatrixRef};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// A product whose matrices are dealt out.
 pub(crate) struct ShardedProduct<'p> {
     pub(crate) schedule: &'p VerifiedSchedule,
-    /// How A and B are stored, here and on all other ranks.
+    /// Stored layout of A and B, the same on all ranks.
     pub(crate) transposition: Transposition,
     pub(crate) a: &'p Sharded,
     pub(crate) b: &'p Sharded,
     pub(crate) c: &'p mut Sharded,
 }
 
-/// Where the matrices of one of its steps are.
+/// Operands of one multiplication of the schedule.
 pub(crate) struct ProductPart<'p> {
     pub(crate) a: MatrixRef<'p>,
     pub(crate) b: MatrixRef<'p>,
     pub(crate) c: MatrixMut<'p>,
-    /// Which part it is of what the rank has of C, with its rows and columns counted from there.
+    /// Block of this rank's share of C, relative to the share's origin.
     pub(crate) of_c: Block,
-    /// Whether A and B are all that the rank has of them itself.
+    /// True for A, or B, if the operand is the rank's whole shard of it.
     pub(crate) is_own: [bool; 2],
 }
 
 impl ProductPart<'_> {
-    /// Whether something lies between the rows of one of them, as they are stored.
+    /// True if the rows of an operand, as stored, are not contiguous.
     pub(crate) fn is_padded(&self) -> bool {
         [self.a.shape(), self.b.shape(), self.c.shape()].iter().any(|shape| shape.is_padded())
     }
 }
 
-/// What computes the parts of a product.
+/// Kernels that compute the parts of a GEMM.
 pub(crate) trait Multiplies {
-    /// Has all that a part will launch: nothing is compiled or loaded while exchanges are under way, as a kernel of NCCL that waits
-    /// for another GPU of this process may hold up what loads it, and that GPU's rank with it.
+    /// Loads everything that a part will launch. Nothing may be compiled or loaded during
+    /// exchanges. An NCCL kernel that waits for another GPU of this process may block the load, and
+    /// with it that GPU's rank.
     fn ready(&mut self, part: &ProductPart<'_>) -> Result<()>;
 
-    /// Whether ranks are still to be asked something before any of them multiplies.
+    /// Returns true if the ranks must still [ask](Self::ask) each other before any of them
+    /// multiplies.
     fn asks(&self) -> bool;
 
-    /// Asks it.
+    /// Asks all ranks whether the splits represent all their values.
     fn ask(&mut self) -> Result<()>;
 
-    /// Launches a part.
     fn multiply(&mut self, part: ProductPart<'_>) -> Result<()>;
 
-    /// What is left when all parts are launched, or where this rank has none: others may wait for what it says, and it says so
-    /// before it waits for them to have fetched what they need.
+    /// Completes the GEMM after the last part, or on a rank without parts. Other ranks may wait for
+    /// this rank's answer, so it answers before it waits for them to fetch its data.
     fn end(&mut self) -> Result<()>;
 }
 
-/// Follows the steps of this rank, when all that they launch is loaded and there is memory for what comes: where that is not known of
-/// all ranks, they see to it first.
+/// Executes the steps of this rank, once all kernels are loaded and the staging buffers are
+/// allocated. Without `is_ready`, the ranks first load and allocate together.
 pub(crate) fn follow(
     rank: &mut Rank,
     collective: &CollectiveContext,
@@ -75,14 +76,14 @@ pub(crate) fn follow(
 ) -> Result<()> {
     let number = rank.number();
     let schedule = product.schedule;
-    // What this product has no use for makes room.
+    // Frees staging buffers that this GEMM does not use.
     let staging = &schedule.staging()[number];
     rank.staging.retain(|at| staging.iter().any(|room| (room.factor, room.place) == *at));
     for room in staging {
         rank.staging.reserve(&rank.device, (room.factor, room.place), room.len)?;
     }
     let Rank { device, staging, links, .. } = rank;
-    let gathered = Factor::ALL.map(|factor| schedule.size.needed(factor, product.c.block()));
+    let gathered = Factor::BOTH.map(|factor| schedule.size.needed(factor, product.c.block()));
     let got = StagedBlocks {
         staging,
         transposition: product.transposition,
@@ -97,7 +98,7 @@ pub(crate) fn follow(
     with_transport::<f32>(device, links, collective, run)
 }
 
-/// A schedule under way on one rank.
+/// Schedule in execution on one rank.
 struct RankExecution<'r> {
     number: usize,
     got: StagedBlocks<'r>,
@@ -105,13 +106,13 @@ struct RankExecution<'r> {
     multiplies: &'r mut dyn Multiplies,
 }
 
-/// What the rank has of others.
+/// Parts of A and B received from other ranks.
 struct StagedBlocks<'r> {
     staging: &'r StagingBuffers,
     transposition: Transposition,
-    /// What is in the room for all that the rank needs of A and of B.
+    /// Blocks of A and B in the gather buffers: all that the rank needs of each.
     gathered: [Block; 2],
-    /// What is in each slot, or will be.
+    /// Block in each slot, received or under way.
     slots: HashMap<(Factor, Place), Block>,
 }
 
@@ -123,7 +124,7 @@ impl TransportWork for RankExecution<'_> {
         let own = own.collect::<Result<Vec<OwnBlock<B>>>>()?;
         transport.start(on.backend, &own)?;
         let steps = &schedule.steps[self.number];
-        // What ranks are asked, they are when the first exchanges are on their way.
+        // The ranks ask each other after the first exchanges have begun.
         let first = steps.iter().position(|step| !matches!(step, Step::Begin(_)));
         let first = first.unwrap_or(steps.len());
         for (number, step) in steps.iter().enumerate() {
@@ -161,7 +162,7 @@ impl TransportWork for RankExecution<'_> {
 }
 
 impl RankExecution<'_> {
-    /// Asks all ranks what is to be asked before any of them multiplies.
+    /// Asks all ranks, if required, before any of them multiplies.
     fn ask<B: Areas>(&mut self, backend: &B, transport: &mut dyn Transport<B>) -> Result<()> {
         if !self.multiplies.asks() {
             return Ok(());
@@ -170,7 +171,7 @@ impl RankExecution<'_> {
         self.multiplies.ask()
     }
 
-    /// Goes through the steps once, so that whatever is multiplied finds its kernel.
+    /// Loads the kernels of all multiplications without executing them.
     fn ready(&mut self) -> Result<()> {
         let schedule = self.product.schedule;
         for step in &schedule.steps[self.number] {
@@ -189,14 +190,14 @@ impl RankExecution<'_> {
         Ok(())
     }
 
-    /// Where the matrices of a part of the product are, and who multiplies them.
+    /// Returns the operands of one multiplication, and its kernels.
     fn part(
         &mut self,
         of_c: &Block,
         places: [Place; 2],
     ) -> Result<(ProductPart<'_>, &mut dyn Multiplies)> {
         let ShardedProduct { schedule, transposition, a, b, c } = &mut self.product;
-        let needed = Factor::ALL.map(|factor| schedule.size.needed(factor, of_c));
+        let needed = Factor::BOTH.map(|factor| schedule.size.needed(factor, of_c));
         let [of_a, of_b] = [*a, *b];
         let is_own = [(Factor::A, of_a), (Factor::B, of_b)].map(|(factor, shard)| {
             let all = transposition.block(factor, shard.block());
@@ -210,7 +211,7 @@ impl RankExecution<'_> {
         Ok((ProductPart { a, b, c, of_c, is_own }, &mut *self.multiplies))
     }
 
-    /// What a move is to this rank, one of those of an exchange.
+    /// Converts a move of an exchange into this rank's transfer.
     fn transfer<B: Backend>(&self, own: &OwnBlock<B>, of: &Move) -> Result<Transfer<B>> {
         let transposition = |block: &Block| self.product.transposition.block(own.factor, block);
         let from = || part(&own.area, &own.block, &transposition(&of.block));
@@ -229,7 +230,7 @@ impl RankExecution<'_> {
 }
 
 impl StagedBlocks<'_> {
-    /// From an exchange on the slots of this rank hold what it brings there.
+    /// Records the blocks that an exchange writes to the slots of this rank.
     fn fill(&mut self, exchange: &Exchange, number: usize) {
         let own = exchange.moves.iter().filter(|of| of.to == number).map(|of| of.into);
         let slots: HashSet<Place> = own.filter(|into| matches!(into, Place::Slot(_))).collect();
@@ -238,7 +239,7 @@ impl StagedBlocks<'_> {
         }
     }
 
-    /// What is in a place that others bring something to.
+    /// Returns the block held by a gather buffer or slot.
     fn origin(&self, at: (Factor, Place)) -> Result<&Block> {
         let (factor, place) = at;
         let origin = match place {
@@ -250,7 +251,7 @@ impl StagedBlocks<'_> {
         })
     }
 
-    /// A block of a matrix in its place.
+    /// Returns a view of a block in its place.
     fn view<'v>(
         &'v self,
         at: (Factor, Place),
@@ -262,7 +263,7 @@ impl StagedBlocks<'_> {
         let matrix = |buffer: &'v Buffer, block: &Block| {
             MatrixRef::new(buffer, block.rows.len(), block.cols.len())
         };
-        // Of no elements there is neither a room nor a place in the shard, which may have other rows.
+        // An empty block has no buffer, and no position in a shard that may have other rows.
         let view = if block.is_empty() {
             matrix(shard.matrix().buffer(), &transposition(block))?
         } else {
@@ -280,14 +281,14 @@ impl StagedBlocks<'_> {
     }
 }
 
-/// What the rank has of a matrix.
+/// Returns this rank's shard as a source of transfers.
 fn own<B: Backend>(factor: Factor, shard: &Sharded) -> Result<OwnBlock<B>> {
     let matrix = shard.matrix();
     let area = area_of(matrix.buffer(), matrix.rows(), matrix.cols(), matrix.pitch())?;
     Ok(OwnBlock { factor, block: shard.block().clone(), area })
 }
 
-/// A block with its rows and columns counted from the first ones of another.
+/// Returns a block relative to the first row and column of another.
 fn within(origin: &Block, block: &Block) -> Result<Block> {
     let shifted = |range: &Range<usize>, by: usize| {
         Some(range.start.checked_sub(by)?..range.end.checked_sub(by)?)

@@ -1,11 +1,12 @@
-//! Looks on while ranks work: streams of GPUs wait for what comes of others, and no call that waits for such a stream comes
-//! back where a rank is lost, or where NCCL fails. So a thread beside them waits for that, and has NCCL give up.
+//! Watcher thread that makes NCCL give up when a rank is lost. GPU streams wait for data of other
+//! ranks. A call that waits for such a stream never returns if a rank is lost or NCCL fails, so a
+//! second thread aborts the communicators.
 
 use super::rank::End;
 use std::io;
 use std::thread::Scope;
 
-/// The ranks of this process whose devices NCCL connects.
+/// Watcher of this process's ranks that NCCL connects.
 #[cfg(feature = "nccl")]
 pub(crate) struct FailureWatch {
     of: Option<WatchTarget>,
@@ -14,10 +15,10 @@ pub(crate) struct FailureWatch {
 #[cfg(feature = "nccl")]
 struct WatchTarget {
     channel: std::sync::Arc<dyn crate::channel::Channel>,
-    /// The number of the first rank of this process.
+    /// Number of this process's first rank.
     first: usize,
     all: std::sync::Arc<crate::transport::Communicators>,
-    /// Whether the ranks have ended.
+    /// True once the ranks have ended.
     ended: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
@@ -37,17 +38,16 @@ impl FailureWatch {
         Self { of }
     }
 
-    /// Begins to look on.
+    /// Starts the watcher.
     ///
     /// # Errors
-    /// Where the system has no thread for it.
+    /// Returns the system's error if it cannot start a thread.
     pub(crate) fn watch<'s>(&self, scope: &'s Scope<'s, '_>) -> io::Result<()> {
         use super::error::LossReason;
         use crate::channel::RankLoss;
         use std::sync::atomic::Ordering;
         use std::thread::Builder;
         use std::time::Duration;
-        /// How soon a loss is seen.
         const OFTEN: Duration = Duration::from_millis(20);
         let Some(WatchTarget { channel, first, all, ended }) = &self.of else { return Ok(()) };
         let (channel, first, all, ended) = (channel.clone(), *first, all.clone(), ended.clone());
@@ -56,7 +56,7 @@ impl FailureWatch {
                 if channel.broken().is_none()
                     && let Some((place, error)) = all.failed()
                 {
-                    // The numbers of the ranks of a process follow one another.
+                    // The ranks of a process have consecutive numbers.
                     let rank = first + place;
                     channel.abort(RankLoss { rank, why: LossReason::Failed(error.to_string()) });
                 }
@@ -69,17 +69,17 @@ impl FailureWatch {
         Builder::new().spawn_scoped(scope, look_on).map(drop)
     }
 
-    /// The ranks have ended.
+    /// Stops the watcher after the ranks have ended.
     pub(crate) fn end(&self) {
         if let Some(watch) = &self.of {
             watch.ended.store(true, std::sync::atomic::Ordering::Release);
-            // What is left was not parted from in agreement.
+            // Communicators that remain were not closed in agreement.
             watch.all.abort();
         }
     }
 }
 
-/// Where there is no NCCL nothing waits for ever.
+/// Without NCCL no wait is endless, so nothing is watched.
 #[cfg(not(feature = "nccl"))]
 pub(crate) struct FailureWatch;
 

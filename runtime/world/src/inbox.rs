@@ -1,45 +1,44 @@
-//! What has come to a rank, and what it knows of the others. Data, without a lock: whoever has it waits for what comes.
+//! Messages received by a rank, and its knowledge of the other ranks. Plain data without a lock;
+//! the owner does the waiting.
 
 use crate::channel::{RankLoss, Tag};
 use std::collections::{HashMap, VecDeque};
 
-/// The messages of a rank that have come and were not taken.
+/// Received messages of a rank that have not been taken.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     rank: usize,
-    /// By who sent them, and under which tag. None of the queues is empty: tags come and go.
+    /// Queues by sender and tag, none of them empty: a finished tag leaves nothing behind.
     messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
     left: Vec<bool>,
     broken: Option<RankLoss>,
 }
 
-/// What there is for one who asks for the next message of a rank under a tag.
+/// Outcome of asking for the next message of a rank under a tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The message, which is taken.
+    /// The message, removed from the inbox.
     Message(Vec<u8>),
-    /// Nothing yet.
     Nothing,
-    /// Nothing, and its rank has left.
+    /// No message, and the sender has left.
     Left,
-    /// Nothing any more: a rank was lost.
+    /// No message any more: a rank is lost.
     RankLoss(RankLoss),
 }
 
 impl Inbox {
-    /// An empty one of a rank, in a world of so many.
     pub(crate) fn new(rank: usize, ranks: usize) -> Self {
         Self { rank, messages: HashMap::new(), left: vec![false; ranks], broken: None }
     }
 
-    /// A message has come. It is kept as long as it may be taken.
+    /// Adds a message, unless this rank has left or the world is broken.
     pub(crate) fn push(&mut self, from: usize, tag: Tag, bytes: Vec<u8>) {
         if self.broken.is_none() && !self.has_left(self.rank) {
             self.messages.entry((from, tag)).or_default().push_back(bytes);
         }
     }
 
-    /// A rank has left. What it had sent before can still be taken.
+    /// Records that a rank has left. Its earlier messages can still be taken.
     pub(crate) fn leave(&mut self, rank: usize) {
         if let Some(left) = self.left.get_mut(rank) {
             *left = true;
@@ -49,17 +48,16 @@ impl Inbox {
         }
     }
 
-    /// Whether a rank has left.
     pub(crate) fn has_left(&self, rank: usize) -> bool {
         self.left.get(rank).copied().unwrap_or(false)
     }
 
-    /// Whether all ranks but one have left.
+    /// Returns true if all ranks except `rank` have left.
     pub(crate) fn is_last(&self, rank: usize) -> bool {
         self.left.iter().enumerate().all(|(other, left)| other == rank || *left)
     }
 
-    /// A rank was lost. Whether it is the first.
+    /// Records a lost rank. Returns true if it is the first.
     pub(crate) fn lose(&mut self, broken: RankLoss) -> bool {
         let first = self.broken.is_none();
         if first {
@@ -69,12 +67,11 @@ impl Inbox {
         first
     }
 
-    /// The first rank that was lost.
     pub(crate) fn broken(&self) -> Option<&RankLoss> {
         self.broken.as_ref()
     }
 
-    /// The next message of a rank under a tag.
+    /// Takes the next message of a rank under a tag.
     pub(crate) fn next(&mut self, from: usize, tag: Tag) -> Next {
         if let Some(broken) = &self.broken {
             return Next::RankLoss(broken.clone());

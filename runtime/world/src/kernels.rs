@@ -1,11 +1,11 @@
-//! Which kernel multiplies the parts of a product, and what it is given.
+//! Kernels and epilogue operands for the parts of a distributed GEMM.
 
 use super::{Block, Factor, Rank, Sharded};
 use crate::collective::CollectiveContext;
 use crate::execution::ProductPart;
 use crate::selection::{CachedProduct, sums_alike};
 use crate::{Error, Result};
-use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
+use gemm_dsl::spec::{self, Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
 use gemm_runtime::LaunchReport;
 use gemm_runtime::MatrixRef;
@@ -22,40 +22,41 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
-/// The kernels of a product that is divided.
+/// Kernels of a distributed GEMM.
 pub(crate) struct Kernels<'k, E> {
     device: Device,
     collective: &'k CollectiveContext,
     spec: Cow<'k, SgemmSpec>,
-    /// The lines of its kernels, if they were made before.
+    /// Specs of the two kernels, if an earlier call compiled them.
     made: Option<&'k [String; 2]>,
-    /// Whether it is made for matrices however they lie, as those of tables are.
+    /// True for kernels of tables, which are compiled for any matrix strides.
     is_made_for: bool,
-    /// What splits are to be made of before all ranks are asked whether theirs hold all numbers: what this rank has of A, turned,
-    /// and of B.
+    /// Sources of the splits, before the ranks have asked each other whether all values are
+    /// representable: this rank's shards of A, transposed, and of B.
     own: Option<[SplitSource<'k>; 2]>,
-    /// The splits of these, where tensor cores multiply them.
+    /// Splits of the shards of A and B, if tensor cores multiply them.
     splits: [Option<SplitMatrix<'k>>; 2],
-    /// For parts that lie as whole matrices do, and for those between whose rows something lies: none before it is known
-    /// whether all numbers are in splits.
+    /// Kernels for packed and for padded parts. `None` until it is known whether the splits
+    /// represent all values.
     kernels: Option<[Sgemm<E>; 2]>,
-    /// Whether they are others than those of the spec, as splits do not hold all numbers.
+    /// True for the f32 fallback: some value is not representable in the splits.
     are_others: bool,
-    /// The extents of what it has of C.
+    /// Rows and columns of this rank's share of C.
     c: [usize; 2],
 }
 
-/// What splits are made of.
 struct SplitSource<'k> {
-    /// None of no elements.
+    /// `None` for an empty shard.
     view: Option<MatrixRef<'k>>,
-    /// Planes of the product before, for the memory that they take.
+    /// Splits of the product before, for the memory that they take.
     spare: Option<Arc<SplitBuffers>>,
 }
 
 impl<'k, E: Operands> Kernels<'k, E> {
-    /// The kernels of a spec. Where one number can change how all sums are made all ranks are asked for theirs: where they are to be
-    /// asked late ([`Selection::asks_late`](crate::selection::Selection)) before the first product; else now, or, if exchanges may be under way meanwhile, by
+    /// Selects the kernels of a spec. If a single unrepresentable value makes the whole GEMM fall
+    /// back to f32, all ranks must ask each other first. With `late`
+    /// ([`Selection::asks_late`](crate::selection::Selection)) they do so before the first
+    /// multiplication. Otherwise they do so here, or, if kernels may be loaded during exchanges, in
     /// [`ask`](Self::ask).
     pub(crate) fn new(
         rank: &mut Rank,
@@ -97,12 +98,13 @@ impl<'k, E: Operands> Kernels<'k, E> {
         Ok(all)
     }
 
-    /// Whether all ranks are still to be asked, before any of them multiplies.
+    /// Returns true if the ranks must still ask each other before any of them multiplies.
     pub(crate) fn asks(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Asks whether some rank has a number that its splits do not hold: then all sums are made in `f32`.
+    /// Asks all ranks whether some value is not representable in its splits. If so, the GEMM falls
+    /// back to f32.
     pub(crate) fn ask(&mut self) -> Result<()> {
         if let Some(own) = self.own.take() {
             let begin =
@@ -112,7 +114,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
                 };
             let [a, b] = own.map(begin);
             let (a, b) = (a?, b?);
-            // Both are on their way before either is waited for.
+            // Both splits are launched before either is waited for.
             let done =
                 |of: Option<PendingSplit<'k>>| of.map(|of| of.done(&self.device)).transpose();
             self.splits = [done(a)?, done(b)?];
@@ -120,12 +122,12 @@ impl<'k, E: Operands> Kernels<'k, E> {
         self.ask_of(self.splits.iter().flatten().any(|splits| !splits.is_whole()))
     }
 
-    /// The splits, for the memory that they take: the next product of these extents makes its own there.
+    /// Returns the split buffers for reuse by the next GEMM of these extents.
     pub(crate) fn into_splits(self) -> [Option<Arc<SplitBuffers>>; 2] {
         self.splits.map(|splits| splits.and_then(SplitMatrix::into_splits))
     }
 
-    /// The same, where this rank knows of its own.
+    /// Asks all ranks, given this rank's own answer.
     fn ask_of(&mut self, has_lost: bool) -> Result<()> {
         if self.collective.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
             self.spec = Cow::Owned(self.spec.in_f32());
@@ -136,8 +138,9 @@ impl<'k, E: Operands> Kernels<'k, E> {
         self.make()
     }
 
-    /// The kernels. Those of a table are made for matrices however they lie; where their bits depend on that, as if all of them
-    /// were padded, so that they are the same for any number of ranks.
+    /// Selects the packed and the padded kernel. A table's kernels accept any matrix strides. If
+    /// their bits depend on padding, every part uses the padded kernel, so the bits do not depend
+    /// on the number of ranks.
     fn make(&mut self) -> Result<()> {
         if let Some(lines) = self.made {
             self.kernels = Some(lines.each_ref().map(|line| Sgemm::kept_before(line)));
@@ -159,31 +162,33 @@ impl<'k, E: Operands> Kernels<'k, E> {
         Ok(())
     }
 
-    /// Their lines, for the next product that is alike; none where they are others than those of the spec.
+    /// Returns the specs of the kernels for the next equal GEMM. `None` for the f32 fallback.
     pub(crate) fn lines(&self) -> Option<[String; 2]> {
         let kernels = self.kernels.as_ref().filter(|_| !self.are_others)?;
         Some(kernels.each_ref().map(|kernel| kernel.spec_line().to_owned()))
     }
 
-    /// Whether they are others than those of the spec, so that what was loaded for these is not all.
+    /// Returns true for the f32 fallback, whose kernels were not loaded beforehand.
     pub(crate) fn are_others(&self) -> bool {
         self.are_others
     }
 
-    /// What is left where this rank has multiplied nothing.
+    /// Takes part in the ranks' question if this rank multiplied nothing.
     pub(crate) fn end(&mut self) -> Result<()> {
         if self.kernels.is_none() { self.ask() } else { Ok(()) }
     }
 
-    /// Has what launches the product of a part, or as much of it as is known before all have been asked for their numbers: then all
-    /// exchanges are over.
+    /// Loads everything that a part launches. Before the ranks have asked each other, only the
+    /// split kernels are known. The rest is loaded afterwards: after all exchanges, or beside
+    /// exchanges that allow it.
     pub(crate) fn ready(&self, part: &ProductPart<'_>) -> Result<()> {
         let programs = self.device.programs();
         let mut used = Vec::new();
         if let Some(kernels) = &self.kernels {
             let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
             let (of_a, of_b) = self.splits_of(part.is_own);
-            let splits = [of_a.as_ref().and_then(|a| a.splits(0)), of_b.and_then(|b| b.splits(1))];
+            let of_a = of_a.as_ref().and_then(|a| a.splits(Factor::A));
+            let splits = [of_a, of_b.and_then(|b| b.splits(Factor::B))];
             used.push(with_splits(program, splits)?.0);
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {
@@ -194,7 +199,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         Ok(used.iter().try_for_each(|program| load(&self.device, program))?)
     }
 
-    /// The splits that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.
+    /// Returns the splits of A, transposed back, and of B, for a part that uses the whole shard.
     fn splits_of(
         &self,
         [all_of_a, all_of_b]: [bool; 2],
@@ -204,7 +209,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         (of_a, of_b.as_ref().filter(|_| all_of_b))
     }
 
-    /// Launches the product of a part.
+    /// Launches the GEMM of a part.
     pub(crate) fn launch<O: OperandsFor<E>>(
         &mut self,
         part: ProductPart<'_>,
@@ -237,11 +242,11 @@ impl<'k, E: Operands> Kernels<'k, E> {
     }
 }
 
-/// What is given beside the matrices, cut to a part of what a rank has of C.
+/// Epilogue operands, cut to a part of the rank's share of C.
 struct OperandSlice<'o, O> {
     given: &'o O,
     of_c: Block,
-    /// The extents of what the rank has.
+    /// Rows and columns of the rank's share of C.
     c: [usize; 2],
 }
 

@@ -1,5 +1,5 @@
-//! Many devices that work on one product or one reduction: the GPUs of this process, one rank of a job of many processes, or
-//! simulated ones.
+//! GEMMs and reductions on many devices: the GPUs of this process, one rank of a job of many
+//! processes, or simulated devices.
 //!
 //! ```
 //! use gemm_runtime::{SgemmKernel, sgemm_kernel};
@@ -9,7 +9,7 @@
 //!
 //! let (m, n, k) = (20, 24, 9);
 //! let products = World::simulated(3)?.run(|rank| {
-//!     // Once on each rank, in a thread of its own. Each loads the part that it has.
+//!     // Runs once on each rank, in its own thread. Each rank loads its own part.
 //!     let a = rank.load(&Distribution::rows(m, k), |block| Ok(vec![1.0; block.len()]))?;
 //!     let b = rank.load(&Distribution::cols(k, n), |block| Ok(vec![2.0; block.len()]))?;
 //!     let mut c = rank.alloc(&Distribution::cols(m, n))?;
@@ -20,24 +20,36 @@
 //! # Ok::<(), gemm_world::Error>(())
 //! ```
 //!
-//! The words: a [`World`] is all [`Rank`]s, each of which has a device. A [`Distribution`] says how a matrix is dealt out, and a
-//! [`Sharded`] is one rank's part of it. What ranks do for a product is a [`Schedule`], which is data, and is checked before
-//! it is used.
+//! # Terms
 //!
-//! **Bits.** Only data goes from rank to rank, and each element of a product has all its terms from the rank that keeps it, unless
-//! [terms are dealt out](ShardedCall::launch_by_terms), whose sums that rank adds in their order; a
-//! reduction is folded along runs that do not depend on who has them. So results have the same bits on one device and on any
-//! number of them, simulated or not. No sum is left to whoever carries the data.
+//! * A [`World`] is the set of all [`Rank`]s. Each rank has one device.
+//! * A [`Distribution`] assigns the elements of a matrix to ranks. A [`Sharded`] is one rank's part
+//!   of that matrix.
+//! * A [`Schedule`] lists the exchanges and multiplications of all ranks for one GEMM. It is plain
+//!   data, verified before use.
 //!
-//! **Faults.** A rank that fails, panics, ends or is late is an error on all others, [`WorldError::RankLost`], within the
-//! [patience](World::timeout) of the world; ranks of a job that do not meet are [`WorldError::Rendezvous`]. Launches return before
-//! their work is done: what it writes is good when a later call of all ranks, or [`World::run`], has returned without an error.
+//! # Determinism
+//!
+//! Results have the same bits on one device and on any number of devices, simulated or not. Ranks
+//! exchange matrix data, and the rank that keeps an element of C computes its whole sum over K.
+//! With [split-K](ShardedCall::launch_by_terms), that rank adds the partial sums in the order of K.
+//! A reduction folds runs whose bounds do not depend on the distribution. The transport never adds
+//! anything.
+//!
+//! # Failures
+//!
+//! A rank that fails, panics, ends or is late is an error on all others, [`WorldError::RankLost`],
+//! within the world's [timeout](World::timeout). Ranks of a job that do not find each other return
+//! [`WorldError::Rendezvous`]. Launches return before their work is complete. Their results are
+//! valid once a later collective call, or [`World::run`], has returned without an error.
 //!
 //! # Environment
 //!
-//! * `GEMM_CARRY`: the transport ([`TransportKind`]); `GEMM_MEETING`: how long the ranks of a job wait for one another.
-//! * `GEMM_NCCL_PATH`: the NCCL library or a directory that holds it; else the loader's path, the Python wheels
-//!   `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read with the feature `nccl` alone.
+//! * `GEMM_CARRY`: the transport ([`TransportKind`]).
+//! * `GEMM_MEETING`: time limit for the ranks of a job to find each other.
+//! * `GEMM_NCCL_PATH`: the NCCL library, or a directory that holds it. Without it the loader's
+//!   path, the Python wheels `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read
+//!   only with the feature `nccl`.
 
 #![deny(missing_docs)]
 
@@ -80,9 +92,9 @@ pub use mailbox::{Delivery, Fault, FaultKind};
 #[cfg(feature = "npy")]
 pub use npy::NpyFile;
 pub use plan::{
-    Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
-    Hosts, Link, Machine, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
-    Splits, Step, Strategy, Tile, VerifiedSchedule,
+    Block, ClusterModel, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange,
+    Factor, Gpu, Hosts, Link, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size,
+    Split, Splits, Step, Strategy, Tile, VerifiedSchedule,
 };
 pub use rank::{OnRank, Rank};
 pub use reduce::{ShardedFor, ShardedReduce};
@@ -90,7 +102,7 @@ pub use run::World;
 pub use sharded::Sharded;
 pub use transport::TransportKind;
 
-// For the test of that name.
+// Used by the integration test `nccl`.
 #[cfg(feature = "nccl")]
 #[doc(hidden)]
 pub mod __private {

@@ -1,17 +1,18 @@
-//! Ranks of one process: what they say goes through memory, in an order and with the faults that a [`Delivery`] says.
+//! In-memory messages between ranks of one process. A [`Delivery`] sets their order and injects
+//! faults.
 //!
-//! A message that was sent is *under way* until it becomes visible to who is to have it. Without a seed that is at once.
-//! With one, each message that is sent makes a few of those under way visible, drawn at random, the first under its tag
-//! before the second; and a rank that waits for one makes messages visible, drawn at random, until it has it: at once
-//! where nobody else does anything, else after [`PATIENCE`]. So no message is held back for long, and calls that come in
-//! the same order see the same.
+//! A sent message is *under way* until it becomes visible to its receiver. Without a seed it is
+//! visible at once. With a seed, each send makes a few randomly drawn messages visible, keeping the
+//! order within a tag. A rank that waits for a message draws messages until it has its own: at once
+//! if all ranks wait, else after [`PATIENCE`]. So no message is delayed for long, and equal
+//! sequences of calls see equal orders.
 //!
-//! A rank that waits may look out for a moment, [`MOMENT`], before it sleeps: what the others send to one that sleeps wakes it
-//! tens of microseconds later.
+//! A waiting rank may spin for [`MOMENT`] before it sleeps, since waking a sleeping thread takes
+//! tens of microseconds.
 //!
-//! A hang is found when it comes about, and exactly: ranks that wait for one another in a ring, for messages none of which
-//! is under way, wait for ever. As a rank waits for one rank at a time, each hang has such a ring in it, or a rank in it
-//! that has left.
+//! Deadlocks are detected exactly, when they arise: ranks that wait for each other in a circle, for
+//! messages none of which is under way, wait for ever. A rank waits for one rank at a time, so
+//! every deadlock contains such a circle or a rank that has left.
 
 mod delivery;
 mod post;
@@ -27,19 +28,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a rank waits for a message that is under way before it goes and gets it.
+/// Time that a rank waits for a message under way before it delivers it itself.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// How long a rank looks out for a message before it sleeps.
+/// Time that a rank spins for a message before it sleeps.
 const MOMENT: Duration = Duration::from_micros(50);
 
-/// The ends of all ranks, in their order. Where each has a processor it looks out for what it waits for, for a moment.
+/// Creates the mailboxes of all ranks, in order. Ranks spin before they sleep if each has its own
+/// processor.
 pub(crate) fn mailboxes(ranks: usize, delivery: Delivery) -> Vec<Arc<dyn Channel>> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     mailboxes_that(ranks, delivery, ranks < processors)
 }
 
-/// The same, which look out or not.
+/// Creates mailboxes with or without spinning.
 pub(crate) fn mailboxes_that(
     ranks: usize,
     delivery: Delivery,
@@ -50,7 +52,6 @@ pub(crate) fn mailboxes_that(
     (0..ranks).map(end).collect()
 }
 
-/// The end of one rank.
 #[derive(Debug)]
 struct Mailbox {
     rank: usize,
@@ -58,7 +59,8 @@ struct Mailbox {
 }
 
 impl Mailbox {
-    /// Counts a call, and does what the plan of faults has for it: whether its message changes.
+    /// Counts a call and applies its planned faults. Returns true if its message is to be
+    /// corrupted.
     fn call(&self) -> Result<bool, RankLoss> {
         let faults = self.post.lock().call(self.rank);
         let mut corrupts = false;
@@ -73,12 +75,11 @@ impl Mailbox {
         Ok(corrupts)
     }
 
-    /// This rank is lost.
     fn fail(&self, why: LossReason) -> RankLoss {
         self.post.lose(&mut self.post.lock(), RankLoss { rank: self.rank, why })
     }
 
-    /// Why this rank can say nothing to another one, or hear nothing of it.
+    /// Returns an error if this rank cannot exchange messages with `other`.
     fn is_impossible(&self, state: &PostState, other: usize) -> Option<RankLoss> {
         if let Some(broken) = state.broken() {
             return Some(broken.clone());

@@ -1,4 +1,4 @@
-//! NCCL, which carries bytes between GPUs. It is looked for at run time, and no build needs it.
+//! NCCL as a carrier of bytes between GPUs. The library is loaded at run time; no build needs it.
 //!
 //! ```text
 //! Library::load ─ unique_id on one rank, to all by other strategies
@@ -6,26 +6,30 @@
 //!                                                     └─ abort, abort_all, or dropped
 //! ```
 //!
-//! Only bytes are moved: no sum of NCCL's is bound, since its order, and so its bits, depend on how many ranks there are
-//! and on how they are connected.
+//! NCCL only moves bytes. Its reductions are not bound: their order, and so their bits, depend on
+//! the number of ranks and on their topology.
 //!
-//! What NCCL asks of who calls it, by its own documentation and, where a version is given, by its source
-//! (`src/init.cc`, `src/group.cc`, `src/transport/p2p.cc`):
+//! NCCL's requirements on its caller follow, from its documentation and, where a version is given,
+//! from its source (`src/init.cc`, `src/group.cc`, `src/transport/p2p.cc`):
 //!
-//! * **Contexts.** [`Communicator::begin`] and [`Library::allocate`] take the device that is current on the thread, and NCCL
-//!   uses its primary context. Streams and addresses have to be of that device.
-//! * **Streams.** What an exchange puts on a stream is there when [`Communicator::settle`] says so, not when
-//!   [`Communicator::exchange`] returns: until then nothing may be put on that stream, and no event recorded on it. What is
-//!   put there after that waits for the exchange as for a kernel.
-//! * **Threads.** One thread at a time uses a communicator. Before 2.27 what a group is at lies with the thread that has begun
-//!   it, so that thread must neither end nor begin anything else before it is settled or aborted. The second is refused here.
-//! * **Order.** All ranks issue the same exchanges in the same order, and every part has its other half. Two communicators
-//!   of one device are used in one order on all ranks, on one stream or with events between their streams.
-//! * **Memory.** In one process NCCL of 2.22 and 2.23 reads and writes the buffers of other ranks' exchanges directly
-//!   ([`Library::reaches_into_buffers`]), so these must be accessible to all devices, as those of [`Library::allocate`] are
-//!   and those of memory pools are not. From 2.24 on it does so with buffers alone that are registered, and none is here.
-//! * **After an abort** NCCL's kernels end by themselves, at some time: streams are to be synchronised, those of the other
-//!   ranks of the process too, before memory of the exchange is freed or read.
+//! * **Contexts.** [`Communicator::begin`] and [`Library::allocate`] use the device that is current
+//!   on the thread, with its primary context. Streams and addresses must belong to that device.
+//! * **Streams.** The work of an exchange is on its stream once [`Communicator::settle`] returns,
+//!   not when [`Communicator::exchange`] returns. Until then nothing may be put on that stream, and
+//!   no event recorded on it. Later work of the stream waits for the exchange as for a kernel.
+//! * **Threads.** One thread at a time uses a communicator. Before 2.27 the state of a group
+//!   belongs to the thread that began it. That thread must not end, nor begin anything else, before
+//!   the group is settled or aborted. This module refuses the latter.
+//! * **Order.** All ranks issue the same exchanges in the same order, and every part has a
+//!   counterpart. Two communicators of one device are used in the same order on all ranks, on one
+//!   stream or with events between their streams.
+//! * **Memory.** Within one process, NCCL 2.22 and 2.23 access the buffers of other ranks'
+//!   exchanges directly ([`Library::reaches_into_buffers`]). Such buffers must be accessible to all
+//!   devices. Buffers of [`Library::allocate`] are; those of memory pools are not. Since 2.24 NCCL
+//!   does so only with registered buffers, and this module registers none.
+//! * **After an abort** NCCL's kernels end by themselves, some time later. Streams must be
+//!   synchronised, including those of the process's other ranks, before memory of the exchange is
+//!   freed or read.
 
 mod abort;
 mod communicator;
@@ -44,11 +48,12 @@ pub use memory::Memory;
 
 use crate::WorldError;
 
-/// What calls here return.
+/// Result of this module's functions.
 pub type NcclResult<T, E = WorldError> = Result<T, E>;
 
-/// Whether the environment switches NVLink multicast off (`NCCL_NVLS_ENABLE=0`). Machines that are shared need that, so
-/// tests on GPUs do not start where this is false. Processes that are started have to inherit the variable.
+/// Returns true if the environment disables NVLink multicast (`NCCL_NVLS_ENABLE=0`). Shared
+/// machines need that, so GPU tests do not start otherwise. Child processes must inherit the
+/// variable.
 pub fn multicast_is_off() -> bool {
     std::env::var("NCCL_NVLS_ENABLE").is_ok_and(|value| value.trim() == "0")
 }

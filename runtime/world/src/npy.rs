@@ -1,4 +1,4 @@
-//! Matrices from NumPy's `.npy` files, of which each rank reads its own part.
+//! Matrices in NumPy's `.npy` files, of which each rank reads its own part.
 
 use super::{Block, Distribution, NpyFault, Rank, Sharded, Split, WorldError};
 use crate::{Error, Result};
@@ -13,10 +13,10 @@ use std::path::Path;
 /// First bytes of every `.npy` file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Bytes of these and of the version behind them.
+/// Offset of the first byte after the magic bytes and the version.
 const VERSION_END: u64 = MAGIC.len() as u64 + 2;
 
-/// Element types of files, with their descriptors and names in NumPy.
+/// Supported element types, with NumPy's descriptors and names.
 const TYPES: [(Elem, &str, &str); 9] = [
     (Elem::F64, "'<f8'", "float64"),
     (Elem::F32, "'<f4'", "float32"),
@@ -45,13 +45,13 @@ impl<T: Element> NpyFile<T> {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// [`NpyFault`]: the file cannot be read, is no `.npy` file, has elements of another type or more than two dimensions,
-    /// or ends too early.
+    /// Returns a [`NpyFault`] if the file cannot be read, is not a `.npy` file, has elements of
+    /// another type or more than two dimensions, or ends too early.
     pub fn open(path: &Path) -> Result<Self, NpyFault> {
         let mut file = File::open(path)?;
         let mut first = Vec::new();
         (&mut file).take(VERSION_END).read_to_end(&mut first)?;
-        // A file that ends early is one only if it starts like one.
+        // A short file counts as truncated only if it starts like a `.npy` file.
         if first.iter().zip(MAGIC).any(|(byte, magic)| byte != magic) {
             return Err(NpyFault::Format("it does not start as one does".to_owned()));
         }
@@ -71,11 +71,11 @@ impl<T: Element> NpyFile<T> {
             .shape()
             .iter()
             .try_fold(u64::from(T::ELEM.size()), |all, extent| all.checked_mul(*extent));
-        // A header says what it likes: nothing is allocated for more than the file has.
+        // The header is not trusted: allocations never exceed the size of the file.
         let trailing = need.and_then(|need| data.checked_sub(need)).ok_or(NpyFault::Truncated)?;
         let extent = |extent: &u64| usize::try_from(*extent).map_err(|_| NpyFault::Truncated);
         let shape = header.shape().iter().map(extent).collect::<Result<Vec<usize>, _>>()?;
-        // One row or one column lies alike either way.
+        // A single row or column has the same bytes in both orders.
         let is_matrix = matches!(shape[..], [rows, cols] if rows > 1 && cols > 1);
         let is_by_column = header.order() == Order::Fortran && is_matrix;
         Ok(Self { file, shape, is_by_column, start, trailing, element: PhantomData })
@@ -86,8 +86,8 @@ impl<T: Element> NpyFile<T> {
         &self.shape
     }
 
-    /// Rows and columns as they are stored, row by row: those of the transpose in a column-major file. An array of one
-    /// dimension is a row.
+    /// Rows and columns of the row-major matrix as stored: the transpose's for a column-major file.
+    /// A one-dimensional array is one row.
     pub fn stored(&self) -> [usize; 2] {
         match self.shape[..] {
             [] => [1, 1],
@@ -97,7 +97,7 @@ impl<T: Element> NpyFile<T> {
         }
     }
 
-    /// Whether a matrix is stored column by column.
+    /// Returns true for a column-major matrix with at least two rows and two columns.
     pub fn is_by_column(&self) -> bool {
         self.is_by_column
     }
@@ -107,10 +107,11 @@ impl<T: Element> NpyFile<T> {
         self.trailing
     }
 
-    /// Reads a block of the matrix as it is [stored](Self::stored), row after row.
+    /// Reads a block of the matrix as it is [stored](Self::stored), row-major.
     ///
     /// # Errors
-    /// [`NpyFault::Unreadable`], and [`NpyFault::Truncated`] for a block beyond the matrix.
+    /// [`NpyFault::Unreadable`] if the system cannot read it, [`NpyFault::Truncated`] for a block
+    /// beyond the matrix.
     pub fn read(&mut self, block: &Block) -> Result<Vec<T>, NpyFault> {
         let [rows, cols] = self.stored();
         if block.rows.end > rows || block.cols.end > cols {
@@ -119,7 +120,7 @@ impl<T: Element> NpyFile<T> {
         if block.is_empty() {
             return Ok(Vec::new());
         }
-        // The file has all elements, so that no number of bytes overflows.
+        // All elements are in the file, so the number of bytes does not overflow.
         let size = T::ELEM.size() as usize;
         let (line, len) = (block.cols.len() * size, block.len() * size);
         let mut bytes = Vec::new();
@@ -134,7 +135,7 @@ impl<T: Element> NpyFile<T> {
     }
 }
 
-/// Checks that the elements of a file are of this type.
+/// Checks the element type of a file.
 fn check_type(found: &str, elem: Elem) -> Result<(), NpyFault> {
     let Some((_, descr, need)) = TYPES.iter().find(|(of, ..)| *of == elem) else {
         return Err(NpyFault::Untyped(elem));
@@ -150,13 +151,13 @@ fn check_type(found: &str, elem: Elem) -> Result<(), NpyFault> {
 }
 
 impl Rank {
-    /// This rank's part of the matrix in a `.npy` file, of which it reads no more than that; an array of one dimension is a
-    /// matrix of one row. All ranks need the file, each where it runs.
+    /// Loads this rank's part of the matrix in a `.npy` file, and reads nothing else of it. A
+    /// one-dimensional array is a matrix of one row. Every rank needs access to the file.
     ///
     /// ```
     /// use gemm_world::{Cut, Split, World};
     ///
-    /// // As `numpy.save("x.npy", numpy.arange(6, dtype="float32").reshape(3, 2))` writes it.
+    /// // Same bytes as `numpy.save("x.npy", numpy.arange(6, dtype="float32").reshape(3, 2))`.
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("x.npy");
     /// let mut file = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }".to_vec();
@@ -174,8 +175,9 @@ impl Rank {
     /// ```
     ///
     /// # Errors
-    /// [`WorldError::Npy`] for a file that cannot be read, is none of these, has elements of another type, lies column by
-    /// column, has more than two dimensions, or ends too early; and those of [`Rank::load`].
+    /// * [`WorldError::Npy`] if the file cannot be read, is not a `.npy` file, has elements of
+    ///   another type, is column-major, has more than two dimensions, or ends too early.
+    /// * The errors of [`Rank::load`].
     pub fn load_npy<T: Element>(&self, path: &Path, split: Split) -> Result<Sharded<T>> {
         let wrong =
             |fault| Error::World(WorldError::Npy { path: path.display().to_string(), fault });

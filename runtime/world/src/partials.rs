@@ -1,4 +1,4 @@
-//! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
+//! Partial results of runs, and their exchange between ranks.
 
 use super::{Block, Factor};
 use crate::collective::CollectiveContext;
@@ -19,15 +19,16 @@ use gemm_runtime::internal::On;
 use gemm_runtime::internal::Simulator;
 use gemm_runtime::internal::{AnyInput, AnyOutput, Readable, Writable};
 
-/// Partials of one part of a fold, whatever their elements are.
+/// Partials of one component of a fold, with any element type.
 pub(crate) trait Partials {
-    /// Those of this rank's runs, to be written.
+    /// Destination for the partials of this rank's runs.
     fn output(&mut self) -> AnyOutput<'_>;
 
-    /// Those of all runs of this rank's results.
+    /// Source with the partials of all runs of this rank's results.
     fn input(&self) -> AnyInput<'_>;
 
-    /// Brings to each rank what it needs of what each has, in a call of its own, and launches `then` what needs it.
+    /// Sends each rank the partials it needs, as a call of its own, then runs `then`, which
+    /// launches the kernels that need them.
     fn exchange(
         &self,
         device: &Device,
@@ -38,7 +39,7 @@ pub(crate) trait Partials {
     ) -> Result<()>;
 }
 
-/// Partials of a reduction, with what they are for. The next one that needs the same takes them.
+/// Partials of a reduction, reused by the next one with equal elements and lengths.
 pub(crate) struct PartialBuffers {
     elems: Vec<Elem>,
     lengths: [usize; 2],
@@ -46,7 +47,7 @@ pub(crate) struct PartialBuffers {
 }
 
 impl PartialBuffers {
-    /// What there is for these elements and blocks: the partials of a reduction before, or new ones.
+    /// Reuses the partials of an earlier reduction, or allocates new ones.
     pub(crate) fn reuse_or_alloc(
         kept: Option<Self>,
         device: &Device,
@@ -60,23 +61,22 @@ impl PartialBuffers {
         Ok(Self { elems: elems.to_vec(), lengths, partials: partials(device, elems, lengths)? })
     }
 
-    /// Those of this rank's runs, part by part, to be written.
+    /// Destinations for the partials of this rank's runs, by component.
     pub(crate) fn outputs(&mut self) -> Vec<AnyOutput<'_>> {
         self.partials.iter_mut().map(|part| part.output()).collect()
     }
 
-    /// Those of all runs of this rank's results, part by part.
+    /// Sources with the partials of all runs of this rank's results, by component.
     pub(crate) fn inputs(&self) -> Vec<AnyInput<'_>> {
         self.partials.iter().map(|part| part.input()).collect()
     }
 
-    /// The parts.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &dyn Partials> {
         self.partials.iter().map(|part| &**part as &dyn Partials)
     }
 }
 
-/// So many partials of a rank's own runs, and room for so many.
+/// Allocates partials for `own` runs of this rank, and for `all` runs of its results.
 fn partials(
     device: &Device,
     elems: &[Elem],
@@ -125,7 +125,7 @@ impl<T: Element> Partials for PartialsOf<T> {
     }
 }
 
-/// The exchange of partials.
+/// Exchange of partials, as the work of a transport.
 struct PartialsExchange<'s, T: Element> {
     partials: &'s PartialsOf<T>,
     own: usize,
@@ -163,7 +163,7 @@ impl<T: Element> TransportWork for PartialsExchange<'_, T> {
         transport
             .begin(on.backend, ExchangeStart { exchange: 0, factor, transfers, behind: false })?;
         transport.wait(on.backend, 0)?;
-        // Before the others are waited for, who may still fetch what this rank has.
+        // Runs before the wait for other ranks, which may still fetch this rank's partials.
         then()?;
         transport.end(on.backend)
     }

@@ -1,4 +1,4 @@
-//! What each rank has along the axes of what a reduction folds.
+//! Ranges of a reduction's axes on each rank.
 
 use super::error::impossible;
 use super::{Block, Distribution, WorldError};
@@ -12,16 +12,16 @@ use gemm_runtime::internal::{AnyInput, Readable};
 use gemm_runtime::internal::{Batch, Shape};
 use std::ops::Range;
 
-/// What all ranks have.
 pub(crate) struct Partition {
     pub(crate) of_ranks: Vec<AxisRanges>,
-    /// Elements of a result.
+    /// Number of elements folded into a result.
     pub(crate) total: usize,
-    /// How matrices lie in the one that is dealt out, where their columns are folded.
+    /// Arrangement of the matrices whose columns are folded (`over: middle`).
     pub(crate) matrices: Option<Matrices>,
 }
 
-/// What a rank has along each axis: that of results before the one that is folded, that one, and that of results behind it.
+/// Ranges of a rank: the result axis before the folded axis, the folded axis, and the result axis
+/// after it.
 pub(crate) struct AxisRanges {
     pub(crate) outer: Range<usize>,
     pub(crate) folded: Range<usize>,
@@ -29,12 +29,12 @@ pub(crate) struct AxisRanges {
 }
 
 impl AxisRanges {
-    /// Whether it has a part of no result.
+    /// Returns true if the rank has a part of no result.
     pub(crate) fn is_idle(&self) -> bool {
         self.outer.is_empty() || self.inner.is_empty()
     }
 
-    /// Its elements, or those of a range of runs, in the matrix that all partials are.
+    /// Returns the block of the matrix of all partials that holds the given runs of this rank.
     pub(crate) fn partials(&self, over: Over, runs: Range<usize>) -> Block {
         match over {
             Over::Columns => Block::new(runs, self.inner.clone()),
@@ -46,16 +46,16 @@ impl AxisRanges {
     }
 }
 
-/// How matrices of so many rows and columns lie in the one that is dealt out.
+/// Arrangement of a three-axis array in the distributed matrix.
 #[derive(Clone, Copy)]
 pub(crate) enum Matrices {
-    /// One below the other: each has so many rows.
+    /// Matrices below each other, with this many rows each.
     Below(usize),
-    /// Each in a row, one of its own rows of so many elements behind the other.
+    /// One matrix per row, its own rows of this many elements one after another.
     InRows(usize),
 }
 
-/// What each of so many ranks has of what is dealt out so; `extents` are those of an array of three axes.
+/// Computes the ranges of each rank. `extents` are those of a three-axis array.
 pub(crate) fn partition(
     spec: &ReduceSpec,
     distribution: &Distribution,
@@ -107,7 +107,8 @@ pub(crate) fn partition(
     Ok(Partition { of_ranks, total, matrices })
 }
 
-/// How the matrices lie whose columns are folded; none for other reductions.
+/// Determines the arrangement of the matrices whose columns are folded. `None` for other
+/// reductions.
 fn matrices(
     over: Over,
     distribution: &Distribution,
@@ -149,7 +150,7 @@ fn matrices(
     };
     let (below, in_rows) = (written(below), written(in_rows));
     let need = match middle {
-        // Of no rows nobody knows how many matrices they are.
+        // With 0 rows per matrix, the number of matrices is undefined.
         0 => format!(
             "where the middle extent is 0 it is a matrix of outer rows of no elements, {in_rows}"
         ),
@@ -162,7 +163,7 @@ fn matrices(
     Err(impossible(what, &need))
 }
 
-/// What a rank has of matrices with so many rows, where this is its block.
+/// Converts a rank's block of the distributed matrix to ranges of the three axes.
 fn of_matrices(
     distribution: &Distribution,
     matrices: Matrices,
@@ -173,7 +174,7 @@ fn of_matrices(
         Matrices::Below(height) => (height, &rows),
         Matrices::InRows(width) => (width, &cols),
     };
-    // Of no elements nothing is cut.
+    // An extent of 0 has no cuts.
     let at = |at: usize| at.checked_div(unit).unwrap_or(0);
     let is_cut = [cut.start, cut.end].iter().any(|end| at(*end) * unit != *end);
     if is_cut && !(rows.is_empty() || cols.is_empty()) {
@@ -205,14 +206,14 @@ fn of_matrices(
 }
 
 impl Partition {
-    /// Whether all have whole results, or none.
+    /// Returns true if every rank has whole results or none.
     pub(crate) fn are_whole(&self) -> bool {
         let is_whole = |has: &AxisRanges| has.is_idle() || has.folded == (0..self.total);
-        // Where there are no elements, everybody has them all.
+        // Without elements, every rank has all of them.
         self.total == 0 || self.of_ranks.iter().all(is_whole)
     }
 
-    /// Checks that the kernel folds runs, and that no rank has a part of one.
+    /// Checks that the kernel folds runs, and that no run is divided between ranks.
     pub(crate) fn check(&self, line: &str, spec: &ReduceSpec) -> Result<(), WorldError> {
         let Some(run) = spec.run else {
             return Err(WorldError::Unrun { line: line.to_owned() });
@@ -231,7 +232,7 @@ impl Partition {
     }
 }
 
-/// A rank's part of what is dealt out, as the matrices that are in it.
+/// A rank's shard, viewed as the batch of matrices it contains.
 pub(crate) struct MatrixInput<'a> {
     pub(crate) of: AnyInput<'a>,
     pub(crate) matrices: Matrices,

@@ -1,22 +1,24 @@
-//! Matrices on many devices: who has which part, and who sends what to whom before which product. All of it is data, made and
-//! checked without a device, for two ranks or for five hundred.
+//! Plans for GEMMs on many devices: the distribution of matrices, the exchanges between ranks, and
+//! the order of exchanges and multiplications. All of it is plain data. It is created and verified
+//! without a device, for two ranks as for five hundred.
 //!
 //! ```text
 //! Distribution of A, B, C ─┐
 //!                    ├─ Schedule ─verify─► VerifiedSchedule ─┬─► an executor
-//! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a Machine
+//! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a ClusterModel
 //! ```
 //!
-//! Only data moves between ranks, and each element of C is computed once, with all of its terms, by the rank that keeps it: a
-//! sharded product has the bits of the product of one device, however many ranks there are.
+//! Only matrix data moves between ranks. Each element of C is computed once, over all of K, by the
+//! rank that keeps it. So a sharded GEMM has the bits of the GEMM on one device, for any number of
+//! ranks.
 //!
 //! ```
-//! use gemm_world::plan::{Distribution, Distributions, Machine, Schedule};
+//! use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule};
 //!
-//! // A is dealt out by rows, B and C by columns: each rank needs all of A.
+//! // A is distributed by rows, B and C by columns: each rank needs all of A.
 //! let n = 16384;
 //! let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
-//! let chosen = Schedule::cheapest(distributions, 4, &Machine::h200_copy_engines(), None)?;
+//! let chosen = Schedule::cheapest(distributions, 4, &ClusterModel::h200_copy_engines(), None)?;
 //! println!("{chosen}{}", chosen.estimate);
 //! assert!(chosen.estimate.efficiency() > 0.95);
 //! # Ok::<(), gemm_world::plan::ScheduleFault>(())
@@ -43,9 +45,10 @@ pub use block::Block;
 pub use choose::ScheduleChoice;
 pub use distribution::{Cut, Distribution, DistributionError, Split};
 pub use estimate::Estimate;
-pub use factor::Factor;
+pub(crate) use factor::FactorExt;
 pub use fault::ScheduleFault;
-pub use machine::{Gpu, Hosts, Link, Machine, Rate, Splits, Tile};
+pub use gemm_dsl::spec::Factor;
+pub use machine::{ClusterModel, Gpu, Hosts, Link, Rate, Splits, Tile};
 pub use schedule::{Distributions, Exchange, Move, Place, Schedule, Size, StagingBuffer, Step};
 pub use strategy::Strategy;
 pub use verified::{Shards, VerifiedSchedule};

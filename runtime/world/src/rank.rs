@@ -1,6 +1,6 @@
-//! One of those that work together.
+//! Ranks: devices that work together.
 
-use super::Machine;
+use super::ClusterModel;
 use super::partials::PartialBuffers;
 use crate::channel::{Channel, held};
 use crate::collective::CollectiveContext;
@@ -18,94 +18,97 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One of the ranks of a [`World`](super::World): a device, and its place among the others.
+/// Rank of a [`World`](super::World): a device and its number among the others.
 ///
-/// What several ranks do together they all have to call, in the same order; a call compares what it was given before it
-/// moves anything, and is an error on every rank where they are at odds. It takes the rank exclusively, so that no two of
-/// them are under way at once.
+/// All ranks make the same collective calls in the same order. A call first compares its arguments
+/// between ranks, and is an error on every rank if they disagree. It borrows the rank mutably, so
+/// no two calls overlap.
 pub struct Rank {
     pub(crate) device: Device,
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) links: Links,
     pub(crate) timeout: Duration,
-    pub(crate) machine: Machine,
+    pub(crate) machine: ClusterModel,
     pub(crate) memory: Option<u64>,
     pub(crate) staging: StagingBuffers,
     pub(crate) products: RecentCalls<CachedProduct>,
     pub(crate) folds: RecentCalls<CachedReduction>,
-    /// Partials of the reduction before, for the memory that they take.
+    /// Partials of an earlier reduction, reused.
     pub(crate) partials: Option<PartialBuffers>,
-    /// Of the product before, for the memory that they take: those of A and of B.
+    /// Splits of A and B of an earlier GEMM, reused.
     pub(crate) splits: [Option<Arc<SplitBuffers>>; 2],
-    /// How many calls of all ranks there have been.
+    /// Number of collective calls so far.
     pub(crate) calls: u64,
-    /// NCCL lets no two threads speak for one rank.
+    /// Makes the rank `!Sync`: NCCL forbids two threads for one rank.
     pub(crate) not_sync: PhantomData<Cell<()>>,
 }
 
-/// A rank of this process.
+/// Rank of this process before its program starts.
 pub(crate) struct End {
     pub(crate) device: Device,
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) links: Links,
 }
 
-/// Calls on all ranks: a kernel, a table of kernels or a reduction runs on a [`World`](crate::World).
+/// Collective calls: a kernel, a table of kernels or a reduction runs on all ranks of a
+/// [`World`](crate::World).
 pub trait OnRank {
-    /// The call, which has not been given operands yet.
+    /// Call whose operands are not set yet.
     type Call<'a>
     where
         Self: 'a;
 
-    /// A call on all ranks. All ranks make it.
+    /// Prepares a collective call, which all ranks must make.
     fn on<'a>(&'a self, rank: &'a mut Rank) -> Self::Call<'a>;
 }
 
 impl Rank {
-    /// Its number, from 0.
+    /// Number of this rank, from 0.
     pub fn number(&self) -> usize {
         self.channel.rank()
     }
 
-    /// How many ranks there are.
+    /// Number of ranks in the world.
     pub fn ranks(&self) -> usize {
         self.channel.ranks()
     }
 
-    /// The device that its work runs on.
+    /// Device that runs this rank's work.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
     /// What schedules are chosen by.
-    pub fn machine(&self) -> &Machine {
+    pub fn machine(&self) -> &ClusterModel {
         &self.machine
     }
 
-    /// Waits until all ranks have come to the same call, and for the work of this rank's device.
+    /// Waits until all ranks have made the same call, and for the work of this rank's device.
     ///
     /// # Errors
-    /// [`WorldError::RankLost`](super::WorldError::RankLost); what the work of the device failed with.
+    /// [`WorldError::RankLost`](super::WorldError::RankLost) if another rank fails,
+    /// [`WorldError::Mismatch`](super::WorldError::Mismatch) if another rank makes another call, or
+    /// the error of the device's work.
     pub fn barrier(&mut self) -> Result<()> {
         self.device.synchronize()?;
         let collective = self.collective("waiting for all ranks");
         collective.agree("which call comes next", "barrier")
     }
 
-    /// Waits for all work of the device, and says whether the world has held until then.
+    /// Waits for all work of the device, then checks that no rank is lost.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.device.synchronize()?;
         Ok(held(&*self.channel, "waiting for its device")?)
     }
 
-    /// What the next call of all ranks says to the others, which each rank is `doing`.
+    /// Begins the next collective call. `doing` names it in errors.
     pub(crate) fn collective(&mut self, doing: impl Into<String>) -> CollectiveContext {
         self.calls += 1;
         let (channel, timeout) = (Arc::clone(&self.channel), self.timeout);
         CollectiveContext { channel, timeout, call: self.calls, doing: doing.into() }
     }
 
-    /// Checks that an operand lies on this rank's device.
+    /// Checks that an operand is on this rank's device.
     pub(crate) fn check_device(&self, argument: &str, has: &Device) -> Result<()> {
         if has.is_same(&self.device) {
             return Ok(());

@@ -1,7 +1,6 @@
-//! What a rank knows of calls that it has made before, so that it need not find it out again: all that does not depend on the
-//! numbers that are given.
+//! Cache of recent calls of a rank: everything about them that does not depend on matrix values.
 
-/// The calls that were made last, the latest at the end.
+/// Recent calls, the latest at the end.
 pub(crate) struct RecentCalls<T>(Vec<T>);
 
 impl<T> Default for RecentCalls<T> {
@@ -11,16 +10,16 @@ impl<T> Default for RecentCalls<T> {
 }
 
 impl<T> RecentCalls<T> {
-    /// How many others may come between two that are alike.
+    /// Capacity: entries unused during this many newer calls are dropped.
     const MOST: usize = 16;
 
-    /// What is known of a call, which is out of the list until it is kept again: of one that fails nothing is known.
+    /// Takes a matching entry out of the cache. The caller keeps it again, unless its call fails.
     pub(crate) fn take(&mut self, is_it: impl FnMut(&T) -> bool) -> Option<T> {
         let place = self.0.iter().position(is_it)?;
         Some(self.0.remove(place))
     }
 
-    /// Keeps what is known of a call, which may be the next one too.
+    /// Adds an entry as the latest.
     pub(crate) fn keep(&mut self, known: T) {
         if self.0.len() == Self::MOST {
             self.0.remove(0);
@@ -39,7 +38,7 @@ mod tests {
         for number in 0..20 {
             known.keep(number);
         }
-        // The first is asked for again and again, so that it stays.
+        // The entry that is used again and again stays.
         let take = |known: &mut RecentCalls<i32>, number| known.take(|of| *of == number);
         assert_eq!(take(&mut known, 3), None);
         for number in 20..50 {

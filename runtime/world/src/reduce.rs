@@ -1,4 +1,4 @@
-//! Reductions of matrices that are dealt out.
+//! Collective reductions of distributed matrices and arrays.
 
 use super::partials::PartialBuffers;
 use super::{Distribution, Rank, Sharded};
@@ -18,8 +18,8 @@ use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, redu
 use gemm_runtime::{Elements, InputsFor, ResultsFor};
 use std::sync::Arc;
 
-/// What may be given for the inputs `T` of a reduction on all ranks: a reference to a [`Sharded`], or a tuple of two to four
-/// of them, which are dealt out alike.
+/// Valid inputs for the input types `T` of a collective reduction: a reference to a [`Sharded`], or
+/// a tuple of two to four of them with the same distribution.
 pub trait ShardedFor<T>: InputsFor<T> {
     #[doc(hidden)]
     fn distributions(&self) -> Vec<&Distribution>;
@@ -48,12 +48,13 @@ tuples! {
     (0 1 2 3) (T, T, T, T), (&Sharded<T>, &Sharded<T>, &Sharded<T>, &Sharded<T>);
 }
 
-/// A reduction on all ranks, made by [`OnRank::on`].
+/// Reduction on all ranks, created by [`OnRank::on`].
 ///
-/// Where a rank has all elements of a result it folds them as one device does. Where it has some, as of an array that is dealt
-/// out or of rows whose columns are, the kernel folds [runs](gemm_dsl::spec::ReduceSpec): each rank those that it has, which
-/// leave a partial each, and whoever has a part of a result is sent the partials of all its runs. So the bits are those of one
-/// device, whoever has which runs.
+/// A rank that has all elements of a result folds them as a single device does. If the elements are
+/// spread over ranks, as for a distributed array or for rows with distributed columns, the kernel
+/// folds [runs](gemm_dsl::spec::ReduceSpec). Each rank folds its own runs, and each run leaves one
+/// partial. Every rank with a part of a result receives the partials of all its runs. So the bits
+/// are those of one device, for any distribution of the runs.
 ///
 /// ```
 /// use gemm_world::{OnRank, Distribution, World};
@@ -63,7 +64,7 @@ tuples! {
 /// const LARGEST: ReduceKernel<f32, u32> = reduce_kernel!(op: argmax, over: rows);
 ///
 /// let x: Vec<f32> = (0..1000).map(|i| 1.0 / (1 + i) as f32).collect();
-/// // An array is a matrix of one row, cut between runs.
+/// // An array is a matrix of one row, distributed by columns at multiples of a run.
 /// let distribution: Distribution = "1x1000 cols/64".parse()?;
 /// let sums = World::simulated(3)?.run(|rank| {
 ///     let x = rank.upload(&distribution, &x)?;
@@ -71,7 +72,7 @@ tuples! {
 /// })?;
 /// assert_eq!(sums, [SUM.run(&Device::simulator(), &x)?; 3]);
 ///
-/// // Whole rows stay where they are, and so do their results.
+/// // Each rank has whole rows, so nothing is exchanged.
 /// let largest = World::simulated(2)?.run(|rank| {
 ///     let rows = rank.upload(&Distribution::rows(4, 250), &x)?;
 ///     let mut largest = rank.device().alloc_of(2)?;
@@ -99,10 +100,11 @@ impl<T, R> OnRank for ReduceKernel<T, R> {
 }
 
 impl<T, R: Elements> ShardedReduce<'_, T, R> {
-    /// The one result of a kernel `over: all`, at every rank.
+    /// Returns the single result of a kernel `over: all`, on every rank.
     ///
     /// # Errors
-    /// Those of [`launch`](Self::launch); [`Error::WrongOver`](gemm_runtime::Error::WrongOver) of another kernel.
+    /// Returns the errors of [`launch`](Self::launch), and
+    /// [`Error::WrongOver`](gemm_runtime::Error::WrongOver) for any other kernel.
     pub fn run<I: ShardedFor<T>>(self, inputs: I) -> Result<R> {
         let spec: ReduceSpec = self.kernel.spec_line().parse()?;
         if spec.over != Over::All {
@@ -121,7 +123,7 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one));
         let arrays = arrays.collect::<gemm_runtime::Result<Vec<_>>>()?;
-        // What the results are of may have ended with the loss of a rank.
+        // The loss of a rank may have ended the device's work early, leaving no valid result.
         held(&*channel, "folding")?;
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
         result.ok_or_else(|| Error::internal("a result is missing".to_owned()))
@@ -129,11 +131,16 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
 }
 
 impl<T, R> ShardedReduce<'_, T, R> {
-    /// The reduction of an array of `[outer, middle, inner]` elements, for a kernel `over: middle`. It is dealt out as a matrix: one
-    /// of outer·middle rows of inner elements, which is cut between matrices, at multiples of `middle`, and anywhere along the
-    /// inner axis; or one of outer rows of middle·inner elements, which is cut anywhere along the outer axis, and along the middle
-    /// one at multiples of `inner`, there between runs. Where `middle` is 1 these are the same matrix, and it is the first one;
-    /// where it is 0 it is the second one.
+    /// Sets the extents `[outer, middle, inner]` of an array, for a kernel `over: middle`. The
+    /// array is distributed as one of two matrices:
+    ///
+    /// * outer·middle rows of inner elements. It is cut between matrices, at multiples of `middle`,
+    ///   and anywhere along the inner axis.
+    /// * outer rows of middle·inner elements. It is cut anywhere along the outer axis, and along
+    ///   the middle axis at multiples of `inner`, between runs.
+    ///
+    /// If `middle` is 1 both are the same matrix, which counts as the first kind. If `middle` is 0
+    /// the matrix must be of the second kind.
     ///
     /// ```
     /// use gemm_world::{OnRank, Distribution, World};
@@ -164,18 +171,27 @@ impl<T, R> ShardedReduce<'_, T, R> {
         self
     }
 
-    /// Folds matrices that are dealt out alike into arrays of this rank's device. The results of a rank are those of the rows
-    /// that it has a part of, where rows are folded, of the columns, where these are, of the columns of each matrix, where
-    /// those of several are, and the one of a whole array.
+    /// Folds inputs with equal distributions into arrays on this rank's device. A rank's results
+    /// belong to:
+    ///
+    /// * the rows of which it has a part, for a kernel `over: rows`,
+    /// * the columns of which it has a part, for `over: columns`,
+    /// * the columns of each matrix of which it has a part, for `over: middle`,
+    /// * the whole array, for `over: all`.
     ///
     /// # Errors
-    /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank where they are at odds over the kernel or the layout.
-    /// * [`WorldError::Unrun`](super::WorldError::Unrun) where ranks have parts of what becomes one result, and the kernel has no `run`.
-    /// * [`WorldError::CutRun`](super::WorldError::CutRun) where such a part ends within a run.
-    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for inputs that are dealt out in several ways, for a kernel `over: segments`, for elements of an
-    ///   array that do not follow one another on a rank, and for [`extents`](Self::extents) of which the matrix that is dealt out
-    ///   is none, or that it cuts otherwise.
-    /// * [`WorldError::RankLost`](super::WorldError::RankLost), and those of [`ReduceKernel::launch`].
+    /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank if ranks disagree on
+    ///   the kernel or the distribution.
+    /// * [`WorldError::Unrun`](super::WorldError::Unrun) if the elements of a result are spread
+    ///   over ranks, and the kernel has no `run`.
+    /// * [`WorldError::CutRun`](super::WorldError::CutRun) if a rank's part ends within a run.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for a kernel `over: segments`,
+    ///   for inputs with different distributions, or for array elements that are not contiguous on
+    ///   a rank.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for [`extents`](Self::extents)
+    ///   that do not match the distributed matrix or its cuts.
+    /// * [`WorldError::RankLost`](super::WorldError::RankLost) if another rank fails.
+    /// * The errors of [`ReduceKernel::launch`].
     pub fn launch<I, O>(self, inputs: I, mut results: O) -> Result<()>
     where
         I: ShardedFor<T>,
@@ -192,13 +208,13 @@ impl<T, R> ShardedReduce<'_, T, R> {
         let known = known.map_or_else(|| CachedReduction::parse(line, &distributions, extents), Ok);
         let mut known = collective.telling(known)?;
         let given = sealed::Reads::arrays(inputs);
-        // A rank that knows what it has folds it while it asks whether the others are at the same.
+        // A rank that knows its plan folds its runs while it asks whether the other ranks agree.
         let early = known.cut.as_ref().map(|cut| cut.runs(rank, line, &given)).transpose();
         let early = collective.telling(early)?.flatten();
         let is_loaded = collective.agree_on(&[("the reduction", &known.text)], known.is_loaded)?;
         let cut = known.agreed(rank.ranks())?;
         if cut.partials.is_none() {
-            // Each rank has all that it folds, so that nobody waits for it.
+            // Each rank has all elements of its results, so nobody waits for it.
             cut.whole(rank, kernel, &given, results)?;
         } else {
             let partials = match early {
@@ -215,7 +231,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
 }
 
 impl ReductionPlan {
-    /// Folds what this rank has all of.
+    /// Folds results of which this rank has all elements.
     fn whole<T, R>(
         &self,
         rank: &Rank,
@@ -237,7 +253,7 @@ impl ReductionPlan {
         Ok(())
     }
 
-    /// Folds the runs that this rank has into partials, where ranks have parts of what becomes one result.
+    /// Folds this rank's runs into partials, if the elements of results are spread over ranks.
     fn runs(
         &self,
         rank: &mut Rank,
@@ -291,7 +307,7 @@ impl ReductionPlan {
         for (nth, part) in partials.parts().enumerate() {
             let collective = rank.collective("gathering partials");
             let is_last = nth + 1 == elems.len();
-            // When those of all parts are there.
+            // Folds after the last component has arrived.
             let mut then = || {
                 if is_last && !own.is_idle() {
                     fold_partials(&device, line, &partials.inputs(), results, extents)?;
@@ -304,14 +320,14 @@ impl ReductionPlan {
         Ok(())
     }
 
-    /// The inputs as matrices, where their columns are folded.
+    /// Returns the inputs as batches of matrices, for `over: middle`. Empty for other reductions.
     fn parts<'i>(&self, given: &[AnyInput<'i>]) -> Vec<MatrixInput<'i>> {
         let part = |matrices| given.iter().map(move |of| MatrixInput { of: *of, matrices });
         self.partition.matrices.into_iter().flat_map(part).collect()
     }
 }
 
-/// What is folded: the inputs as they are given, or as matrices where they are such.
+/// Returns the arrays to fold: the batches of matrices, if any, else the inputs.
 fn arrays<'p>(parts: &'p [MatrixInput<'_>], given: &[AnyInput<'p>]) -> Vec<AnyInput<'p>> {
     match parts.is_empty() {
         true => given.to_vec(),

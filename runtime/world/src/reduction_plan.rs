@@ -1,4 +1,5 @@
-//! Who has what of a reduction, as all ranks have agreed on it.
+//! Distribution of a reduction's elements and partials over ranks, once all ranks have agreed on
+//! it.
 
 use super::error::impossible;
 use super::{Block, Distribution};
@@ -8,24 +9,24 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::ReduceSpec;
 use std::ops::Range;
 
-/// What is known of a reduction that was asked for.
+/// Cached reduction request, with its plan.
 pub(crate) struct CachedReduction {
     line: String,
     distributions: Vec<Distribution>,
     extents: Option<[usize; 3]>,
     spec: ReduceSpec,
-    /// What all ranks have to have alike.
+    /// Text on which all ranks must agree.
     pub(crate) text: String,
-    /// Once all ranks have agreed on it.
+    /// Plan, once all ranks have agreed.
     pub(crate) cut: Option<ReductionPlan>,
-    /// Whether all that this rank launches for it is loaded.
+    /// True if this rank has loaded everything it launches for the reduction.
     pub(crate) is_loaded: bool,
 }
 
-/// Who has what of a reduction.
+/// Distribution of a reduction over ranks.
 pub(crate) struct ReductionPlan {
     pub(crate) partition: Partition,
-    /// Which partials each rank makes, and which each needs, where ranks have parts of what becomes one result.
+    /// Partials made and needed by each rank. `None` if every rank has all elements of its results.
     pub(crate) partials: Option<PartialsPlan>,
 }
 
@@ -64,7 +65,7 @@ impl CachedReduction {
         })
     }
 
-    /// Who has what of it, now that all ranks have agreed on it.
+    /// Returns the plan, once all ranks have agreed on the request.
     pub(crate) fn agreed(&mut self, ranks: usize) -> Result<&ReductionPlan> {
         if let Some(cut) = self.cut.take() {
             return Ok(self.cut.insert(cut));
@@ -100,7 +101,7 @@ impl CachedReduction {
     }
 }
 
-/// The elements of the partials of a spec, part by part.
+/// Element types of a spec's partials, by component.
 fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
     Ok(spec.plan()?.partials()?.into_iter().map(|(_, elem)| elem).collect())
 }

@@ -1,10 +1,10 @@
-//! Who there is, and what all of them do.
+//! Worlds: creation, and execution of a program on all ranks.
 
 use super::error::{impossible, numbered, panicked};
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::{End, Rank};
 use super::tcp::{Fact, Hello, Job, Limits, meet};
-use super::{Hosts, LossReason, Machine, WorldError};
+use super::{ClusterModel, Hosts, LossReason, WorldError};
 use crate::channel::{Channel, RankLoss};
 use crate::failure_watch::FailureWatch;
 use crate::recent::RecentCalls;
@@ -20,43 +20,43 @@ use std::sync::Arc;
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-/// What devices of a world are.
+/// Remedy for devices of different kinds.
 const KINDS: &str =
     "All devices are of one kind and one architecture, as the bits of others may differ";
 
-/// What ranks tell one another of where they are.
+/// Name of the host's entry in a rank's hello message.
 const HOST: &str = "host";
 
-/// The name of this machine, as far as the system has one.
+/// Returns this machine's host name, or an empty string.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok());
     name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default().trim().to_owned()
 }
 
-/// How long a rank waits for another one where nobody says otherwise.
+/// Default of [`World::timeout`]: five minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The devices that work together, or those of them that this process has.
+/// Set of devices that work together, or this process's share of it.
 pub struct World {
     ends: Vec<End>,
     timeout: Duration,
-    machine: Option<Machine>,
+    machine: Option<ClusterModel>,
     memory: Option<u64>,
 }
 
 impl World {
-    /// So many simulated devices, each with memory of its own. What one sends another arrives at once, through the host, whatever
-    /// `GEMM_CARRY` says.
+    /// Creates a world of simulated devices, each with its own memory. Data between them goes
+    /// through the host and arrives at once, regardless of `GEMM_CARRY`.
     ///
     /// # Errors
-    /// [`WorldError::Impossible`] for 0.
+    /// [`WorldError::Impossible`] for 0 ranks.
     pub fn simulated(ranks: usize) -> Result<Self> {
         Self::simulated_with(ranks, Delivery::default())
     }
 
-    /// The same, where messages become visible in an order drawn from a seed, and things go wrong as planned: to try what a
-    /// program does then.
+    /// Creates a world of simulated devices with a seeded message order and injected faults, to
+    /// test a program's behaviour under them.
     ///
     /// ```
     /// use gemm_world::{Delivery, Error, Fault, FaultKind, LossReason, World, WorldError};
@@ -69,29 +69,40 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// As [`World::simulated`]; and [`WorldError::Impossible`] for a fault of a rank that is not there.
+    /// Returns the errors of [`World::simulated`], and [`WorldError::Impossible`] for a fault of a
+    /// rank that does not exist.
     pub fn simulated_with(ranks: usize, delivery: Delivery) -> Result<Self> {
         Self::delivered((0..ranks).map(|_| Device::simulator()).collect(), None, delivery)
     }
 
-    /// What the environment says: one rank of a job, if a launcher has started this process as such (`RANK` and `WORLD_SIZE`
-    /// as `torchrun` sets them, or the variables of Slurm, Open MPI, MPICH), with the GPU of its number on this host, or the only
-    /// one that it is shown; else all GPUs of this machine; else one simulated device. A rank of a job without a GPU is simulated too.
+    /// Creates the world that the environment describes:
     ///
-    /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`. All have
-    /// to have come within 60 seconds, or as many as `GEMM_MEETING` says.
-    /// Connections are plain TCP, and whoever reaches the port can take part. `GEMM_CARRY` says what carries data
-    /// ([`TransportKind`]), in a job or outside of one; without it GPUs of one process fetch it from one another, and those of several have
-    /// NCCL, with the feature of that name, else the host.
+    /// 1. One rank of a job, if a launcher has started this process. The variables are `RANK` and
+    ///    `WORLD_SIZE` as `torchrun` sets them, or those of Slurm, Open MPI or MPICH. The rank uses
+    ///    the GPU of its number on this host, or the only visible one, or a simulated device if
+    ///    there is none.
+    /// 2. Else all GPUs of this machine.
+    /// 3. Else one simulated device.
+    ///
+    /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or at `MASTER_ADDR`, one
+    /// port above `MASTER_PORT`. All must arrive within 60 seconds, or within `GEMM_MEETING`
+    /// seconds. Connections are plain TCP, and anyone who can reach the port can take part.
+    ///
+    /// `GEMM_CARRY` sets the transport ([`TransportKind`]), inside or outside a job. By default
+    /// GPUs of one process copy from each other. GPUs of several processes use NCCL with the
+    /// feature `nccl`, else the host.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] for variables that contradict one another; [`WorldError::Impossible`] where `GEMM_CARRY` says
-    /// what cannot be, as of simulated devices all but `host` is; those of the meeting, which are the same on all
-    /// ranks: [`WorldError::Rendezvous`], [`WorldError::Mismatch`], [`WorldError::RankLost`]; and those of [`Device::cuda`].
+    /// * [`WorldError::Environment`] if variables are invalid or contradict each other.
+    /// * [`WorldError::Impossible`] if the devices cannot use the transport of `GEMM_CARRY`.
+    ///   Simulated devices can use only `host`.
+    /// * [`WorldError::Rendezvous`], [`WorldError::Mismatch`] and [`WorldError::RankLost`] if the
+    ///   ranks cannot meet: the same error on all ranks.
+    /// * The errors of [`Device::cuda`].
     pub fn from_env() -> Result<Self> {
         let own = |local: usize| match driver::gpus()? {
             0 => Ok(Device::simulator()),
-            // As where a launcher shows each process its own alone.
+            // A launcher may show each process only its own GPU.
             1 => Device::cuda(0),
             _ => Device::cuda(local),
         };
@@ -104,11 +115,12 @@ impl World {
         }
     }
 
-    /// One rank of a job, if a launcher has started this process as such, with a device that is made for its number on this
-    /// host; none where it is no such process.
+    /// Creates one rank of a job, if a launcher has started this process, else returns `None`.
+    /// `device` creates the rank's device from its number on this host, or from its rank if the
+    /// launcher sets no such number.
     ///
     /// # Errors
-    /// As [`World::from_env`]. What making the device fails with all ranks are told.
+    /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are told.
     pub fn of_job(
         device: impl FnOnce(usize) -> gemm_runtime::Result<Device>,
     ) -> Result<Option<Self>> {
@@ -125,25 +137,26 @@ impl World {
             });
         hello.failure = made.as_ref().err().map(ToString::to_string);
         let met = meet(&job, &hello, &Limits::from_env()?);
-        // What has kept this rank from taking part says more than that it did not.
+        // This rank's own error explains more than its absence from the meeting.
         let (device, connected) = made?;
         let (channel, met) = met?;
         let links = connected.links(&device, &met.payload)?;
         let hosts: Vec<_> = (0..job.ranks).map(|rank| met.value(rank, HOST)).collect();
         let of_host = hosts.iter().filter(|host| **host == hosts[0]).count();
-        // What goes from one host to another is no collective, so each rank there is sent its own.
+        // Between hosts there is no collective broadcast, so each rank there is sent its own copy.
         let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
-        let machine =
-            (of_host < job.ranks).then(|| Machine { hosts: Some(network()), ..links.machine() });
+        let machine = (of_host < job.ranks)
+            .then(|| ClusterModel { hosts: Some(network()), ..links.machine() });
         let end = End { device, channel: Arc::new(channel), links };
         Ok(Some(Self { ends: vec![end], timeout: PATIENCE, machine, memory: None }))
     }
 
-    /// The GPUs of this process with these ordinals, each of them a rank. One GPU may be several ranks, which then share its
-    /// time and its memory.
+    /// Creates a world of this process's GPUs with these ordinals, one rank each. A GPU may be
+    /// listed twice; its ranks then share its time and memory.
     ///
     /// # Errors
-    /// [`WorldError::Impossible`] for none; those of [`Device::cuda`].
+    /// [`WorldError::Impossible`] for an empty list, and the errors of [`Device::cuda`] and
+    /// [`World::new`].
     pub fn gpus(ordinals: &[usize]) -> Result<Self> {
         Self::new(
             ordinals
@@ -153,25 +166,31 @@ impl World {
         )
     }
 
-    /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. `GEMM_CARRY` says what carries data
-    /// ([`TransportKind`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else, with the
-    /// feature `nccl`, NCCL connects them, where no GPU is two ranks; else data goes through the host.
+    /// Creates a world of devices of this process, one rank each: all GPUs, or all simulated.
+    /// `GEMM_CARRY` sets the transport ([`TransportKind`]). The default for GPUs is the first that
+    /// applies:
+    ///
+    /// 1. Copy engines, if the driver lets the GPUs access each other's memory.
+    /// 2. NCCL, with the feature `nccl`, if no GPU is used by two ranks.
+    /// 3. The host.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::with_transport`] for what it says, or for
-    /// NCCL where that is needed;
-    /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
-    /// differ, and for one device twice.
+    /// * [`WorldError::Environment`] if `GEMM_CARRY` names no transport.
+    /// * [`WorldError::Impossible`] for no device, for GPUs mixed with simulated devices, for GPUs
+    ///   of two architectures, whose bits may differ, and for the same device twice.
+    /// * The errors of [`World::with_transport`] for the transport of `GEMM_CARRY`, or for NCCL if
+    ///   it is the default.
     pub fn new(devices: Vec<Device>) -> Result<Self> {
         Self::delivered(devices, TransportKind::from_env()?, Delivery::default())
     }
 
-    /// As [`World::new`], with what carries data between them, whatever `GEMM_CARRY` says.
+    /// Creates a world like [`World::new`] with the given transport, regardless of `GEMM_CARRY`.
     ///
     /// # Errors
-    /// As [`World::new`]; [`WorldError::Impossible`] where these devices cannot be connected like that; of NCCL
-    /// [`WorldError::NcclMissing`], [`WorldError::NcclOld`], [`WorldError::Nccl`], and [`WorldError::Shared`] for a GPU that is
-    /// two ranks.
+    /// * The errors of [`World::new`].
+    /// * [`WorldError::Impossible`] if the transport cannot connect these devices.
+    /// * For NCCL: [`WorldError::NcclMissing`], [`WorldError::NcclOld`], [`WorldError::Nccl`], and
+    ///   [`WorldError::Shared`] if two ranks use the same GPU.
     pub fn with_transport(devices: Vec<Device>, kind: TransportKind) -> Result<Self> {
         Self::delivered(devices, Some(kind), Delivery::default())
     }
@@ -211,7 +230,7 @@ impl World {
         Ok(Self { ends, timeout: PATIENCE, machine: None, memory: None })
     }
 
-    /// The rank that has this end, as a process of a job has one.
+    /// Creates a world of one rank with this endpoint, as in a process of a job.
     #[cfg(test)]
     pub(crate) fn of_end(device: Device, channel: Arc<dyn Channel>) -> Self {
         let links = Links::Channel { simulated: device.is_simulator() };
@@ -219,53 +238,59 @@ impl World {
         Self { ends: vec![end], timeout: PATIENCE, machine: None, memory: None }
     }
 
-    /// How many ranks there are, in all processes.
+    /// Number of ranks, in all processes.
     pub fn ranks(&self) -> usize {
         self.ends.first().map_or(0, |end| end.channel.ranks())
     }
 
-    /// The numbers of the ranks of this process.
+    /// Numbers of this process's ranks.
     pub fn own(&self) -> impl Iterator<Item = usize> {
         self.ends.iter().map(|end| end.channel.rank())
     }
 
-    /// How long a rank waits for another one before it takes that for lost; 5 minutes where nobody says otherwise. Whoever
-    /// loads longer than that between two calls is late. Rank 0 hears first who is late: where it is late itself the others wait
-    /// for twice that. Of another process nothing is heard for 10 seconds, whatever the patience, when it has died or stopped: then
-    /// its rank is lost.
+    /// Sets the time that a rank waits for another one before it counts as lost; 5 minutes by
+    /// default. A rank that loads data for longer than that between two calls is late.
+    ///
+    /// Rank 0 detects lateness first. If rank 0 itself is late, the others wait twice as long. A
+    /// dead or stopped process is detected after 10 seconds of silence, regardless of this timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        // More than a century is for ever, and can be added to a time.
+        // Caps the timeout at a century, so that adding it to an `Instant` cannot overflow.
         self.timeout = timeout.min(Duration::from_secs(u32::MAX.into()));
         self
     }
 
-    /// What schedules are chosen by; where nobody says otherwise H200 of one host, and what connects the devices.
+    /// Sets the machine model by which schedules are chosen. The default is H200 GPUs with the
+    /// links of this world and the hosts of its job.
     #[must_use]
-    pub fn machine(mut self, machine: Machine) -> Self {
+    pub fn machine(mut self, machine: ClusterModel) -> Self {
         self.machine = Some(machine);
         self
     }
 
-    /// How many bytes of each device what comes of other ranks for a product may take; where nobody says otherwise as many as there
-    /// are. Partials of reductions, and sums where terms are dealt out, are not counted.
+    /// Sets a limit in bytes on each device's memory for data received from other ranks during a
+    /// GEMM. There is no limit by default. Partials of reductions, and partial sums of split-K, do
+    /// not count.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Does something on every rank of this process, each in a thread of its own, and waits for all. What they return is in
-    /// the order of the ranks.
+    /// Runs `work` on every rank of this process, each in its own thread, and waits for all.
+    /// Returns their values in the order of the ranks.
     ///
-    /// Where a rank fails, all that wait for it are told, and so is every later call of theirs: the error that is returned is
-    /// of the rank that was lost first, not what others made of that. A rank that is busy with something else than the world is waited
-    /// for, whatever its patience: no thread can be ended from without.
+    /// If a rank fails, all ranks that wait for it are told, and their later calls fail too. The
+    /// returned error is that of the first lost rank, not a consequence of it. A rank that is busy
+    /// outside collective calls is waited for without limit, since a thread cannot be ended from
+    /// outside.
     ///
     /// # Errors
-    /// [`WorldError::Thread`]; what the first rank that is lost fails with, where it is one of this process; [`WorldError::Panicked`] where it panics;
-    /// [`WorldError::RankLost`] where it is one of another process, is late or has finished, whatever else others then fail
-    /// with.
+    /// * [`WorldError::Thread`] if the system cannot start a thread.
+    /// * The error of the first lost rank, if it is one of this process; [`WorldError::Panicked`]
+    ///   if it panicked.
+    /// * [`WorldError::RankLost`] if the first lost rank belongs to another process, is late or has
+    ///   finished, regardless of later errors.
     pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
         let Self { ends, timeout, machine, memory } = self;
         let work = &work;
@@ -296,7 +321,7 @@ impl World {
                 };
                 let (number, channel) = (rank.number(), Arc::clone(&rank.channel));
                 let thread = Builder::new().spawn_scoped(scope, move || on_rank(rank, work));
-                // The others are told at once.
+                // Tells the other ranks at once.
                 let thread = thread.map_err(|error| {
                     let error = Error::World(no_thread(format!("rank {number}"), &error));
                     let why = LossReason::Failed(error.to_string());
@@ -326,20 +351,21 @@ impl World {
     }
 }
 
-/// How a rank of this process has ended.
+/// Outcome of a rank of this process.
 struct RankOutcome<T> {
     rank: usize,
     outcome: Result<T>,
-    /// Which rank was lost first, as it was told.
+    /// First lost rank, as this rank was told.
     broken: Option<RankLoss>,
 }
 
-/// The work of one rank, and what the others are told of its end.
+/// Runs the program of one rank, then tells the other ranks how it ended.
 fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> RankOutcome<T> {
     let done = catch_unwind(AssertUnwindSafe(|| {
         rank.links.connect(&rank.device, &*rank.channel, rank.timeout)?;
         let value = work(&mut rank)?;
-        // What has been launched is part of it, and nothing that a lost rank has left half done is.
+        // Launched work is part of the program, and work that a lost rank left half done is an
+        // error.
         rank.finish()?;
         rank.links.finish(&rank.device, &*rank.channel, rank.timeout)?;
         Ok(value)
@@ -354,7 +380,7 @@ fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -
             }
             rank.channel
                 .abort(RankLoss { rank: number, why: LossReason::Failed(error.to_string()) });
-            // This thread does not end before what it has begun has.
+            // The thread must not end before the activities that it began.
             rank.links.give_up();
         }
     }
@@ -362,12 +388,13 @@ fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -
     RankOutcome { rank: number, outcome, broken }
 }
 
-/// Whether an error may follow from the loss of another rank, of which NCCL can know before the wire does.
+/// Returns true for an error that may follow from the loss of another rank. NCCL can notice the
+/// loss before the channel does.
 fn may_follow(error: &Error) -> bool {
     matches!(error, Error::World(WorldError::Nccl { .. } | WorldError::NcclLate { .. }))
 }
 
-/// Waits, for a moment, for the loss of a rank.
+/// Waits up to two seconds for the report of a lost rank.
 fn wait_for_cause(channel: &dyn Channel) {
     const MOMENT: Duration = Duration::from_secs(2);
     let end = Instant::now() + MOMENT;
@@ -376,7 +403,7 @@ fn wait_for_cause(channel: &dyn Channel) {
     }
 }
 
-/// All values, or the error of the rank that was lost first, which all others have been told.
+/// Returns all values, or the error of the first lost rank, as all ranks were told.
 fn first_fault<T>(ended: Vec<RankOutcome<T>>) -> Result<Vec<T>> {
     let broken = ended.iter().find_map(|ended| ended.broken.clone());
     let (mut values, mut faults) = (Vec::with_capacity(ended.len()), Vec::new());
@@ -390,7 +417,8 @@ fn first_fault<T>(ended: Vec<RankOutcome<T>>) -> Result<Vec<T>> {
         return faults.into_iter().next().map_or(Ok(values), |(_, error)| Err(error));
     };
     let names = |error: &Error| matches!(error, Error::World(WorldError::RankLost { rank, .. }) if *rank == broken.rank);
-    // It knows itself what it has failed with; what one that was late comes to afterwards is no longer asked.
+    // A failed rank's own error is the best report. Errors that a late rank returns afterwards do
+    // not count.
     let has_failed = matches!(broken.why, LossReason::Failed(_));
     let own = faults
         .iter()

@@ -1,9 +1,9 @@
-//! Which schedule a product follows, and by which kernel.
+//! Selection of the schedule and kernel for a GEMM.
 
 use super::error::impossible;
 use super::{
-    Block, Distribution, Distributions, Estimate, Factor, Machine, Place, Schedule, ScheduleChoice,
-    ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
+    Block, ClusterModel, Distribution, Distributions, Estimate, Factor, Place, Schedule,
+    ScheduleChoice, ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
 };
 use crate::staging::StagingBuffers;
 use crate::transposition::Transposition;
@@ -12,20 +12,19 @@ use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
 use std::fmt;
 use std::sync::Arc;
 
-/// A product as it is asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct ProductRequest<'a> {
-    /// The line of a kernel, or of the row of a table.
+    /// Spec of a kernel, or of a table's rule.
     pub(crate) line: &'a str,
-    /// Whether it is that of a row, which is made for matrices however they lie.
+    /// True for a spec of a table, which is compiled for any matrix strides.
     pub(crate) is_made_for: bool,
-    /// How A, B and C are dealt out, as they are stored.
+    /// Distributions of A, B and C as stored.
     pub(crate) distributions: [&'a Distribution; 3],
-    /// What the caller has said of how A and B are stored, and of the way.
+    /// Options set by the caller.
     pub(crate) said: CallOptions,
 }
 
-/// What the caller has said of how A and B are stored, and of the way.
+/// Options set by the caller: layout and strategy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallOptions {
     pub(crate) lies: Option<GemmLayout>,
@@ -40,52 +39,51 @@ impl fmt::Display for CallOptions {
     }
 }
 
-/// What is known of a product that was asked for.
+/// Cached request for a GEMM, with its selection.
 pub(crate) struct CachedProduct {
     asked_line: String,
     asked_layouts: [Distribution; 3],
     said: CallOptions,
     pub(crate) is_made_for: bool,
     pub(crate) spec: SgemmSpec,
-    /// The line of that spec.
+    /// Text of `spec`, shown to users.
     pub(crate) line: String,
     pub(crate) transposition: Transposition,
-    /// What all ranks have to have alike: the product, and all else that the schedule and the bits depend on, but for the numbers
-    /// that are given.
+    /// Texts on which all ranks must agree: the GEMM, and everything else that determines the
+    /// schedule and the bits, except scalar operands.
     pub(crate) texts: [String; 2],
-    machine: Machine,
+    machine: ClusterModel,
     /// The most memory of each rank beside its shards.
     memory: Option<u64>,
-    /// Once all ranks have agreed on it.
+    /// Selection, once all ranks have agreed.
     pub(crate) picked: Option<Selection>,
-    /// Once they are made, the lines of the kernels for parts that lie as whole matrices do, and for those between whose rows
-    /// something lies.
+    /// Specs of the compiled kernels for packed and for padded parts.
     pub(crate) kernels: Option<[String; 2]>,
-    /// Whether all that this rank launches for it is loaded.
+    /// True if this rank has loaded everything it launches for the GEMM.
     pub(crate) is_loaded: bool,
 }
 
-/// What the ranks do for a product.
+/// Selected schedule, with the alternatives and the predicted time.
 #[derive(Clone)]
 pub(crate) struct Selection {
     pub(crate) schedule: Arc<VerifiedSchedule>,
     pub(crate) chosen: Option<Arc<ScheduleChoice>>,
     pub(crate) estimate: Estimate,
-    /// Whether ranks are asked for lost numbers when they have all that they need.
+    /// True if the ranks ask each other for unrepresentable values only after all data has arrived.
     pub(crate) asks_late: bool,
 }
 
 impl CachedProduct {
-    /// What is known of a product before all ranks have agreed on it.
+    /// Prepares a request before the ranks have agreed on it.
     pub(crate) fn new(
         asked: &ProductRequest<'_>,
-        machine: &Machine,
+        machine: &ClusterModel,
         memory: Option<u64>,
     ) -> Result<Self> {
         let ProductRequest { line, is_made_for, distributions: [a, b, c], said } = *asked;
         let mut spec: SgemmSpec = line.parse()?;
         if is_made_for {
-            // What is one line of a packed matrix need not be one of each part.
+            // The spec for packed matrices. Padded parts use a variant of it, chosen in `kernels`.
             spec = spec.for_matrices(said.lies.unwrap_or(GemmLayout::Nn), false);
         }
         let (asked_line, line, transposition) =
@@ -118,7 +116,8 @@ impl CachedProduct {
             && self.asked_layouts.iter().eq(*distributions)
     }
 
-    /// Whether a rank has memory for all that comes of others: none is taken while another GPU waits for what this one sends.
+    /// Returns true if a rank's staging buffers suffice. No memory may be allocated while another
+    /// GPU waits for data from this one.
     pub(crate) fn has_staging(&self, staging: &StagingBuffers, rank: usize) -> bool {
         self.picked.as_ref().is_some_and(|Selection { schedule, .. }| {
             let mut rooms = schedule.staging()[rank].iter();
@@ -126,7 +125,7 @@ impl CachedProduct {
         })
     }
 
-    /// What the ranks do for the product, on which all of them have agreed.
+    /// Returns the selection for the GEMM on which all ranks have agreed.
     pub(crate) fn selection(&mut self, ranks: usize) -> Result<Selection> {
         if let Some(picked) = &self.picked {
             return Ok(picked.clone());
@@ -136,7 +135,7 @@ impl CachedProduct {
         check_divided(line, spec)?;
         let [a, b, c] = &self.asked_layouts;
         let distributions = transposition.distributions(a, b, c);
-        // Nothing is multiplied before all of it is known.
+        // Sequential: nothing is multiplied before all data has arrived.
         let asks_late = asks_late(spec, &distributions, ranks)?;
         let strategy = if asks_late { Some(Strategy::Sequential) } else { said.strategy };
         let (schedule, chosen) = self.schedule(distributions, ranks, strategy)?;
@@ -146,8 +145,8 @@ impl CachedProduct {
         Ok(self.picked.insert(picked).clone())
     }
 
-    /// What the ranks do for the product: in the way that the caller says, or in the fastest that is predicted on a machine. A
-    /// kernel that does not take matrices with padding is given none.
+    /// Selects the schedule: with the caller's strategy, or with the shortest predicted time. A
+    /// kernel that cannot take padded matrices receives none.
     fn schedule(
         &self,
         distributions: Distributions,
@@ -189,7 +188,7 @@ impl CachedProduct {
     }
 }
 
-/// A fault of layouts, with what a matrix is called of which the transpose is stored.
+/// Renames a matrix in a fault if its transpose is stored.
 fn named(fault: ScheduleFault, transposition: Transposition) -> ScheduleFault {
     let name = |matrix| match matrix {
         "A" => transposition.name(Factor::A),
@@ -204,8 +203,8 @@ fn named(fault: ScheduleFault, transposition: Transposition) -> ScheduleFault {
     }
 }
 
-/// Whether something lies between the rows of what some rank multiplies, as they are stored: of C, of which it computes some
-/// columns, or of A or B, of which it has more.
+/// Returns true if some rank multiplies a padded matrix, as stored: a block of columns of its C, or
+/// a part of a wider A or B.
 fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> bool {
     let shards = schedule.shards();
     (0..schedule.ranks()).any(|rank| {
@@ -217,7 +216,8 @@ fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> boo
                 let lies_in = match place {
                     Place::Shard => shards.of_factor(factor)[rank].clone(),
                     Place::Gathered => schedule.size.needed(factor, kept),
-                    // A slot may hold more than one product takes: its rows lie as those of what came there.
+                    // A slot may hold more than one step uses. Its row stride is that of the
+                    // received block.
                     Place::Slot(_) => schedule.size.needed(factor, kept),
                 };
                 transposition
@@ -229,13 +229,14 @@ fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> boo
     })
 }
 
-/// Whether the bits of a kernel are those of the same `pitched`.
+/// Returns true if adding `pitched` does not change the kernel's bits.
 pub(crate) fn sums_alike(spec: &SgemmSpec) -> bool {
     spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
 }
 
-/// Whether it is known only of whole rows of A and columns of B if splits hold their numbers, and some rank has parts of them:
-/// each then has to be asked when it has all that it needs.
+/// Returns true if whole rows of A and columns of B decide whether splits represent their values,
+/// and some rank has only parts of them. Each rank can then answer only after all its data has
+/// arrived.
 fn asks_late(
     spec: &SgemmSpec,
     distributions: &Distributions,
@@ -250,7 +251,7 @@ fn asks_late(
     Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))
 }
 
-/// A kernel takes matrices as its line says.
+/// Checks that the requested layout is the kernel's.
 pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result<()> {
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
@@ -264,7 +265,8 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
     }
 }
 
-/// A kernel whose sums depend on the extents would give each part other bits than the whole.
+/// Rejects a kernel whose order of summation depends on the extents: its bits for a part would
+/// differ from those for the whole.
 fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
     match spec.depends_on_size() {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Matrices that are dealt out to ranks.
+//! Matrices and arrays distributed over ranks.
 
 use super::error::{impossible, numbered};
 use super::{Block, Distribution, Rank, WorldError};
@@ -10,11 +10,11 @@ use gemm_runtime::internal::{Exclusive, Shared, operand};
 use gemm_runtime::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 use gemm_runtime::{Input, InputOf, Output, OutputOf};
 
-/// One rank's part of a matrix that is dealt out to the ranks of a world, or of an array, which is a matrix of one row.
-/// What the others have it does not know, only which [`Block`] each has.
+/// One rank's part of a distributed matrix, or of an array, which is a matrix of one row. It does
+/// not hold other ranks' elements, but knows the [`Block`] of each.
 ///
-/// A part may have no elements. It is made by its [`Rank`]: of a loader ([`Rank::load`]), of zeros ([`Rank::alloc`]) or of
-/// what lies on the rank's device ([`Rank::shard`]).
+/// A part may be empty. A [`Rank`] creates it from a loader ([`Rank::load`]), from zeros
+/// ([`Rank::alloc`]), or from a matrix on its device ([`Rank::shard`]).
 #[derive(Debug)]
 pub struct Sharded<T: Element = f32> {
     distribution: Distribution,
@@ -23,32 +23,45 @@ pub struct Sharded<T: Element = f32> {
 }
 
 impl<T: Element> Sharded<T> {
-    /// How the whole matrix is dealt out.
+    /// Distribution of the whole matrix.
     pub fn distribution(&self) -> &Distribution {
         &self.distribution
     }
 
-    /// Which rows and columns of it this part has.
+    /// Rows and columns of the whole matrix that this part holds.
     pub fn block(&self) -> &Block {
         &self.block
     }
 
-    /// The elements of this part on the rank's device.
+    /// Elements of this part on the rank's device, row-major.
     pub fn matrix(&self) -> &Matrix<T> {
         &self.matrix
     }
 
     /// The elements of this part on the rank's device, given back.
+    ///
+    /// ```
+    /// use gemm_world::{Distribution, World};
+    ///
+    /// let own = World::simulated(2)?.run(|rank| {
+    ///     let part = rank.load(&Distribution::rows(4, 3), |block| Ok(vec![1.0; block.len()]))?;
+    ///     let own = part.into_matrix();
+    ///     assert_eq!((own.rows(), own.cols()), (2, 3));
+    ///     Ok(rank.device().download(&own)?)
+    /// })?;
+    /// assert_eq!(own, [[1.0; 6], [1.0; 6]]);
+    /// # Ok::<(), gemm_world::Error>(())
+    /// ```
     pub fn into_matrix(self) -> Matrix<T> {
         self.matrix
     }
 
-    /// The part as a matrix to be read.
+    /// Read-only view of this part.
     pub fn view(&self) -> MatrixRef<'_, T> {
         self.matrix.view()
     }
 
-    /// The part as a matrix to be written.
+    /// Writable view of this part.
     pub fn view_mut(&mut self) -> MatrixMut<'_, T> {
         self.matrix.view_mut()
     }
@@ -93,8 +106,8 @@ impl<T: Element> AsMatrix for Sharded<T> {
 }
 
 impl Rank {
-    /// This rank's part of a matrix that nobody need have as a whole: `load` is asked for the elements of a block, row
-    /// after row, and only for the block that this rank has.
+    /// Loads this rank's part of a matrix that no rank needs to have as a whole. `load` is called
+    /// only for this rank's block, and returns its elements row-major.
     ///
     /// ```
     /// use gemm_world::{Block, Distribution, World};
@@ -110,8 +123,11 @@ impl Rank {
     /// ```
     ///
     /// # Errors
-    /// [`WorldError::Distribution`] for a layout that is not for so many ranks; what `load` fails with; [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) where
-    /// it gives another number of elements; and those of [`Device::upload`](gemm_runtime::Device::upload).
+    /// * [`WorldError::Distribution`] if the distribution does not fit the number of ranks.
+    /// * Any error of `load`.
+    /// * [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) if `load` returns a wrong number
+    ///   of elements.
+    /// * The errors of [`Device::upload`](gemm_runtime::Device::upload).
     pub fn load<T: Element>(
         &self,
         distribution: &Distribution,
@@ -132,10 +148,12 @@ impl Rank {
         Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
-    /// This rank's part of a matrix of which every rank has all elements on the host, row after row.
+    /// Takes this rank's part of a matrix that every rank has as a whole on the host. `elements` is
+    /// the whole matrix, row-major.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) where there are not `rows * cols` of the layout, and those of [`Rank::load`].
+    /// Returns [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) if `elements` does not have
+    /// `rows * cols` elements of the distribution, and the errors of [`Rank::load`].
     pub fn upload<T: Element>(
         &self,
         distribution: &Distribution,
@@ -155,10 +173,10 @@ impl Rank {
         })
     }
 
-    /// This rank's part of a matrix of zeros.
+    /// Allocates this rank's part of a matrix of zeros.
     ///
     /// # Errors
-    /// As [`Rank::load`].
+    /// Same as [`Rank::load`].
     pub fn alloc<T: Element>(&self, distribution: &Distribution) -> Result<Sharded<T>> {
         let block = self.block_of(distribution)?;
         let (rows, cols) = (block.rows.len(), block.cols.len());
@@ -167,11 +185,13 @@ impl Rank {
         Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
-    /// What lies on this rank's device as its part of a matrix.
+    /// Wraps a matrix on this rank's device as its part of a distributed matrix.
     ///
     /// # Errors
-    /// [`WorldError::Distribution`]; [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) where the part has other rows and columns than the matrix;
-    /// [`Error::WrongDevice`](gemm_runtime::Error::WrongDevice) for one of another device.
+    /// * [`WorldError::Distribution`] if the distribution does not fit the number of ranks.
+    /// * [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) if `matrix` does not have the
+    ///   rows and columns of this rank's block.
+    /// * [`Error::WrongDevice`](gemm_runtime::Error::WrongDevice) if `matrix` is on another device.
     pub fn shard<T: Element>(
         &self,
         distribution: &Distribution,
@@ -194,8 +214,8 @@ impl Rank {
         Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
-    /// The elements of a matrix at one rank, row after row; none at the others. Where all have it whole, they are those of
-    /// that rank.
+    /// Gathers a matrix at rank `at`, row-major. Returns `None` on the other ranks. Of a replicated
+    /// matrix it returns that rank's own copy.
     ///
     /// ```
     /// use gemm_world::{Distribution, World};
@@ -210,8 +230,11 @@ impl Rank {
     /// ```
     ///
     /// # Errors
-    /// [`WorldError::RankLost`]; [`WorldError::Mismatch`] where ranks are at odds over the layout or over who gets the
-    /// elements; [`WorldError::Impossible`] for a rank that is not there; [`Error::OutOfMemory`](gemm_runtime::Error::OutOfMemory) where the host has no room.
+    /// * [`WorldError::RankLost`] if another rank fails.
+    /// * [`WorldError::Mismatch`] if ranks disagree on the distribution or on `at`.
+    /// * [`WorldError::Impossible`] if rank `at` does not exist.
+    /// * [`Error::OutOfMemory`](gemm_runtime::Error::OutOfMemory) if the matrix does not fit in
+    ///   host memory.
     pub fn gather<T: Element>(&mut self, part: &Sharded<T>, at: usize) -> Result<Option<Vec<T>>> {
         let (distribution, ranks) = (part.distribution().clone(), self.ranks());
         if at >= ranks {
@@ -221,11 +244,11 @@ impl Rank {
         collective
             .agree("what is gathered", &format!("{distribution} of {} at rank {at}", T::ELEM))?;
         let shards = distribution.shards(ranks).map_err(WorldError::Distribution)?;
-        // What the rank has all of nobody sends.
+        // Nobody sends a matrix that the receiver has as a whole.
         let is_there = shards[at] == distribution.all();
         let sends = |rank: usize| !shards[rank].is_empty() && (rank == at || !is_there);
         let own = collective.telling(self.device.download(&part.view()))?;
-        // What it waited for may have ended with the loss of a rank.
+        // The loss of a rank may have ended the awaited work early.
         collective.held()?;
         if self.number() != at {
             if sends(self.number()) {
@@ -255,10 +278,10 @@ impl Rank {
         Ok(Some(all))
     }
 
-    /// Which part of a matrix this rank has.
+    /// Returns this rank's block of a distributed matrix.
     ///
     /// # Errors
-    /// [`WorldError::Distribution`] for a layout that is not for so many ranks.
+    /// [`WorldError::Distribution`] if the distribution does not fit the number of ranks.
     pub fn block_of(&self, distribution: &Distribution) -> Result<Block> {
         let shards = distribution.shards(self.ranks()).map_err(WorldError::Distribution)?;
         let block = shards.into_iter().nth(self.number());

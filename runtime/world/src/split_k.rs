@@ -1,5 +1,5 @@
-//! Products whose terms are dealt out: each rank sums the ranges of K that it has, and what they come to is added in the order
-//! of the ranges, as a kernel with `split_k` adds it on one device.
+//! Distributed split-K: each rank computes partial sums over its partitions of K. They are added in
+//! the order of K, as a kernel with `split_k` adds them on one device.
 
 use super::call::{ShardedCall, What};
 use super::collective::CollectiveContext;
@@ -17,20 +17,25 @@ use gemm_runtime::Buffer;
 use gemm_runtime::internal::Backend;
 use gemm_runtime::internal::On;
 use gemm_runtime::internal::load;
-use gemm_runtime::internal::{Area, Areas, Either};
+use gemm_runtime::internal::{Area, Areas, DeviceBackend};
 use gemm_runtime::{MatrixMut, MatrixRef};
 use gemm_runtime::{ReduceKernel, SgemmKernel};
 use std::ops::Range;
 
-/// What adds the sums of ranges, one after the other.
+/// Reduction that adds the partial sums in the order of K.
 const ADD: &str = "over: columns, group: 1";
 
 impl ShardedCall<'_> {
-    /// Multiplies matrices whose *terms* are dealt out, A by columns and B by rows: each rank sums the ranges of K that it has,
-    /// and the sums travel in place of A and B. That is for products of few elements and many terms; the ranges are those of
-    /// `split_k: n` in the kernel's line, and their sums are added in the order of K, so that the bits are those of one device,
-    /// whoever has which ranges. A rank has whole ranges ([`SgemmPlan::ranges`](gemm_dsl::plan::SgemmPlan::ranges)). The matrices are given as they are stored, as
-    /// to [`launch`](ShardedCall::launch): an A whose transpose is (`layout: tn`) is dealt out by rows of that.
+    /// Computes C = A·B with *K* distributed: A by columns and B by rows. Each rank computes
+    /// partial sums over its partitions of K, and the ranks exchange these sums instead of A and B.
+    /// It suits GEMMs with small M·N and large K.
+    ///
+    /// The partitions are those of `split_k: n` in the kernel's spec, and their sums are added in
+    /// the order of K. So the bits are those of one device, for any distribution of the partitions.
+    /// A partition must not be divided between ranks
+    /// ([`SgemmPlan::ranges`](gemm_dsl::plan::SgemmPlan::ranges)). Matrices are passed as stored,
+    /// as to [`launch`](ShardedCall::launch): with `layout: tn`, A's transpose is distributed by
+    /// rows.
     ///
     /// ```
     /// use gemm_world::{OnRank, Distribution, World};
@@ -51,11 +56,14 @@ impl ShardedCall<'_> {
     /// ```
     ///
     /// # Errors
-    /// * [`WorldError::Mismatch`] and [`WorldError::RankLost`], as [`launch`](ShardedCall::launch).
-    /// * [`WorldError::Divided`] for a kernel whose ranges depend on the extents of C.
-    /// * [`WorldError::Impossible`] for A and B that are dealt out otherwise, for ranges that two ranks share, and for a kernel
-    ///   that does something else than to add products of `f32`: sums of part of the terms are no sums for an epilogue, and
-    ///   tensor cores scale whole rows and columns.
+    /// * [`WorldError::Mismatch`] and [`WorldError::RankLost`], as for
+    ///   [`launch`](ShardedCall::launch).
+    /// * [`WorldError::Divided`] for a kernel whose partitions depend on the extents of C.
+    /// * [`WorldError::Impossible`] for other distributions of A and B, or for partitions divided
+    ///   between ranks.
+    /// * [`WorldError::Impossible`] for a table, and for a [`strategy`](ShardedCall::strategy).
+    /// * [`WorldError::Impossible`] for a kernel that is not a plain `f32` GEMM. An epilogue needs
+    ///   complete sums, and tensor cores scale whole rows and columns.
     pub fn launch_by_terms(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
         let (what, rank, said) = self.parts();
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
@@ -86,7 +94,7 @@ impl ShardedCall<'_> {
         let Distributions { a: of_a, b: of_b, c: of_c } = &distributions;
         let ranges = ranges(line, &spec, of_a.cols)?;
         if (of_a.rows, of_b.rows, of_b.cols) != (of_c.rows, of_a.cols, of_c.cols) {
-            let [a, b] = Factor::ALL.map(|factor| transposition.name(factor));
+            let [a, b] = Factor::BOTH.map(|factor| transposition.name(factor));
             return Err(impossible(
                 format!("a product of {of_all}"),
                 &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
@@ -105,14 +113,14 @@ impl ShardedCall<'_> {
     }
 }
 
-/// The ranges of K of a product, and the rank that has each.
+/// Partitions of K, and the rank that owns each.
 struct SplitPlan<'p> {
     spec: &'p SgemmSpec,
     ranges: &'p [Range<usize>],
     owners: &'p [usize],
 }
 
-/// The same, when all ranks have agreed, and it is known who has which ranges.
+/// Computes and exchanges partial sums, once all ranks have agreed.
 fn by_ranges(
     rank: &Rank,
     collective: &CollectiveContext,
@@ -148,7 +156,8 @@ fn by_ranges(
         return Ok(());
     }
     if ranges.is_empty() {
-        // A sum of no terms is +0, not what adds nothing to others.
+        // An empty sum is +0. The reduction of no partials would instead return its neutral
+        // element, -0.
         let zeros = device.alloc(kept.len())?;
         return copy(&device, &zeros, c);
     }
@@ -162,19 +171,19 @@ fn by_ranges(
     copy(&device, &packed, c)
 }
 
-/// Copies elements that lie one after the other to where C has them.
+/// Copies packed elements to the rows of C.
 fn copy(device: &gemm_runtime::Device, from: &Buffer, c: &mut Sharded) -> Result<()> {
     let matrix = c.matrix();
     let (rows, cols, pitch) = (matrix.rows(), matrix.cols(), matrix.pitch());
     let packed = Rows { buffer: from, rows, cols, pitch: cols };
     let to = Rows { buffer: matrix.buffer(), rows, cols, pitch };
     match device.backend() {
-        Either::Gpu(gpu) => packed.copy(gpu, &to),
-        Either::Simulator(simulator) => packed.copy(simulator, &to),
+        DeviceBackend::Gpu(gpu) => packed.copy(gpu, &to),
+        DeviceBackend::Simulator(simulator) => packed.copy(simulator, &to),
     }
 }
 
-/// Rows that lie from the beginning of a buffer on.
+/// Rows with a stride, at the start of a buffer.
 struct Rows<'b> {
     buffer: &'b Buffer,
     rows: usize,
@@ -192,7 +201,7 @@ impl Rows<'_> {
     }
 }
 
-/// The ranges of a kernel that can be summed apart.
+/// Partitions of K of a kernel that can be summed separately.
 fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
     if spec.arith != Arith::F32 || !spec.is_plain() {
         return Err(impossible(
@@ -204,11 +213,11 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
         let key = spec.depends_on_size().unwrap_or("split_k");
         return Err(Error::World(WorldError::Divided { line: line.to_owned(), key }));
     };
-    // They end at K, which is a `usize`.
+    // The bounds fit in a `usize`, since they do not exceed K.
     Ok(ranges.into_iter().map(|range| range.start as usize..range.end as usize).collect())
 }
 
-/// Which rank has each range.
+/// Returns the owner of each partition.
 fn owners(
     distributions: &Distributions,
     transposition: Transposition,
@@ -228,7 +237,7 @@ fn owners(
     let owner = |range: &Range<usize>| {
         let owner = (0..ranks).find(|rank| holds(*rank, range));
         owner.ok_or_else(|| {
-            let [of_a, of_b] = match Factor::ALL.map(|factor| transposition.is_turned(factor)) {
+            let [of_a, of_b] = match Factor::BOTH.map(|factor| transposition.is_turned(factor)) {
                 [false, false] => ["columns", "rows"],
                 [false, true] => ["columns", "columns"],
                 [true, false] => ["rows", "rows"],
@@ -247,17 +256,17 @@ fn owners(
     ranges.iter().map(owner).collect()
 }
 
-/// The sums of ranges, each a matrix of the extents of C, one below the other.
+/// Partial sums: one M x N matrix per partition, below each other.
 struct Sums<'s> {
     ranges: &'s [Range<usize>],
-    /// Which of them this rank makes.
+    /// Partitions that this rank computes.
     mine: Range<usize>,
     m: usize,
     n: usize,
 }
 
 impl Sums<'_> {
-    /// How many elements so many matrices have.
+    /// Number of elements of `count` matrices of `rows` x `cols`.
     fn len(&self, count: usize, rows: usize, cols: usize) -> Result<usize> {
         let len = count.checked_mul(rows).and_then(|all| all.checked_mul(cols));
         len.ok_or_else(|| {
@@ -269,13 +278,13 @@ impl Sums<'_> {
         })
     }
 
-    /// A part of the sums of a range, in the matrix that all sums are.
+    /// Returns the block of one partition's sums within the matrix of all sums.
     fn block(&self, range: usize, of: &Block) -> Block {
         let first = range * self.m;
         Block::new(first + of.rows.start..first + of.rows.end, of.cols.clone())
     }
 
-    /// Sums a range.
+    /// Computes the sums of a partition.
     fn multiply(
         &self,
         rank: &Rank,
@@ -292,7 +301,8 @@ impl Sums<'_> {
         let terms_of_b = within(&transposition.block(Factor::B, b.block()).rows);
         let of_a = transposition.view(Factor::A, a.view()).part(0..m, terms_of_a)?;
         let of_b = transposition.view(Factor::B, b.view()).part(terms_of_b, 0..n)?;
-        // Parts of rows and columns lie apart, whatever the line says of whole matrices.
+        // Parts of rows and columns may be padded, even if the spec says that whole matrices are
+        // packed.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(SplitK::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
@@ -304,12 +314,12 @@ impl Sums<'_> {
     }
 }
 
-/// What brings the sums of all ranges to those who keep the elements.
+/// Exchange of partial sums: every owner of C's elements receives the sums of all partitions.
 struct SumsExchange<'s> {
     sums: &'s Sums<'s>,
     own: usize,
     owners: &'s [usize],
-    /// What each rank has of C.
+    /// Block of C kept by each rank.
     blocks: &'s [Block],
     sent: &'s Buffer,
     got: &'s Buffer,

@@ -1,4 +1,4 @@
-//! Memory for what comes from other ranks, kept from product to product.
+//! Buffers for data from other ranks, reused from GEMM to GEMM.
 
 use super::{Block, Factor, Place};
 use crate::{Error, Result};
@@ -10,22 +10,22 @@ use gemm_runtime::internal::Area;
 use gemm_runtime::internal::Backend;
 use std::collections::HashMap;
 
-/// The memory of each place but the shards.
+/// Buffers of all places except shards.
 #[derive(Default)]
 pub(crate) struct StagingBuffers(HashMap<(Factor, Place), Buffer>);
 
 impl StagingBuffers {
-    /// Gives back what is of no use.
+    /// Frees buffers that are not used.
     pub(crate) fn retain(&mut self, is_used: impl Fn(&(Factor, Place)) -> bool) {
         self.0.retain(|at, _| is_used(at));
     }
 
-    /// Whether there is room for so many elements.
+    /// Returns true if a place has a buffer of at least `len` elements.
     pub(crate) fn has(&self, at: (Factor, Place), len: usize) -> bool {
         self.0.get(&at).is_some_and(|buffer| buffer.len() >= len)
     }
 
-    /// Has room for so many elements, with anything in them.
+    /// Ensures a buffer of at least `len` elements, with undefined contents.
     pub(crate) fn reserve(
         &mut self,
         device: &Device,
@@ -33,14 +33,14 @@ impl StagingBuffers {
         len: usize,
     ) -> Result<()> {
         if !self.has(at, len) {
-            // What is too small is not kept beside what is made.
+            // Frees the smaller buffer before allocating the larger one.
             self.0.remove(&at);
             self.0.insert(at, device.alloc(len)?);
         }
         Ok(())
     }
 
-    /// The memory of a place for which there is room.
+    /// Returns the buffer of a reserved place.
     pub(crate) fn buffer(&self, at: (Factor, Place)) -> Result<&Buffer> {
         let (factor, place) = at;
         let room = self.0.get(&at);
@@ -50,13 +50,13 @@ impl StagingBuffers {
     }
 }
 
-/// A block of a matrix that lies at the beginning of a buffer, row after row.
+/// Returns a packed row-major block at the start of a buffer.
 pub(crate) fn area<B: Backend>(buffer: &Buffer<impl Element>, block: &Block) -> Result<Area<B>> {
     let (rows, cols) = (block.rows.len(), block.cols.len());
     area_of(buffer, rows, cols, cols)
 }
 
-/// Rows that lie from the beginning of a buffer on.
+/// Returns rows with a row stride of `pitch` elements, at the start of a buffer.
 pub(crate) fn area_of<B: Backend>(
     buffer: &Buffer<impl Element>,
     rows: usize,
@@ -70,7 +70,7 @@ pub(crate) fn area_of<B: Backend>(
     Ok(Area { first: first.ok_or_else(outside)?, ..area })
 }
 
-/// The part of an area that holds a block, where it holds another one from its first element on.
+/// Returns the sub-area of `block`, for an area that holds `origin`.
 pub(crate) fn part<B: Backend>(area: &Area<B>, origin: &Block, block: &Block) -> Result<Area<B>> {
     let rows = block.rows.start.checked_sub(origin.rows.start);
     let cols = block.cols.start.checked_sub(origin.cols.start);

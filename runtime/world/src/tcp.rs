@@ -1,24 +1,28 @@
-//! Ranks that are processes: they [`meet`] at rank 0, and from then on everything they say goes through its process.
+//! Ranks in separate processes, connected by TCP. They [`meet`] at rank 0, whose process then
+//! forwards all messages.
 //!
-//! **Meeting.** Rank 0 listens; each other rank comes, says who it is and what is to be compared (`hello`), and waits.
-//! When all are there rank 0 compares, and answers all of them (`answer`): with what each has said, or with one error (`fault`),
-//! which then is that of every rank. `host` is rank 0's side of it (`listen`: where), `guest` that of the others. Nobody waits for longer
-//! than the limit, and who comes there by mistake, or from an earlier job, disturbs nobody. Rank 0 goes on when it has let all
-//! in, and one that has been heard and sees rank 0 gone is told that it is lost: neither waits for the limit.
+//! **Rendezvous.** Rank 0 listens. Each other rank connects, sends a greeting with the facts to
+//! compare (`hello`), and waits. Once all ranks are present, rank 0 compares their facts and
+//! answers (`answer`). The answer contains the facts of every rank, or one error (`fault`) that
+//! every rank returns. `host` is rank 0's side (`listen`: its address), and `guest` the side of the
+//! others. Nobody waits beyond the limit. Strangers, and processes of an earlier job, disturb
+//! nobody. Rank 0 continues once it has welcomed all ranks. A rank that was heard, and then sees
+//! rank 0 gone, returns its loss. Neither waits for the limit.
 //!
-//! **Afterwards** there is one connection between rank 0 and each other rank, with two threads at each end (`node`, `link`): one
-//! reads, and hands what has come to the inbox or to the connection of who is to have it; one writes what is queued, and a
-//! sign of life where nothing is. A connection that ends before its rank has left says that it is gone, one on which
-//! nothing has come for some time that it is late. Which rank was lost first rank 0's process decides, and tells all. Who waits
-//! for long says for whom: a rank that is late for one that it keeps waiting since it waits for a third itself is not what is
-//! told, but the third. Ranks that wait for one another are found by their deadlines alone.
+//! **Messages.** There is one connection between rank 0 and each other rank, with two threads at
+//! each end (`node`, `link`). One thread reads, and passes each message to the inbox or to the
+//! receiver's connection. The other writes queued frames, and a heartbeat when the queue is empty.
+//! A connection that ends before its rank has left makes the rank gone; a silent one makes it late.
+//! Rank 0's process decides which rank was lost first, and tells all. A rank that waits long
+//! reports whom it waits for. If the late rank itself waits for a third one, the third is reported
+//! instead. Deadlocks are found only by deadlines.
 //!
-//! **Memory.** Nothing waits for a receiver, so what was sent and has not been taken lies in queues: at the sender, in the
-//! process of rank 0 on its way, in the inbox. Nothing bounds these but what ranks send ahead of others that take.
+//! **Memory.** Sending never blocks, so untaken messages lie in queues: at the sender, in rank 0's
+//! process, and in the inbox. These queues are unbounded.
 //!
-//! **Trust.** Connections are plain TCP, without a secret and not encrypted, as are those of NCCL: whoever can reach the
-//! port can take part. Lengths are limited and nothing is allocated for what has not come, so that strangers and accidents
-//! do no harm.
+//! **Trust.** Connections are plain TCP without authentication or encryption, like those of NCCL:
+//! anyone who can reach the port can take part. Lengths are limited, and no memory is allocated for
+//! data that has not arrived. So strangers and accidents do no harm.
 
 mod answer;
 mod envelope;
@@ -48,28 +52,27 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long things may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// All ranks are to have met by then: 60 s.
+    /// Limit for all ranks to meet: 60 s by default.
     pub(crate) rendezvous: Duration,
-    /// A rank that has nothing to say gives a sign of life that often: 1 s.
+    /// Interval of heartbeats from a rank that sends nothing else: 1 s by default.
     pub(crate) heartbeat: Duration,
-    /// A process of which nothing has come for so long is late: 10 s.
+    /// Silence after which a process is late: 10 s by default.
     pub(crate) silence: Duration,
-    /// How long a rank that has left stays until what it has said is on its way: 60 s. The process of rank 0 stays until all
-    /// others have left, or one is lost.
+    /// Limit for a rank that has left to send its queued messages: 60 s by default. Rank 0's
+    /// process stays until all others have left, or one is lost.
     pub(crate) linger: Duration,
 }
 
-/// Longer than anything takes, and so short that a moment that much later has a number.
+/// Upper bound of all limits. An `Instant` that much later does not overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Limits {
-    /// The usual ones, with the time for the meeting that `GEMM_MEETING` says, in seconds.
+    /// Returns the default limits, with the rendezvous limit of `GEMM_MEETING`, in seconds.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] where that is no whole number of at least 1.
+    /// [`WorldError::Environment`] if the variable is not a whole number of at least 1.
     pub(crate) fn from_env() -> Result<Self, WorldError> {
         const VARIABLE: &str = "GEMM_MEETING";
         let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
@@ -107,14 +110,19 @@ impl Default for Limits {
     }
 }
 
-/// Where all ranks of a job come together. Called by each of them, once.
+/// Brings all ranks of a job together. Each rank calls it once.
 ///
-/// A rank that cannot take part comes too, and says why ([`Hello::failure`]): so the others need not wait for it.
+/// A rank that cannot take part calls it too, with the reason ([`Hello::failure`]), so that the
+/// others need not wait for it.
 ///
 /// # Errors
-/// The same on every rank that has come: [`WorldError::Mismatch`] and [`WorldError::Shared`] of what they have said,
-/// [`WorldError::RankLost`] where one says that it has failed, or where rank 0 is gone after it has heard this one,
-/// [`WorldError::Rendezvous`] where some have not come, or two say that they are the same. A rank that rank 0 never heard of has [`WorldError::Rendezvous`], with what it met instead.
+/// All ranks that have arrived return the same error:
+///
+/// * [`WorldError::Mismatch`] or [`WorldError::Shared`] if their facts conflict.
+/// * [`WorldError::RankLost`] if a rank reports a failure, or if rank 0 is gone after it has heard
+///   this one.
+/// * [`WorldError::Rendezvous`] if ranks are missing, or two processes claim the same rank. A rank
+///   that rank 0 has not heard returns this variant with its own reason.
 pub(crate) fn meet(
     job: &Job,
     hello: &Hello,
@@ -123,7 +131,7 @@ pub(crate) fn meet(
     meet_at(None, job, hello, limits)
 }
 
-/// The same, where rank 0 may listen already.
+/// Like [`meet`], with an optional listener that rank 0 already has.
 fn meet_at(
     listener: Option<TcpListener>,
     job: &Job,
@@ -150,17 +158,17 @@ fn meet_at(
     Ok((TcpChannel { node }, met))
 }
 
-/// The end of a rank whose process is connected to that of rank 0.
+/// Endpoint of a rank whose process is connected to rank 0's.
 ///
-/// Dropped, it waits until what this rank has sent before it left is on its way, and rank 0's until all have left, for no
-/// longer than the limits say; then its threads have ended.
+/// Dropping it waits, within the limits, until this rank's messages are sent. On rank 0 it waits
+/// until all ranks have left. Its threads have ended afterwards.
 #[derive(Debug)]
 pub(crate) struct TcpChannel {
     node: Arc<Node>,
 }
 
 impl TcpChannel {
-    /// Why this rank can say nothing to another one, or hear nothing of it.
+    /// Returns an error if this rank cannot exchange messages with `other`.
     fn is_impossible(&self, other: usize) -> Option<RankLoss> {
         let why = if self.node.has_left(self.rank()) {
             LossReason::Finished

@@ -1,4 +1,4 @@
-//! What holds of every kind of wire, whatever carries it, and of what is written over them.
+//! Properties of every kind of channel, and of the code above channels.
 
 mod consensus;
 mod deadlock;
@@ -14,13 +14,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The ends of a world of some kind.
+/// Endpoints of all ranks of a world.
 type Ends = Vec<Arc<dyn Channel>>;
 
-/// Makes a world of so many ranks, by a seed.
+/// Creates a world of `ranks` ranks from a seed.
 type Kind = fn(usize, u64) -> Ends;
 
-/// Every kind of world: memory in order, whose ranks sleep until something comes or look out for it first, memory in an order of some seed, processes' connections.
+/// All kinds of channels: mailboxes in order, with and without spinning, mailboxes in a seeded
+/// order, and TCP connections.
 const KINDS: [(&str, Kind); 4] = [
     ("memory", |ranks, _| mailboxes(ranks, Delivery::default())),
     ("memory that is watched", |ranks, _| mailboxes_that(ranks, Delivery::default(), true)),
@@ -30,13 +31,13 @@ const KINDS: [(&str, Kind); 4] = [
     ("TCP", |ranks, _| tcp::tests::connected(ranks, &tcp::tests::limits())),
 ];
 
-/// How long a test waits for what comes. Nothing that is right takes that long.
+/// Deadline that a correct run never reaches.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
-/// Runs a rank in each of as many threads, which alone hold the ends. What each has come to, by rank; `None` of one that
-/// has panicked.
+/// Runs each rank in its own thread, which alone owns its endpoint. Returns the outcomes by rank;
+/// `None` for a panic.
 fn run<T: Send>(ends: Ends, rank: impl Fn(Arc<dyn Channel>) -> T + Sync) -> Vec<Option<T>> {
     let rank = &rank;
     thread::scope(|scope| {
@@ -45,7 +46,7 @@ fn run<T: Send>(ends: Ends, rank: impl Fn(Arc<dyn Channel>) -> T + Sync) -> Vec<
     })
 }
 
-/// What all ranks that were told of a loss were told: the same.
+/// Checks that all ranks were told the same loss, and returns it.
 fn same(told: impl IntoIterator<Item = RankLoss>) -> Option<RankLoss> {
     let mut told = told.into_iter();
     let first = told.next()?;

@@ -1,7 +1,8 @@
-//! What brings blocks of matrices from one rank to another.
+//! Transports, which move blocks of matrices between ranks.
 //!
-//! Whatever it is, it is told the same: which exchanges begin, in one order on all ranks, and when something is needed of
-//! them. Exchanges travel beside the work of the device where the transport can do that.
+//! Every transport is driven alike: exchanges begin in the same order on all ranks, and each is
+//! waited for before its data is used. A transport that can overlap exchanges with the device's
+//! work does so.
 
 mod links;
 mod messages;
@@ -25,90 +26,76 @@ use crate::Result;
 use gemm_dsl::target::element::Element;
 use gemm_runtime::Device;
 use gemm_runtime::internal::{Area, Areas, Backend};
-use gemm_runtime::internal::{Either, On};
+use gemm_runtime::internal::{DeviceBackend, On};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What a rank does in an exchange.
+/// One rank's role in an exchange.
 pub(crate) enum Transfer<B: Backend> {
-    /// It sends a block of its own.
+    /// Sends a block of this rank.
     Send {
-        /// To whom.
         to: usize,
-        /// Where the block is.
         from: Area<B>,
     },
-    /// It gets a block.
     Receive {
-        /// From whom.
         from: usize,
-        /// Which part of the matrix it is.
         block: Block,
-        /// Where it goes.
         to: Area<B>,
     },
-    /// It copies a block of its own to another place.
+    /// Copies a block within this rank.
     Copy {
-        /// Where the block is.
         from: Area<B>,
-        /// Where it goes.
         to: Area<B>,
     },
 }
 
-/// An exchange that begins.
 pub(crate) struct ExchangeStart<B: Backend> {
-    /// Its number.
+    /// Index of the exchange in the schedule.
     pub(crate) exchange: usize,
-    /// Of which matrix.
     pub(crate) factor: Factor,
-    /// What the rank does in it.
     pub(crate) transfers: Vec<Transfer<B>>,
-    /// Whether it brings something to where products that have been launched may still read: it is not to begin before they
-    /// are done.
+    /// True if the exchange overwrites memory that launched kernels may still read, so it must wait
+    /// for them.
     pub(crate) behind: bool,
 }
 
-/// A part of a matrix as a rank has it, from which others may be sent something.
+/// Shard of a matrix, as a source of transfers.
 pub(crate) struct OwnBlock<B: Backend> {
-    /// Of which matrix.
     pub(crate) factor: Factor,
-    /// Which part it is.
     pub(crate) block: Block,
-    /// Where it lies.
     pub(crate) area: Area<B>,
 }
 
-/// Brings blocks from rank to rank, for one product or reduction.
+/// Transport of one GEMM or reduction.
 pub(crate) trait Transport<B: Backend> {
-    /// Begins; all that has been launched on the device so far comes before.
+    /// Starts, ordered after all work launched on the device so far.
     fn start(&mut self, backend: &B, own: &[OwnBlock<B>]) -> Result<()>;
 
-    /// Begins an exchange, or puts that off until it is waited for: what is launched before is then launched sooner.
+    /// Begins an exchange, or defers it until it is waited for, so that kernels launched meanwhile
+    /// start sooner.
     fn begin(&mut self, backend: &B, begun: ExchangeStart<B>) -> Result<()>;
 
-    /// Begins what was put off.
     fn send_off(&mut self, _: &B) -> Result<()> {
         Ok(())
     }
 
-    /// What is launched from now on finds what the exchange brings.
+    /// Orders all later launches after the arrival of an exchange's data.
     fn wait(&mut self, backend: &B, exchange: usize) -> Result<()>;
 
-    /// What is launched from now on may write what was sent, and what was brought here.
+    /// Orders all later launches after every access to this rank's sent and received memory.
     fn end(&mut self, backend: &B) -> Result<()>;
 
-    /// In place of [`end`](Self::end) where something has failed, and all ranks have been told: waits until nothing of this rank's
-    /// memory is read or written any more by what was begun, as whoever has it may now give it back.
+    /// Replaces [`end`](Self::end) after a failure that all ranks have been told of. Waits until
+    /// nothing accesses this rank's memory any more, so that its owner may free it.
     fn give_up(&mut self, backend: &B);
 }
 
-/// What is done with a transport, whatever the back end is.
+/// Work that uses a transport, on any back end.
 pub(crate) trait TransportWork {
     fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()>;
 }
 
-/// Does something with what carries elements of type `T` to and from a device. Where it fails all ranks are told, and nothing is
-/// under way when this returns.
+/// Runs work with the transport for elements of type `T` on a device. If the work fails, all ranks
+/// are told. No transfer is under way when this returns.
 pub(crate) fn with_transport<T: Element>(
     device: &Device,
     links: &Links,
@@ -116,23 +103,23 @@ pub(crate) fn with_transport<T: Element>(
     work: impl TransportWork,
 ) -> Result<()> {
     match (device.backend(), links) {
-        (Either::Gpu(backend), Links::Peers(peers)) => finished(
+        (DeviceBackend::Gpu(backend), Links::Peers(peers)) => finished(
             On { device, backend },
             PeerTransport::new(peers, collective),
             collective,
             work,
         ),
         #[cfg(feature = "nccl")]
-        (Either::Gpu(backend), Links::Nccl(nccl)) => {
+        (DeviceBackend::Gpu(backend), Links::Nccl(nccl)) => {
             finished(On { device, backend }, NcclTransport::new(nccl, collective), collective, work)
         }
-        (Either::Gpu(backend), Links::Channel { .. }) => finished(
+        (DeviceBackend::Gpu(backend), Links::Channel { .. }) => finished(
             On { device, backend },
             MessageTransport::<T, _>::new(collective),
             collective,
             work,
         ),
-        (Either::Simulator(backend), _) => finished(
+        (DeviceBackend::Simulator(backend), _) => finished(
             On { device, backend },
             MessageTransport::<T, _>::new(collective),
             collective,
@@ -147,7 +134,7 @@ fn finished<B: Areas>(
     collective: &CollectiveContext,
     work: impl TransportWork,
 ) -> Result<()> {
-    // What panics here lets go of what is still read and written, unless that is over.
+    // After a panic, memory must not be freed while transfers still access it.
     let outcome = catch_unwind(AssertUnwindSafe(|| work.run(on, &mut transport)));
     match &outcome {
         Ok(Ok(())) => {}

@@ -1,33 +1,35 @@
-//! How A and B are stored that are dealt out: as a product has them, or as their transposes, as the `layout` of its kernel says.
+//! Storage of distributed A and B: as they are, or as their transposes, by the `layout` of the
+//! kernel.
 //!
-//! A schedule knows nothing of it: its blocks are those of A and B. They are turned where they become memory, and nowhere else.
+//! A schedule knows nothing of it: its blocks are those of A and B. Only the conversion to memory
+//! transposes them.
 
 use super::{Block, Distribution, Distributions, Factor};
+use crate::plan::FactorExt;
 use gemm_dsl::spec::{self, SgemmSpec};
 use gemm_runtime::MatrixRef;
 use std::borrow::Cow;
 
-/// Which of A and B are stored as their transposes.
+/// Storage of A and B, each possibly as its transpose.
 #[derive(Clone, Copy)]
 pub(crate) struct Transposition(spec::GemmLayout);
 
 impl Transposition {
-    /// As a kernel takes them.
     pub(crate) fn from_spec(spec: &SgemmSpec) -> Self {
         Self(spec.layout)
     }
 
-    /// Whether the transpose of a matrix is stored.
+    /// Returns true if the transpose of a matrix is stored.
     pub(crate) fn is_turned(self, factor: Factor) -> bool {
         factor.is_transposed(self.0)
     }
 
-    /// Where a block of a matrix is in what is stored, and the other way round.
+    /// Converts a block of a matrix to a block of its stored form, or back.
     pub(crate) fn block(self, factor: Factor, block: &Block) -> Block {
         if self.is_turned(factor) { block.t() } else { block.clone() }
     }
 
-    /// How a matrix is dealt out, where this is how what is stored is.
+    /// Converts the distribution of the stored form to the matrix's own.
     pub(crate) fn distribution(
         self,
         factor: Factor,
@@ -40,7 +42,7 @@ impl Transposition {
         }
     }
 
-    /// Those of a product, as it has them.
+    /// Converts the distributions of stored A, B and C to those of the GEMM.
     pub(crate) fn distributions(
         self,
         a: &Distribution,
@@ -51,12 +53,12 @@ impl Transposition {
         Distributions { a: of(Factor::A, a), b: of(Factor::B, b), c: c.clone() }
     }
 
-    /// A matrix, where this is what is stored.
+    /// Converts a view of the stored form to the matrix itself.
     pub(crate) fn view<'v>(self, factor: Factor, transposition: MatrixRef<'v>) -> MatrixRef<'v> {
         if self.is_turned(factor) { transposition.t() } else { transposition }
     }
 
-    /// What messages call a matrix.
+    /// Name of a matrix in messages.
     pub(crate) fn name(self, factor: Factor) -> &'static str {
         match (factor, self.is_turned(factor)) {
             (Factor::A, false) => "A",

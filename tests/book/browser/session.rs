@@ -1,5 +1,5 @@
-//! A browser that stays, in which one page is opened after the other: spoken to by its own protocol, over a pipe. What is done to a
-//! page and asked of it here needs no change of the page, and neither its policy nor its scripts know of it.
+//! Browser session over the DevTools protocol on a pipe, in which pages are opened one after the
+//! other. It needs no change of a page, and the page's policy and scripts are unaffected.
 
 use gemm_tests::needs::BROWSER;
 use libtest_mimic::Failed;
@@ -9,25 +9,25 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// The browser reads what it is asked from file 3 and answers to file 4, which a shell makes of its own input and output.
+/// Shell script that connects the browser's file 3 (requests) and file 4 (answers) to its own input
+/// and output.
 const PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// One page at a time.
+/// Browser process with one open page at a time.
 pub struct Session {
     browser: Child,
     asks: ChildStdin,
     answers: BufReader<ChildStdout>,
     asked: u64,
-    /// Which page the browser is asked about; none before there is one.
+    /// Session identifier of the page; None before the first one.
     target: Option<String>,
     folder: TempDir,
-    /// What the page that is open has made the browser say.
+    /// Console messages of the open page.
     complaints: Vec<String>,
     loaded: u64,
 }
 
 impl Session {
-    /// Starts a browser.
     pub fn start() -> Result<Self, Failed> {
         let arguments =
             ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"];
@@ -52,11 +52,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Opens a page as a file of that name, at what follows it in the address, and waits until it is loaded.
+    /// Opens a page as a file of this name, with `address` appended, and waits until it is loaded.
     pub fn open(&mut self, name: &str, html: &str, address: &str) -> Result<(), Failed> {
         let path = self.folder.path().join(name);
         fs::write(&path, html)?;
-        // From elsewhere, or another address of a page that is open would not load it.
+        // Leaves the page first: a mere change of the address would not reload it.
         self.go("about:blank")?;
         self.complaints.clear();
         self.go(&format!("file://{}{address}", path.display()))
@@ -71,21 +71,21 @@ impl Session {
         Ok(())
     }
 
-    /// The window, in pixels.
+    /// Sets the size of the window in pixels.
     pub fn size(&mut self, width: u32, height: u32) -> Result<(), Failed> {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.ask("Emulation.setDeviceMetricsOverride", size).map(drop)
     }
 
-    /// Whether it is on a `screen` or in `print`, `light` or `dark`.
+    /// Sets the medium, `screen` or `print`, and the colour scheme, `light` or `dark`.
     pub fn medium(&mut self, medium: &str, scheme: &str) -> Result<(), Failed> {
         let scheme = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.ask("Emulation.setEmulatedMedia", json!({ "media": medium, "features": scheme }))
             .map(drop)
     }
 
-    /// What an expression of JavaScript comes to in the page, once that is settled.
+    /// Evaluates a JavaScript expression in the page and awaits its result.
     pub fn value(&mut self, expression: &str) -> Result<Value, Failed> {
         let asked =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -96,13 +96,13 @@ impl Session {
         }
     }
 
-    /// Moves the pointer to a place of the window.
+    /// Moves the pointer to a position in the window.
     pub fn point(&mut self, [x, y]: [f64; 2]) -> Result<(), Failed> {
         self.ask("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": x, "y": y }))
             .map(drop)
     }
 
-    /// Clicks what an expression of JavaScript comes to, in its middle.
+    /// Clicks the centre of the element that a JavaScript expression returns.
     pub fn click_on(&mut self, element: &str) -> Result<(), Failed> {
         let place = self.value(&format!(
             "{{ const element = {element}; element.scrollIntoView({{ block: 'center', inline: 'center' }});
@@ -111,7 +111,6 @@ impl Session {
         self.click(serde_json::from_value(place)?)
     }
 
-    /// Moves it there and presses its button.
     pub fn click(&mut self, [x, y]: [f64; 2]) -> Result<(), Failed> {
         self.point([x, y])?;
         for kind in ["mousePressed", "mouseReleased"] {
@@ -121,7 +120,7 @@ impl Session {
         Ok(())
     }
 
-    /// Presses a key, by its name, where the focus is.
+    /// Presses a key, given by its name, in the focused element.
     pub fn press(&mut self, key: &str, code: u32) -> Result<(), Failed> {
         for kind in ["rawKeyDown", "keyUp"] {
             let event =
@@ -131,18 +130,18 @@ impl Session {
         Ok(())
     }
 
-    /// The page as it is now.
+    /// Current HTML of the page.
     pub fn shown(&mut self) -> Result<String, Failed> {
         let html = self.value("document.documentElement.outerHTML")?;
         Ok(html.as_str().ok_or("a page is text")?.to_owned())
     }
 
-    /// What the page has made the browser say in its console.
+    /// Messages that the page logged to the console.
     pub fn complaints(&self) -> &[String] {
         &self.complaints
     }
 
-    /// Asks the browser, or the page if there is one, and waits for the answer.
+    /// Sends a request to the browser, or to the page if there is one, and waits for the answer.
     fn ask(&mut self, method: &str, parameters: Value) -> Result<Value, Failed> {
         self.asked += 1;
         let mut message = json!({ "id": self.asked, "method": method, "params": parameters });
@@ -163,7 +162,7 @@ impl Session {
         }
     }
 
-    /// What the browser says next: what happens in a page is kept.
+    /// Reads the next message. Events of the page are kept.
     fn next(&mut self) -> Result<Value, Failed> {
         let mut bytes = Vec::new();
         self.answers.read_until(0, &mut bytes)?;
@@ -188,7 +187,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It may have ended, which is what is wanted.
+        // It may have exited already.
         let _ = self.browser.kill();
         let _ = self.browser.wait();
     }

@@ -1,4 +1,4 @@
-//! The live page in a browser that waits until a line has been answered.
+//! Live page in a browser that waits for the answer.
 
 use crate::browser::browse;
 use gemm_book::live::FILE;
@@ -9,21 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a browser waits before it shows what has become of a page, in milliseconds: until all is done.
+/// Delays in milliseconds of the image, and thus of the browser's dump, tried in turn until the
+/// page is done.
 const WAITS: [u64; 4] = [1_000, 4_000, 15_000, 60_000];
 
 pub(super) fn attribute<'h>(html: &'h str, name: &str) -> Option<&'h str> {
     html.split_once(&format!("{name}=\""))?.1.split_once('"').map(|(value, _)| value)
 }
 
-/// A page of a file as a browser shows it when it has answered the line of an address. It would show the page as soon as it is
-/// loaded, so a copy waits for an image, which its policy then allows; clocks are those of the machine.
+/// Page as shown after it has answered the spec of an address. A browser would dump the page as
+/// soon as it is loaded, so a copy waits for an image, which its policy then allows. Clocks are
+/// real time.
 pub(super) fn shown(html: &str, address: &str, arguments: &[&str]) -> Result<String, Failed> {
     let is_over = |shown: &str| matches!(attribute(shown, "data-state"), Some("done" | "failed"));
     shown_when(html, address, arguments, &is_over)
 }
 
-/// The same, when something else is over.
+/// The same with a custom condition for the end.
 pub(super) fn shown_when(
     html: &str,
     address: &str,
@@ -50,7 +52,7 @@ pub(super) fn shown_when(
     Err("the page does not answer".into())
 }
 
-/// Gives a page, and later an image that is none.
+/// Serves a page, and later an invalid image.
 pub(super) struct Server {
     pub(super) address: String,
     requests: Arc<Mutex<Vec<String>>>,
@@ -62,7 +64,7 @@ impl Server {
         let address = format!("http://{}", listener.local_addr()?);
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (html, kept) = (html.to_owned(), Arc::clone(&requests));
-        // It ends with the process of the test.
+        // The thread ends with the test process.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (html, kept) = (html.clone(), Arc::clone(&kept));
@@ -77,7 +79,7 @@ impl Server {
     }
 }
 
-/// Answers a request; of one that breaks off nobody wants to know.
+/// Answers a request. Errors of aborted requests are ignored.
 fn serve(
     mut stream: TcpStream,
     html: &str,

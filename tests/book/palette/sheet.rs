@@ -1,19 +1,19 @@
-//! The colours that a style sheet declares, in both schemes, as CSS defines them.
+//! Colours that a style sheet declares, in both schemes, as defined by CSS.
 
 use libtest_mimic::Failed;
 use std::collections::BTreeMap;
 
-/// A colour in the light and in the dark scheme.
+/// Colour in the light and in the dark scheme.
 pub type Shade = [Colour; 2];
 
-/// Red, green and blue from 0 to 1, as they are written, and how much of what is below it covers.
+/// Red, green and blue from 0 to 1 as written, and the opacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Colour {
     rgb: [f64; 3],
     alpha: f64,
 }
 
-/// Words that stand in declarations of colours and are none.
+/// Words in colour declarations that are not colours.
 const WORDS: [&str; 14] = [
     "none",
     "inherit",
@@ -30,15 +30,14 @@ const WORDS: [&str; 14] = [
     "mix",
     "in",
 ];
-/// Properties whose values are colours, or have some.
+/// Properties whose values are or contain colours.
 const COLOURED: [&str; 7] =
     ["color", "background", "fill", "stroke", "outline", "border", "text-decoration"];
 
-/// What rules declare: by the selector and the property, as in `body color`, the colours of the value.
+/// Colours of declarations, by selector and property, for example `body color`.
 pub struct Sheet(BTreeMap<String, Vec<Shade>>);
 
 impl Sheet {
-    /// That of a text.
     pub fn of(text: &str) -> Result<Self, Failed> {
         let (mut variables, mut declared) = (BTreeMap::new(), BTreeMap::<_, Vec<Shade>>::new());
         for (selectors, declarations) in rules(text) {
@@ -63,18 +62,18 @@ impl Sheet {
         Ok(Self(declared))
     }
 
-    /// The selectors and properties that declare colours.
+    /// Selectors and properties that declare colours.
     pub fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }
 
-    /// The colours that one of them declares.
+    /// Colours that a declaration contains.
     pub fn shades(&self, name: &str) -> Result<Vec<Shade>, String> {
         self.0.get(name).cloned().ok_or_else(|| format!("no rule says {name}"))
     }
 }
 
-/// The words of a value: not those of colours, of names and of lengths.
+/// Words of a value, without colours, names and lengths.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "#-.%".contains(c);
     value
@@ -88,7 +87,7 @@ fn is_known(word: &str) -> bool {
     WORDS.contains(&word) || functions.contains(&word)
 }
 
-/// The innermost rules of a text: selectors, and what they declare.
+/// Innermost rules of a text: selectors and declarations.
 fn rules(text: &str) -> Vec<(&str, &str)> {
     let mut rules = Vec::new();
     let mut rest = text;
@@ -105,7 +104,7 @@ fn rules(text: &str) -> Vec<(&str, &str)> {
     rules
 }
 
-/// Parts of a text that a character parts outside of brackets.
+/// Splits a text at a character outside of brackets.
 fn split(text: &str, at: char) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|c: char| {
@@ -115,18 +114,18 @@ fn split(text: &str, at: char) -> Vec<&str> {
     parts.map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// Reads the colours of a value.
+/// Reader for the colours of a value.
 struct Reader<'t> {
     variables: &'t BTreeMap<String, Shade>,
     rest: &'t str,
 }
 
 impl Reader<'_> {
-    /// All of them, but for what is transparent.
+    /// All colours of the value, except transparent ones.
     fn all(mut self) -> Result<Vec<Shade>, Failed> {
         let mut all = Vec::new();
         while let Some(at) = self.rest.find(|c: char| c == '#' || c.is_ascii_alphabetic()) {
-            // The unit of a length is no colour.
+            // The unit of a length is not a colour.
             let is_unit = self.rest[..at].ends_with(|c: char| c.is_ascii_digit());
             self.rest = &self.rest[at..];
             let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && !"#-".contains(c));
@@ -146,7 +145,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// What a function of some arguments is.
+    /// Evaluates a colour function with its arguments.
     fn called(&self, function: &str, inner: &str) -> Result<Shade, Failed> {
         let parts = split(inner, ',');
         match (function, &parts[..]) {
@@ -175,7 +174,7 @@ impl Reader<'_> {
     }
 }
 
-/// What stands in the brackets that a text begins with.
+/// Contents of the brackets at the start of a text.
 fn arguments(text: &str) -> Option<&str> {
     let mut depth = 0;
     let end = text.find(|c: char| {
@@ -198,7 +197,8 @@ impl Colour {
         Ok(Self { rgb, alpha: 1.0 })
     }
 
-    /// `color-mix(in srgb, …)`: a share of this one and the rest of another, weighed by how much they cover.
+    /// `color-mix(in srgb, …)`: mixes a share of this colour with the rest of another, weighted by
+    /// opacity.
     fn mixed(self, share: f64, other: Self) -> Self {
         let (own, theirs) = (share * self.alpha, (1.0 - share) * other.alpha);
         let alpha = own + theirs;
@@ -208,7 +208,7 @@ impl Colour {
         Self { rgb: [part(0), part(1), part(2)], alpha }
     }
 
-    /// What is seen of it on another one that covers all.
+    /// Resulting colour on an opaque background.
     pub fn over(self, below: Self) -> Self {
         let part = |at: usize| self.alpha * self.rgb[at] + (1.0 - self.alpha) * below.rgb[at];
         Self { rgb: [part(0), part(1), part(2)], alpha: 1.0 }
@@ -221,14 +221,14 @@ impl Colour {
         0.2126 * r + 0.7152 * g + 0.0722 * b
     }
 
-    /// How far two can be told apart, from 1 to 21.
+    /// WCAG contrast ratio, from 1 to 21.
     pub fn contrast(self, other: Self) -> f64 {
         let (a, b) = (self.luminance(), other.luminance());
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 }
 
-/// What CSS says of some values is what is read of them.
+/// Values are read as defined by CSS.
 pub fn reads_as_css_does() -> Result<(), Failed> {
     let text = ":root{--a:light-dark(#fff,#000);--b:#808080}p,:is(a,b) i{color:var(--a);border:1px solid var(--b)}\
                 @media print{q{background:color-mix(in srgb,var(--b) 25%,transparent)}}\

@@ -1,41 +1,52 @@
 //! Number and seed of random cases, for the tests of all crates.
 //!
-//! A test names the number of cases that it deserves. The environment variable `GEMM_CASES` is a factor on all of
-//! these numbers: 0.25 where it is not set, 10 in `.ci/long`. `PROPTEST_RNG_SEED` is the seed: `.ci/run` fixes it,
-//! `.ci/long` draws and prints one.
+//! A test names the number of cases that it deserves. The environment variable `GEMM_CASES` is a
+//! factor on all of these numbers: 0.25 if it is not set, 10 in `.ci/long`. `PROPTEST_RNG_SEED` is
+//! the seed: `.ci/run` fixes it, `.ci/long` draws and prints one.
 
 use proptest::test_runner::{Config, RngSeed};
 use std::env;
 use std::ops::Range;
 
-/// The factor where `GEMM_CASES` is not set.
+/// Factor if `GEMM_CASES` is not set.
 const FACTOR: f64 = 0.25;
 
-/// Scales a number of cases by `GEMM_CASES`; at least one case is left.
+/// Scales a number of cases by `GEMM_CASES`, to at least one case.
 ///
 /// # Panics
-/// Where `GEMM_CASES` is no positive number.
+/// If `GEMM_CASES` is not a positive number.
 pub fn scaled(cases: usize) -> usize {
-    let factor = env::var("GEMM_CASES").map_or(FACTOR, |text| match text.parse() {
-        Ok(factor) if factor > 0.0 => factor,
-        _ => panic!("GEMM_CASES is {text:?}, but a factor above 0 is needed"),
-    });
-    ((cases as f64 * factor).ceil() as usize).max(1)
+    ((cases as f64 * factor()).ceil() as usize).max(1)
 }
 
-/// Configures a proptest to run a scaled number of cases. A failing case is kept in a folder `proptest-regressions` and
-/// runs first from then on.
+/// Returns true if a test that goes through all combinations may take a part of them.
+///
+/// # Panics
+/// If `GEMM_CASES` is not a positive number.
+pub fn is_thinned() -> bool {
+    factor() < 1.0
+}
+
+fn factor() -> f64 {
+    env::var("GEMM_CASES").map_or(FACTOR, |text| match text.parse() {
+        Ok(factor) if factor > 0.0 => factor,
+        _ => panic!("GEMM_CASES is {text:?}, but a factor above 0 is needed"),
+    })
+}
+
+/// Configures a proptest to run a scaled number of cases. A failing case is stored in a folder
+/// `proptest-regressions` and runs first from then on.
 pub fn cases(count: u32) -> Config {
     Config { cases: scaled(count as usize) as u32, ..Config::default() }
 }
 
-/// Seeds of a scaled number of cases that a test draws itself.
+/// Seeds for a scaled number of cases, for tests that draw their own.
 pub fn seeds(count: usize) -> Range<u64> {
     let first = fixed_seed() << 32;
     first..first + scaled(count) as u64
 }
 
-/// The seed of this run: 0 where `PROPTEST_RNG_SEED` is not set.
+/// Seed of this run, or 0 if `PROPTEST_RNG_SEED` is not set.
 pub fn fixed_seed() -> u64 {
     match Config::default().rng_seed {
         RngSeed::Fixed(seed) => seed,

@@ -1,4 +1,4 @@
-//! Batches on the GPU: each product has the bits of its own.
+//! Batches on the GPU: each GEMM has the bits of a separate one.
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Batch, Bounds, SgemmSpec};
@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
     trials.chain(lists).collect()
 }
 
-/// A kernel of lists.
+/// Kernel with `batch: pointers`.
 fn of_lists() -> Result<Sgemm, Failed> {
     let spec: SgemmSpec = "tile: 32x32x16, thread: 4x4, float4, batch: pointers".parse()?;
     Ok(Sgemm::new(spec)?)
@@ -50,12 +50,12 @@ fn problems(count: u64) -> Vec<Problem> {
     (0..count).map(|seed| Problem::new(Size::new(40, 36, 600), seed)).collect()
 }
 
-/// C of each problem.
+/// Expected C of all problems.
 fn expected(problems: &[Problem]) -> Vec<f32> {
     problems.iter().flat_map(|problem| problem.ascending(&SgemmSpec::default())).collect()
 }
 
-/// The pointers of a launch under way are not overwritten by what is allocated next.
+/// Later allocations do not overwrite the pointer list of a launch in flight.
 fn a_list_is_dropped_behind_its_launch(gpu: &Device) -> Result<(), Failed> {
     let (kernel, problems) = (of_lists()?, problems(64));
     let upload = |of: fn(&Problem) -> &[f32]| -> Result<Vec<Buffer>, Failed> {
@@ -74,7 +74,7 @@ fn a_list_is_dropped_behind_its_launch(gpu: &Device) -> Result<(), Failed> {
             let (a, b) = (MatrixList::new(gpu, &a)?, MatrixList::new(gpu, &b)?);
             kernel.call(gpu).launch(&a, &b, &mut c)?;
         }
-        // As large as the pointers of a list were.
+        // Allocations of the same size as the pointer list.
         let others = (0..8).map(|_| gpu.upload_of(&[round as u64; 64]));
         let _others = others.collect::<Result<Vec<_>, _>>()?;
         same_bits(&format!("round {round}"), &gpu.download(&c)?, &expected)?;
@@ -82,7 +82,7 @@ fn a_list_is_dropped_behind_its_launch(gpu: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Slices of a `cudarc` context, those of C parts of one.
+/// Lists may consist of slices of a `cudarc` context; those of C are parts of one slice.
 fn slices_of_cudarc_are_listed(gpu: &Device) -> Result<(), Failed> {
     let (context, _) = gpu.cudarc().ok_or("a GPU has a context")?;
     let (kernel, problems) = (of_lists()?, problems(2));
@@ -102,7 +102,7 @@ fn slices_of_cudarc_are_listed(gpu: &Device) -> Result<(), Failed> {
         let (a, b) = (MatrixList::new(gpu, &a)?, MatrixList::new(gpu, &b)?);
         kernel.call(gpu).launch(&a, &b, &mut c)?;
     }
-    // On the other stream, which waits for the launch.
+    // Read on the other stream, which waits for the launch.
     let found = stream.clone_dtoh(&c)?;
     let mut expected = expected(&problems);
     expected.rotate_left(40 * 36);

@@ -1,5 +1,4 @@
-//! Every element type on the GPU: the hand-built kernels give the bits that they give on the
-//! simulator.
+//! Every element type on the GPU: the hand-written kernels have the bits of the simulator.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -20,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
 fn check(case: &Case, device: &Device) -> Result<(), Failed> {
     let simulated = case.simulate()?;
     let computed = launch(case, device)?;
-    // Which NaN comes of binary64 is left open.
+    // The payload of a NaN from f64 is unspecified.
     let from_double = case.inputs.iter().any(|(elem, _)| *elem == Elem::F64);
     let open = from_double || case.output == Elem::F64;
     let moves = case.name.starts_with("moved") || case.name.ends_with("shuffle");
@@ -51,7 +50,8 @@ fn is_nan(elem: Elem, bits: u64) -> bool {
     }
 }
 
-/// The bits of what the GPU computes. The runtime launches what specs describe; this is none.
+/// Runs the case on the GPU and returns the output bits. The runtime launches only kernels of
+/// specs, so the launch is written out here.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launch(case: &Case, device: &Device) -> Result<Vec<u64>, Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -80,8 +80,8 @@ fn launch(case: &Case, device: &Device) -> Result<Vec<u64>, Failed> {
     let blocks = if case.kernel.shared_bytes() > 0 { 1 } else { case.blocks() };
     let config =
         LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (x, y, 1), shared_mem_bytes: 0 };
-    // SAFETY: the kernel takes its inputs, its output and the number of their elements, and the
-    // simulator has run it on arrays of just these lengths without a fault.
+    // SAFETY: the parameters are the inputs, the output and the number of its elements. The
+    // simulator has run the kernel without a fault on arrays of exactly these lengths.
     unsafe { builder.launch(config) }?;
     let read = stream.clone_dtoh(&output)?;
     let word = |chunk: &[u8]| {

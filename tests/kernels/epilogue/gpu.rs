@@ -1,4 +1,5 @@
-//! The key `epilogue` on the GPU: the bits of the simulator, whatever is stored and however.
+//! The key `epilogue` on the GPU has the bits of the simulator for every expression and every kind
+//! of store.
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::SgemmSpec;
@@ -8,7 +9,7 @@ use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem};
 use libtest_mimic::{Failed, Trial};
 
-/// One of each way in which a kernel stores C.
+/// One spec for each kind of kernel store to C.
 const SPECS: [&str; 6] = [
     "block: 8x8, coarsen: 3",
     "tile: 16x16x8",
@@ -18,7 +19,7 @@ const SPECS: [&str; 6] = [
     "tile: 32x32x8, thread: 4x4, float4, stages: 3, warp: 16x32",
 ];
 
-/// Every function of the language, and the rest of it.
+/// Every function and every operator of the language.
 const EXPRESSIONS: [&str; 18] = [
     "|acc| abs(acc)",
     "|acc| sqrt(acc)",

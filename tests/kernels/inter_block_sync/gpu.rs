@@ -1,5 +1,5 @@
-//! Atomics, fences and named barriers on the GPU: the hand-built kernels leave in memory what is known
-//! on paper, as they do on the simulator.
+//! Atomics, fences and named barriers on the GPU. The hand-written kernels leave the contents in
+//! memory that are known on paper, as on the simulator.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -35,7 +35,8 @@ fn check(speaking: &CommunicatingKernel, device: &Device) -> Result<(), Failed> 
     Ok(())
 }
 
-/// The bits of all buffers after the launches. The runtime launches what specs describe; this is none.
+/// Bits of all buffers after the launches. The runtime launches only kernels of specs, so the
+/// launch is written out here.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launch(speaking: &CommunicatingKernel, device: &Device) -> Result<Vec<Vec<u64>>, Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -57,8 +58,8 @@ fn launch(speaking: &CommunicatingKernel, device: &Device) -> Result<Vec<Vec<u64
     for _ in 0..LAUNCHES {
         let mut builder = stream.launch_builder(&function);
         buffers.iter_mut().for_each(|buffer| _ = builder.arg(buffer));
-        // SAFETY: the kernel takes these buffers, and the simulator has run it on some of just these
-        // lengths without a fault.
+        // SAFETY: the parameters are these buffers. The simulator has run the kernel without a
+        // fault on buffers of exactly these lengths.
         unsafe { builder.launch(config) }?;
     }
     let mut read = Vec::new();

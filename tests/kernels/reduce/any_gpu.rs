@@ -1,4 +1,5 @@
-//! Reductions of every kind: right, the bits of the simulator, and the same bits in either launch form.
+//! Reductions of every kind on the GPU: correct, with the simulator's bits, and with the same bits
+//! in both launch forms.
 
 use crate::{on_gpu, own_gpu, trial};
 use gemm_dsl::ir::Elem;
@@ -13,7 +14,7 @@ use gemm_tests::fold::simulate::{Machine, Ran, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::{Failed, Trial};
 
-/// Cases of each operator over each of what may be folded.
+/// Cases of each operator over each kind of axis.
 const CASES: usize = 6;
 
 pub fn trials() -> Vec<Trial> {
@@ -28,7 +29,8 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Random cases: right, with nothing written beside the results, and the bits of the simulator in both launch forms.
+/// Random cases are correct, write nothing beside the results, and have the simulator's bits in
+/// both launch forms.
 fn like_the_simulator(gpu: &Device, op: Op, over: Over) -> Result<(), Failed> {
     let simulator = Device::simulator();
     for (case, lying) in cases(op, over, CASES) {
@@ -51,7 +53,8 @@ fn like_the_simulator(gpu: &Device, op: Op, over: Over) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Fails unless both have the same bits; each comes with the words for it. Which NaN comes of `f64` is left open.
+/// Fails unless both have the same bits. Each comes with a description. The payload of a NaN from
+/// `f64` is unspecified.
 fn same(
     case: &Case,
     (here, found): (&str, &Ran),
@@ -81,15 +84,15 @@ fn same(
     Ok(())
 }
 
-/// A spec of an operator and a type that is sound without a `map`: folded in `f32` where only floats will do. There is
-/// no logarithm of `f64`.
+/// Spec of an operator and a type without a `map`, accumulated in `f32` if the operator needs
+/// floats. None if there is none: `f64` has no logarithm.
 fn plain(op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().op(op).element(element);
     [spec.clone(), spec.acc(AccType::F32)].into_iter().find(|spec| spec.plan().is_ok())
 }
 
-/// Arrays, rows and columns that many blocks share, in both launch forms; a third of the types, others for the
-/// operators beside.
+/// Arrays, rows and columns that many blocks share, in both launch forms. Each operator is tested
+/// with a third of the types.
 fn forms(gpu: &Device, op: Op) -> Result<(), Failed> {
     let nth = Op::ALL.iter().position(|other| *other == op).unwrap_or_default();
     for (n, &element) in DataType::ALL.iter().enumerate().skip(nth % 3).step_by(3) {
@@ -127,7 +130,8 @@ fn forms(gpu: &Device, op: Op) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Kernels with tickets, from 1 to 600 of them, and those by passes, whose partials share the memory.
+/// Kernels with 1 to 600 tickets, and kernels with passes, whose partial results share the same
+/// memory.
 const LINES: [(&str, Shape); 6] = [
     ("blocks: 40, block: 64, launch: once", Shape::Tensor { outer: 1, len: 10_000, inner: 1 }),
     (
@@ -149,9 +153,10 @@ const LINES: [(&str, Shape); 6] = [
     ("block: 32", Shape::Tensor { outer: 1, len: 4_000, inner: 1 }),
 ];
 
-/// The same kernel twice in a row, and after every other: each finds its tickets as it has to.
+/// Each kernel runs twice in a row, and after every other one: its tickets are always in the
+/// initial state.
 fn tickets_begin_at_zero() -> Result<(), Failed> {
-    // A stream and scratch memory of its own: nothing comes between.
+    // A separate stream and scratch memory, so that no other launch intervenes.
     let gpu = own_gpu()?;
     let machine = OnDevice(&gpu);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What is folded into one result: rows, columns, matrices of a batch, segments, in every geometry.
+//! Reductions over rows, columns, matrices of a batch and segments, in every geometry.
 
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::ir::Variant;
@@ -9,17 +9,17 @@ use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 
-/// Lengths at which groups, warps, blocks and rounds begin and end.
+/// Lengths at the limits of groups, warps, blocks and rounds.
 const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 64, 255, 256, 257, 1000];
 
-/// A spec of an operator and a type that is sound without a `map`; `f64` has no `logsumexp`.
+/// Spec of an operator and a type without a `map`. None if there is none: `f64` has no `logsumexp`.
 fn of(over: Over, op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().over(over).op(op).element(element).block(64);
     let float = spec.clone().acc(AccType::F32);
     [spec, float].into_iter().find(|spec| spec.plan().is_ok())
 }
 
-/// Several results of so many elements.
+/// Shape with several results of `len` elements each.
 fn tensor(over: Over, len: usize, random: &mut Random) -> Shape {
     let mut below = |n: u64| (random.bits() % n) as usize;
     let (outer, inner) = match over {
@@ -28,12 +28,12 @@ fn tensor(over: Over, len: usize, random: &mut Random) -> Shape {
         Over::Columns => (1, below(70)),
         _ => (below(5), below(20)),
     };
-    // What is so long that it takes a while is few.
+    // Long reductions have few results, to save time.
     let few = if len > 300 { 4 } else { usize::MAX };
     Shape::Tensor { outer: outer.min(few), len, inner: inner.min(few.saturating_mul(3)) }
 }
 
-/// Offsets of segments, some of them empty, the first somewhere.
+/// Offsets of segments, some of them empty, with a random start.
 fn segments(count: usize, most: u64, random: &mut Random) -> Shape {
     let mut offsets = vec![random.bits() % 9];
     for _ in 0..count {
@@ -43,7 +43,7 @@ fn segments(count: usize, most: u64, random: &mut Random) -> Shape {
     Shape::Segments(offsets)
 }
 
-/// A row by a thread, by a part of a warp, by a warp, by a block.
+/// A row is reduced by a thread, a part of a warp, a warp, or a block.
 fn rows_are_right_whoever_folds_them() {
     each(|n, op, element| {
         let Some(spec) = of(Over::Rows, op, element) else { return Ok(()) };
@@ -103,7 +103,8 @@ fn segments_are_right_and_empty_ones_too() {
     });
 }
 
-/// Several blocks of a result: what they leave is folded by a fixed tree over their numbers, whoever does it.
+/// Several blocks per result: their partial results are reduced by a fixed tree over block numbers
+/// in both launch forms.
 fn launch_forms_give_the_same_bits() {
     each(|n, op, element| {
         for over in [Over::Rows, Over::Columns, Over::Middle] {
@@ -128,8 +129,8 @@ fn launch_forms_give_the_same_bits() {
     });
 }
 
-/// A block of one warp folds a row as a whole, whether `group` says so or not: it has the keys of a block, and the same
-/// bits.
+/// A block of a single warp reduces whole rows, with or without `group`: it takes the keys of a
+/// block and has the same bits.
 fn the_only_warp_of_a_block_is_the_block() {
     let machine = Simulator::default();
     let more =
@@ -147,7 +148,7 @@ fn the_only_warp_of_a_block_is_the_block() {
     assert!(wide.is_err_and(|faults| faults.to_string().contains("use `group: 64`")));
 }
 
-/// Rows that start and lie on 16 bytes are read by vectors, others by elements: the bits are the same.
+/// Rows with 16-byte alignment are read by vectors, others by elements. The bits are the same.
 fn rows_of_vectors_are_as_rows_of_elements() {
     each(|n, op, element| {
         let Some(spec) = of(Over::Rows, op, element) else { return Ok(()) };
@@ -165,7 +166,7 @@ fn rows_of_vectors_are_as_rows_of_elements() {
             same(format!("`{spec}` of {len}"), vectors.variants, vec![Variant::Vector])?;
             same(format!("`{spec}` of {len}"), elements.variants, vec![Variant::Scalar])?;
         }
-        // Rows whose length is no number of vectors.
+        // Rows whose length is not a multiple of the vector length.
         for len in [1, 7, 33, 251] {
             let case = Case::new(&spec, Shape::Tensor { outer: 4, len, inner: 1 }, random.bits());
             let ran = run(&machine, &case, &Lying::PACKED)?;
@@ -175,8 +176,8 @@ fn rows_of_vectors_are_as_rows_of_elements() {
     });
 }
 
-/// Neighbouring columns are read and stored by vectors where all arrays start and lie on 16 bytes, and by elements
-/// where one does not, a result alone among them: the bits are the same.
+/// Neighbouring columns are accessed by vectors if all arrays are 16-byte aligned. If one is not,
+/// even a result, they are accessed by elements. The bits are the same.
 fn columns_of_vectors_are_as_columns_of_elements() {
     each(|n, op, element| {
         for over in [Over::Columns, Over::Middle] {
@@ -188,7 +189,7 @@ fn columns_of_vectors_are_as_columns_of_elements() {
             for spec in [spec, several, once] {
                 let plan = spec.plan().map_err(|faults| faults.to_string())?;
                 let by_vectors = |elem| plan.lanes_of_columns(elem).is_some();
-                // The second launch of `passes` makes results of partials, one by one.
+                // The second launch of `passes` reduces partial results one by one.
                 let stores = plan.has_partials() && !plan.is_once();
                 let stores = !stores && spec.results().iter().any(|(_, elem)| by_vectors(*elem));
                 let machine = Simulator::default();
@@ -203,7 +204,7 @@ fn columns_of_vectors_are_as_columns_of_elements() {
                     let aligned = Lying::padded(padding);
                     let vectors = run(&machine, &case, &aligned)?;
                     same(format!("`{spec}` of {len}"), vectors.variants[0], Variant::Vector)?;
-                    // The first array starts on 16 bytes, those behind it, the results, do not.
+                    // The first array is 16-byte aligned; those after it, the results, are not.
                     let ran = run(&machine, &case, &Lying { shift: 1, ..aligned })?;
                     let variant = if stores { Variant::Scalar } else { Variant::Vector };
                     same(format!("`{spec}` of {len}"), ran.variants[0], variant)?;
@@ -218,7 +219,7 @@ fn columns_of_vectors_are_as_columns_of_elements() {
     });
 }
 
-/// A row has the bits that an array has of its elements, where the same threads fold both: the contract.
+/// Contract: a row has the bits of an array of the same elements if the same threads reduce both.
 fn a_row_has_the_bits_of_an_array() {
     each(|n, op, element| {
         let Some(spec) = of(Over::Rows, op, element) else { return Ok(()) };
@@ -247,7 +248,7 @@ fn a_row_has_the_bits_of_an_array() {
     });
 }
 
-/// Results of one thread, and of one element: nothing else has a say in them.
+/// A result from a single element depends on nothing else.
 fn single_elements_are_right_whatever_they_are() {
     use gemm_oracle::fold::Number;
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.5, 6e-8, 65504.0];
@@ -277,7 +278,8 @@ fn single_elements_are_right_whatever_they_are() {
     });
 }
 
-/// An index takes the first of equal values wherever threads, parts and rounds meet, and those of NaN.
+/// An index is that of the first of equal values, wherever threads, parts and rounds meet. The same
+/// holds for NaN.
 fn the_first_of_equal_values_wins_anywhere() {
     use gemm_oracle::fold::Number;
     for op in [Op::Argmax, Op::Argmin] {
@@ -308,7 +310,6 @@ fn the_first_of_equal_values_wins_anywhere() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         rows_are_right_whoever_folds_them,

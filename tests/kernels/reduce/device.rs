@@ -1,4 +1,4 @@
-//! Reductions through the runtime, by name, on the simulator as a device.
+//! Reductions through the runtime by name, on the simulator as a device.
 
 use crate::reduce::each::same;
 use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
@@ -11,7 +11,7 @@ use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 use rayon::prelude::*;
 
-/// Each operator over each of what may be folded.
+/// Each operator with each kind of axis.
 fn pairs() -> Vec<(Op, Over)> {
     Op::ALL.iter().flat_map(|op| Over::ALL.iter().map(move |over| (*op, *over))).collect()
 }
@@ -24,7 +24,7 @@ fn a_device_gives_what_the_program_gives() {
             let expected = run(&direct, case, lying)?;
             same(format!("`{}` {:?}", case.spec, case.shape), &on_device, &expected).or_else(
                 |wrong| {
-                    // Without results nothing is launched, and nothing has run.
+                    // Without results nothing is launched.
                     let none = expected.results[0].is_empty() && on_device.variants.is_empty();
                     if none { Ok(()) } else { Err(wrong) }
                 },
@@ -35,7 +35,7 @@ fn a_device_gives_what_the_program_gives() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What trials on a GPU are sampled from: nothing is left out.
+/// Samples for trials on a GPU cover every key and every kind of shape.
 fn samples_have_every_key_and_kind_of_shape() {
     let all: Vec<(Case, Lying)> =
         pairs().into_par_iter().flat_map(|(op, over)| cases(op, over, 6)).collect();
@@ -76,7 +76,6 @@ fn samples_have_every_key_and_kind_of_shape() {
     assert!(count(&|_, lying| lying.offset.is_multiple_of(16)) > 50);
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![a_device_gives_what_the_program_gives, samples_have_every_key_and_kind_of_shape,]
 }

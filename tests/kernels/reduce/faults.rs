@@ -1,5 +1,5 @@
-//! What makes blocks wait for one another, and what makes one of them fold what all have left, is needed:
-//! without it a detector, a result or a temporary shows it.
+//! Every part of a reduction that makes blocks wait, or lets one block combine the results, is
+//! needed. Without it a detector, a result or a scratch buffer shows the fault.
 
 use crate::planted_faults::*;
 use gemm_dsl::Plan;
@@ -11,7 +11,8 @@ use gemm_tests::fold::simulate::{Failure, simulate};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 
-/// Kernels of one launch, whose blocks speak: a tree, shuffles, folds of several parts, columns.
+/// Single-launch kernels with inter-block synchronisation: a tree, shuffles, results of several
+/// parts, columns.
 const SPEAKING: [&str; 10] = [
     "blocks: 3, block: 64, launch: once, type: i32",
     "blocks: 4, block: 64, launch: once, shuffle",
@@ -25,7 +26,7 @@ const SPEAKING: [&str; 10] = [
     "over: columns, run: 256, block: 64, group: 4, launch: once, type: i32",
 ];
 
-/// A case in which every part and every thread has a say.
+/// Case in which every part and every thread affects the result.
 fn case(line: &str) -> Case {
     let spec: ReduceSpec = line.parse().expect("a line");
     let outer = if line.contains("rows") || line.contains("middle") { 2 } else { 1 };
@@ -33,7 +34,7 @@ fn case(line: &str) -> Case {
     let (len, elem) = (700, spec.element.elem());
     let mut case = Case::new(&spec, Shape::Tensor { outer, len, inner }, 1);
     for (n, bits) in case.inputs[0].iter_mut().enumerate() {
-        // The greatest is in the last of three parts, whatever a part is.
+        // The maximum is in the last of three parts for any part size.
         let value = if n / inner % len == 128 { 300 } else { n % 1009 * 37 % 101 + n / 5000 };
         *bits = Number::Int(value as i128).bits(elem);
     }
@@ -53,7 +54,7 @@ fn shown(case: &Case, program: &VerifiedProgram) -> Shown {
     }
 }
 
-/// The case of a line with its program, which is sound.
+/// Case of a spec with its sound program.
 fn sound(line: &str) -> (Case, VerifiedProgram) {
     let case = case(line);
     let program = case.spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
@@ -86,7 +87,7 @@ fn a_ticket_orders_what_blocks_have_left() {
     }
 }
 
-/// The next launch would wait for blocks that do not come, or not wait at all.
+/// The next launch would wait for blocks that never arrive, or not wait at all.
 fn a_ticket_that_is_not_put_back_is_noticed() {
     for line in SPEAKING {
         let (case, program) = sound(line);
@@ -95,7 +96,7 @@ fn a_ticket_that_is_not_put_back_is_noticed() {
     }
 }
 
-/// One block folds what the last one has not left yet.
+/// A block combines results that the last block has not written yet.
 fn a_block_that_does_not_wait_for_all_is_noticed() {
     let of_three = |line: &&str| line.contains("blocks: 3") || line.contains("run: 256");
     for line in SPEAKING.into_iter().filter(of_three) {
@@ -118,7 +119,7 @@ fn a_part_that_is_left_out_is_noticed_in_both_forms() {
     }
 }
 
-/// The barriers of blocks, and of warps, in kernels whose blocks fold alone.
+/// Block and warp barriers in kernels without inter-block synchronisation.
 fn no_barrier_of_a_block_alone_is_there_in_vain() {
     let lines = [
         "over: columns, block: 64, group: 4, op: argmin",
@@ -146,7 +147,6 @@ fn no_barrier_of_a_block_alone_is_there_in_vain() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         every_block_barrier_is_needed,

@@ -1,4 +1,4 @@
-//! Reductions.
+//! Reductions of arrays on the GPU.
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
@@ -8,12 +8,12 @@ use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
 use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 
-/// Beyond [`LENGTHS`], lengths that the simulator still takes.
+/// Lengths beyond [`LENGTHS`] that the simulator can run.
 const SIMULATED: [usize; 3] = [12_345, 1 << 15, 1 << 16];
-/// Lengths that it does not.
+/// Lengths that are too slow for the simulator.
 const LARGE: [usize; 3] = [1 << 20, (1 << 24) + 7, 1 << 28];
 
-/// The stages that fold a whole array.
+/// Stages that reduce a whole array.
 fn whole_arrays() -> impl Iterator<Item = Stage<ReduceSpec>> {
     stages::reduce().into_iter().filter(|stage| stage.spec.over == Over::All)
 }
@@ -49,7 +49,7 @@ fn small_arrays(gpu: &Device, spec: &ReduceSpec) -> Result<(), Failed> {
     like_the_simulator(gpu, spec, 3001, 1)
 }
 
-/// Right, and the bits of the simulator.
+/// Correct, with the simulator's bits.
 fn like_the_simulator(
     gpu: &Device,
     spec: &ReduceSpec,
@@ -68,11 +68,12 @@ fn like_the_simulator(
 
 fn large_arrays(gpu: &Device, spec: &ReduceSpec) -> Result<(), Failed> {
     for len in LARGE {
-        // Generated once and repeated; the period is odd, so no block meets the same values twice.
+        // Generated once and repeated. The period is odd, so that no two blocks get the same
+        // values.
         let mut elements = elements(spec.op, 1, len.min((1 << 16) + 1));
         if spec.op == Op::Prod {
-            // So near 1 that the product of 2^28 stays in range, and few enough factors other than 1
-            // that the bound on the error means something.
+            // So near 1 that the product of 2^28 elements stays in range. Few factors differ from
+            // 1, so that the error bound is meaningful.
             elements.iter_mut().for_each(|x| *x = 1.0 + (*x - 1.0) / 4096.0);
             let ones = elements.iter_mut().enumerate().filter(|(i, _)| i % 1021 != 0);
             ones.for_each(|(_, x)| *x = 1.0);

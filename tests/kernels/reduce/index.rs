@@ -1,4 +1,5 @@
-//! How many elements a reduction with indices or counts of 32 bits may have: contracts say it without them.
+//! Maximum number of elements of reductions with 32-bit indices or counts, tested on contracts
+//! without arrays.
 
 use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{
@@ -9,7 +10,7 @@ use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
 use libtest_mimic::Trial;
 
-/// What is folded, and how: by the threads of a block, by several blocks, in one launch.
+/// Axes and methods: by the threads of a block, by several blocks, in one launch.
 const LINES: &[&str] = &[
     "",
     "blocks: 3",
@@ -28,7 +29,7 @@ const LINES: &[&str] = &[
     "over: segments, group: 8",
 ];
 
-/// What the first launch says that refuses one result of so many elements.
+/// Contract error of the first launch that refuses one result of `length` elements.
 fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
     let program = spec
         .plan()
@@ -37,7 +38,8 @@ fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
     bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
 }
 
-/// What the first launch of a program says that refuses a problem, whose arrays lie packed where nobody looks.
+/// Contract error of the first launch of a program that refuses a problem. Arrays are packed, at
+/// distinct made-up addresses.
 pub fn bound(
     program: &VerifiedProgram,
     count: impl Fn(&Extent) -> u64,
@@ -96,7 +98,7 @@ fn others_have_no_such_limit() {
     for line in LINES {
         let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
         for op in [Op::Argmax, Op::MeanVar, Op::Sum] {
-            // Neither with indices of 64 bits, nor where none is kept.
+            // There is no limit with 64-bit indices, or without any.
             let index = if op == Op::Sum { IndexType::U32 } else { IndexType::U64 };
             let mut spec = spec.clone().op(op);
             if spec.over == Over::Segments || op != Op::Sum {
@@ -109,7 +111,6 @@ fn others_have_no_such_limit() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![indices_and_counts_of_32_bits_number_all_elements, others_have_no_such_limit,]
 }

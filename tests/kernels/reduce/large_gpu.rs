@@ -1,5 +1,5 @@
-//! Reductions that the simulator is too slow for: of more elements than 32 bits count, and of shapes for which the
-//! tables that ship were measured.
+//! Reductions that are too slow for the simulator: more elements than 32 bits can count, and the
+//! shapes for which the shipped tables were measured.
 
 use crate::trial;
 use gemm_dsl::ir::Elem;
@@ -13,10 +13,11 @@ use libtest_mimic::{Failed, Trial};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// More elements than an `i32` counts.
+/// More elements than an `i32` can count.
 const MANY: usize = (1 << 31) + 5;
 
-/// How those are folded: by many blocks in both launch forms, as an array and as a row, with vectors and without.
+/// Kernels for these elements: many blocks in both launch forms, as an array and as a row, with and
+/// without vectors.
 const WAYS: [&str; 4] = [
     "float4, items: 4, shuffle, blocks: 264, launch: once",
     "items: 8, blocks: 132",
@@ -37,7 +38,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Fills an array with copies of some elements, one after the other.
+/// Fills an array with repeated copies of some elements.
 fn tile<T: DeviceRepr>(
     stream: &Arc<CudaStream>,
     elements: &[T],
@@ -51,7 +52,7 @@ fn tile<T: DeviceRepr>(
     Ok(())
 }
 
-/// Overwrites the elements from one on.
+/// Overwrites elements, starting at an index.
 fn put<T: DeviceRepr>(
     stream: &Arc<CudaStream>,
     elements: &[T],
@@ -65,7 +66,7 @@ fn put<T: DeviceRepr>(
 
 fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
-    // An odd number, so that no block meets the same elements twice.
+    // An odd period, so that no two blocks get the same elements.
     let mut random = Random::new(31);
     let elements: Vec<i8> =
         (0..(1 << 24) - 3).map(|_| ((random.bits() % 201) as i64 - 100) as i8).collect();
@@ -83,7 +84,7 @@ fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
         equal(way, sum, total)?;
         greatest(gpu, "argmax", way, &array, MANY - 1)?;
     }
-    // Of equal ones the first; both are beyond what an `i32` counts.
+    // The first of equal elements counts; both indices exceed the range of an `i32`.
     put(stream, &[127, -128], &mut array, 1 << 31)?;
     let total = total - at(1 << 31) - at((1 << 31) + 1) + 127 - 128;
     for way in WAYS {
@@ -98,7 +99,7 @@ fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
     equal("segments", last, vec![sum(MANY - 9, 1 << 31), 0, behind])
 }
 
-/// The one result of a line, of all elements, which are a row.
+/// Single result of a spec over all elements, as a row.
 fn one<R>(gpu: &Device, line: &str, array: &CudaSlice<i8>) -> Result<R, Failed>
 where
     R: Elements + Element,
@@ -109,7 +110,7 @@ where
     Ok(gpu.download(&result)?[0])
 }
 
-/// Checks where the greatest or the smallest element is, by indices of both types.
+/// Checks the index of the largest or smallest element, with both index types.
 fn greatest(
     gpu: &Device,
     op: &str,
@@ -122,7 +123,6 @@ fn greatest(
     equal(&line, one::<u64>(gpu, &format!("{line}, index: u64"), array)?, expected as u64)
 }
 
-/// The sums of segments.
 fn segments(gpu: &Device, array: &CudaSlice<i8>, offsets: &[u64]) -> Result<Vec<i64>, Failed> {
     let mut sums = Vec::new();
     let narrow: Vec<u32> = offsets.iter().map(|offset| *offset as u32).collect();
@@ -151,11 +151,11 @@ fn equal<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Result<(), 
     Err(format!("`{what}` gives {found:?}, not {expected:?}").into())
 }
 
-/// What the table that ships gives at a shape, on some of its results.
+/// Checks some results of the shipped table at a shape.
 fn tuned(gpu: &Device, over: &str, size: (usize, usize, usize)) -> Result<(), Failed> {
     let (outer, len, inner) = size;
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
-    // No two rows begin alike, nor do columns.
+    // No two rows start with the same elements, and no two columns.
     let elements = random::values(7, (1 << 20) + 7);
     let mut array = stream.alloc_zeros::<f32>(outer * len * inner)?;
     tile(stream, &elements, &mut array)?;
@@ -192,7 +192,7 @@ fn tuned(gpu: &Device, over: &str, size: (usize, usize, usize)) -> Result<(), Fa
     Ok(())
 }
 
-/// The line that the table chooses, and the bits of its results.
+/// Spec that the table chooses, and the bits of its results.
 fn by_table(
     gpu: &Device,
     spec: &ReduceSpec,

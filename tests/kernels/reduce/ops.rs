@@ -1,5 +1,5 @@
-//! Every operator of every type, folded over an array in both launch forms, at lengths where threads, blocks,
-//! rounds and parts begin and end.
+//! Every operator with every type over an array, in both launch forms, at the limits of threads,
+//! blocks, rounds and parts.
 
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec, ResultType};
@@ -11,12 +11,11 @@ use gemm_tests::reduction::LENGTHS;
 use libtest_mimic::Trial;
 use rayon::prelude::*;
 
-/// An array of so many elements.
 fn array(len: usize) -> Shape {
     Shape::Tensor { outer: 1, len, inner: 1 }
 }
 
-/// A spec of an operator and a type that is sound: in `f32` where only floats will do.
+/// Spec of an operator and a type, accumulated in `f32` if the operator needs floats.
 fn of(op: Op, element: DataType) -> ReduceSpec {
     let spec = ReduceSpec::default().op(op).element(element).block(64).items(2).blocks(3);
     match spec.plan() {
@@ -28,14 +27,15 @@ fn of(op: Op, element: DataType) -> ReduceSpec {
     }
 }
 
-/// The case of a spec that may have the map of [`of`].
+/// Case of a spec that may have the map of [`of`].
 fn case(spec: &ReduceSpec, shape: Shape, seed: u64) -> Case {
     let narrow = closures::maps(DataType::F64.elem(), Some(DataType::F32.elem()));
     let map = spec.map.as_ref().and(narrow.first().copied());
     Case::with(spec, (map, None, None), shape, seed)
 }
 
-/// Several rounds of a thread, three parts, partials in sequence; and the same in one launch.
+/// Several rounds per thread, three parts, and partial results in sequence; then the same in one
+/// launch.
 fn every_operator_and_type_is_right_in_both_launch_forms() {
     each(|n, op, element| {
         let (passes, once) = (Simulator::default(), Simulator::default());
@@ -55,8 +55,8 @@ fn every_operator_and_type_is_right_in_both_launch_forms() {
     });
 }
 
-/// Plain sums are folded by tiles where nothing is said. Said to go by passes, they have the bits of one launch: of more
-/// parts than a block of the tiles folds, of more rounds than 1024 blocks have, by vectors too.
+/// Plain sums use tiles by default. With explicit passes they have the bits of a single launch.
+/// Cases: more parts than a tile block reduces, more rounds than 1024 blocks have, and vectors.
 fn plain_sums_have_the_same_bits_by_passes_and_in_one_launch() {
     let of_each = |(n, line): (usize, &str)| {
         let spec: ReduceSpec = line.parse().expect("a line");
@@ -77,7 +77,7 @@ fn plain_sums_have_the_same_bits_by_passes_and_in_one_launch() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Whether a vector or an element is loaded is for the place of the array to say, and makes no difference.
+/// Vector or scalar loads are chosen by the alignment of the array and do not affect the bits.
 fn access_variants_and_places_do_not_change_a_bit() {
     each(|n, op, element| {
         let machine = Simulator::default();
@@ -114,11 +114,13 @@ fn compensated_sums_are_right_to_the_last_digits() {
     }
 }
 
-/// What is infinite has no error, and near the greatest number an error that would be infinite on the way is none.
+/// An infinite sum has no compensation. Near the largest number, a compensation that would overflow
+/// is dropped.
 fn compensated_sums_of_the_greatest_numbers_are_plain_ones() {
     let spec: ReduceSpec = "over: rows, group: 1, compensated".parse().expect("a line");
     let (most, inf) = (f32::MAX, f32::INFINITY);
-    // Of these the sum is rounded up, and what it differs by from the first is more than the greatest number.
+    // The sum is rounded up here, and its difference to the first operand exceeds the largest
+    // number.
     let near = -1.5 * 2.0_f32.powi(104);
     let rows = [
         ([near, most], most - 2.0_f32.powi(104)),
@@ -137,7 +139,7 @@ fn compensated_sums_of_the_greatest_numbers_are_plain_ones() {
     assert_eq!(ran.results, [expected]);
 }
 
-/// The mean and the variance of an array of `f32`.
+/// Mean and variance of an array of `f32`.
 fn moments(line: &str, elements: &[f32]) -> [f32; 2] {
     let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
     let mut case = Case::new(&spec.op(Op::MeanVar), array(elements.len()), 1);
@@ -158,11 +160,11 @@ fn the_mean_of_zeros_is_plus_zero() {
     }
 }
 
-/// Both are NaN where the sum of what a thread holds at once overflows, and not where it just does not; of elements that
-/// lie further apart than the greatest number the mean is not finite.
+/// Mean and variance are NaN if the sum of the elements a thread holds at once overflows, and
+/// finite just below. If elements differ by more than the largest number, the mean is not finite.
 fn mean_and_variance_are_not_of_sums_and_differences_that_overflow() {
     let (most, half) = (f32::MAX, f32::MAX / 2.0);
-    // A single thread, too, combines what is infinite with nothing else.
+    // A single thread too: its infinite sum is combined with no other.
     let lines = [
         ("over: rows, group: 1, items: 2", most, 2),
         ("items: 2", most, 300),
@@ -181,8 +183,8 @@ fn mean_and_variance_are_not_of_sums_and_differences_that_overflow() {
     assert!(!mean.is_finite(), "{mean}");
 }
 
-/// Behind the end of an array the identity stands, before the first element nothing: arrays that are all
-/// as small as can be, or of one value.
+/// Elements after the end of an array count as the identity, and there is none before its first
+/// element. Tested by arrays of one repeated value, extreme values included.
 fn arrays_of_one_value_are_right() {
     let machine = Simulator::default();
     let values = [0.0, -0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 65504.0, 6e-8];
@@ -278,7 +280,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
     assert!(seen > 1000, "{seen}");
 }
 
-/// A case that cannot be judged shows nothing: there are few.
+/// Few random cases are too ill-conditioned to be checked.
 fn most_random_cases_are_judged() {
     use gemm_oracle::fold::{Folded, folded};
     each(|n, op, element| {
@@ -289,7 +291,8 @@ fn most_random_cases_are_judged() {
             let all = folded(case.kind, &case.plan(), &case.values(0));
             unjudged += usize::from(all.contains(&Folded::Unjudged));
         }
-        // Products of integers as floats grow without end, and the squares of the largest are beyond `f32`.
+        // Products of integers as floats overflow, and the squares of the largest values exceed
+        // `f32`.
         let few = match op {
             Op::MeanVar if element.elem().size() == 8 => 36,
             Op::Prod | Op::MeanVar => 20,
@@ -299,7 +302,6 @@ fn most_random_cases_are_judged() {
     });
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         every_operator_and_type_is_right_in_both_launch_forms,

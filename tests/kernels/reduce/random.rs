@@ -1,4 +1,4 @@
-//! Reductions with any keys and any expressions of ours, of any shape, lying anyhow.
+//! Reductions with any keys, any of the test expressions, any shape and any layout.
 
 use gemm_oracle::random::Random;
 use gemm_tests::arbitrary;
@@ -17,7 +17,7 @@ proptest! {
         let lying = Lying::random(&mut random);
         let machine = Simulator::default();
         let ran = run(&machine, &case, &lying).map_err(TestCaseError::fail)?;
-        // In both launch forms, and where the arrays lie otherwise, the bits are the same.
+        // The bits are the same in both launch forms and for another layout of the arrays.
         if let Some(forms) = sample::in_both_forms(&case) {
             let [passes, once] = forms.map(|form| run(&machine, &form, &lying));
             let passes = passes.map_err(TestCaseError::fail)?.results;
@@ -35,7 +35,6 @@ proptest! {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![any_reduction_is_right_anywhere,]
 }

@@ -1,4 +1,5 @@
-//! Who folds a segment: a group up to 16 of its rounds, the block what is longer. The bits of results depend on it.
+//! A group reduces a segment of at most 16 of its rounds, and the block reduces a longer one. The
+//! bits depend on this choice.
 
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_tests::fold::lying::Lying;
@@ -6,13 +7,13 @@ use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 
-/// Numbers whose sum has other bits in another order.
+/// Number whose sums depend on the order of addition in their last bits.
 fn uneven(n: usize) -> u64 {
     let x = (n * 2_654_435_761 % 1_000_003) as f32 / 977.0 - 511.3;
     x.to_bits().into()
 }
 
-/// The sums of so many elements each, of an array of them.
+/// Sums of a shape over a fixed array.
 fn sums(spec: &ReduceSpec, shape: Shape) -> Vec<u64> {
     let mut case = Case::new(spec, shape, 0);
     for (n, bits) in case.inputs[0].iter_mut().enumerate() {
@@ -38,7 +39,7 @@ fn a_segment_of_at_most_16_rounds_is_its_groups_and_a_longer_one_the_blocks() {
         let spec = spec.over(Over::Segments);
         let by_groups = spec.clone().group(group);
         let by_blocks = spec.clone().group(spec.block);
-        // A group has the threads of a warp at most, which shuffle whether the block does or not.
+        // A group is at most a warp, and always uses shuffles.
         let of_group = by_groups.clone().over(Over::Rows).shuffle(false);
         let longest = 16 * group as usize * items;
         for length in [longest - 1, longest, longest + 1] {
@@ -55,7 +56,6 @@ fn a_segment_of_at_most_16_rounds_is_its_groups_and_a_longer_one_the_blocks() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![a_segment_of_at_most_16_rounds_is_its_groups_and_a_longer_one_the_blocks,]
 }

@@ -1,5 +1,5 @@
-//! NaN, infinities and the sign of zero: what IEEE 754 says of the operators, in every stage and
-//! wherever in the array the value lies.
+//! NaN, infinities and signed zeros: operators follow IEEE 754 in every stage, for any position of
+//! the value in the array.
 
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_dsl::stages;
@@ -41,7 +41,7 @@ fn gives(op: Op, fill: f32, values: &[f32], expected: f32) {
     }
 }
 
-/// The value of an operator that changes no other.
+/// Neutral element of an operator.
 fn identity(op: Op) -> f32 {
     match op {
         Op::Sum => -0.0,
@@ -109,7 +109,6 @@ fn infinities_stay_or_become_nan() {
     gives(Op::Max, -INF, &[-INF], -INF);
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         the_empty_array_gives_the_identity,

@@ -1,4 +1,4 @@
-//! Arrays whose blocks fold runs, whole and cut into shards between the runs: the bits are the same.
+//! Arrays whose blocks reduce runs, whole and sharded between runs: the bits are the same.
 
 use crate::reduce::each::{each, same};
 use crate::reduce::index::bound;
@@ -15,10 +15,10 @@ use gemm_tests::fold::{Case, Shape, sample};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
-/// Lengths around whole runs, and none.
+/// Random length: zero, or around a whole number of runs.
 fn length(run: usize, random: &mut Random) -> usize {
     let mut below = |n: usize| (random.bits() % n as u64) as usize;
-    // So that a case is of about as many elements whatever a run is.
+    // Bounds the number of elements independently of the run length.
     let most = (6000 / run).clamp(2, 40);
     match below(8) {
         0 => below(2),
@@ -33,7 +33,7 @@ fn spec(line: &str) -> ReduceSpec {
     line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"))
 }
 
-/// Any reduction whose blocks fold runs, and how many elements these have.
+/// Random reduction whose blocks reduce runs, with the number of elements per run.
 fn of_runs() -> impl Strategy<Value = (ReduceSpec, usize)> {
     let drawn = (arbitrary::plain_reduce(), 1..6u32);
     drawn.prop_filter_map("its blocks fold no runs, or long ones", |(spec, rounds)| {
@@ -46,7 +46,8 @@ fn of_runs() -> impl Strategy<Value = (ReduceSpec, usize)> {
 proptest! {
     #![proptest_config(gemm_cases::cases(500))]
 
-    /// Any reduction of any shape: whole it is right, in both launch forms, and from any shards, which lie anyhow.
+    /// A reduction of any shape is correct as a whole in both launch forms, and from any shards in
+    /// any layout.
     fn any_cut_gives_the_bits_of_the_whole((spec, elements) in of_runs(), seed: u64) {
         let mut random = Random::new(seed);
         let case = sample::case_of(&spec, &mut random, |random| {
@@ -79,15 +80,15 @@ proptest! {
     }
 }
 
-/// A spec of an operator and a type that is sound without a `map`; `f64` has no `logsumexp`.
+/// Spec of an operator and a type without a `map`. None if there is none: `f64` has no `logsumexp`.
 fn of(over: Over, op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().over(over).op(op).element(element).block(64);
     let float = spec.clone().acc(AccType::F32);
     [spec, float].into_iter().find(|spec| spec.plan().is_ok())
 }
 
-/// Every operator of every type, over all that may be cut: shards that start on 16 bytes are read by vectors, and those
-/// that do not by elements; both leave what the whole does.
+/// Every operator of every type over each shardable axis. Shards with 16-byte alignment are read by
+/// vectors, others by elements, and both have the bits of the whole.
 fn shards_of_vectors_and_of_elements_leave_the_same() {
     each(|n, op, element| {
         for over in [Over::All, Over::Rows, Over::Columns, Over::Middle] {
@@ -105,7 +106,7 @@ fn shards_of_vectors_and_of_elements_leave_the_same() {
             let form = [LaunchForm::Passes, LaunchForm::Once][n % 2];
             let spec = spec.launch(form);
             let elements = spec.run.unwrap_or(1) as usize;
-            // Rows of whole vectors, and columns of them.
+            // Rows and columns of whole vectors.
             let (outer, inner) = match over {
                 Over::All => (1, 1),
                 Over::Rows => (2, 1),
@@ -130,8 +131,8 @@ fn shards_of_vectors_and_of_elements_leave_the_same() {
     });
 }
 
-/// A whole of no elements has no runs; what changes other values, though it is said to change none, is folded as often
-/// whichever way.
+/// A whole without elements has no runs. A declared identity that does change other values is
+/// combined equally often in all forms.
 fn forms_and_shards_fold_what_is_missing_alike() {
     let lines = [
         "fold: |a, b| a + b, identity: 1.0, block: 64, run: 128",
@@ -177,7 +178,7 @@ fn forms_and_shards_fold_what_is_missing_alike() {
     }
 }
 
-/// The last pass goes round many partials.
+/// The last pass loops over many partial results.
 fn many_runs_are_right() {
     let lines = [
         "over: columns, block: 32, group: 1, run: 1, op: argmax",
@@ -197,7 +198,7 @@ fn many_runs_are_right() {
     }
 }
 
-/// Shards are cut between runs, and lie in the whole.
+/// Shards must start and end between runs, inside the whole.
 fn a_shard_that_is_cut_elsewhere_is_refused() {
     for line in ["block: 64, run: 256", "over: middle, group: 2, run: 256", "float4, run: 1024"] {
         let spec = spec(line);
@@ -218,7 +219,7 @@ fn a_shard_that_is_cut_elsewhere_is_refused() {
         for (first, len) in [(0, run), (0, total), (3 * run, 2 * run), (10 * run, 7), (run, 0)] {
             assert_eq!(told(first, len, total), Ok(()), "{line}: {first} {len}");
         }
-        // One of nothing is nowhere, but not outside.
+        // An empty shard may be anywhere inside.
         assert_eq!(told(total, 0, total), Ok(()), "{line}");
         assert_eq!(told(3, 0, total), Ok(()), "{line}");
         let cut = Need::Cut { of: run };
@@ -233,7 +234,7 @@ fn a_shard_that_is_cut_elsewhere_is_refused() {
     }
 }
 
-/// Indices of 32 bits are those of the whole.
+/// 32-bit indices must suffice for the whole.
 fn a_shard_of_a_whole_with_too_many_indices_is_refused() {
     const MOST: u64 = (1 << 32) - 2;
     for op in [Op::Argmax, Op::MeanVar] {
@@ -253,7 +254,7 @@ fn a_shard_of_a_whole_with_too_many_indices_is_refused() {
     }
 }
 
-/// A launch has as many blocks as runs, and a grid has a limit, whose last number goes.
+/// A launch has one block per run and a grid limit, whose largest value is accepted.
 fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
     let lines = [
         ("block: 32, run: 64", 0, i32::MAX as u64),
@@ -270,7 +271,7 @@ fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
             move |extent: &Extent| match *extent {
                 Extent::LENGTH => len,
                 Extent::FIRST => 0,
-                // A shard of more.
+                // Shard of a larger whole.
                 Extent::TOTAL => 1 << 50,
                 _ => 1,
             }
@@ -282,7 +283,7 @@ fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
             assert_eq!(unmet.need, Need::AtMost(most), "{line}");
             assert!(unmet.to_string().contains("longer runs"), "{unmet}");
         }
-        // What shards leave has none.
+        // Partial results of shards have no limit.
         let last = spec.plan().and_then(|plan| plan.program_of_partials()).expect("it has runs");
         assert_eq!(bound(&last, of(most * 640)), Ok(()), "{line}");
     }
@@ -317,7 +318,6 @@ fn a_spec_without_runs_says_what_would_have_them() {
     );
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         any_cut_gives_the_bits_of_the_whole,

@@ -1,4 +1,4 @@
-//! The tables that ship: every row of them is right, of whatever shape, on the simulator.
+//! Shipped tables: every rule is correct for any shape, on the simulator.
 
 use crate::reduce::each::{each, same};
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -10,7 +10,7 @@ use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 
-/// A shape of few elements: also without any, and of lengths that are no multiple of a vector.
+/// Random small shape, including empty ones and lengths that are not a multiple of a vector.
 fn shape(over: Over, random: &mut Random) -> Shape {
     let mut below = |n: usize| (random.bits() as usize) % n;
     let len = match below(4) {
@@ -48,29 +48,29 @@ fn chosen(table: &KernelTable<ReduceSpec>, shape: &Shape) -> usize {
     table.choose(&(outer, len, inner)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Right whether the table chooses it for the shape or not.
+/// Every rule is correct, whether the table would choose it for the shape or not.
 fn every_row_of_every_table_is_right_of_any_shape() {
     each(|n, op, element| {
         for (at, over) in Over::ALL.iter().enumerate() {
             let mut random = Random::new((n * 16 + at) as u64);
             let line = format!("op: {op}, type: {element}, over: {over}");
-            // What a type does not have is no table.
+            // Combinations that a type does not support have no table.
             let Ok(what) = line.parse::<ReduceSpec>() else { continue };
             let table = tuned(&what).map_err(|faults| format!("{line}: {faults}"))?;
             for row in table.rules() {
                 let machine = Simulator::default();
-                for _ in 0..2 {
+                for _ in 0..gemm_cases::scaled(2) {
                     let shape = shape(*over, &mut random);
                     let case = Case::new(&row.spec, shape, random.bits());
                     run(&machine, &case, &Lying::random(&mut random))?;
                 }
             }
-            for _ in 0..3 {
+            for _ in 0..gemm_cases::scaled(3) {
                 let shape = shape(*over, &mut random);
                 let row = &table.rules()[chosen(&table, &shape)];
                 let case = Case::new(&row.spec, shape.clone(), random.bits());
                 let ran = run(&Simulator::default(), &case, &Lying::PACKED)?;
-                // What is chosen depends on the shape alone, and so do the bits.
+                // The choice depends on the shape alone, and so do the bits.
                 let again = tuned(&what.clone().block(64)).map_err(|faults| faults.to_string())?;
                 same(&line, chosen(&again, &shape), chosen(&table, &shape))?;
                 same(
@@ -84,7 +84,7 @@ fn every_row_of_every_table_is_right_of_any_shape() {
     });
 }
 
-/// Shapes that the rows are for: long rows, many of them, wide matrices.
+/// Shapes the rules were tuned for: long rows, many rows, wide matrices.
 fn rows_for_large_shapes_are_right_of_them() {
     for (line, shapes) in [
         (
@@ -129,7 +129,6 @@ fn rows_for_large_shapes_are_right_of_them() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         every_row_of_every_table_is_right_of_any_shape,

@@ -1,4 +1,5 @@
-//! Reductions of one launch on several streams at once, and in CUDA graphs: each finds its tickets at zero.
+//! Single-launch reductions on several concurrent streams and in CUDA graphs: each launch finds its
+//! tickets at zero.
 
 use crate::capture::captured;
 use crate::streams::of_a_context;
@@ -9,8 +10,7 @@ use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel, Vector};
 use libtest_mimic::{Failed, Trial};
 use std::sync::Barrier;
 
-/// Kernels whose blocks take tickets, with the rows and columns that each takes the elements for, and how many results
-/// it has.
+/// Kernels with tickets: spec, rows and columns of the input, and number of results.
 const LINES: [(&str, [usize; 2], usize); 3] = [
     ("block: 128, items: 2, float4, blocks: 24, launch: once", [1, LEN], 1),
     ("op: logsumexp, over: rows, block: 128, group: 128, blocks: 5, launch: once", [3, LEN / 3], 3),
@@ -19,11 +19,10 @@ const LINES: [(&str, [usize; 2], usize); 3] = [
 
 /// Elements of an input.
 const LEN: usize = 3 << 14;
-/// Inputs of a thread.
+/// Inputs per thread.
 const INPUTS: usize = 4;
-/// Launches of each kernel by a thread.
+/// Launches of each kernel per thread.
 const LAUNCHES: usize = 1000;
-/// Replays of a graph.
 const REPLAYS: u64 = 100;
 
 pub fn trials() -> Vec<Trial> {
@@ -40,7 +39,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A kernel for elements that are taken for a matrix.
+/// Kernel with the matrix shape that it reads the elements as.
 struct Kernel {
     line: &'static str,
     kernel: ReduceKernel,
@@ -59,7 +58,7 @@ impl Kernel {
         kernels.collect()
     }
 
-    /// Launches it on elements; the results go where some others have been before.
+    /// Launches the kernel on elements; the results overwrite those of an earlier launch.
     fn launch(
         &self,
         device: &Device,
@@ -72,7 +71,7 @@ impl Kernel {
         self.kernel.launch(device, &matrix, &mut results).map(drop)
     }
 
-    /// Its results where nothing else runs.
+    /// Results of the kernel without concurrent work.
     fn alone(&self, device: &Device, elements: &[f32]) -> Result<Vec<f32>, Failed> {
         let (elements, mut results) = (device.upload(elements)?, device.alloc(self.results)?);
         self.launch(device, &elements, &mut results, 0)?;
@@ -80,13 +79,13 @@ impl Kernel {
     }
 }
 
-/// The elements of an input of a thread.
+/// Elements of one input of a thread.
 fn input(thread: usize, number: usize) -> Vec<f32> {
     random::values((thread * INPUTS + number) as u64 + 1, LEN)
 }
 
-/// Both devices run all kernels again and again, each on inputs of its own, without waiting for any; by the simulator,
-/// in passes, the same bits are expected.
+/// Both devices launch all kernels repeatedly on their own inputs without waiting. The bits must be
+/// those of the simulator with passes.
 fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
     let (kernels, by_passes) = (Kernel::all(LaunchForm::Once)?, Kernel::all(LaunchForm::Passes)?);
     let start = Barrier::new(devices.len());
@@ -103,14 +102,15 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
                         let results =
                             kernels.iter().map(|kernel| device.alloc(LAUNCHES * kernel.results));
                         let results: Vec<Buffer> = results.collect::<Result<_, _>>()?;
-                        // What compiles waits for nobody afterwards.
+                        // Compiles all kernels first, so that no launch waits for compilation
+                        // later.
                         for kernel in kernels {
                             kernel.alone(device, &input(thread, 0))?;
                         }
                         Ok((inputs, results))
                     };
                     let prepared = prepared();
-                    // Whatever has failed: the other thread waits.
+                    // Reached even after an error, since the other thread waits here.
                     start.wait();
                     let (inputs, mut results) = prepared?;
                     for launch in 0..LAUNCHES {
@@ -139,10 +139,11 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
     })
 }
 
-/// Captured once and replayed on elements that change, with direct launches in between: each time the bits of
-/// passes, and now and then those of the simulator.
+/// Captures once and replays on changing elements, with direct launches in between. Each result has
+/// the bits of passes, and sometimes the simulator is compared too.
 fn graph() -> Result<(), Failed> {
-    // A stream of its own: what others put on a stream that is captured is captured too.
+    // A separate stream, since launches of other trials on a capturing stream would be captured
+    // too.
     let gpu = own_gpu()?;
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
     let (kernels, by_passes) = (Kernel::all(LaunchForm::Once)?, Kernel::all(LaunchForm::Passes)?);
@@ -153,7 +154,7 @@ fn graph() -> Result<(), Failed> {
         let each = kernels.iter().zip(results);
         each.into_iter().try_for_each(|(kernel, to)| kernel.launch(&gpu, elements, to, 0))
     };
-    // A first launch compiles, which a capture forbids.
+    // The first launch compiles, which a capture forbids.
     all(&elements, &mut results)?;
     let graph = captured(stream, || all(&elements, &mut results))?;
     for seed in 1..=REPLAYS {

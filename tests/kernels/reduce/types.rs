@@ -1,4 +1,4 @@
-//! Reductions through the runtime by kernels and tables of a type, on the simulator as a device.
+//! Reductions through the runtime by typed kernels and tables, on the simulator as a device.
 
 use crate::reduce::each::same;
 use gemm_dsl::spec::{Op, Over};
@@ -9,7 +9,7 @@ use gemm_tests::fold::typed::{Typed, has};
 use libtest_mimic::Trial;
 use rayon::prelude::*;
 
-/// Each has what the program gives.
+/// Typed kernels and tables have the results of the program.
 fn kernels_and_tables_of_a_type_give_what_the_program_gives() {
     let each = |(op, over): (Op, Over)| {
         let (device, direct) = (Device::simulator(), Simulator::default());
@@ -18,7 +18,7 @@ fn kernels_and_tables_of_a_type_give_what_the_program_gives() {
         for (case, lying) in cases(op, over, 6).iter().filter(|(case, _)| has(case)) {
             let mut expected = run(&direct, case, lying)?;
             if expected.results[0].is_empty() {
-                // Without results nothing is launched, and nothing has run.
+                // Without results nothing is launched.
                 expected.variants.clear();
             }
             for on in &typed {
@@ -43,7 +43,6 @@ fn kernels_and_tables_of_a_type_give_what_the_program_gives() {
     assert!(of_one > 60 && of_several > 15, "{of_one} of one input, {of_several} of several");
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![kernels_and_tables_of_a_type_give_what_the_program_gives,]
 }

@@ -1,4 +1,4 @@
-//! Rows and matrices of several inputs, each of which lies apart in its own way.
+//! Rows and matrices of several inputs, each with its own strides.
 
 use crate::reduce::each::right;
 use gemm_dsl::ir::Variant;
@@ -8,8 +8,8 @@ use gemm_tests::fold::simulate::Simulator;
 use gemm_tests::fold::{Case, Shape, closures};
 use libtest_mimic::Trial;
 
-/// Vectors are read where all distances of all inputs are numbers of vectors: one that is not, between the rows or
-/// the matrices of any of the inputs, and elements are read. The bits are the same.
+/// Vectors are read only if all strides of all inputs are multiples of the vector length. One other
+/// row or matrix stride of any input switches to scalar reads. The bits are the same.
 fn a_distance_of_any_input_decides_how_all_are_read() {
     let lines = [
         ("over: rows, group: 8", Shape::Tensor { outer: 5, len: 48, inner: 1 }),
@@ -39,7 +39,8 @@ fn a_distance_of_any_input_decides_how_all_are_read() {
                         let mut lying = aligned;
                         lying.padding[input][distance] += more;
                         if distance + 1 < distances {
-                            // Matrices lie apart by the rows, too: their distance is made whole again.
+                            // The row padding also changes the matrix stride, so that it is rounded
+                            // up to whole vectors again.
                             let Shape::Tensor { len, .. } = shape else { continue };
                             lying.padding[input][distance + 1] += (4 - more) * len % 4;
                         }
@@ -56,7 +57,6 @@ fn a_distance_of_any_input_decides_how_all_are_read() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![a_distance_of_any_input_decides_how_all_are_read,]
 }

@@ -1,4 +1,4 @@
-//! What the counters of the product ladder must show, from the numbers on paper.
+//! Counters of the GEMM ladder agree with calculations on paper.
 
 use crate::planted_faults::{kernel, launch_product};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, SplitK};
@@ -8,9 +8,9 @@ use gemm_runtime::{Device, Sgemm};
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
 
-/// 128 divides every tile along M and N of the stages up to 20, and every K tile divides 64.
+/// 128 is divisible by every tile along M and N of the stages up to 20, and 64 by every K tile.
 const SIZE: Size = Size::new(128, 128, 64);
-/// Multiply-adds of the product.
+/// Multiply-adds of the GEMM.
 const FMAS: u64 = 128 * 128 * 64;
 
 fn stage(index: u32) -> SgemmSpec {
@@ -25,7 +25,7 @@ fn counters(spec: &SgemmSpec) -> Counters {
 }
 
 fn every_stage_multiplies_each_pair_once() {
-    // Those that are launched on A, B and C alone, packed.
+    // Stages that are launched on A, B and C alone, packed.
     let alone = |stage: &&Stage<SgemmSpec>| {
         let shared = stage.spec.split_k != SplitK::Ranges(1) || stage.spec.stream_k;
         let of_one = !stage.spec.pitched && stage.spec.batch.is_none();
@@ -37,7 +37,7 @@ fn every_stage_multiplies_each_pair_once() {
             Instruction::Sync => launch_product(&kernel(&stage.spec), size).expect("a launch"),
             Instruction::Wgmma => behind_splits(&stage.spec, size).expect("a launch"),
         };
-        // Of extents that are multiples of what matrix instructions take.
+        // Extents that are multiples of the matrix instruction.
         let pairs = (size.m * size.n * size.k) as u64;
         let (arith, name) = (stage.spec.arith, &stage.name);
         let on_tensor_cores = 2 * pairs * arith.products().len() as u64;
@@ -46,7 +46,7 @@ fn every_stage_multiplies_each_pair_once() {
     }
 }
 
-/// The counters of a kernel that multiplies what another one makes of A and B.
+/// Counters of the multiplying kernel, which reads the planes that another kernel computes.
 fn behind_splits(
     spec: &SgemmSpec,
     Size { m, n, k }: Size,
@@ -64,7 +64,7 @@ fn a_shared_tile_divides_the_global_bytes_by_its_width() {
     assert_eq!(naive.global_load_bytes, 8 * FMAS);
     assert_eq!(tiled.global_load_bytes, 8 * FMAS / 32);
     // A warp of stage 2, two rows of sixteen threads, reads two sectors of A and two of B for 32
-    // multiply-adds; one of stage 5 eight sectors for 32·32.
+    // multiply-adds. A warp of stage 5 reads eight sectors for 32·32.
     let stores = 128 * 128 / 8;
     assert_eq!(naive.global_sectors - stores, 4 * FMAS / 32);
     assert_eq!(tiled.global_sectors - stores, 8 * FMAS / 1024);
@@ -73,8 +73,8 @@ fn a_shared_tile_divides_the_global_bytes_by_its_width() {
 fn consecutive_threads_along_rows_touch_a_sector_each() {
     let (rows, columns) = (counters(&stage(1)), counters(&stage(2)));
     assert_eq!(rows.global_load_bytes, columns.global_load_bytes);
-    // A warp is sixteen rows by two columns: sixteen sectors of A, one of B, for 32 multiply-adds;
-    // at the end it stores to sixteen.
+    // A warp is sixteen rows by two columns. For 32 multiply-adds it reads sixteen sectors of A and
+    // one of B, and at the end it stores to sixteen.
     let stores = 16 * 128 * 128 / 32;
     assert_eq!(rows.global_sectors - stores, 17 * FMAS / 32);
 }
@@ -87,24 +87,24 @@ fn a_register_tile_divides_the_shared_words() {
     assert_eq!(words(13), 16 * FMAS / 64);
 }
 
-/// Tiles of K, eight wide, of the one block of stages 13 to 20.
+/// K tiles of depth eight, for the one block of stages 13 to 20.
 const TILES: u64 = 8;
 const WARPS: u64 = 8;
 
 fn split_fragments_leave_only_the_conflicts_of_the_transposing_stores() {
-    // A warp stores 16 rows of two k that lie on the same banks: 2-way, in four stores a tile.
+    // A warp stores 16 rows of two k in the same banks: two-way conflicts in four stores per tile.
     let stores = TILES * WARPS * 4;
     assert!(counters(&stage(15)).shared_bank_conflicts > stores);
     assert_eq!(counters(&stage(16)).shared_bank_conflicts, stores);
     assert_eq!(counters(&stage(17)).shared_bank_conflicts, stores);
-    // Scalar copies bring in eight k by four rows: 8-way. And the scalar reads of B's fragment, by
-    // sixteen threads four words apart, are 2-way: eight reads in each of 64 k.
+    // Scalar copies load eight k by four rows: 8-way conflicts. The scalar reads of B's fragment,
+    // by sixteen threads four words apart, have two-way conflicts: eight reads in each of 64 k.
     let reads = WARPS * 64 * 8;
     assert_eq!(counters(&stage(18)).shared_bank_conflicts, TILES * WARPS * 4 * 7 + reads);
 }
 
 fn a_double_buffer_halves_the_barriers_of_a_tile() {
-    // Before the first tile is used one, then two for each further tile, or one.
+    // One barrier before the first tile is used, then two for each further tile, or one.
     assert_eq!(counters(&stage(16)).block_barriers, 1 + 2 * (TILES - 1));
     assert_eq!(counters(&stage(17)).block_barriers, 1 + (TILES - 1));
 }
@@ -124,13 +124,12 @@ fn padding_removes_the_conflicts_on_a() {
 fn asynchronous_copies_do_not_conflict_and_need_one_barrier_a_tile() {
     let counters = counters(&stage(21));
     assert_eq!(counters.shared_bank_conflicts, 0);
-    // Four tiles of K, sixteen wide, and the one before the first.
+    // Four K tiles of depth sixteen, and one barrier before the first.
     assert_eq!(counters.block_barriers, 1 + 4);
-    // Nothing is stored to shared memory but by copies.
+    // Only copies write to shared memory.
     assert_eq!((counters.shared_stores, counters.shared_store_bytes), (0, 4 * 64 * 256));
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         every_stage_multiplies_each_pair_once,

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! GEMMs on the GPU.
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Bounds, GemmLayout, Instruction, SgemmSpec};
@@ -13,7 +13,7 @@ use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
 
-/// Sizes that the simulator does not take.
+/// Sizes that are too slow for the simulator.
 const LARGE: [Size; 7] = [
     Size::new(512, 512, 512),
     Size::new(1024, 1024, 1024),
@@ -67,7 +67,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Right, and the bits of the simulator; with rows on 16 bytes and without.
+/// Correct, with the simulator's bits, for aligned and unaligned rows.
 fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), Failed> {
     let problem = Problem::new(size, 11);
     let mut placements = vec![Placement::aligned_rows(spec.layout, size)];
@@ -87,8 +87,8 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
     Ok(())
 }
 
-/// The bits of the simulator for numbers that no sum of smaller ones is, one in each matrix or in one of them, and behind
-/// that for ordinary ones once more.
+/// The simulator's bits for values the split cannot represent, in one or both matrices, and
+/// afterwards for ordinary numbers again.
 fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let size = accepted(spec, Size::new(150, 140, 70));
     let ordinary = Problem::new(size, 5);
@@ -111,8 +111,8 @@ fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The bits of products with the planes of A and B and without, however both lie; and by which numbers these are found
-/// wanting.
+/// GEMMs have the same bits with prepared planes of A and B and without, in any layout.
+/// Unrepresentable values are found in both cases.
 fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let ordinary = Problem::new(accepted(spec, Size::new(150, 140, 70)), 7);
     let (mut in_a, mut in_b) = (ordinary.clone(), ordinary.clone());
@@ -135,7 +135,7 @@ fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The bits of ascending chains of multiply-adds, the sign of a zero included, on operands that
+/// Bits of ascending chains of multiply-adds, including the sign of zero, on operands that
 /// underflow, cancel and overflow.
 fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let bk = spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize;
@@ -146,7 +146,7 @@ fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
             let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
             for placement in [Placement::aligned_rows(spec.layout, size), packed] {
                 let (c, _) = problem.multiply(gpu, spec, placement)?;
-                // What a NaN is made of is the machine's business: both are canonical here.
+                // The payload of a NaN depends on the machine: both are canonical here.
                 same_bits(
                     &format!("`{spec}` at {size} with {hard:?}"),
                     &c,
@@ -164,7 +164,7 @@ fn canonical(gpu: &Device, spec: &SgemmSpec, problem: &Problem) -> Vec<f32> {
     chains.map(|c| if c.is_nan() { f32::from_bits(0x7fff_ffff) } else { c }).collect()
 }
 
-/// A problem whose reference takes long, made once for all stages.
+/// Problem with an expensive reference, computed once for all stages.
 type Lazy = Arc<OnceLock<Problem>>;
 
 fn is_right(gpu: &Device, spec: &SgemmSpec, size: Size, problem: &Lazy) -> Result<(), Failed> {

@@ -1,4 +1,4 @@
-//! Tables of products: every row of random ones gives right results, by its type and by name; and where all rows sum
+//! Tables of GEMMs. Every rule of random tables is correct, by type and by name. If all rules sum
 //! in ascending K, a row of C has the same bits alone and in any batch.
 
 use gemm_dsl::spec::{Bounds, GemmLayout, SgemmSpec, Spec};
@@ -13,12 +13,12 @@ use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// The bits of each value, of which all NaNs are one.
+/// Bits of each value, with all NaNs mapped to one.
 fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| if v.is_nan() { f32::NAN.to_bits() } else { v.to_bits() }).collect()
 }
 
-/// Random lines of plain products, sound however matrices lie.
+/// Random specs of plain GEMMs that are valid for any layout.
 fn lines(count: usize, is_fit: impl Fn(&SgemmSpec) -> bool + Copy) -> Vec<SgemmSpec> {
     let plain = sgemm(256).prop_filter_map("another product", move |mut spec| {
         ["epilogue", "scaled", "layout", "pitched"].into_iter().for_each(|key| spec.reset(key));
@@ -37,7 +37,7 @@ fn table(text: &str) -> KernelTable<SgemmSpec> {
     text.parse().unwrap_or_else(|faults| panic!("{text}: {faults}"))
 }
 
-/// C by a table, of matrices that lie so, and the access variant that ran.
+/// C computed by a table for this layout, and the access variant that ran.
 fn launch(
     device: &Device,
     table: &SgemmTable<ByName>,
@@ -60,11 +60,11 @@ fn every_row_of_random_tables_gives_right_results() {
         let mut extent = |most: u64| random.bits() % most;
         let mut sizes: Vec<Size> = Vec::new();
         for (n, row) in rows.iter().enumerate() {
-            // Each row has a K of its own, by which it is chosen.
+            // Each rule is chosen by its own K.
             let [rows, cols, terms] = [70, 70, 9].map(&mut extent).map(|n| n as usize);
             sizes.push(accepted(row, Size::new(rows, cols, 40 * n + terms)));
         }
-        // Those without guards take multiples, which may be another row's.
+        // Kernels without guards need multiples, so that two rules may get the same K.
         let distinct: BTreeSet<usize> = sizes.iter().map(|size| size.k).collect();
         if distinct.len() < rows.len() {
             continue;
@@ -97,7 +97,7 @@ fn every_row_of_random_tables_gives_right_results() {
     assert!(emulated > 5, "{emulated}");
 }
 
-/// Whether a vector kernel reads 16 bytes at once is what `aligned` says of the matrices.
+/// `aligned` is true exactly if a vector kernel reads 16 bytes at once.
 fn aligned_is_whether_16_bytes_are_read_at_once() {
     let device = Device::simulator();
     let line = "tile: 8x8x8, thread: 4x4, float4";
@@ -115,7 +115,8 @@ fn aligned_is_whether_16_bytes_are_read_at_once() {
             1 => line + below(5),
             _ => line.next_multiple_of(4),
         });
-        // So that all kernels are `pitched`: without that a row must be of whole vectors too.
+        // So that all kernels are `pitched`: otherwise a row would have to consist of whole vectors
+        // too.
         let pad_c = pad_c + 4;
         let memory = |at: usize| values.slice(at..).expect("inside");
         let (a, b) = (memory(at_a), memory(at_b));
@@ -139,7 +140,7 @@ fn aligned_is_whether_16_bytes_are_read_at_once() {
     assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
 }
 
-/// A batch and a list have a row too, of the same work.
+/// A batch and a list of the same work choose the same rule.
 fn a_table_of_batches_counts_the_products() {
     let device = Device::simulator();
     let text = "batch <= 2 => batch: strided, tile: 8x8x8; waves(8x8) * f64(sms) == 12.0 => batch: strided, unroll: 2; \
@@ -159,7 +160,8 @@ fn a_table_of_batches_counts_the_products() {
     }
 }
 
-/// A row of C alone, by the line that the table has for one row, and in a batch of them, by another one.
+/// A row of C has the same bits alone, by the table's rule for one row, and in a batch, by another
+/// rule.
 fn a_row_of_c_has_the_same_bits_alone_and_in_any_batch() {
     let device = Device::simulator();
     let fit = |spec: &SgemmSpec| spec.is_invariant() && spec.bounds == Bounds::Guarded;
@@ -195,11 +197,11 @@ fn a_row_of_c_has_the_same_bits_alone_and_in_any_batch() {
             }
         }
     }
-    // Of an ascending sum from +0 no product of zeros makes −0.
+    // An ascending sum from +0 is never −0.
     assert!(zeros[0] > 20, "{zeros:?}");
 }
 
-/// What does not sum in this way is seen: the test above could fail.
+/// Other orders of summation give other bits, so the test above could fail.
 fn several_accumulators_give_other_bits() {
     let device = Device::simulator();
     let text = "m <= 1 => block: 8x8, unroll: 4, partials: 4; else => block: 8x8";
@@ -212,7 +214,6 @@ fn several_accumulators_give_other_bits() {
     assert!(format!("invariant; {text}").parse::<KernelTable<SgemmSpec>>().is_err());
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
         every_row_of_random_tables_gives_right_results,

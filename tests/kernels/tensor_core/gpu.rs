@@ -1,7 +1,9 @@
-//! The matrix instructions of `sm_90` give the bits that `gemm_sim::tensor_core` says, for ten million sums of each format.
+//! The matrix instructions of `sm_90` have the bits of `gemm_sim::tensor_core`, for ten million
+//! sums of each format.
 //!
-//! With `GEMM_TENSOR_VECTORS` the first tiles of each kind are written into that folder, and the first that tells the least
-//! exponent from its neighbours, a file a format: together they are `tests/data/tensor_core/sm_90.txt`.
+//! With `GEMM_TENSOR_VECTORS` the first tiles of each kind are written into that folder, one file
+//! per format. The first tile that distinguishes the least exponent from its neighbours is added.
+//! Together the files are `tests/data/tensor_core/sm_90.txt`.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -13,7 +15,7 @@ use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::cudarc::driver::{LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 
@@ -26,7 +28,7 @@ const LAUNCH: usize = 1024;
 /// Launches of a kind: 4096 tiles, which are two million sums.
 const LAUNCHES: usize = 4;
 
-/// Tiles of a kind that are written.
+/// Tiles to write for each kind.
 const WRITTEN: usize = 2;
 
 pub fn trials() -> Vec<Trial> {
@@ -40,7 +42,7 @@ pub fn trials() -> Vec<Trial> {
     Format::ALL.into_iter().map(of).chain(Format::ALL.into_iter().map(built)).collect()
 }
 
-/// A kernel of the IR gives the bits that it gives on the simulator.
+/// An IR kernel has the simulator's bits on the GPU.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -50,7 +52,7 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
         let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
         let tiles: Vec<Tile> = (0..200).map(|_| tile()).collect();
         let kernel = tensor_core::kernel(format, tiles.len(), kind == Kind::Wide);
-        let (simulated, _) = tensor_core::simulate(&kernel, &tiles, Rules::SM_90)?;
+        let (simulated, _) = tensor_core::simulate(&kernel, &tiles, AccumulationRules::SM_90)?;
         let (name, source) = (&kernel.name, cuda::source(&kernel));
         let compiled = compile::compile(name, &source, arch, &Options::default())?;
         let function =
@@ -65,7 +67,8 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
         };
         let mut builder = stream.launch_builder(&function);
         builder.arg(&a).arg(&b).arg(&c).arg(&mut d);
-        // SAFETY: the kernel takes these four arrays, and the simulator has run it on as long ones without a fault.
+        // SAFETY: the kernel takes these four arrays. The simulator has run it without a fault on
+        // arrays of the same lengths.
         unsafe { builder.launch(config) }?;
         let found = stream.clone_dtoh(&d)?;
         if let Some(at) = (0..found.len()).find(|at| found[*at] != simulated[*at]) {
@@ -94,7 +97,7 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
             let tiles: Vec<Tile> = (0..LAUNCH).map(tile).collect();
             let found = multiply(format, &tiles, device)?;
             for (number, tile) in tiles.iter().enumerate() {
-                let expected = tile.multiplied(Rules::SM_90);
+                let expected = tile.multiplied(AccumulationRules::SM_90);
                 for (by, found) in ["mma.sync", "wgmma"].iter().zip(&found) {
                     let found = &found[number * m * n..][..m * n];
                     if let Some(at) = (0..m * n).find(|at| found[*at] != expected[*at]) {
@@ -133,14 +136,15 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether the sums would be others if the least exponent were one more or one less.
+/// True if the sums would differ with a least exponent one higher or one lower.
 fn tells_least(tile: &Tile, expected: &[u32]) -> bool {
-    let Rules { least, .. } = Rules::SM_90;
-    let others = [least - 1, least + 1].map(|least| Rules { least, ..Rules::SM_90 });
+    let AccumulationRules { least, .. } = AccumulationRules::SM_90;
+    let others =
+        [least - 1, least + 1].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 });
     others.iter().all(|rules| tile.multiplied(*rules) != *expected)
 }
 
-/// What `mma.sync` and what `wgmma` make of tiles.
+/// Results of `mma.sync` and of `wgmma` for some tiles.
 #[allow(unsafe_code, reason = "a kernel written by hand is launched by the driver's call")]
 fn multiply(format: Format, tiles: &[Tile], device: &Device) -> Result<[Vec<u32>; 2], Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -166,7 +170,7 @@ fn multiply(format: Format, tiles: &[Tile], device: &Device) -> Result<[Vec<u32>
     };
     let mut builder = stream.launch_builder(&function);
     builder.arg(&a).arg(&b).arg(&c).arg(&mut by_mma).arg(&mut by_wgmma);
-    // SAFETY: a block reads and writes one tile of each array, and the grid has as many blocks as there are tiles.
+    // SAFETY: a block reads and writes one tile of each array, and the grid has one block per tile.
     unsafe { builder.launch(config) }?;
     Ok([stream.clone_dtoh(&by_mma)?, stream.clone_dtoh(&by_wgmma)?])
 }

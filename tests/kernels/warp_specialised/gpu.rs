@@ -1,4 +1,4 @@
-//! Kernels of warpgroups, of clusters, and copies of boxes, give the bits on a GPU that they give on the simulator.
+//! Kernels with warpgroups, clusters and box copies have the simulator's bits on a GPU.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -20,7 +20,7 @@ use gemm_runtime::cudarc::nvrtc::Ptx;
 use gemm_runtime::{Device, tensor_map};
 use libtest_mimic::{Failed, Trial};
 
-/// Extents that tiles do not fill, and such that they do.
+/// Extents with partial tiles and with whole tiles.
 const EXTENTS: [[usize; 3]; 3] = [[150, 104, 296], [256, 256, 1024], [64, 24, 8]];
 
 pub fn trials() -> Vec<Trial> {
@@ -65,13 +65,13 @@ pub fn trials() -> Vec<Trial> {
     products.chain(clusters).chain(boxes).chain([splits]).collect()
 }
 
-/// The low bytes of elements, as they lie in memory.
+/// Low bytes of elements in memory order.
 fn bytes(words: impl IntoIterator<Item = u64>, elem: Elem) -> Vec<u8> {
     let size = elem.size() as usize;
     words.into_iter().flat_map(|word| word.to_le_bytes().into_iter().take(size)).collect()
 }
 
-/// What a kernel makes of two inputs, of all bits: its last array, of so many bytes.
+/// Runs a kernel on two inputs, given as bytes. Returns its last array, which has `len` bytes.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launched(
     kernel: &VerifiedKernel,
@@ -131,8 +131,9 @@ fn launched(
         };
     }
     scalars.iter().for_each(|scalar| _ = builder.arg(scalar));
-    // SAFETY: the kernel takes three arrays, or the tensor maps of some, and these numbers; its contract has been asked about
-    // them, and the simulator has run it on as long arrays without a fault.
+    // SAFETY: the parameters are three arrays, or tensor maps of some of them, and these numbers.
+    // The kernel's contract was checked against them, and the simulator has run it without a fault
+    // on arrays of the same lengths.
     unsafe { builder.launch(config) }?;
     Ok(stream.clone_dtoh(&arrays[2])?)
 }

@@ -1,30 +1,32 @@
-//! What a product in each arithmetic of tensor cores sums, said from scratch: how a number is taken apart, which products
-//! are summed together, and which numbers are too hard to take apart.
+//! Independent reference for GEMMs on tensor cores in each arithmetic: splits, grouping of
+//! products, and values the split cannot represent.
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_dsl::target::Format;
-use gemm_sim::tensor_core::{MmaOperand, Rules};
+use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
 use half::{bf16, f16};
 
-/// How tensor cores sum a part of K.
+/// Summation of a part of K on tensor cores.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     arith: Arith,
     format: Format,
-    /// Terms of a tile, and groups of threads that share its steps.
+    /// Depth of the K tile, and groups of threads that share its steps.
     bk: usize,
     slices: usize,
-    /// Steps that are summed from zero on; `None` where all are.
+    /// Number of steps that are summed from zero before promotion. `None` if the accumulator is
+    /// never promoted.
     promote: Option<usize>,
-    /// Whether planes of all steps that are summed together are multiplied, small ones first, not of each step.
+    /// True if the loop over pairs of planes, smallest first, is outside of the loop over the steps
+    /// of a promotion. False if it is inside.
     by_splits: bool,
-    /// By which powers of two the numbers of A, and of B, are scaled.
+    /// Powers of two by which the numbers of A and of B are scaled.
     exponents: [i32; 2],
-    rules: Rules,
+    rules: AccumulationRules,
 }
 
 impl Cores {
-    /// Of a spec that asks them.
+    /// Reference for a spec, or None if it does not use tensor cores.
     pub fn of(spec: &SgemmSpec) -> Option<Self> {
         let format = match spec.arith {
             Arith::F32 => return None,
@@ -41,31 +43,33 @@ impl Cores {
             None if by_splits => stands_for_f32.then_some(bk / terms_of(format)),
             None => stands_for_f32.then_some(1),
         };
-        let (arith, rules) = (spec.arith, Rules::SM_90);
+        let (arith, rules) = (spec.arith, AccumulationRules::SM_90);
         let exponents = [0, 0];
         Some(Self { arith, format, bk, slices, promote, by_splits, exponents, rules })
     }
 
-    /// The same for an element of C whose row of A and column of B have these greatest magnitudes.
+    /// Sets the scales for an element of C from the largest magnitudes of its row of A and column
+    /// of B.
     #[must_use]
     pub fn of_lines(self, greatest: [f32; 2]) -> Self {
-        // Such that the greatest is from 2^13 on, and below 2^14.
+        // Scales the largest magnitude into 2^13 .. 2^14.
         let exponent = |most: f32| if most == 0.0 { 0 } else { 13 - exponent(most) };
         let exponents = if self.arith == Arith::F16x3 { greatest.map(exponent) } else { [0, 0] };
         Self { exponents, ..self }
     }
 
-    /// Whether planes of A and B do not hold all of these numbers: the product is then one in `f32`.
+    /// True if the split cannot represent one of these numbers. The GEMM then uses the f32
+    /// fallback.
     pub fn refuse<'a>(&self, mut numbers: impl Iterator<Item = &'a f32>) -> bool {
         self.by_splits && numbers.any(|number| is_lost(self.arith, *number))
     }
 
-    /// The same of a row of A or a column of B, by its greatest magnitude.
+    /// True if a row of A or a column of B with this largest magnitude cannot be scaled.
     pub fn refuse_line(&self, greatest: f32) -> bool {
         self.arith == Arith::F16x3 && greatest != 0.0 && exponent(greatest) < 14 - 127
     }
 
-    /// The sum of the terms of a part, in ascending K.
+    /// Sum of the products of a part, in ascending K.
     pub fn sum(&self, terms: &[(f32, f32)]) -> f32 {
         let is_lost = |&(a, b): &(f32, f32)| is_lost(self.arith, a) || is_lost(self.arith, b);
         if terms.iter().any(is_lost) {
@@ -75,7 +79,8 @@ impl Cores {
             let [of_a, of_b] = self.exponents.map(|exponent| 2f32.powi(exponent));
             let scaled: Vec<_> = terms.iter().map(|(a, b)| (a * of_a, b * of_b)).collect();
             let sum = Self { exponents: [0, 0], ..*self }.sum(&scaled);
-            // At once where that is a normal number, else first by the smaller of the factors.
+            // One multiplication if the combined scale is normal, otherwise first by the smaller
+            // factor.
             let [a, b] = self.exponents.map(|exponent| 2f32.powi(-exponent));
             let is_normal = (a * b).is_normal();
             return if is_normal { sum * (a * b) } else { sum * a.min(b) * a.max(b) };
@@ -103,7 +108,7 @@ impl Cores {
         sum
     }
 
-    /// The products of steps, small ones first, added to a sum.
+    /// Adds the products of several steps to a sum, smallest planes first.
     fn steps(&self, steps: &[&[(f32, f32)]], sum: f32) -> f32 {
         let products: &[[usize; 2]] = match self.arith {
             Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => &[[0, 0]],
@@ -124,7 +129,7 @@ impl Cores {
         f32::from_bits(sum)
     }
 
-    /// The products of two planes in a step, added to a sum.
+    /// Adds the products of two planes in one step to a sum.
     fn product(&self, terms: &[(f32, f32)], [of_a, of_b]: [usize; 2], sum: u32) -> u32 {
         let split = |value: f32, of: usize| self.decoded(splits(self.arith, value)[of]);
         let mut a: Vec<MmaOperand> = terms.iter().map(|(a, _)| split(*a, of_a)).collect();
@@ -147,12 +152,12 @@ impl Cores {
     }
 }
 
-/// The exponent of a number that is none of zero: for subnormal ones that of all of them.
+/// Exponent of a non-zero number. All subnormals have that of the subnormal range.
 fn exponent(value: f32) -> i32 {
     (value.abs().to_bits() >> 23) as i32 - 127
 }
 
-/// Terms of one matrix instruction.
+/// K elements of one matrix instruction.
 fn terms_of(format: Format) -> usize {
     match format {
         Format::Bf16 | Format::F16 => 16,
@@ -160,7 +165,7 @@ fn terms_of(format: Format) -> usize {
     }
 }
 
-/// A number as the sum of numbers of a smaller format, the largest first.
+/// Splits a number into a sum of numbers of a smaller format, the largest first.
 fn splits(arith: Arith, value: f32) -> Vec<f32> {
     let count = match arith {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => 1,
@@ -176,21 +181,21 @@ fn splits(arith: Arith, value: f32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// A number of the format of an arithmetic.
+/// Rounds a number to the format of an arithmetic.
 fn rounded(arith: Arith, value: f32) -> f32 {
     match arith {
         Arith::F32 => value,
         Arith::Bf16 | Arith::Bf16x6 | Arith::Bf16x9 => bf16::from_f32(value).to_f32(),
         Arith::F16 | Arith::F16x3 => f16::from_f32(value).to_f32(),
         Arith::Tf32 | Arith::Tf32x3 if value.is_finite() => {
-            // Half of the last bit that is kept is added to the magnitude, and what is behind it cut.
+            // Adds half of the last kept bit to the magnitude and truncates the rest.
             f32::from_bits((value.to_bits() + (1 << 12)) & !0x1fff)
         }
         Arith::Tf32 | Arith::Tf32x3 => value,
     }
 }
 
-/// Whether a number is none that the formats of an arithmetic hold, though it stands for `f32`.
+/// True if the split of an emulation arithmetic cannot represent the number.
 fn is_lost(arith: Arith, value: f32) -> bool {
     match arith {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => false,

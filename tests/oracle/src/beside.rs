@@ -1,26 +1,26 @@
-//! What a product reads beside A and B, and what is stored for its sums then.
+//! Operands of a GEMM besides A and B, and the values stored for its sums.
 
 use crate::product::Size;
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 
-/// The spec of the sums alone, where another one stores them.
+/// Spec without scale and epilogue, or None if the spec has neither.
 pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
     let mut plain = spec.clone().scaled(false);
     plain.epilogue = None;
     (plain != *spec).then_some(plain)
 }
 
-/// The operands of a spec, and C before the launch.
+/// Epilogue operands of a spec, and C before the launch.
 #[derive(Clone, Debug)]
 pub struct Beside {
-    /// Each operand with its elements, packed; one of a number.
+    /// Each operand with its packed elements; a number is one element.
     pub operands: Vec<(EpilogueArg, Vec<f32>)>,
-    /// C, packed, where the kernel reads it. What beta = 0 leaves out is NaN.
+    /// Packed C, if the kernel reads it. If beta = 0 leaves it out, it is NaN.
     pub c: Option<Vec<f32>>,
 }
 
 impl Beside {
-    /// Those of a spec: `factor` gives alpha and beta, `values` so many elements of anything else.
+    /// Operands of a spec. `factor` gives alpha and beta, and `values` the elements of all others.
     pub fn new(
         spec: &SgemmSpec,
         Size { m, n, .. }: Size,
@@ -46,17 +46,17 @@ impl Beside {
         beside
     }
 
-    /// C before a launch: all of it this where the kernel does not read it.
+    /// C before a launch, or filled with `unread` if the kernel does not read it.
     pub fn c_or(&self, unread: f32, size: Size) -> Vec<f32> {
         self.c.clone().unwrap_or_else(|| vec![unread; size.m * size.n])
     }
 
-    /// Whether alpha is 0: no sum counts.
+    /// True if alpha is 0, so that A·B is not computed.
     pub fn skips_terms(&self) -> bool {
         self.factors().is_some_and(|(alpha, _)| alpha == 0.0)
     }
 
-    /// Alpha and beta, where the first operands are these.
+    /// Alpha and beta, if they are the first operands.
     fn factors(&self) -> Option<(f32, f32)> {
         let number = |n: usize, name| match self.operands.get(n) {
             Some((operand, values)) if operand.name == name => Some(values[0]),
@@ -65,7 +65,7 @@ impl Beside {
         Some((number(0, "alpha")?, number(1, "beta")?))
     }
 
-    /// What an operand holds for an element of C.
+    /// Value of an operand for an element of C.
     pub(crate) fn at(&self, operand: usize, (row, col): (usize, usize), n: usize) -> f32 {
         let (EpilogueArg { along, .. }, values) = &self.operands[operand];
         values[match along {
@@ -76,7 +76,7 @@ impl Beside {
         }]
     }
 
-    /// What `scaled` makes of the sum of element `index` of C, by the rules of BLAS.
+    /// Result of `scaled` for the sum of element `index` of C, with BLAS semantics.
     pub(crate) fn scaled(&self, spec: &SgemmSpec, sum: f32, index: usize, size: Size) -> f32 {
         let (Some((alpha, beta)), true) = (self.factors(), spec.scaled) else {
             return sum;
@@ -88,7 +88,7 @@ impl Beside {
             (false, true) => alpha * sum,
             (false, false) => alpha * sum + beta * c,
         };
-        // The NaN of arithmetic has these bits.
+        // Canonical NaN of CUDA arithmetic.
         if scaled.is_nan() { f32::from_bits(0x7fff_ffff) } else { scaled }
     }
 }

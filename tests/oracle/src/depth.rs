@@ -1,31 +1,32 @@
-//! How many launches and operations stand between a value and its result, by the tree of a plan.
+//! Number of launches and operations between a value and its result, from the tree of a plan.
 
 use gemm_dsl::plan::{Blocks, ReducePlan, Share};
 
-/// The tree over the values of one result.
+/// Depth of the tree over the values of one result.
 ///
-/// A round takes in `group · items · vector` of them, and there are `ceil(n / round)`, which the parts share
-/// evenly: a thread goes through `ceil(n / (parts · round))` of them, of a run through all of its own, and takes
-/// `items · vector` values in sequence in each. Then the threads of a result halve their number until one is left, and where there are
-/// partials, a thread takes `ceil(parts / group)` of them in sequence, before the threads halve again.
-/// Threads that have none of either add the identity, which changes no value and is no rounding.
+/// A round takes `group · items · vector` values. There are `ceil(n / round)` rounds, which the
+/// parts share evenly. A thread executes `ceil(n / (parts · round))` of them, or all rounds of its
+/// run. In each round it takes `items · vector` values in sequence. Then the threads of a result
+/// are reduced by halving. If there are partial results, a thread takes `ceil(parts / group)` of
+/// them in sequence, before the threads are halved again. Threads without values add the identity,
+/// which changes no value and does not round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// Values that a thread takes in one by one in a round.
+    /// Values that a thread takes in sequence in one round.
     pub held: u64,
-    /// The rounds of a thread.
+    /// Rounds of a thread.
     pub rounds: u64,
-    /// What is combined behind them, on the longest way.
+    /// Combinations after the rounds, on the longest path.
     pub combined: u64,
 }
 
 impl Depth {
-    /// That of a plan over so many values.
+    /// Depth of a plan for `n` values.
     pub fn of(plan: &ReducePlan, n: u64) -> Self {
         let held = u64::from(plan.items()) * u64::from(plan.vector());
         let halvings = u64::from(plan.group().ilog2());
         if plan.share() == Share::Tiles {
-            // Each of the passes is a round and a tree; in a vector the values are folded in pairs.
+            // Each pass is one round and one tree. The values of a vector are combined in pairs.
             let passes = passes(plan, n as usize) as u64;
             return Self { held, rounds: passes, combined: passes * halvings };
         }
@@ -48,19 +49,19 @@ impl Depth {
         Self { held, rounds, combined: 2 * halvings + in_sequence }
     }
 
-    /// The additions that a term passes in a sum, at most.
+    /// Maximum number of additions that a value passes in a sum.
     pub fn additions(&self) -> u64 {
         self.held * self.rounds + self.combined
     }
 
-    /// How often what was folded of some values is combined with what was folded of others.
+    /// Maximum number of combinations of two partial results on a path.
     pub fn combinations(&self) -> u64 {
         self.rounds + self.combined
     }
 }
 
-/// The launches that a reduction of an array takes: each leaves one value a block, the last one value. Of no elements
-/// there are no runs.
+/// Number of launches for a reduction of an array. Each leaves one value per block, and the last
+/// one value. Without elements there are no runs.
 pub fn passes(plan: &ReducePlan, len: usize) -> usize {
     if plan.share() != Share::Tiles {
         let leaves = len > 0 || !matches!(plan.blocks(), Blocks::Runs(_));
@@ -94,10 +95,10 @@ mod tests {
         assert_eq!(depth("over: rows, items: 2", 129), [2, 3, 5]);
         assert_eq!(depth("over: rows, group: 1", 100), [1, 100, 0]);
         assert_eq!(depth("over: columns, group: 4", 17), [1, 5, 2]);
-        // 20 rounds of 256 by 3 blocks: 7 at most, 3 partials of which a thread has one.
+        // 20 rounds of 256 by 3 blocks: at most 7 each, and 3 partial results, one per thread.
         assert_eq!(depth("over: all, blocks: 3", 5120), [1, 7, 17]);
         assert_eq!(depth("over: columns, group: 2, blocks: 5", 30), [1, 3, 5]);
-        // Runs of 4 rounds: 5 of them, the last one shorter, or all in a part of one.
+        // Runs of 4 rounds: 5 of them with a shorter last one, or everything in a part of one.
         assert_eq!(depth("run: 1024", 4500), [1, 4, 17]);
         assert_eq!(depth("run: 1024", 300), [1, 2, 17]);
         assert_eq!(depth("over: columns, group: 2, run: 2", 30), [1, 1, 10]);

@@ -1,4 +1,4 @@
-//! What an epilogue makes of sums, computed apart from any product.
+//! Results of an epilogue for given sums, computed outside of any GEMM.
 
 use crate::beside::Beside;
 use crate::product::Size;
@@ -6,11 +6,11 @@ use gemm_dsl::ir::{Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_sim::{Buffer, SimError};
 
-/// What is stored for some elements of C, given by their indices with the sums that a kernel without
-/// scale and epilogue stores there.
+/// Values stored for some elements of C. The elements are given by index, with the sums that a
+/// kernel without scale and epilogue stores.
 ///
 /// # Errors
-/// Those of the simulator, which evaluates the expression.
+/// Returns an error of the simulator, which evaluates the expression.
 pub fn stored(
     spec: &SgemmSpec,
     sums: &[(usize, f32)],
@@ -22,7 +22,7 @@ pub fn stored(
     let Some(epilogue) = spec.epilogue.as_ref().filter(|_| !scaled.is_empty()) else {
         return Ok(scaled);
     };
-    // Whatever an operand is indexed by, there is one of its elements for each sum here.
+    // Every operand has one element per sum here, whatever its index.
     let n = size.n;
     let place = |index: usize| (index / n, index % n);
     let given = named(epilogue).filter(|name| *name != "c").count();
@@ -48,15 +48,14 @@ pub fn stored(
     Ok(arrays[arrays.len() - 1].to_vec())
 }
 
-/// What an epilogue names behind the sum.
+/// Operand names of an epilogue, without the sum.
 fn named(epilogue: &Epilogue) -> impl Iterator<Item = &str> {
     epilogue.closure().params().iter().skip(1).map(|param| param.name.as_str())
 }
 
-/// Threads of a block.
 const THREADS: u32 = 128;
 
-/// A kernel with a thread for each of `len` sums.
+/// Kernel with one thread for each of `len` sums.
 fn kernel(epilogue: &Epilogue, Size { m, n, k: depth }: Size, len: usize) -> VerifiedKernel {
     let mut b = KernelBuilder::new("epilogues");
     let values = epilogue.closure().params().len();

@@ -1,11 +1,16 @@
-//! What any reduction ought to give of the values that it folds, and how far a result may be off.
+//! Reference for any reduction: its exact result, and the range of acceptable results.
 //!
-//! What is exact is compared by bits: integers, which wrap; extrema, of which a NaN is beyond all numbers
-//! and −0 is below +0; indices, where zeros are equal and the first NaN or the first of equal values wins;
-//! truth values. Sums, products, moments and logarithms of sums come with the two values of the type that was
-//! folded in between which a result must lie: the true one, in twice the digits of `f64`, less and more than
-//! it what the tree of the plan can make of roundings ([`Depth`]). NaN and infinities that the values hold
-//! decide a result alone; what may overflow on the way, in some grouping of the values, is not judged.
+//! Exact results are compared by their bits:
+//!
+//! * integers, which wrap;
+//! * extrema, where NaN exceeds all numbers and −0 is below +0;
+//! * indices, where zeros are equal, and the first NaN or the first of equal values wins;
+//! * booleans.
+//!
+//! Sums, products, moments and logarithms of sums must lie between two values of the accumulator
+//! type. These enclose the true value, computed with twice the digits of `f64`, with a margin for
+//! the roundings of the plan's tree ([`Depth`]). NaN and infinite inputs determine a result alone.
+//! A result is not judged if an intermediate value could overflow in some grouping.
 
 mod exact;
 mod judge;
@@ -22,35 +27,33 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, ReduceSpec};
 
-/// What is made of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The sum; of none −0, or the integer 0.
+    /// Sum. Of no values it is −0, or the integer 0.
     Sum,
-    /// The sum whose rounding errors are summed too.
+    /// Sum with compensation of its rounding errors.
     Compensated,
-    /// The product; of none 1.
+    /// Product. Of no values it is 1.
     Prod,
-    /// The greatest value; of none the least that there is.
+    /// Maximum. Of no values it is the minimum of the type.
     Max,
-    /// The smallest value; of none the greatest that there is.
+    /// Minimum. Of no values it is the maximum of the type.
     Min,
-    /// The index of the greatest value; of none the greatest index.
+    /// Index of the maximum. Of no values it is the largest index.
     Argmax,
-    /// The index of the smallest value.
+    /// Index of the minimum.
     Argmin,
-    /// Whether some value is not 0.
+    /// True if some value is not 0.
     Any,
-    /// Whether no value is 0.
+    /// True if no value is 0.
     All,
-    /// The mean and the variance.
     MeanVar,
-    /// The logarithm of the sum of exponentials.
+    /// Logarithm of the sum of exponentials.
     Logsumexp,
 }
 
 impl Kind {
-    /// That of a spec; none of a fold of the user's, whose meaning only its author knows.
+    /// Kind of a spec, or None for a user's `fold`, whose meaning is unknown.
     pub fn of(spec: &ReduceSpec) -> Option<Self> {
         Some(match spec.operator()? {
             Op::Sum if spec.compensated => Kind::Compensated,
@@ -68,21 +71,22 @@ impl Kind {
     }
 }
 
-/// What was folded, before a `finish` and before it is stored.
+/// Acceptable results of a reduction, before a `finish` and before the conversion to the result
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Folded {
-    /// Just this: a number of the type that was folded in, an index, or 0 or 1.
+    /// Exactly one number: a value of the accumulator type, an index, or 0 or 1.
     Exactly(Number),
-    /// A NaN, whatever its bits.
+    /// NaN with any payload.
     Nan,
-    /// A float between two of the type that was folded in, both included, and no −0.
+    /// Float of the accumulator type in this closed interval, but not −0.
     Between(f64, f64),
-    /// On the way to it, in some grouping, a number may leave the range of the type.
+    /// Not judged: in some grouping an intermediate value may overflow or underflow.
     Unjudged,
 }
 
-/// What a plan makes of the values of one result, in ascending order of their indices: numbers of the
-/// type that is folded in; of a truth value 0 or 1. Of [`Kind::MeanVar`] two.
+/// Acceptable results of a plan over the values of one result, in ascending index order. The values
+/// have the accumulator type, with 0 or 1 for booleans. [`Kind::MeanVar`] has two results.
 pub fn folded(kind: Kind, plan: &ReducePlan, values: &[Number]) -> Vec<Folded> {
     let (acc, index) = (plan.types().acc, plan.types().index);
     let depth = Depth::of(plan, values.len() as u64);
@@ -172,7 +176,7 @@ mod tests {
             assert!(takes(line, &values, (sum + near) as f32), "{line}");
             assert!(!takes(line, &values, (sum + far) as f32), "{line}");
         }
-        // What cancels is lost without a compensation.
+        // Small values are cancelled without compensation.
         let cancels = [1e8, 1.0, -1e8, 1e-3];
         assert!(takes("items: 4, over: rows, group: 1", &cancels, 0.0));
         assert!(!takes("compensated, items: 4, over: rows, group: 1", &cancels, 0.0));
@@ -212,7 +216,7 @@ mod tests {
         let product = folded(Kind::Prod, &plan, &values.map(|_| Number::Int(65_537)))[0];
         assert_eq!(product, Folded::Exactly(Number::Int(i128::from(65_537i32.wrapping_pow(3)))));
         let large = Folded::Between(65_519.0, 65_521.0);
-        // What is nearer to the greatest f16 and what is not.
+        // Rounding to the largest f16, and to infinity.
         assert!(large.judge(0x7bff, Elem::F16).is_ok() && large.judge(0x7c00, Elem::F16).is_ok());
         assert!(Folded::Exactly(Number::Float(1e6)).judge(0x7c00, Elem::F16).is_ok());
         assert!(Folded::Exactly(Number::Float(1e6)).judge(0x7bff, Elem::F16).is_err());

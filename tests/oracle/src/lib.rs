@@ -1,9 +1,8 @@
-//! What a reduction or a product ought to give, in `f64`, and how far a result may be off: the one
-//! place for it, for tests and for programs. Beside it what the profiler counts ([`profiler`]).
+//! Reference results of reductions and GEMMs in `f64`, and bounds of their errors, for tests and
+//! for programs. Profiler counts are in [`profiler`].
 //!
-//! Bounds are those that hold for every order of operations and every input of the family, so a
-//! result beyond one is wrong. `UNIT` = 2^-24 is the most by which one rounding to `f32` changes a
-//! value, relative to it.
+//! The bounds hold for every order of operations and every input of the family, so that a result
+//! beyond one is wrong. `UNIT` = 2^-24 is the maximal relative error of one rounding to `f32`.
 
 pub mod arith;
 pub mod beside;
@@ -16,5 +15,5 @@ pub mod random;
 pub mod reduction;
 pub mod sharing;
 
-/// The unit roundoff of `f32`.
+/// Unit roundoff of `f32`.
 pub const UNIT: f64 = 1.0 / (1 << 24) as f64;

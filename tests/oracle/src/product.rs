@@ -1,12 +1,12 @@
-//! Matrix products in `f64`, and how far a result may be off.
+//! GEMMs in `f64`, and bounds of their errors.
 
 use gemm_dsl::spec::Arith;
 use rayon::prelude::*;
 
-/// Half of the smallest `f32` above 0: the most that one rounding costs below the normal numbers.
+/// Half of the smallest positive `f32`: the maximal error of one rounding among subnormals.
 pub const UNDERFLOW: f64 = 1.0 / (1_u128 << 75) as f64 / (1_u128 << 75) as f64;
 
-/// The extents of a product: A is m×k, B is k×n, C is m×n.
+/// Extents of a GEMM: A is m×k, B is k×n, C is m×n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Rows of A and C.
@@ -18,27 +18,26 @@ pub struct Size {
 }
 
 impl Size {
-    /// The extents in the order in which BLAS takes them.
+    /// Extents in BLAS order.
     pub const fn new(m: usize, n: usize, k: usize) -> Self {
         Self { m, n, k }
     }
 
-    /// All extents the same.
     pub const fn square(n: usize) -> Self {
         Self { m: n, n, k: n }
     }
 
-    /// As the runtime takes it.
+    /// Extents as the runtime takes them.
     pub fn extents(self) -> (usize, usize, usize) {
         (self.m, self.n, self.k)
     }
 
-    /// Floating-point operations: a multiplication and an addition for each term.
+    /// Floating-point operations, counting a multiplication and an addition per multiply-add.
     pub fn flops(self) -> f64 {
         2.0 * self.m as f64 * self.n as f64 * self.k as f64
     }
 
-    /// The bytes of A, B and C, each once.
+    /// Bytes of A, B and C, each counted once.
     pub fn bytes(self) -> f64 {
         let (m, n, k) = (self.m as f64, self.n as f64, self.k as f64);
         size_of::<f32>() as f64 * (m * k + k * n + m * n)
@@ -56,38 +55,36 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// The transpose of a packed matrix: its columns one after the other.
+/// Transpose of a packed row-major matrix.
 pub fn transposed(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     let column = |col: usize| (0..rows).map(move |row| elements[row * cols + col]);
     (0..cols).flat_map(column).collect()
 }
 
-/// What a product ought to give: A·B and |A|·|B|, row-major.
+/// Reference A·B and |A|·|B|, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
-    /// The depth of the sums.
+    /// K of the GEMM.
     pub k: usize,
     /// A·B.
     pub values: Vec<f64>,
-    /// |A|·|B|, what errors are relative to.
+    /// |A|·|B|, the scale of the errors.
     pub magnitudes: Vec<f64>,
 }
 
-/// The element of a result that is furthest off.
+/// Verdict on the element with the largest error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Its error, as far as no underflow explains it, over (|A|·|B|) of the element; infinite for a
-    /// NaN.
+    /// Error beyond possible underflow, relative to (|A|·|B|) of the element. Infinite for a NaN.
     pub error: f64,
-    /// The most that rounding explains: 2·k·2^-24, twice what k roundings come to, and what an arithmetic adds.
+    /// Allowed error: 2·k·2^-24, which is twice that of k roundings, and the share of the
+    /// arithmetic.
     pub allowed: f64,
-    /// Where the element is, row after row; 0 where there is none.
+    /// Row-major index of the element, or 0 if there is none.
     pub index: usize,
-    /// The element.
     pub result: f64,
-    /// What it ought to be.
     pub reference: f64,
-    /// Whether the result has as many elements as it ought to, and every error is within that.
+    /// True if the result has the right number of elements and every error is within the bound.
     pub ok: bool,
 }
 
@@ -113,13 +110,13 @@ impl Truth {
         Self { k, values, magnitudes }
     }
 
-    /// Judges a result of the same extents: every element's k terms are added up in any order and
-    /// groups, each term and sum rounded once.
+    /// Judges a result of the same extents. The k products of an element may be added in any order
+    /// and grouping, with one rounding per product and per sum.
     pub fn judge(&self, c: &[f32]) -> Verdict {
         self.judge_in(c, Arith::F32)
     }
 
-    /// The same of products in another arithmetic.
+    /// Judges a result of a GEMM in another arithmetic.
     pub fn judge_in(&self, c: &[f32], arith: Arith) -> Verdict {
         let (k, same) = (self.k as f64, c.len() == self.values.len());
         let allowed = arith.error_bound(self.k as u64);

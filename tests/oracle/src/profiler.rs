@@ -1,35 +1,33 @@
-//! What the profiler counts of the stages of both ladders (`tests/data/profiler/h200.csv`), and which of these figures are known to be
-//! further off a prediction than they may be (`known.csv`). The first line of either has the names of its columns.
+//! Profiler counts of the stages of both ladders (`tests/data/profiler/h200.csv`), and the figures
+//! known to differ from predictions by more than their tolerance (`known.csv`). The first line of
+//! either file has the column names.
 
 use std::collections::BTreeMap;
 
 const MEASURED: &str = include_str!("../../data/profiler/h200.csv");
 const KNOWN: &str = include_str!("../../data/profiler/known.csv");
 
-/// Which launch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Which {
     /// `sgemm` or `reduce`.
     pub ladder: &'static str,
-    /// The number of the stage.
     pub stage: u32,
-    /// Its extents, between which stands an `x`.
+    /// Extents, separated by `x`.
     pub shape: &'static str,
-    /// Which of the stage's launches, from 0.
+    /// Number of the launch within the stage, from 0.
     pub step: usize,
 }
 
-/// A launch as the profiler has counted it.
+/// Launch as counted by the profiler.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The name of the kernel.
     pub kernel: &'static str,
-    /// What was counted, and the registers of a thread, by the names of the columns.
+    /// Counts, and registers per thread, by column name.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
-/// The lines of a table, each as what it has in these columns and, by its name, in each of the others. The last column may have
-/// commas in it.
+/// Lines of a table. Each has its fields in the given columns and, by name, in all others. The last
+/// column may contain commas.
 ///
 /// # Panics
 /// If a column is missing.
@@ -47,10 +45,10 @@ fn rows<const N: usize>(
     })
 }
 
-/// All launches that were measured.
+/// All measured launches.
 ///
 /// # Panics
-/// If the table has something else than a count in a column of counts.
+/// If a column of counts contains something else.
 pub fn measured() -> BTreeMap<Which, Measured> {
     let number = |(name, field): (&'static str, &str)| {
         (name, field.parse().unwrap_or_else(|_| panic!("`{field}` is no {name}")))
@@ -61,7 +59,7 @@ pub fn measured() -> BTreeMap<Which, Measured> {
     {
         let stage = stage.parse().expect("the number of a stage");
         let of = |step| Which { ladder, stage, shape, step };
-        // Those of a stage stand in their order.
+        // Launches of a stage are listed in order.
         let step = (0..).find(|step| !measured.contains_key(&of(*step))).expect("few launches");
         let counts = counts.into_iter().map(number).collect();
         measured.insert(of(step), Measured { kernel, counts });
@@ -69,10 +67,10 @@ pub fn measured() -> BTreeMap<Which, Measured> {
     measured
 }
 
-/// The figures that are known to be further off, by launch and quantity, each with its reason.
+/// Figures with a known difference, by launch and quantity, each with its reason.
 ///
 /// # Panics
-/// If a figure has no reason, or stands there twice.
+/// If a figure has no reason, or is listed twice.
 pub fn known() -> BTreeMap<(Which, &'static str), &'static str> {
     let mut known = BTreeMap::new();
     for ([ladder, stage, shape, step, quantity, reason], _) in

@@ -1,24 +1,23 @@
 //! Test data that is the same on every machine.
 
+use gemm_dsl::expr::random::Random as SplitMix;
+
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix);
 
 impl Random {
-    /// A generator whose values depend on the seed alone.
+    /// Generator whose values depend only on the seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix(seed))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
 
-    /// A multiple of 2^-23 in −1 .. 1.
+    /// Returns a multiple of 2^-23 in −1 .. 1.
     pub fn unit(&mut self) -> f32 {
         let steps = (self.bits() >> 40) as i64 - (1 << 23);
         steps as f32 / (1 << 23) as f32
@@ -37,24 +36,23 @@ pub fn near_one(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| 1.0 + random.unit() / 1024.0).collect()
 }
 
-/// What the products of a sum run into.
+/// Numerical hazard for the products of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hard {
-    /// They are too small for any number but a zero, whose sign tells what was added last.
+    /// Products underflow to zeros, whose sign shows the last addend.
     Underflow,
-    /// They are subnormal, or zeros of either sign.
+    /// Products are subnormal, or zeros of either sign.
     Subnormal,
-    /// Each is large, and few of them are left of a sum.
+    /// Products are large, and most of them cancel.
     Cancel,
-    /// Sums run into infinities, and those into each other.
+    /// Sums overflow to infinities, also of both signs.
     Overflow,
 }
 
 impl Hard {
-    /// All of them.
     pub const ALL: [Hard; 4] = [Hard::Underflow, Hard::Subnormal, Hard::Cancel, Hard::Overflow];
 
-    /// Operands whose products are such.
+    /// Operands with such products.
     pub fn values(self, seed: u64, len: usize) -> Vec<f32> {
         let mut random = Random::new(seed);
         let mut value = || {

@@ -1,4 +1,4 @@
-//! Reductions in `f64`, and how far a result may be off.
+//! Reductions in `f64`, and bounds of their errors.
 
 use crate::UNIT;
 use crate::depth::{Depth, passes};
@@ -6,44 +6,43 @@ use gemm_dsl::plan::{ReducePlan, Share};
 use gemm_dsl::spec::Op;
 use rayon::prelude::*;
 
-/// Elements that one thread of the host combines at a time.
+/// Elements that one host thread combines at a time.
 const CHUNK: usize = 1 << 16;
 
-/// What a reduction ought to give.
+/// Reference result of a reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Truth {
     op: Op,
     len: usize,
-    /// The result in `f64`.
+    /// Result in `f64`.
     pub value: f64,
-    /// The elements that a product rounds with: all but 0 and powers of two.
+    /// Number of elements with which a product rounds: all but 0 and powers of two.
     rough: usize,
-    /// What errors are relative to: Σ|x| of a sum, the magnitude of the value otherwise.
+    /// Scale of the errors: Σ|x| for a sum, otherwise the magnitude of the value.
     scale: f64,
 }
 
-/// A result compared with the truth.
+/// Result compared with the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict {
-    /// The error over its scale; infinite for a NaN.
+    /// Error relative to its scale. Infinite for a NaN.
     pub error: f64,
-    /// The most that rounding explains.
+    /// Allowed error.
     pub allowed: f64,
-    /// Whether the error is no more than that.
+    /// True if the error is within the bound.
     pub ok: bool,
 }
 
-/// Why no result can be judged: mostly because a correct kernel may leave the range of `f32` on the way
-/// to it, in some order of the operations.
+/// Reason that results cannot be judged. Usually a correct kernel may leave the range of `f32` in
+/// some order of the operations.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Unjudged {
-    /// It is none of these.
+    /// The operator is not a sum, product or extremum of whole arrays.
     #[error(
         "the result of `op: {0}` is no float of whole arrays alone, and these bounds are those of sums, products \
          and extrema. Use `sum`, `prod`, `max` or `min`; `rows` has the others"
     )]
     Op(Op),
-    /// A sum overflows.
     #[error(
         "the magnitudes of these values add up to {0:.1e}, and float32 ends at 3.4e38, so that a \
          right kernel may overflow. Scale them"
@@ -69,8 +68,9 @@ impl Truth {
     /// Reduces finite elements.
     ///
     /// # Errors
-    /// [`Unjudged`] where a sum or a product of some of the elements overflows, or a product
-    /// underflows (sums below the normal numbers are exact), and of the operators that [`crate::fold`] is for.
+    /// Returns [`Unjudged`] if a sum or a product of some of the elements overflows, or if a
+    /// product underflows (subnormal sums are exact). The same holds for operators of
+    /// [`crate::fold`].
     pub fn of(op: Op, data: &[f32]) -> Result<Self, Unjudged> {
         let truth = |value: f64, scale| Self { op, len: data.len(), value, rough: 0, scale };
         match op {
@@ -111,12 +111,12 @@ impl Truth {
 
     /// Judges the result of a kernel.
     ///
-    /// A maximum or minimum must be exact, the sign of a zero included, and so must a product in
-    /// which no two factors have more than one significant bit. Each of d roundings changes a value
-    /// by at most a factor of 1 ± 2^-24, so d of them by d·2^-24 / (1 − d·2^-24). Of a sum d is the
-    /// number of additions that a term passes through, relative to Σ|x|. In a product all roundings
-    /// add up, and a multiplication rounds only where both of its factors have more than one bit: d
-    /// is one less than the number of such elements.
+    /// A maximum or minimum must be exact, including the sign of a zero. So must a product in which
+    /// no two factors have more than one significant bit. Each rounding changes a value by at most
+    /// a factor of 1 ± 2^-24. Therefore d of them change it by at most d·2^-24 / (1 − d·2^-24). For
+    /// a sum, d is the number of additions that an element passes, relative to Σ|x|. In a product
+    /// all roundings add up. A multiplication rounds only if both factors have more than one
+    /// significant bit: d is one less than the number of such elements.
     pub fn judge(&self, plan: &ReducePlan, result: f32) -> Verdict {
         let roundings = match self.op {
             Op::Sum => additions(plan, self.len),
@@ -146,17 +146,17 @@ impl Truth {
     }
 }
 
-/// A product, and how large and small the products of some of its factors may be.
+/// Product, and the extreme products of subsets of its factors.
 #[derive(Clone, Copy)]
 struct Factors {
     value: f64,
-    /// The magnitude of the product of the factors beyond ±1.
+    /// Magnitude of the product of the factors beyond ±1.
     high: f64,
-    /// That of the factors between −1 and 1, zeros left out.
+    /// Magnitude of the product of the non-zero factors between −1 and 1.
     low: f64,
-    /// How many factors are neither 0 nor ±1.
+    /// Number of factors that are neither 0 nor ±1.
     proper: usize,
-    /// How many factors have more than one significant bit.
+    /// Number of factors with more than one significant bit.
     rough: usize,
 }
 
@@ -185,9 +185,9 @@ impl Factors {
         data.par_chunks(CHUNK).map(product).reduce(|| Self::NONE, times)
     }
 
-    /// Whether every product of some of the factors, rounded as it may be, is a normal `f32`.
+    /// Returns an error unless every rounded product of some of the factors is a normal `f32`.
     fn in_range(&self) -> Result<(), Unjudged> {
-        // A single factor stays what it is.
+        // A single factor is unchanged.
         if self.proper <= 1 {
             return Ok(());
         }
@@ -206,8 +206,9 @@ fn is_power_of_two(x: f32) -> bool {
     x.is_normal() && x.to_bits() & 0x007f_ffff == 0
 }
 
-/// The additions between an element and the result, at most: of each pass one for each item of a
-/// thread, two more in a vector, and one for each halving of the block; in rounds, what [`Depth`] counts.
+/// Maximum number of additions between an element and the result. Each pass has one for each item
+/// of a thread, two more for a vector, and one for each halving of the block. Rounds are counted by
+/// [`Depth`].
 fn additions(plan: &ReducePlan, len: usize) -> f64 {
     if plan.share() != Share::Tiles {
         return Depth::of(plan, len as u64).additions() as f64;
@@ -276,7 +277,7 @@ mod tests {
         assert!(Truth::of(Op::Sum, &[f32::MAX, f32::MAX]).is_err());
         assert!(Truth::of(Op::Sum, &[f32::MAX, -f32::MAX]).is_err());
         assert!(judge(Op::Sum, &[f32::MAX], f32::MAX).ok);
-        // Below the normal numbers sums are exact.
+        // Subnormal sums are exact.
         let tiny = [1e-39, 2e-39];
         assert!(judge(Op::Sum, &tiny, tiny[0] + tiny[1]).ok);
     }

@@ -1,16 +1,17 @@
-//! In which order the terms of a product's sums are added, said from scratch: by `lanes: k`, `slices`,
-//! `split_k` and `stream_k`.
+//! Independent reference for the order of additions in a GEMM with `lanes: k`, `slices`, `split_k`
+//! or `stream_k`.
 
 use crate::arith::Cores;
 use crate::product::Size;
 use gemm_dsl::plan::{self, KernelKind, SgemmPlan};
 use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec, SplitK};
 
-/// Multiprocessors of the device that the simulator stands for.
+/// SMs of the device that the simulator represents.
 pub const SIMULATED: usize = 132;
 
-/// Kernels of every way to share, with what tests call them: staged and not, with what is added in shared memory and
-/// in registers, with operands, in place and of a batch.
+/// Specs of every kind of sharing, with the names that tests use. They cover kernels with and
+/// without shared tiles, sums in shared memory and in registers, operands, in-place results, and
+/// batches.
 pub const LINES: [(&str, &str); 9] = [
     ("split_k", "tile: 32x32x16, thread: 4x4, float4, double_buffer, scaled, split_k: 3"),
     ("split_k_of_a_batch", "tile: 16x16x16, thread: 2x4, float4, batch: strided, split_k: 4"),
@@ -30,36 +31,36 @@ pub const LINES: [(&str, &str); 9] = [
     ("direct_without_slices", "block: 16x16, thread: 2x2, unroll: 4, split_k: auto"),
 ];
 
-/// How the blocks of a launch share the terms of its sums.
+/// Partition of the sums of a launch among its blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
-    /// Rows, columns and terms of a tile, the tile rows that are visited together, and products of a block.
+    /// Rows, columns and depth of a tile, tile rows of a raster group, and GEMMs per block.
     tile: Size,
     raster: usize,
     products: usize,
-    /// Tiles along each axis; along K one at the least.
+    /// Tiles along each axis; at least one along K.
     tiles: Size,
     terms: usize,
     way: Way,
-    /// Groups of threads, and lanes of each, that take so many terms after the other.
+    /// Groups of threads, lanes of each group, and consecutive K elements that a lane takes.
     slices: usize,
     lanes: usize,
     step: usize,
     ragged: Ragged,
-    /// Tensor cores, where they sum.
+    /// Summation on tensor cores, if they are used.
     cores: Option<Cores>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// So many tiles of K each.
+    /// Split-K with this many K tiles per partition.
     Ranges(usize),
-    /// So many blocks, all tiles.
+    /// Stream-K with the number of blocks, and of all tiles.
     Stream { blocks: usize, all: usize },
 }
 
 impl Sharing {
-    /// Of a kernel for so many products of a size, on a device with so many multiprocessors.
+    /// Partition for `count` GEMMs of a size, on a device with `sms` SMs.
     pub fn new(spec: &SgemmSpec, Size { m, n, k }: Size, count: usize, sms: usize) -> Self {
         let plan = spec.plan().unwrap_or_else(|faults| panic!("`{spec}`: {faults}"));
         let ((rows, cols), bk) = (plan.block_tile(), plan.depth() as usize);
@@ -68,7 +69,7 @@ impl Sharing {
         let tiles = Size { m: m.div_ceil(tile.m), n: n.div_ceil(tile.n), k: k.div_ceil(bk).max(1) };
         let all = tiles.m * tiles.n * count.div_ceil(products);
         let resident = sms * spec.blocks_per_sm as usize;
-        // The root of an eighth of K, rounded down to a power of two.
+        // Square root of K / 8, rounded down to a power of two.
         let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k).unwrap_or(1);
         let most = match spec.split_k {
             SplitK::Ranges(most) => most as usize,
@@ -84,14 +85,15 @@ impl Sharing {
         let raster = spec.raster.map_or(1, |rows| rows as usize);
         let is_staged = spec.tile.is_some();
         let lanes = if !is_staged && spec.lanes == Lanes::K { 32 } else { 1 };
-        // Where a matrix that lies along K is read by fours, lanes and slices take four terms after the other.
+        // If a K-major matrix is read by vectors of four, lanes and slices take four consecutive K
+        // elements.
         let step = if spec.float4 && spec.layout != GemmLayout::Tn && !is_staged { 4 } else { 1 };
         let (slices, ragged) = (spec.slices as usize, Ragged::of(&plan));
         let cores = Cores::of(spec);
         Self { tile, raster, products, tiles, terms: k, way, slices, lanes, step, ragged, cores }
     }
 
-    /// The same with so many blocks, of `stream_k`.
+    /// Replaces the number of blocks of `stream_k`.
     #[must_use]
     pub fn by_blocks(self, blocks: usize) -> Self {
         let way = match self.way {
@@ -101,24 +103,25 @@ impl Sharing {
         Self { way, ..self }
     }
 
-    /// The same for an element of C whose row of A and column of B have these greatest magnitudes.
+    /// Sets the scales for an element of C from the largest magnitudes of its row of A and column
+    /// of B.
     #[must_use]
     pub fn of_lines(self, greatest: [f32; 2]) -> Self {
         Self { cores: self.cores.map(|cores| cores.of_lines(greatest)), ..self }
     }
 
-    /// What tensor cores make of the sums, if they do.
+    /// Summation on tensor cores, if they are used.
     #[must_use]
     pub fn cores(&self) -> Option<&Cores> {
         self.cores.as_ref()
     }
 
-    /// Of how many parts the sum of an element of C of the n-th product is made.
+    /// Number of partial sums of an element of C, in GEMM `nth`.
     pub fn parts(&self, nth: usize, at: (usize, usize)) -> usize {
         self.ends(nth, at).len()
     }
 
-    /// The number of the tile of an element of C of the n-th product.
+    /// Tile number of an element of C, in GEMM `nth`.
     fn number(&self, nth: usize, (row, col): (usize, usize)) -> usize {
         let (row, col) = (row / self.tile.m, col / self.tile.n);
         let group = row / self.raster;
@@ -128,7 +131,7 @@ impl Sharing {
         nth / self.products * of_product + before + col * rows + row % self.raster
     }
 
-    /// Where the parts of the sum of an element of C of the n-th product end, in the order of K.
+    /// Ends along K of the partial sums of an element of C, in GEMM `nth`.
     fn ends(&self, nth: usize, at: (usize, usize)) -> Vec<usize> {
         let steps = self.tiles.k;
         let ends: Vec<usize> = match self.way {
@@ -157,8 +160,9 @@ impl Sharing {
         ends.into_iter().map(|end| self.terms.min(end * self.tile.k)).collect()
     }
 
-    /// The sum of an element of C of the n-th product: of each part, slice and lane from +0 on in ascending order, one
-    /// rounding a term; then lanes by a tree, the slices of a part in their order, and the parts in theirs.
+    /// Sum of an element of C in GEMM `nth`. Each part, slice and lane is summed from +0 in
+    /// ascending order, with one rounding per multiply-add. Then lanes are added by a tree, slices
+    /// of a part in order, and parts in order.
     pub fn sum(&self, nth: usize, at: (usize, usize), term: impl Fn(usize) -> (f32, f32)) -> f32 {
         let mut from = 0;
         let mut part = |end: usize| {
@@ -183,7 +187,7 @@ impl Sharing {
         parts.into_iter().reduce(|all, next| all + next).unwrap_or(0.0)
     }
 
-    /// Where in its tile the n-th of so many terms lies.
+    /// Position within its tile of K element `nth`, of `terms` in the part.
     fn place(&self, nth: usize, terms: usize) -> usize {
         let bk = self.tile.k;
         let first = (terms - 1) % bk + 1;
@@ -195,7 +199,7 @@ impl Sharing {
     }
 }
 
-/// Which tile of a part has fewer terms than the others, and where they are.
+/// Position of the partial K tile of a part, and of the elements in it.
 #[derive(Clone, Copy, Debug)]
 enum Ragged {
     First,
@@ -215,7 +219,7 @@ impl Ragged {
     }
 }
 
-/// The sum of lanes, the upper half added to the lower, again and again.
+/// Sum of lanes: the upper half is added to the lower half, repeatedly.
 fn by_tree(mut lanes: &mut [f32]) -> f32 {
     while let [_, _, ..] = lanes {
         let (below, above) = lanes.split_at_mut(lanes.len() / 2);

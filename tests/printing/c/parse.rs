@@ -1,10 +1,10 @@
-//! The grammar of C expressions, by precedence.
+//! Grammar of C expressions, by precedence.
 
 use super::Tree;
 use super::value::{Result, Value};
 use gemm_dsl::ir::Ty;
 
-/// The binary operators of C, loosest first.
+/// Binary operators of C, loosest first.
 const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -18,7 +18,7 @@ const LEVELS: [&[&str]; 10] = [
     &["*", "/", "%"],
 ];
 
-/// The types that the text has for what is computed with.
+/// C types of values that support arithmetic.
 const TYPES: [(&[&str], Ty); 6] = [
     (&["bool"], Ty::Bool),
     (&["int"], Ty::I32),
@@ -28,10 +28,10 @@ const TYPES: [(&[&str], Ty); 6] = [
     (&["float"], Ty::F32),
 ];
 
-/// Reads a whole text as one expression.
+/// Parses a whole text as one expression.
 ///
 /// # Errors
-/// What C does not allow, or this parser does not know.
+/// Returns a description of a construct that C does not allow or this parser does not know.
 pub fn parse(text: &str) -> Result<Tree> {
     let mut parser = Parser::new(text);
     let tree = parser.expression()?;
@@ -46,7 +46,7 @@ fn tokens(text: &str) -> Vec<String> {
         let len = if first.is_ascii_alphanumeric() || first == '_' {
             word(rest)
         } else {
-            // The longest match, as in C: `--1` is a decrement.
+            // Longest match, as in C: `--1` is a decrement.
             let long = ["<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "--", "++"];
             if long.iter().any(|token| rest.starts_with(token)) { 2 } else { first.len_utf8() }
         };
@@ -56,7 +56,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// The length of the name or number at the start; a number may have an exponent with a sign.
+/// Length of the name or number at the start. A number may have an exponent with a sign.
 fn word(text: &str) -> usize {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit()) && !text.starts_with("0x");
     let mut before = ' ';
@@ -68,7 +68,7 @@ fn word(text: &str) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// A literal with the type that its form gives it.
+/// Literal with the type of its form.
 fn number(token: &str) -> Result<Value> {
     let fault = |e: &dyn std::fmt::Display| format!("{token}: {e}");
     if let Some(digits) = token.strip_prefix("0x") {
@@ -88,7 +88,7 @@ fn number(token: &str) -> Result<Value> {
         return digits.parse().map(Value::U32).map_err(|e| fault(&e));
     }
     match token.strip_suffix('f') {
-        // A number without a point would be no `float` in C.
+        // A number without a decimal point would not be a `float` in C.
         Some(digits) if digits.contains(['.', 'e']) => {
             digits.parse().map(f32::into).map_err(|e| fault(&e))
         }
@@ -96,7 +96,7 @@ fn number(token: &str) -> Result<Value> {
     }
 }
 
-/// A text on its way to trees.
+/// Text that is being parsed.
 pub struct Parser {
     tokens: Vec<String>,
     at: usize,
@@ -107,7 +107,7 @@ impl Parser {
         Self { tokens: tokens(text), at: 0 }
     }
 
-    /// The next token; past the end, nothing.
+    /// Next token, or an empty string at the end.
     pub fn peek(&self) -> &str {
         self.tokens.get(self.at).map_or("", String::as_str)
     }
@@ -118,7 +118,7 @@ impl Parser {
         token
     }
 
-    /// Whether this token stands here, which is then taken.
+    /// Takes the next token if it is this one. Returns true if so.
     pub fn takes(&mut self, token: &str) -> bool {
         let found = self.peek() == token;
         self.at += usize::from(found);
@@ -139,7 +139,7 @@ impl Parser {
         }
     }
 
-    /// The type that stands here.
+    /// Type at the current position.
     pub fn ty(&mut self) -> Option<Ty> {
         let rest = self.tokens.get(self.at..)?;
         let here = |words: &[&str]| {
@@ -150,7 +150,6 @@ impl Parser {
         Some(*ty)
     }
 
-    /// What C calls an identifier.
     pub fn name(&mut self) -> Result<String> {
         let token = self.next();
         match token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {

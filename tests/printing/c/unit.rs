@@ -1,4 +1,4 @@
-//! The device functions of a translation unit: straight-line arithmetic on their parameters.
+//! Device functions of a translation unit: straight-line arithmetic on their parameters.
 
 use super::parse::Parser;
 use super::value::{Result, Value};
@@ -27,10 +27,10 @@ enum Statement {
 const HEAD: &str = "__device__ __forceinline__ ";
 
 impl Unit {
-    /// Reads the functions of a text that have these names; others may be of more than C.
+    /// Parses the functions of a text with the wanted names. Others may use more of C.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// Returns a description of what is wrong with a wanted function.
     pub fn parse(text: &str, wanted: &[&str]) -> Result<Self> {
         let without_comments = |line: &&str| !line.trim_start().starts_with("//");
         let mut unit = Self::default();
@@ -50,10 +50,10 @@ impl Unit {
         Ok(unit)
     }
 
-    /// The value of a function that the text defines.
+    /// Calls a function that the text defines.
     ///
     /// # Errors
-    /// Where C gives none.
+    /// Returns an error if C does not define the result.
     pub fn call(&self, name: &str, args: &[Value]) -> Result<Value> {
         let function = self.0.get(name).ok_or(format!("there is no function `{name}`"))?;
         if args.len() != function.params.len() {
@@ -61,7 +61,8 @@ impl Unit {
         }
         let mut known = Environment::new();
         for (arg, (ty, param)) in args.iter().zip(&function.params) {
-            // An `int` becomes the `long long` that is asked for; nothing else is left to C.
+            // An `int` is widened to a required `long long`; all other conversions must be
+            // explicit.
             let widened = match (ty, arg) {
                 (&Ty::I64, Value::I32(_) | Value::Coordinate(_)) => arg.converted(Ty::I64)?,
                 _ => of_type(*ty, *arg)?,
@@ -98,12 +99,12 @@ impl Unit {
     }
 }
 
-/// The value, which the text has converted where that was needed.
+/// Checks that a value already has the type, since the text converts explicitly.
 fn of_type(ty: Ty, value: Value) -> Result<Value> {
     if value.ty() == Some(ty) { Ok(value) } else { Err(format!("{value:?} for {ty}")) }
 }
 
-/// The name of a function, and the rest of it.
+/// Name of a function, and its definition.
 fn function(head: &str, body: &str) -> Result<(String, Function)> {
     let mut parser = Parser::new(head);
     let result = parser.ty().ok_or("a result without a type")?;

@@ -1,15 +1,15 @@
-//! Values of C with their types, and what its operators make of them.
+//! Typed values of C, and the semantics of its operators.
 
 use gemm_dsl::ir::Ty;
 use gemm_dsl::target::intrinsic::canonical;
 
-/// A value with its C type.
+/// Value with its C type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `bool`
     Bool(bool),
-    /// A coordinate of CUDA: an `unsigned` that may be converted and nothing else, since it would
-    /// make a whole expression unsigned.
+    /// CUDA coordinate, an `unsigned`. It must be converted before use, since it would make a whole
+    /// expression unsigned.
     Coordinate(u32),
     /// `int`
     I32(i32),
@@ -19,7 +19,7 @@ pub enum Value {
     I64(i64),
     /// `size_t`
     U64(u64),
-    /// The bits of a `float`, by which NaNs and zeros are told apart.
+    /// Bits of a `float`, which distinguish NaNs and zeros.
     F32(u32),
 }
 
@@ -27,7 +27,7 @@ use Value::{Bool, Coordinate, F32, I32, I64, U32, U64};
 
 pub type Result<T> = std::result::Result<T, String>;
 
-/// The `float` that arithmetic gives: every NaN is the machine's.
+/// Result of `float` arithmetic, with any NaN made canonical.
 impl From<f32> for Value {
     fn from(value: f32) -> Self {
         F32(canonical(value).to_bits())
@@ -35,7 +35,7 @@ impl From<f32> for Value {
 }
 
 impl Value {
-    /// The type, as the IR calls it; a coordinate has none there.
+    /// Type in the IR. A coordinate has none.
     pub fn ty(self) -> Option<Ty> {
         Some(match self {
             Bool(_) => Ty::Bool,
@@ -48,8 +48,8 @@ impl Value {
         })
     }
 
-    /// A cast, or the initialiser of a variable. A wide integer that does not fit is a mistake of the
-    /// text; an `unsigned int` and an `int` have each other's bits.
+    /// Cast, or initialisation of a variable. A wide integer that does not fit is an error of the
+    /// text. `unsigned int` and `int` keep their bits.
     pub fn converted(self, ty: Ty) -> Result<Value> {
         let whole = || self.whole().ok_or(format!("{self:?} as {ty}"));
         let misfit = |_| format!("{self:?} does not fit in {ty}");
@@ -65,7 +65,6 @@ impl Value {
         }
     }
 
-    /// The integer.
     fn whole(self) -> Option<i128> {
         match self {
             Coordinate(v) | U32(v) => Some(v.into()),
@@ -76,7 +75,6 @@ impl Value {
         }
     }
 
-    /// The truth value.
     pub fn truth(self) -> Result<bool> {
         match self {
             Bool(v) => Ok(v),
@@ -84,7 +82,6 @@ impl Value {
         }
     }
 
-    /// The `float`.
     pub fn float(self) -> Result<f32> {
         match self {
             F32(bits) => Ok(f32::from_bits(bits)),
@@ -92,7 +89,6 @@ impl Value {
         }
     }
 
-    /// `-self`
     pub fn negated(self) -> Result<Value> {
         match self {
             I32(v) => v.checked_neg().map(I32).ok_or("overflow".into()),
@@ -103,8 +99,8 @@ impl Value {
     }
 }
 
-/// An operator after the usual arithmetic conversions. But for an `int` beside a wider integer, which
-/// becomes one, the text makes every conversion itself.
+/// Operator after the usual arithmetic conversions. Only an `int` beside a wider integer is
+/// converted implicitly; the text makes all other conversions.
 pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
     if let (F32(a), F32(b)) = (a, b) {
         return floats(op, f32::from_bits(a), f32::from_bits(b));
@@ -116,7 +112,7 @@ pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
         (_, Coordinate(_), _) | (_, _, Coordinate(_)) => {
             Err(format!("{a:?} {op} {b:?} is unsigned"))
         }
-        // What is shifted keeps its type.
+        // The left operand of a shift keeps its type.
         ("<<" | ">>", ..) => fitting(a, op, shifted(op, x, y, if size(a) { 64 } else { 32 })?),
         (_, I32(_), U64(_)) => integers(op, b, i128::from(x as u64), y),
         (_, U64(_), I32(_)) => integers(op, a, x, i128::from(y as u64)),
@@ -126,7 +122,7 @@ pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
     }
 }
 
-/// Whether the type has 64 bits.
+/// True if the type has 64 bits.
 fn size(value: Value) -> bool {
     matches!(value, I64(_) | U64(_))
 }
@@ -142,7 +138,7 @@ fn floats(op: &str, a: f32, b: f32) -> Result<Value> {
     .into())
 }
 
-/// An operator on integers of the type of `like`.
+/// Operator on integers with the type of `like`.
 fn integers(op: &str, like: Value, a: i128, b: i128) -> Result<Value> {
     let result = match op {
         "+" => a + b,
@@ -158,7 +154,7 @@ fn integers(op: &str, like: Value, a: i128, b: i128) -> Result<Value> {
     fitting(like, op, result)
 }
 
-/// A value of the type of `like`: unsigned ones wrap, signed ones must not overflow.
+/// Value with the type of `like`. Unsigned values wrap, and signed ones must not overflow.
 fn fitting(like: Value, op: &str, result: i128) -> Result<Value> {
     let overflow = |_| format!("{op} overflows");
     match like {
@@ -189,8 +185,8 @@ fn compare<T: PartialOrd>(op: &str, a: &T, b: &T) -> Result<Value> {
     }))
 }
 
-/// A function that CUDA C has, or that the text defines in the machine's own words; none if there is
-/// no such function.
+/// Built-in function of CUDA C, or a function that the text defines by machine intrinsics. None if
+/// the name is unknown.
 pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
     let float =
         |i: usize| args.get(i).copied().ok_or("too few operands".into()).and_then(Value::float);
@@ -229,7 +225,8 @@ pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
         ("__float_as_uint", &[F32(bits)]) => Ok(U32(bits)),
         ("__float_as_int", &[F32(bits)]) => Ok(I32(bits as i32)),
         ("__uint_as_float", &[U32(bits)]) => Ok(F32(bits)),
-        // The operand becomes an `int`: a pattern with the highest bit is an `unsigned int` as a literal.
+        // The operand is converted to `int`: a literal bit pattern with the highest bit set is an
+        // `unsigned int`.
         ("__int_as_float", [bits]) => bits.converted(Ty::I32).and_then(|bits| match bits {
             I32(bits) => Ok(F32(bits as u32)),
             other => Err(format!("{other:?} as an int")),

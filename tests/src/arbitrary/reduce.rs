@@ -8,10 +8,10 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The keys of the classic passes but the operator; any other makes another kernel of a spec.
+/// Keys of the classic passes except the operator. Any other key gives another kind of kernel.
 const OF_CLASSIC: [&str; 6] = ["tree", "items", "unroll_last_warp", "shuffle", "float4", "block"];
 
-/// Any sound reduction by the classic passes, with up to 5 items.
+/// Random valid reduction with the classic passes and up to 5 items.
 pub fn classic() -> impl Strategy<Value = ReduceSpec> {
     let others = ReduceSpec::table().into_iter().map(|key| key.name);
     let others: Vec<&str> = others.filter(|key| !OF_CLASSIC.contains(key)).collect();
@@ -29,25 +29,26 @@ pub fn classic() -> impl Strategy<Value = ReduceSpec> {
     )
 }
 
-/// The keys of the geometry, which must fit each other, and the operators: each is as likely as another.
+/// Keys of the geometry, which must fit each other, and the operator, which is drawn uniformly.
 const OWN: &[&str] = &["block", "op", "group", "blocks", "run"];
 
-/// Those, and the expressions.
+/// The same keys and the expressions.
 const PLAIN: &[&str] =
     &["block", "op", "group", "blocks", "run", "map", "finish", "fold", "identity"];
 
-/// Any sound reduction with up to 5 items; every key varies but the name.
+/// Random valid reduction with up to 5 items. Every key varies except the name.
 pub fn reduce() -> impl Strategy<Value = ReduceSpec> {
     with_keys(OWN, |spec| spec)
 }
 
-/// The same without expressions.
+/// Random valid reduction without expressions.
 pub fn plain_reduce() -> impl Strategy<Value = ReduceSpec> {
     with_keys(PLAIN, |spec| spec)
 }
 
-/// The same by an operator over what is said, of elements of a type, which fold in `f32` where only floats will do;
-/// of `f32` where they do not go with the operator.
+/// Random valid reduction without expressions, for an operator, an axis and an element type. It is
+/// accumulated in `f32` if the operator needs floats. The element is `f32` if the operator does not
+/// support the type.
 pub fn plain_reduce_of(op: Op, over: Over, element: DataType) -> impl Strategy<Value = ReduceSpec> {
     let base = ReduceSpec::default().op(op).over(over);
     let typed = base.clone().element(element);
@@ -74,7 +75,8 @@ fn with_keys(
         "the spec cannot be repaired",
         move |(values, (block, group, (blocks, rounds), whole), op)| {
             let mut spec = with(ReduceSpec::default().block(1 << block).op(op), &values);
-            // A row that a block folds as a whole is one of many groups, and the one with most keys.
+            // A row that a block reduces as a whole is one of many groups, and the one with the
+            // most keys.
             spec.group = if whole { Some(spec.block) } else { group };
             spec.blocks = blocks;
             let spec = repaired(said(spec), |spec| spec.plan().map(drop), Spec::reset)?;
@@ -83,7 +85,7 @@ fn with_keys(
     )
 }
 
-/// The spec with runs of so many rounds in place of `blocks`; none where a result is not shared by blocks.
+/// Replaces `blocks` by runs of `rounds` rounds. None if a result is not shared by blocks.
 pub fn with_runs(spec: &ReduceSpec, rounds: u32) -> Option<ReduceSpec> {
     let round = u32::try_from(spec.plan().ok()?.elements_per_round()).ok()?;
     let mut spec = spec.clone();

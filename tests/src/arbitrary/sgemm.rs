@@ -1,12 +1,12 @@
-//! Random matrix products.
+//! Random GEMMs.
 
 use super::{repaired, values, with};
 use gemm_dsl::spec::{Arith, Block, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The keys of the geometry: these must fit each other, so they are drawn together; and the batch with
-/// its products, which takes operands of another kind (`tests/kernels/batch.rs`).
+/// Keys of the geometry, which must fit each other and are drawn together. Also the batch and its
+/// GEMMs, which take other operands (`tests/kernels/batch.rs`).
 const GEOMETRY: &[&str] = &[
     "tile",
     "thread",
@@ -30,7 +30,7 @@ const GEOMETRY: &[&str] = &[
     "producer",
 ];
 
-/// Any sound product whose block has at most `threads` threads; every key varies but the name.
+/// Random valid GEMM with at most `threads` threads per block. Every key varies except the name.
 pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
     let shape = prop_oneof![
         1 => naive().boxed(),
@@ -49,7 +49,7 @@ pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
     })
 }
 
-/// Any sound product of tensor cores whose block has at most `threads` threads.
+/// Random valid GEMM on tensor cores with at most `threads` threads per block.
 pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
     let shape = prop_oneof![matrices().boxed(), warpgroups().boxed()];
     let spec = (shape, values::<SgemmSpec>(GEOMETRY));
@@ -62,14 +62,13 @@ pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
     })
 }
 
-/// What a geometry is one of.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// The keys, beside those of the geometry, that would make another kind of it.
+    /// Keys outside of the geometry that would change its kind.
     others: &'static [&'static str],
 }
 
-/// Threads that have one sum after the other.
+/// Threads that compute single sums one after the other.
 fn naive() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     (1..=24u32, 1..=24u32, select(vec![Lanes::N, Lanes::M])).prop_map(|(rows, cols, lanes)| {
         let spec = SgemmSpec::default().block(Block::new(rows, cols)).lanes(lanes);
@@ -77,7 +76,7 @@ fn naive() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     })
 }
 
-/// Threads that hold tiles of C, which they read from global memory.
+/// Threads with tiles of C that read global memory directly.
 fn direct() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let extent = || select(vec![1, 1, 2, 3, 4, 4, 5, 8]);
     let lanes = select(vec![Lanes::N, Lanes::M, Lanes::K, Lanes::K]);
@@ -95,7 +94,7 @@ fn direct() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Threads or lanes along each axis, and how many warps of them.
+/// Threads or lanes along each axis, and the number of their warps.
 #[derive(Clone, Copy, Debug)]
 struct Grid {
     m: u32,
@@ -114,7 +113,7 @@ fn grid() -> impl Strategy<Value = Grid> {
     prop_oneof![1 => threads, 2 => even, 2 => warps]
 }
 
-/// How the next tile comes in.
+/// Pipeline for the next tile.
 #[derive(Clone, Copy, Debug)]
 enum Pipeline {
     None,
@@ -150,7 +149,7 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     (geometry, (pad(), pad()), pipeline()).prop_map(
         |((grid, tm, tn, k, slices), (pad_a, pad_b), pipeline)| {
             let (wm, wn) = grid.warps.unwrap_or((1, 1));
-            // Each slice has the same steps of a tile.
+            // Each slice has the same number of steps in a tile.
             let k = u32::next_multiple_of(k, slices);
             let mut spec = SgemmSpec::default()
                 .tile(Tile::new(tm * grid.m * wm, tn * grid.n * wn, k))
@@ -166,7 +165,7 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Warps that ask tensor cores.
+/// Warps on tensor cores.
 fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let by_lanes = Arith::ALL[1..].iter().filter(|arith| !arith.is_scaled());
     let arith = select(by_lanes.copied().collect::<Vec<_>>());
@@ -192,7 +191,7 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Warpgroups that ask tensor cores.
+/// Warpgroups on tensor cores.
 fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let arith = select(Arith::ALL[1..].to_vec());
     let tile = (1..=2u32, select(vec![8, 16, 24, 32]), 1..=2u32, select(vec![32, 64, 128]));
@@ -234,7 +233,8 @@ fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Gives a key its default, or where that would be another kernel a value that suits every spec.
+/// Resets a key, or sets a value that suits every spec if the default would change the kind of
+/// kernel.
 fn suit(spec: &mut SgemmSpec, key: &str) {
     match (key, spec.tile) {
         ("tile", Some(t)) => spec.tile = Some(Tile::new(t.m, t.n.next_multiple_of(4), 4)),

@@ -1,60 +1,53 @@
-//! Expressions of reductions, each with what it computes, written by hand.
+//! Expressions of reductions, each with hand-written semantics.
 
 use gemm_dsl::ir::Elem;
 use gemm_oracle::fold::{Kind, Number};
 
-/// A `map`.
+/// `map` with its semantics.
 #[derive(Debug)]
 pub struct MapCase {
-    /// Its text.
     pub text: &'static str,
-    /// How many inputs it has.
     pub inputs: usize,
-    /// The elements, and what they are folded in, that it is for; of a truth value none.
+    /// Element type and accumulator type that it suits. The latter is None for booleans.
     pub suits: (Type, Option<Type>),
-    /// Its value, of the elements, their index, and how many there are.
+    /// Value for some elements, their index, and the number of elements.
     pub eval: fn(&[Number], i128, i128) -> Number,
 }
 
-/// A `finish`; where what it takes is a float, it grows with that.
+/// `finish` with its semantics. If its input is a float, it is monotonically increasing.
 #[derive(Debug)]
 pub struct FinishCase {
-    /// Its text.
     pub text: &'static str,
-    /// How many values it takes before the number of elements.
+    /// Number of values that it takes before the number of elements.
     pub values: usize,
-    /// What is folded in, and what the result is, that it is for.
+    /// Accumulator type and result type that it suits.
     pub suits: (Type, Type),
-    /// Its value.
+    /// Value for the reduced values and the number of elements.
     pub eval: fn(&[Number], u64) -> Number,
 }
 
-/// A `fold` with its `identity`.
+/// `fold` with its `identity`.
 #[derive(Debug)]
 pub struct FoldCase {
-    /// Its text.
     pub text: &'static str,
-    /// The text of the identity.
     pub identity: &'static str,
-    /// What is folded in that it is for.
+    /// Accumulator type that it suits.
     pub suits: Elem,
-    /// What it is.
+    /// Kind of reduction that it is equivalent to.
     pub kind: Kind,
 }
 
-/// The types of expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// `f32`, and what is computed in it.
+    /// `f32`, and narrower floats, which are computed in it.
     F32,
-    /// `f64`.
     F64,
     /// Integers, without `u64`.
     Int,
 }
 
 impl Type {
-    /// The type in which an element is computed with; none of a `u64`.
+    /// Type in which an element is computed, or None for `u64`.
     pub fn of(elem: Elem) -> Option<Self> {
         match elem {
             Elem::F64 => Some(Type::F64),
@@ -65,7 +58,7 @@ impl Type {
     }
 }
 
-/// The maps for elements that are folded in a type; of a truth value without one.
+/// Maps for an element type and an accumulator type, which is None for booleans.
 pub fn maps(element: Elem, acc: Option<Elem>) -> Vec<&'static MapCase> {
     let acc = match acc {
         None => Some(None),
@@ -75,19 +68,19 @@ pub fn maps(element: Elem, acc: Option<Elem>) -> Vec<&'static MapCase> {
     MAPS.iter().filter(suits).collect()
 }
 
-/// The finishes for what is folded in a type, of so many values, that give another.
+/// Finishes from an accumulator type to a result type, for a number of values.
 pub fn finishes(acc: Elem, result: Elem, values: usize) -> Vec<&'static FinishCase> {
     let types = Type::of(acc).zip(Type::of(result));
     let suits = |finish: &&FinishCase| Some(finish.suits) == types && finish.values == values;
     FINISHES.iter().filter(suits).collect()
 }
 
-/// The folds in a type.
+/// Folds for an accumulator type.
 pub fn folds(acc: Elem) -> Vec<&'static FoldCase> {
     FOLDS.iter().filter(|fold| fold.suits == acc).collect()
 }
 
-/// The n-th value as an `f32`.
+/// Value `n` as an `f32`.
 fn single(values: &[Number], n: usize) -> f32 {
     values[n].float() as f32
 }
@@ -107,7 +100,7 @@ fn of_single(x: f32) -> Number {
     Number::Float(x.into())
 }
 
-/// The maximum of IEEE 754-2019.
+/// Maximum of IEEE 754-2019.
 fn maximum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN

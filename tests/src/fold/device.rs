@@ -1,4 +1,4 @@
-//! Reductions through the runtime, by name: on a GPU, or on the simulator as a device.
+//! Reductions through the runtime by name: on a GPU, or on the simulator as a device.
 
 use super::Case;
 use super::lying::{Image, Images};
@@ -12,12 +12,13 @@ use gemm_runtime::{
 };
 use half::{bf16, f16};
 
-/// A device whose runtime launches reductions. An array is a view of exactly the elements that it needs, and all of
-/// the memory around it is read back. Segments are the runtime's own copy of the offsets: nothing is around those.
+/// Device whose runtime launches reductions. Each array is a view of exactly the elements it needs,
+/// and all memory around it is read back. Segments are the runtime's own copy of the offsets,
+/// without memory around them.
 #[derive(Debug)]
 pub struct OnDevice<'d>(pub &'d Device);
 
-/// The elements of a type whose name is known only when the program runs.
+/// Dispatches on an element type that is known only at run time.
 macro_rules! with_type {
     ($elem:expr, $ty:ident => $then:expr) => {
         with_type!(@ $elem, $ty => $then, F32 f32, F64 f64, F16 f16, Bf16 bf16, I8 i8, U8 u8, I32 i32, U32 u32,
@@ -41,7 +42,7 @@ impl Machine for OnDevice<'_> {
     }
 }
 
-/// Launches a reduction of elements of a type, and leaves in the images what the memory holds then.
+/// Launches a reduction for an element type and copies the final memory into the images.
 fn launch<T: Element>(
     device: &Device,
     case: &Case,
@@ -70,7 +71,7 @@ fn launch<T: Element>(
     }
 
     let mut call = kernel.call(device);
-    // Not in the order of the spec: the names count.
+    // In reverse order of the spec: only the names count.
     for ((name, part), matrix) in names.iter().zip(&parts).zip(&matrices).rev() {
         call = match matrix {
             Some(matrix) => call.input(name, matrix),
@@ -105,17 +106,17 @@ fn launch<T: Element>(
     Ok(launched.steps().map(|step| step.variant()).collect())
 }
 
-/// Where the elements of an image lie.
+/// Range of an image's elements in its memory.
 pub(super) fn range(image: &Image) -> std::ops::Range<usize> {
     image.start..image.start + image.len
 }
 
-/// All of the memory of an image.
+/// Uploads the whole memory of an image.
 pub(super) fn upload<T: Element>(device: &Device, image: &Image) -> Result<Buffer<T>, Error> {
     device.upload_of(&of_bits(&image.memory))
 }
 
-/// The view that a kernel takes for an input; none of a vector.
+/// View that a kernel takes for an input, or None for a vector.
 pub(super) fn matrix<'a, T: Element>(
     over: Over,
     part: &'a BufferView<'_, T>,
@@ -133,7 +134,7 @@ pub(super) fn matrix<'a, T: Element>(
     }))
 }
 
-/// Segments by offsets of either type.
+/// Segments with offsets of either type.
 pub(super) enum Cut {
     U32(Segments<u32>),
     U64(Segments<u64>),
@@ -149,21 +150,21 @@ pub(super) fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
     })
 }
 
-/// A call that is being given arrays.
+/// Call that is being given arrays.
 type Given<'a> = Call<'a, ReduceSpec, ByName, NamedArrays<'a>>;
 
-/// An array for results of any type.
+/// Array for results of any type.
 trait Written {
-    /// The elements of an image of it.
+    /// Part of the array that an image describes.
     fn part(&mut self, image: &Image) -> Result<Box<dyn Part + '_>, Error>;
 
-    /// All of it, by the bits of its elements.
+    /// Bits of the whole array.
     fn bits(&self, device: &Device) -> Result<Vec<u64>, Error>;
 }
 
-/// A part of such an array.
+/// Part of such an array.
 trait Part {
-    /// The call with it for a result.
+    /// Adds the part to a call as the result `name`.
     fn given<'a>(&'a mut self, name: &str, call: Given<'a>) -> Given<'a>;
 }
 

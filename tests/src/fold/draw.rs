@@ -1,17 +1,17 @@
-//! Random elements that suit what is made of them: where many are folded without leaving the range, with
-//! zeros of both signs, subnormal numbers, equal values; and in some arrays NaN and infinities.
+//! Random elements that suit the reduction. Many of them can be reduced without leaving the range.
+//! They include zeros of both signs, subnormals and equal values, and in some arrays NaN and
+//! infinities.
 
 use gemm_dsl::ir::Elem;
 use gemm_oracle::fold::{Kind, Number};
 use gemm_oracle::random::Random;
 
-/// What an array may hold besides.
+/// Special values of some arrays.
 const SPECIAL: [f64; 6] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 65504.0];
 
-/// The bits of random elements.
 pub fn elements(kind: Kind, elem: Elem, len: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
-    // What most of the elements are, and how many are special: mostly none.
+    // Style of most elements, and number of special ones, which is mostly zero.
     let (style, some) = (random.bits(), random.bits());
     let mut bits: Vec<u64> = (0..len).map(|_| element(kind, elem, style, &mut random)).collect();
     if some % 4 == 0 && elem.is_float() && len > 0 {
@@ -33,19 +33,19 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
             // Zeros, of one sign or of both.
             0 if (style / 4).is_multiple_of(8) => -0.0,
             0 => [0.0, -0.0, unit, unit * 1e-3][pick as usize % 4],
-            // What cancels: a few large ones, and small ones that they hide.
+            // Cancellation: a few large values, and small ones that they hide.
             1 => [1024.0, -1024.0, unit, unit / 512.0][pick as usize % 4],
             2 => unit,
             _ => return small(elem, pick),
         },
-        // Near 1, or powers of 2 that take each other back.
+        // Near 1, or powers of 2 that cancel.
         Kind::Prod if style.is_multiple_of(2) => 1.0 + unit / 256.0,
         Kind::Prod => {
             [1.0, -1.0, 1.0, -1.0, 2.0, 0.5][if pick % 64 == 0 { 4 } else { pick as usize % 4 }]
         }
         Kind::Max | Kind::Min | Kind::Argmax | Kind::Argmin => match style % 4 {
             0 => [0.0, -0.0][pick as usize % 2],
-            // Few values, so that many are equal.
+            // Few distinct values, so that many are equal.
             1 => (unit * 4.0).round(),
             2 => return small(elem, pick),
             _ => unit * 100.0,
@@ -68,7 +68,7 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
     Number::Float(value).bits(elem)
 }
 
-/// A subnormal number of the type, or the least normal ones, of either sign.
+/// Subnormal number of the type, or one of the smallest normal ones, of either sign.
 fn small(elem: Elem, pick: u64) -> u64 {
     let mantissa = match elem {
         Elem::F64 => 52,
@@ -85,11 +85,11 @@ fn integer(kind: Kind, elem: Elem, style: u64, pick: u64) -> u64 {
     let value = match (kind, style % 3) {
         (Kind::Any, 1 | 2) => 0,
         (Kind::All | Kind::Any, _) => 1 + pick % 5,
-        // Anything, so that sums and products wrap.
+        // Any value, so that sums and products wrap.
         (_, 0) => pick,
-        // Few values, so that many are equal.
+        // Few distinct values, so that many are equal.
         (_, 1) => pick % 3,
-        // The least and the greatest.
+        // Minimum and maximum of the type.
         (Kind::Prod, _) => pick | 1,
         _ => [0, mask >> 1, (mask >> 1) + 1, mask][pick as usize % 4],
     };

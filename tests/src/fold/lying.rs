@@ -1,28 +1,26 @@
-//! How the arrays of a launch lie in memory: from an address that may be odd on, rows that may lie apart, each
-//! of exactly the length that it needs, and poison wherever no element is.
+//! Placement of a launch's arrays in memory. The start may be unaligned and rows may be padded. The
+//! length is exact, and all other memory is poison.
 
 use super::{Case, Shape};
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_oracle::random::Random;
 
-/// The inputs of a reduction at most.
+/// Maximum number of inputs of a reduction.
 const MOST_INPUTS: usize = 4;
 
-/// Where the arrays lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lying {
-    /// The elements before the first of each array, the least number of which starts on 16 bytes: the n-th
-    /// array has `n · shift` more.
+    /// Elements before each array, from a 16-byte aligned address. Array `n` has `n · shift` more.
     pub offset: usize,
-    /// What the offset of an array grows by from one to the next.
+    /// Increase of the offset from one array to the next.
     pub shift: usize,
-    /// Elements of each input behind each row and, of several matrices, behind each of them; of `pitched` kernels.
+    /// Elements of each input after each row and, for several matrices, after each matrix;
+    /// `pitched` kernels only.
     pub padding: [[usize; 2]; MOST_INPUTS],
 }
 
 impl Lying {
-    /// Aligned and packed.
     pub const PACKED: Lying = Lying::padded([0, 0]);
 
     /// Aligned, with the same padding in each input.
@@ -30,35 +28,32 @@ impl Lying {
         Self { offset: 0, shift: 0, padding: [padding; MOST_INPUTS] }
     }
 
-    /// Anyhow.
     pub fn random(random: &mut Random) -> Self {
         let mut below = |n: u64| (random.bits() % n) as usize;
         // Often whole vectors of any type, so that both access variants run.
         let step = [1, 16][below(2)];
         let (offset, shift) = (below(5) * step, below(2) * step);
-        // Where the distances are not all whole, most are, so that it is often one alone that is not.
+        // If not all strides are whole vectors, most are, so that often a single one is not.
         let whole = below(2) == 0;
         let mut some = |most: u64| below(most) * if whole || below(4) > 0 { 16 } else { 1 };
         Self { offset, shift, padding: [(); MOST_INPUTS].map(|()| [some(4), some(3)]) }
     }
 }
 
-/// An array in its memory.
+/// Array in its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// What its elements are.
     pub elem: Elem,
-    /// All of the memory, by the bits of its elements.
+    /// Bits of all elements of the memory.
     pub memory: Vec<u64>,
-    /// Where it begins.
+    /// Index of the first element of the array.
     pub start: usize,
     /// Elements from the first to the last.
     pub len: usize,
-    /// Its extents and strides.
     pub axes: Vec<ArrayAxis>,
 }
 
-/// Elements behind an array.
+/// Elements after an array.
 const BEHIND: usize = 5;
 
 impl Image {
@@ -74,7 +69,7 @@ impl Image {
         Self { elem, memory, start, len, axes }
     }
 
-    /// Where each element lies in the memory, packed as they are counted.
+    /// Position of each element in the memory, in packed order.
     fn places(&self) -> Vec<usize> {
         let mut places = vec![self.start];
         for axis in &self.axes {
@@ -87,7 +82,7 @@ impl Image {
         places
     }
 
-    /// The same with these elements.
+    /// Fills the array with these elements.
     pub(super) fn filled(mut self, bits: &[u64]) -> Self {
         for (place, bits) in self.places().into_iter().zip(bits) {
             self.memory[place] = *bits;
@@ -95,10 +90,10 @@ impl Image {
         self
     }
 
-    /// The elements; an error where something is written beside them.
+    /// Bits of the elements in packed order.
     ///
     /// # Errors
-    /// What is written where.
+    /// Returns the position and value of a write outside of the array.
     pub fn elements(&self) -> Result<Vec<u64>, String> {
         let places = self.places();
         let mut inside = vec![false; self.memory.len()];
@@ -113,8 +108,7 @@ impl Image {
     }
 }
 
-/// The bits of what is no element: a NaN that no arithmetic gives, or the greatest number that all types of
-/// the size have.
+/// Bits of poison: a NaN that no arithmetic produces, or for integers a large recognisable number.
 pub fn poison(elem: Elem) -> u64 {
     match elem {
         Elem::F64 => 0x7ff8_dead_dead_dead,
@@ -125,14 +119,12 @@ pub fn poison(elem: Elem) -> u64 {
     }
 }
 
-/// The arrays of a launch, and its extents.
+/// Arrays of a launch, and its extents.
 #[derive(Clone, Debug)]
 pub struct Images {
-    /// The inputs; of segments the offsets behind them.
+    /// Inputs, followed by the offsets of segments.
     pub inputs: Vec<Image>,
-    /// The outputs.
     pub outputs: Vec<Image>,
-    /// The extents of the problem.
     pub extents: Vec<(Extent, u64)>,
 }
 
@@ -159,16 +151,15 @@ impl Images {
         Self { inputs, outputs, extents }
     }
 
-    /// An extent of the problem.
     pub fn extent(&self, extent: Extent) -> u64 {
         let found = self.extents.iter().find(|(of, _)| *of == extent);
         found.map_or_else(|| panic!("nobody has said what {extent} is"), |(_, value)| *value)
     }
 
-    /// The bits of each output.
+    /// Bits of each output.
     ///
     /// # Errors
-    /// What is written beside them.
+    /// Returns an error if memory beside an output was written.
     pub fn results(&self) -> Result<Vec<Vec<u64>>, String> {
         self.outputs.iter().map(Image::elements).collect()
     }

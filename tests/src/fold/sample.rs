@@ -1,5 +1,5 @@
-//! Random reductions: any keys, expressions of ours, shapes around whatever a thread, a group or a block takes in,
-//! lying anyhow.
+//! Random reductions: any keys, any of the test expressions, any placement, and shapes around the
+//! sizes of threads, groups and blocks.
 
 use super::lying::Lying;
 use super::{Case, Shape, closures};
@@ -8,22 +8,22 @@ use gemm_dsl::plan::Share;
 use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_oracle::random::Random;
 
-/// So many reductions by an operator over what is said, the same on every run and machine: elements of each type
-/// in turn, every second one in a single launch where there may be several, all else at random. Each has a result,
-/// which the index of an element of an empty array has not.
+/// Random reductions for an operator and an axis, the same in every run and on every machine.
+/// Element types take turns, every second case is a single launch if several are possible, and the
+/// rest is random. Each case has a result, which excludes an index into an empty array.
 pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
     let nth = |at: Option<usize>| at.unwrap_or_default();
     let op_at = nth(Op::ALL.iter().position(|other| *other == op));
     let over_at = nth(Over::ALL.iter().position(|other| *other == over));
     let mut random = Random::new((op_at * Over::ALL.len() + over_at) as u64);
     let mut cases = Vec::new();
-    // What is drawn may be unsound, or without a result.
+    // A drawn case may be invalid or without a result.
     for _ in 0..20 * count {
         let n = cases.len();
         if n == count {
             break;
         }
-        // Types that meet other choices for each operator and each of what is folded.
+        // Combines the types with other choices for each operator and axis.
         let element = DataType::ALL[(n + 3 * op_at + 7 * over_at) % DataType::ALL.len()];
         let strategy = arbitrary::plain_reduce_of(op, over, element);
         let Some(mut spec) = arbitrary::one(strategy, random.bits()) else { continue };
@@ -44,8 +44,8 @@ pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
     cases
 }
 
-/// The case by passes and in one launch, which give the same bits; none where one block folds a result, or where the
-/// ticket of one launch has no room in shared memory.
+/// The case with passes and with a single launch, which give the same bits. None if one block
+/// computes a result, or if the ticket of a single launch does not fit into shared memory.
 pub fn in_both_forms(case: &Case) -> Option<[Case; 2]> {
     let plan = case.plan();
     let several = plan.has_partials() || plan.share() == Share::Tiles;
@@ -54,17 +54,18 @@ pub fn in_both_forms(case: &Case) -> Option<[Case; 2]> {
     forms.filter(|forms| forms.iter().all(|form| form.spec.plan().is_ok()))
 }
 
-/// Whether these bits are those of the case in both launch forms too: tiles alone may give others.
+/// True if both launch forms have the bits of the case itself. Tiles may have others.
 pub fn has_bits_of_both(case: &Case) -> bool {
     case.plan().share() != Share::Tiles
 }
 
-/// The spec with expressions of ours, as far as some suit, and random inputs; none where it is not sound at all.
+/// Case of a spec with test expressions, as far as some suit, and random inputs. None if the spec
+/// is invalid.
 pub fn case(spec: &ReduceSpec, random: &mut Random) -> Option<Case> {
     case_of(spec, random, |random| shape(spec.over, random))
 }
 
-/// The same of another shape.
+/// Case of a spec with a custom shape.
 pub fn case_of(
     spec: &ReduceSpec,
     random: &mut Random,
@@ -83,14 +84,14 @@ pub fn case_of(
     let fold = if wants < 3 { folds.get(pick(folds.len())).copied() } else { None };
     let shape = shape(random);
     let seed = random.bits();
-    // What does not go together is left out, one after the other.
+    // Expressions that do not fit together are dropped one after the other.
     let attempts =
         [(map, finish, fold), (map, finish, None), (map, None, None), (None, None, None)];
     let cases = attempts.into_iter().map(|given| Case::with(spec, given, shape.clone(), seed));
     cases.into_iter().find(|case| case.spec.plan().is_ok())
 }
 
-/// Lengths around whatever a thread, a group or a block takes in, and any.
+/// Random length around the sizes of threads, groups and blocks, or arbitrary.
 fn length(random: &mut Random) -> usize {
     let any = random.bits() as usize;
     match any % 4 {
@@ -105,10 +106,10 @@ fn shape(over: Over, random: &mut Random) -> Shape {
     shape_of(over, len, random)
 }
 
-/// A shape with so many elements of a result.
+/// Random shape with `len` elements per result.
 pub fn shape_of(over: Over, len: usize, random: &mut Random) -> Shape {
     let mut below = |n: usize| (random.bits() as usize) % n;
-    // About as many elements whatever the shape.
+    // Bounds the number of elements independently of the shape.
     let most = 5000 / (len + 1) + 2;
     match over {
         Over::All => Shape::Tensor { outer: 1, len, inner: 1 },

@@ -1,5 +1,5 @@
-//! Reductions of arrays that are cut along the axis that is folded, on the simulator: each shard by a program of its own,
-//! then what they have left, placed by the numbers of the runs.
+//! Reductions of sharded arrays on the simulator. Each shard has a program of its own, and a last
+//! program reduces the partial results, which are placed by run number.
 
 use super::lying::{Image, Images, Lying};
 use super::simulate::simulate;
@@ -9,18 +9,18 @@ use gemm_dsl::spec::ReduceSpec;
 use gemm_oracle::random::Random;
 use std::ops::Range;
 
-/// What came of a case that was folded shard by shard.
+/// Outcome of a case that was reduced shard by shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folded {
-    /// The bits of each part of the partials of all runs.
+    /// Bits of each part of the partial results of all runs.
     pub partials: Vec<Vec<u64>>,
-    /// The bits of each output.
+    /// Bits of each output.
     pub results: Vec<Vec<u64>>,
-    /// The access variants that folded shards.
+    /// Access variants of the shards.
     pub variants: Vec<Variant>,
 }
 
-/// The programs of a spec with `run`.
+/// Programs of a spec with `run`.
 #[derive(Debug)]
 pub struct Shards<'s> {
     spec: &'s ReduceSpec,
@@ -30,10 +30,10 @@ pub struct Shards<'s> {
 }
 
 impl<'s> Shards<'s> {
-    /// Those of a spec.
+    /// Programs of a spec.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the errors of an invalid spec.
     pub fn new(spec: &'s ReduceSpec) -> Result<Self, String> {
         let text = |faults: gemm_dsl::SpecErrors| format!("`{spec}`: {faults}");
         let plan = spec.plan().map_err(text)?;
@@ -42,10 +42,12 @@ impl<'s> Shards<'s> {
         Ok(Self { spec, shard: shard.map_err(text)?, last: last.map_err(text)?, parts })
     }
 
-    /// Folds a case of the spec that is cut into these ranges; `lying` says how the arrays of each launch lie.
+    /// Reduces a case that is cut into these ranges. `lying` gives the placement of the arrays of
+    /// each launch.
     ///
     /// # Errors
-    /// What is wrong: nothing is written beside what was asked for, nor to what is only read.
+    /// Returns a description of a failure, which includes writes outside of the outputs and writes
+    /// to inputs.
     pub fn fold(
         &self,
         case: &Case,
@@ -88,7 +90,7 @@ impl<'s> Shards<'s> {
         Ok(Folded { partials, results, variants })
     }
 
-    /// What the results are that are made of the partials of all runs.
+    /// Results computed from the partial results of all runs.
     fn results(
         &self,
         case: &Case,
@@ -120,7 +122,7 @@ impl<'s> Shards<'s> {
         self.last.extents.contains(&Extent::INNER)
     }
 
-    /// The extents of an array of partials.
+    /// Extents of an array of partial results.
     fn of_partials(&self, shape: &Shape, runs: usize) -> Vec<usize> {
         let of = |has: bool, extent| has.then(|| shape.extent(extent) as usize);
         let outer = of(self.has_outer(), Extent::OUTER);
@@ -128,7 +130,7 @@ impl<'s> Shards<'s> {
     }
 }
 
-/// Launches a program, which writes nothing that it only reads.
+/// Launches a program. It is an error if the launch changes its inputs.
 fn run(program: &VerifiedProgram, images: &mut Images, what: &str) -> Result<Vec<Variant>, String> {
     let before = images.inputs.clone();
     let variants = simulate(program, images).map_err(|error| format!("{what}: {error}"))?;
@@ -138,7 +140,7 @@ fn run(program: &VerifiedProgram, images: &mut Images, what: &str) -> Result<Vec
     Ok(variants)
 }
 
-/// So many shards of so many elements, cut between runs; some have none.
+/// Cuts `len` elements between runs into `shards` ranges, some of which are empty.
 pub fn cut(len: usize, run: usize, shards: usize, random: &mut Random) -> Vec<Range<usize>> {
     let runs = len.div_ceil(run) as u64;
     let mut ends: Vec<usize> = (1..shards)

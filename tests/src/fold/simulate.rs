@@ -1,4 +1,4 @@
-//! Programs of reductions on the simulator, and whatever else may run them.
+//! Reduction programs on the simulator, and the trait for other machines.
 
 use super::Case;
 use super::lying::{Image, Images, Lying, poison};
@@ -14,29 +14,29 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// What runs a reduction: reads the inputs and overwrites the outputs.
+/// Machine that runs a reduction: it reads the inputs and overwrites the outputs.
 pub trait Machine {
-    /// Launches what a spec makes, and gives the access variant of each kernel that ran.
+    /// Launches the kernels of a spec and returns the access variant of each.
     ///
     /// # Errors
-    /// Why there is no result.
+    /// Returns the reason for a missing result.
     fn launch(&self, case: &Case, images: &mut Images) -> Result<Vec<Variant>, String>;
 }
 
-/// What came of a case.
+/// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// The bits of each output.
+    /// Bits of each output.
     pub results: Vec<Vec<u64>>,
-    /// The access variants of the launches.
+    /// Access variants of the launches.
     pub variants: Vec<Variant>,
 }
 
-/// Runs a case on a machine and judges it: its results, and that nothing is written beside them or to what
-/// is only read.
+/// Runs a case on a machine and judges it. The results must be right, memory beside them unchanged,
+/// and the inputs unchanged.
 ///
 /// # Errors
-/// What is wrong.
+/// Returns a description of the failure.
 pub fn run(machine: &impl Machine, case: &Case, lying: &Lying) -> Result<Ran, String> {
     let mut images = case.images(lying);
     let before = images.inputs.clone();
@@ -50,7 +50,7 @@ pub fn run(machine: &impl Machine, case: &Case, lying: &Lying) -> Result<Ran, St
     Ok(Ran { results, variants })
 }
 
-/// The simulator, with the program that it ran last: many cases of a spec come one after the other.
+/// The simulator, with its last program cached, since many cases of a spec run consecutively.
 #[derive(Default)]
 pub struct Simulator(RefCell<Option<(ReduceSpec, Rc<VerifiedProgram>)>>);
 
@@ -71,16 +71,16 @@ impl Machine for Simulator {
     }
 }
 
-/// Why a program has no result.
+/// Reason for a program without a result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The arguments meet the contract of none of the kernels.
     Unmet(Box<ContractError>),
-    /// An expression of the program has no value.
+    /// A host expression of the program has no value.
     Host(HostError),
-    /// What the simulator finds.
     Sim(SimError),
-    /// A temporary that is to be left as it was found is not: its name, and an element that is not 0.
+    /// A scratch buffer that must be zeroed again is not: its name, and the index of a non-zero
+    /// element.
     NotKept(&'static str, usize),
 }
 
@@ -116,7 +116,6 @@ impl From<BindError> for Failure {
     }
 }
 
-/// An array on the simulator.
 struct SimulatedArray {
     whole: Buffer,
     view: Buffer,
@@ -132,10 +131,10 @@ impl SimulatedArray {
     }
 }
 
-/// The simulator as a back end, whose temporaries lie in memory that others have used.
+/// Back end on the simulator whose scratch buffers contain leftovers of others.
 struct Harness<'p> {
     program: &'p VerifiedProgram,
-    /// The temporaries that are to be zero again, by name.
+    /// Scratch buffers that must be zeroed again, by name.
     kept: Vec<(&'static str, Buffer)>,
 }
 
@@ -152,7 +151,7 @@ impl ProgramBackend for Harness<'_> {
 
     fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<SimulatedArray, Failure> {
         let (temp, PackedLayout { axes, len }) = (temporary.temp, temporary.layout.clone());
-        // What is read before it is written shows.
+        // Poison shows reads of uninitialised elements.
         let bits = if temp.fill == TempFill::Uninitialised { poison(temp.elem) } else { 0 };
         let whole = Buffer::from_bits(temp.elem, vec![bits; len as usize].into_iter());
         if temp.fill == TempFill::Kept {
@@ -169,10 +168,10 @@ impl ProgramBackend for Harness<'_> {
     }
 }
 
-/// Executes a program as a launch does, and leaves its results in the images.
+/// Executes a program as a launch does and copies its results into the images.
 ///
 /// # Errors
-/// What it does wrong.
+/// Returns the failure of the program.
 pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Variant>, Failure> {
     let extents = program.extents.iter().map(|extent| (*extent, images.extent(*extent)));
     let values = program.bind(&extents.collect::<Vec<_>>(), &[])?;

@@ -1,4 +1,4 @@
-//! Reductions through the runtime by kernels and tables of a type, which is known when the program is compiled.
+//! Reductions through the runtime by typed kernels and tables.
 
 use super::Case;
 use super::device::{Cut, cut, matrix, range, upload};
@@ -13,22 +13,22 @@ use gemm_runtime::{
 };
 use half::{bf16, f16};
 
-/// A device on which a reduction is launched by a type of its own.
+/// Device that launches a reduction by its own type.
 #[derive(Debug)]
 pub struct Typed<'d> {
-    /// The device.
     pub device: &'d Device,
-    /// Whether it is a row of a table that chooses it among others by the length, else a kernel.
+    /// True if the spec is a rule of a table that chooses it by the length, false for a plain
+    /// kernel.
     pub in_table: bool,
 }
 
-/// What the kernels are called that a table has for other lengths.
+/// Kernel name of the table's other rules.
 const OTHER: &str = "of_another_length";
 
-/// The types of elements and results of which there are kernels here.
+/// Element and result types for which kernels are instantiated.
 macro_rules! pairs {
     ($($element:ident $T:ty => $($result:ident $R:ty),*;)*) => {
-        /// Whether there is a kernel here of the types of a case.
+        /// True if a kernel is instantiated for the types of a case.
         pub fn has(case: &Case) -> bool {
             matches!((case.elem(), result(case)), $($((Elem::$element, Elem::$result))|*)|*)
         }
@@ -61,12 +61,12 @@ pairs! {
     U64 u64 => U64 u64, U8 u8;
 }
 
-/// The element of the results, of which several have one.
+/// Element type of the results; several results have the same one.
 fn result(case: &Case) -> Elem {
     case.spec.results()[0].1
 }
 
-/// Launches a reduction, and leaves in the images what the memory holds then.
+/// Launches a reduction and copies the final memory into the images.
 fn launch<T, R>(on: &Typed<'_>, case: &Case, images: &mut Images) -> Result<LaunchReport, Error>
 where
     T: Element + Elements,
@@ -108,7 +108,7 @@ fn bits<T: Element>(device: &Device, array: &Buffer<T>) -> Result<Vec<u64>, Erro
     Ok(gemm_sim::Buffer::from_slice(&device.download(array)?).bits())
 }
 
-/// How a case is launched.
+/// Parameters of a typed launch.
 struct By<'b> {
     on: &'b Typed<'b>,
     case: &'b Case,
@@ -116,7 +116,7 @@ struct By<'b> {
 }
 
 impl By<'_> {
-    /// By the type that lists as many arrays.
+    /// Launches by the type with the right number of arrays.
     fn arrays<T, R, V>(
         &self,
         inputs: &[V],
@@ -166,7 +166,7 @@ impl By<'_> {
         }
     }
 
-    /// Rows for shorter and for longer results around the case's own.
+    /// Table with rules for shorter and longer results around the case's own.
     fn table(&self) -> KernelTable<ReduceSpec> {
         let (spec, len) = (&self.case.spec, self.case.shape.len());
         let other = spec.clone().name(OTHER);

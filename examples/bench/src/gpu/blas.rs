@@ -1,4 +1,4 @@
-//! cuBLAS, which products are measured against.
+//! cuBLAS, the reference in speed for GEMMs.
 
 use super::{Gpu, failed as gpu_failed, library};
 use crate::cli::Failure;
@@ -13,39 +13,37 @@ use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use gemm_runtime::Error;
 
-/// cuBLAS on the stream of a GPU, in plain `f32`: without TF32.
+/// cuBLAS on the stream of a GPU, in plain `f32`, without TF32.
 #[derive(Debug)]
 pub struct Blas {
     blas: CudaBlas,
-    /// What it may use beside the operands; without this an allocation of its own.
+    /// Workspace on the device; without it cuBLAS allocates its own.
     _workspace: Option<CudaSlice<u8>>,
 }
 
-/// Bytes of a workspace: what cuBLAS has of its own on the GPUs where that is the most.
+/// Size of the workspace in bytes: the largest default of cuBLAS on any GPU.
 const WORKSPACE: usize = 32 << 20;
 
-/// What cuBLAS multiplies: packed matrices, A and B as the layout says, those of a batch one after the other.
+/// Arguments of a cuBLAS GEMM: packed matrices, A and B in the given layout, the matrices of a
+/// batch one after the other.
 #[derive(Debug)]
 pub struct Product<'o> {
-    /// A.
     pub a: &'o CudaSlice<f32>,
-    /// B.
     pub b: &'o CudaSlice<f32>,
-    /// C.
     pub c: &'o mut CudaSlice<f32>,
-    /// How A and B lie.
+    /// Layout of A and B.
     pub layout: GemmLayout,
-    /// Alpha and beta.
+    /// Alpha and beta of C = alpha·A·B + beta·C.
     pub factors: [f32; 2],
-    /// The extents, and how many products there are.
+    /// Extents, and number of GEMMs.
     pub products: Products,
 }
 
 impl Blas {
-    /// cuBLAS on a GPU.
+    /// Starts cuBLAS on a GPU.
     ///
     /// # Errors
-    /// [`Failure::Missing`] where the library is not installed or refuses.
+    /// Returns [`Failure::Missing`] if the library is not installed or fails to start.
     #[allow(unsafe_code, reason = "the library's settings have no safe functions")]
     pub fn new(gpu: Gpu<'_>) -> Result<Self, Failure> {
         if !library::is_usable() {
@@ -56,16 +54,17 @@ impl Blas {
             ));
         }
         let blas = CudaBlas::new(gpu.stream.clone()).map_err(failed("starting"))?;
-        // SAFETY: the handle is live. The default mode computes f32 products in f32.
+        // SAFETY: the handle is live. The default mode computes f32 GEMMs in f32.
         let mode = unsafe { cublasSetMathMode(*blas.handle(), cublasMath_t::CUBLAS_DEFAULT_MATH) };
         mode.result().map_err(failed("setting its mathematics"))?;
         Ok(Self { blas, _workspace: None })
     }
 
-    /// cuBLAS for launches that are captured: its workspace is given to it, so that no graph allocates one.
+    /// Starts cuBLAS for launches that are captured. It gets a workspace, so that no graph
+    /// allocates one.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and those of the allocation.
+    /// As [`new`](Self::new), and the errors of the allocation.
     #[allow(unsafe_code, reason = "the library's settings have no safe functions")]
     pub fn for_graphs(gpu: Gpu<'_>) -> Result<Self, Failure> {
         let blas = Self::new(gpu)?.blas;
@@ -79,12 +78,12 @@ impl Blas {
         Ok(Self { blas, _workspace: Some(workspace) })
     }
 
-    /// Puts C = alpha·A·B + beta·C on the stream, all packed, C row-major: of a batch by
+    /// Enqueues C = alpha·A·B + beta·C, all packed, C row-major. A batch uses
     /// `cublasSgemmStridedBatched`.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where a slice is too short, [`Error::TooLarge`] for an extent beyond
-    /// 2^31 − 1, and [`Error::Driver`] for what cuBLAS fails with.
+    /// Returns [`Error::WrongExtent`] if a slice is too short, [`Error::TooLarge`] if an extent
+    /// exceeds 2^31 − 1, and [`Error::Driver`] if cuBLAS fails.
     #[allow(unsafe_code, reason = "the library checks no lengths")]
     pub fn product(&self, product: &mut Product<'_>) -> Result<(), Error> {
         let Product { a, b, c, layout, factors, products } = product;
@@ -100,7 +99,7 @@ impl Blas {
                 return Err(Error::WrongExtent { argument, has: has as u64, need });
             }
         }
-        // They are those of matrices that lie in memory.
+        // cuBLAS computes Cᵀ = Bᵀ·Aᵀ, so its first operand is B.
         let [stride_a, stride_b, stride_c] = [k * n, m * k, m * n].map(|elements| elements as i64);
         let extents = [m, n, k, count].map(|extent| i32::try_from(extent).ok());
         let [Some(m), Some(n), Some(k), Some(batch_size)] = extents else {
@@ -130,12 +129,12 @@ impl Blas {
             ldc: n.max(1),
         };
         let done = match products.batch {
-            // SAFETY: the slices hold the matrices, as was checked above.
+            // SAFETY: the slices hold the matrices, as checked above.
             None => unsafe { self.blas.gemm(gemm, *b, *a, *c) },
             Some(_) => {
                 let config =
                     StridedBatchedConfig { gemm, batch_size, stride_a, stride_b, stride_c };
-                // SAFETY: the same, for as many matrices one after the other.
+                // SAFETY: the slices hold all matrices of the batch, as checked above.
                 unsafe { self.blas.gemm_strided_batched(config, *b, *a, *c) }
             }
         };

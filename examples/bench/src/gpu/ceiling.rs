@@ -1,10 +1,10 @@
-//! What the device can do at best, measured: multiply-adds, and bytes read.
+//! Measured ceilings of the device: multiply-adds, and bytes read.
 
 use super::{Gpu, Timer, failed};
 use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
 use gemm_runtime::Error;
 
-/// Sixteen independent chains of multiply-adds a thread, unrolled so that the loop costs nothing.
+/// Sixteen independent chains of multiply-adds a thread, unrolled to hide the loop's cost.
 const FMA: &str = r#"
 extern "C" __global__ void __launch_bounds__(256) fma_rate(float *out, float a, float b,
                                                            int rounds) {
@@ -33,7 +33,7 @@ const FMA_ROUNDS: i32 = 2048;
 /// Multiply-adds of a thread in a round.
 const FMA_PER_ROUND: u32 = 256;
 
-/// A grid-stride loop with four loads of 16 bytes in flight.
+/// Grid-stride loop with four loads of 16 bytes in flight.
 const READ: &str = r#"
 extern "C" __global__ void __launch_bounds__(512) read_rate(const float4 *__restrict__ in,
                                                             float *out, unsigned long long n) {
@@ -56,16 +56,15 @@ extern "C" __global__ void __launch_bounds__(512) read_rate(const float4 *__rest
 
 const READ_THREADS: u32 = 512;
 const READ_BLOCKS_PER_SM: u32 = 2;
-/// Elements that are read, the first number for which there is memory: all more than a cache holds.
+/// Array lengths, tried in turn until one fits into memory. All are larger than any cache.
 const READ_LENGTHS: [usize; 3] = [1 << 28, 1 << 27, 1 << 26];
 
-/// Launches that are timed.
 const ROUNDS: usize = 20;
 
-/// Multiply-adds in 10^9 floating-point operations a second, two for each.
+/// Measures multiply-adds, in 10^9 floating-point operations a second, two for each multiply-add.
 ///
 /// # Errors
-/// Those of [`Gpu::load`] and of the driver.
+/// Returns the errors of [`Gpu::load`] and of the driver.
 #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
 pub fn fma_rate(gpu: Gpu<'_>, timer: &Timer<'_>) -> Result<f64, Error> {
     let kernel = gpu.load("fma_rate", FMA)?;
@@ -84,10 +83,10 @@ pub fn fma_rate(gpu: Gpu<'_>, timer: &Timer<'_>) -> Result<f64, Error> {
     Ok(flops / time / 1e6)
 }
 
-/// Bytes read from memory, in 10^9 a second.
+/// Measures bytes read from memory, in 10^9 bytes a second.
 ///
 /// # Errors
-/// Those of [`Gpu::load`] and of the driver.
+/// Returns the errors of [`Gpu::load`] and of the driver.
 #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
 pub fn read_rate(gpu: Gpu<'_>, timer: &Timer<'_>) -> Result<f64, Error> {
     let kernel = gpu.load("read_rate", READ)?;

@@ -1,4 +1,5 @@
-//! Results of products compared with `f64` where they lie: of many kernels for one product only their errors travel.
+//! Comparison of GEMM results with `f64` on the GPU. Only the errors are copied to the host, which
+//! pays off for many kernels of one shape.
 
 use super::{Gpu, failed};
 use crate::shapes::GemmShape;
@@ -7,7 +8,8 @@ use gemm_dsl::spec::{Arith, GemmLayout};
 use gemm_oracle::product::{Size, UNDERFLOW};
 use gemm_runtime::Error;
 
-/// One element of A·B and of |A|·|B| a thread, over tiles in shared memory. A and B lie as their strides say.
+/// Computes one element of A·B and of |A|·|B| a thread, over tiles in shared memory, with any
+/// strides of A and B.
 const EXPECTED: &str = r#"
 extern "C" __global__ void __launch_bounds__(256)
 expected(const float *__restrict__ a, const float *__restrict__ b, double *values,
@@ -35,8 +37,8 @@ expected(const float *__restrict__ a, const float *__restrict__ b, double *value
 }
 "#;
 
-/// The largest error of each block's elements, relative to |A|·|B|. A NaN counts as infinite, and so does an element
-/// behind the result that is not as it was.
+/// Computes the largest error of each block's elements, relative to |A|·|B|. A NaN counts as
+/// infinite, and so does a changed element behind the result.
 const FURTHEST: &str = r#"
 extern "C" __global__ void __launch_bounds__(256)
 furthest(const float *__restrict__ c, const double *__restrict__ values,
@@ -72,16 +74,16 @@ const TILE: u32 = 16;
 const THREADS: u32 = 256;
 const BLOCKS: usize = 512;
 
-/// Elements of a product that the host computes again, so that a fault of the kernels above does not go unnoticed.
+/// Elements that the host recomputes, to detect a fault of the kernels above.
 const SAMPLED: usize = 5;
 
-/// The byte that results consist of before a launch: such floats are NaN.
+/// Byte that fills results before a launch: such floats are NaN.
 const POISON: u8 = 0xff;
 
-/// Elements behind a result that no launch may change.
+/// Guard elements behind a result, which no launch may change.
 pub const BEHIND: usize = 1024;
 
-/// Judges results by what they ought to be, in `f64`.
+/// Judge of results against a reference in `f64`.
 #[derive(Debug)]
 pub struct Verifier<'d> {
     gpu: Gpu<'d>,
@@ -93,10 +95,10 @@ pub struct Verifier<'d> {
 }
 
 impl<'d> Verifier<'d> {
-    /// A judge of results of at most so many elements.
+    /// Creates a judge of results with at most `most` elements.
     ///
     /// # Errors
-    /// Those of [`Gpu::load`] and of allocations.
+    /// Returns the errors of [`Gpu::load`] and of allocations.
     pub fn new(gpu: Gpu<'d>, most: usize) -> Result<Self, Error> {
         let zeros = |len: usize| {
             let zeros = gpu.stream.alloc_zeros::<f64>(len);
@@ -112,11 +114,12 @@ impl<'d> Verifier<'d> {
         })
     }
 
-    /// Computes what a product ought to be, of arrays on the GPU and the same on the host.
+    /// Computes the reference of a GEMM. The arrays on the GPU and on the host hold the same
+    /// elements.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] where the host disagrees or the
-    /// arrays are too short, and those of the driver.
+    /// Returns [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] if the
+    /// host disagrees or an array is too short, and the errors of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn expect(
         &mut self,
@@ -151,13 +154,13 @@ impl<'d> Verifier<'d> {
         for step in steps.as_flattened() {
             launch.arg(step);
         }
-        // SAFETY: the arguments are the kernel's parameters; the arrays have the elements of a matrix that lies so, as
-        // was checked above, and the results those of C.
+        // SAFETY: the arguments are the kernel's parameters. The arrays hold matrices of these
+        // strides, as checked above, and the results hold the elements of C.
         unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
         self.sample(host_a, a_strides, host_b, b_strides, shape)
     }
 
-    /// Compares some elements with the host's.
+    /// Compares a sample of elements with the host's results.
     fn sample(
         &self,
         a: &[f32],
@@ -193,25 +196,28 @@ impl<'d> Verifier<'d> {
         Ok(())
     }
 
-    /// Makes all elements of a result, and those behind it, NaN.
+    /// Fills a result and its guard elements with NaN.
     ///
     /// # Errors
-    /// [`Error::Internal`] where it is too short, and those of the driver.
+    /// Returns [`Error::Internal`] if the result is too short, and the errors of the driver.
     #[allow(unsafe_code, reason = "the driver does not check how much it sets")]
     pub fn poison(&self, c: &mut CudaSlice<f32>, shape: GemmShape) -> Result<(), Error> {
         let len = room(c, shape)?;
         let (at, _used) = c.device_ptr_mut(self.gpu.stream);
         let stream = self.gpu.stream.cu_stream();
-        // SAFETY: the array has so many elements, as was checked above.
+        // SAFETY: the array has `len` elements, as checked above.
         let set = unsafe { result::memset_d8_async(at, POISON, len * size_of::<f32>(), stream) };
         set.map_err(failed("filling a result with NaN"))
     }
 
-    /// The largest error of a result relative to |A|·|B| of its element, and whether it is in the bound of an arithmetic: of
-    /// the product that was last [expected](Self::expect). Behind the result lie elements that must be as before.
+    /// Returns the largest error of a result relative to |A|·|B|, and true if it is within the
+    /// bound of the arithmetic.
+    ///
+    /// The reference is the GEMM of the last call of [`expect`](Self::expect). A changed guard
+    /// element counts as an infinite error.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the result is too short, and those of the driver.
+    /// Returns [`Error::Internal`] if the result is too short, and the errors of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn judge(
         &mut self,
@@ -231,8 +237,8 @@ impl<'d> Verifier<'d> {
         let mut launch = self.gpu.stream.launch_builder(&self.furthest);
         launch.arg(c).arg(&self.values).arg(&self.magnitudes).arg(&mut self.errors);
         launch.arg(&elements).arg(&behind).arg(&underflow);
-        // SAFETY: the arguments are the kernel's parameters; the result has the elements and those behind them, and of
-        // errors there is one for each block.
+        // SAFETY: the arguments are the kernel's parameters. The result has `elements` and `behind`
+        // elements, and there is one error for each block.
         unsafe { launch.launch(config) }.map_err(failed("launching the comparison"))?;
         let errors = self.gpu.stream.clone_dtoh(&self.errors);
         let errors = errors.map_err(failed("copying errors from the GPU"))?;
@@ -241,14 +247,14 @@ impl<'d> Verifier<'d> {
     }
 }
 
-/// The elements of a result and those behind it, for which there is room.
+/// Returns the length of a result with its guard elements, if the array is long enough.
 fn room(c: &CudaSlice<f32>, shape: GemmShape) -> Result<usize, Error> {
     let len = shape.size.m * shape.size.n + BEHIND;
     let short = || Error::Internal(format!("no room for the result of {shape}"));
     (c.len() >= len).then_some(len).ok_or_else(short)
 }
 
-/// How far it is from row to row and from column to column, of A and of B.
+/// Returns the row and column strides of A and of B.
 fn strides(shape: GemmShape) -> [[usize; 2]; 2] {
     let Size { m, n, k } = shape.size;
     let lying = |rows: usize, cols: usize, by_column| if by_column { [1, rows] } else { [cols, 1] };

@@ -1,4 +1,4 @@
-//! Launches that lie back to back in a CUDA graph.
+//! Back-to-back launches in a CUDA graph.
 
 use super::{Gpu, Work, failed};
 use cudarc::driver::CudaGraph;
@@ -6,21 +6,24 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::Error;
 
 impl Gpu<'_> {
-    /// Has `cudarc` keep no events of what is allocated from here on: for a program all of whose work goes to this one
-    /// stream, so that they would order nothing. A capture refuses them.
+    /// Stops `cudarc` from recording events for later allocations, because a capture refuses them.
+    ///
+    /// All work of such a program goes to this one stream, so the events would order nothing.
     #[allow(unsafe_code, reason = "nothing else orders what several streams would do")]
     pub fn without_events(self) -> Self {
-        // SAFETY: the device's stream is the only one that work goes to: each piece follows the one before it.
+        // SAFETY: all work goes to the device's one stream, in order.
         unsafe { self.context.disable_event_tracking() };
         self
     }
 }
 
-/// So many launches as a graph, of work that neither compiles nor allocates any more. The capture ends whatever the
-/// work fails with.
+/// Captures `launches` calls of the work as a graph. The work must not compile or allocate any
+/// more.
+///
+/// The capture ends even if the work fails.
 ///
 /// # Errors
-/// The work's own, and [`Error::Driver`].
+/// Returns the errors of the work, and [`Error::Driver`] if the capture fails.
 pub fn captured(gpu: Gpu<'_>, work: &mut Work<'_>, launches: usize) -> Result<CudaGraph, Error> {
     gpu.device.synchronize()?;
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;

@@ -1,21 +1,22 @@
-//! Where cuBLAS is looked for: the loader's path, then the toolkit at `CUDA_PATH` or `CUDA_HOME`,
-//! then the Python wheels `nvidia-cublas*` of `python3`.
+//! Search for cuBLAS: the loader's path, then the toolkit at `CUDA_PATH` or `CUDA_HOME`, then the
+//! Python wheels `nvidia-cublas*` of `python3`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Its libraries, in the order in which they must be loaded by path.
+/// Libraries, in the order in which they must be loaded by path.
 const LIBRARIES: [&str; 2] = ["libcublasLt.so.", "libcublas.so."];
 
-/// Whether cuBLAS can be used, after loading it from where the loader would not look.
+/// Returns true if cuBLAS can be used. Loads it from directories outside the loader's path if
+/// necessary.
 #[allow(unsafe_code, reason = "the library is loaded at run time")]
 pub(super) fn is_usable() -> bool {
-    // SAFETY: loads NVIDIA's library, whose initialisers demand nothing.
+    // SAFETY: loads NVIDIA's library, whose initialisers have no preconditions.
     let present = || unsafe { cudarc::cublas::sys::is_culib_present() };
     present() || (directories().iter().any(|dir| load_from(dir)) && present())
 }
 
-/// Loads the libraries of a directory for good, so that the loader then knows them by name.
+/// Loads the libraries of a directory and never unloads them; the loader then finds them by name.
 #[allow(unsafe_code, reason = "the library is loaded at run time")]
 fn load_from(dir: &Path) -> bool {
     LIBRARIES.iter().all(|prefix| {

@@ -1,4 +1,4 @@
-//! Products in `f64` on the GPU: on the host a large one would take minutes.
+//! GEMMs in `f64` on the GPU; the host would take minutes for a large one.
 
 use super::{Gpu, failed};
 use cudarc::driver::{CudaFunction, CudaSlice, CudaView, LaunchConfig, PushKernelArg};
@@ -6,7 +6,7 @@ use gemm_oracle::product::{Size, Truth};
 use gemm_runtime::Error;
 use std::cell::OnceCell;
 
-/// One element of A·B and of |A|·|B| a thread, over tiles in shared memory.
+/// Computes one element of A·B and of |A|·|B| a thread, over tiles in shared memory.
 const TRUTH: &str = r#"
 extern "C" __global__ void __launch_bounds__(256) truth(const float *__restrict__ a,
                                                         const float *__restrict__ b,
@@ -36,35 +36,35 @@ extern "C" __global__ void __launch_bounds__(256) truth(const float *__restrict_
 
 const TILE: u32 = 16;
 
-/// Rows that the host computes again, so that a fault of the kernel above does not go unnoticed.
+/// Rows that the host recomputes, to detect a fault of the kernel above.
 const CHECKED_ROWS: usize = 2;
 
-/// Multiplies in `f64`.
+/// Reference GEMMs in `f64`, on the GPU or on the host.
 pub struct GpuReference<'d> {
     gpu: Gpu<'d>,
-    /// Loaded when it is first needed.
+    /// Compiled at the first use.
     kernel: OnceCell<CudaFunction>,
 }
 
 impl<'d> GpuReference<'d> {
-    /// References that a GPU computes where the host would take long.
+    /// Creates a reference that uses the GPU for large GEMMs and the host for small ones.
     pub fn new(gpu: Gpu<'d>) -> Self {
         Self { gpu, kernel: OnceCell::new() }
     }
 
     fn kernel(&self) -> Result<&CudaFunction, Error> {
         if self.kernel.get().is_none() {
-            // Nobody else has: a cell is of one thread.
+            // The cell is empty: no other thread can reach it.
             let _ = self.kernel.set(self.gpu.load("truth", TRUTH)?);
         }
         self.kernel.get().ok_or_else(|| Error::Internal("a kernel that was not kept".to_owned()))
     }
 
-    /// A product. `a` and `b` are the same elements on the GPU and on the host.
+    /// Computes A·B and |A|·|B|. `a` and `b` hold the same elements on the GPU and on the host.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] where the host
-    /// disagrees, and those of the driver.
+    /// Returns [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] if the
+    /// host disagrees, and the errors of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn product(
         &self,
@@ -108,8 +108,8 @@ impl<'d> GpuReference<'d> {
             .arg(&rows)
             .arg(&cols)
             .arg(&depth);
-        // SAFETY: the arguments are the kernel's parameters; `a` has m·k elements, `b` k·n (as their
-        // copies on the host, which were made from them, are indexed below), the results m·n.
+        // SAFETY: the arguments are the kernel's parameters; `a` has m·k elements and `b` k·n, as
+        // their copies on the host, which are indexed below; the results have m·n.
         unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
         let read = |slice: &CudaSlice<f64>| {
             gpu.stream.clone_dtoh(slice).map_err(failed("copying the reference from the GPU"))

@@ -1,12 +1,12 @@
-//! Times of launches, by events.
+//! Launch times by CUDA events.
 
 use super::{Gpu, failed};
 use cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
 use cudarc::driver::{CudaEvent, CudaFunction, LaunchConfig, PushKernelArg};
 use gemm_runtime::Error;
 
-/// Keeps the GPU busy while the host puts timed work on the stream: otherwise a gap between two
-/// calls of the host would count as time of a short kernel.
+/// Keeps the GPU busy while the host enqueues timed work. Otherwise a gap between two host calls
+/// would count as time of a short kernel.
 const DELAY: &str = r#"
 extern "C" __global__ void delay(unsigned long long nanoseconds) {
     unsigned long long start, now;
@@ -17,26 +17,29 @@ extern "C" __global__ void delay(unsigned long long nanoseconds) {
 }
 "#;
 
-/// How long the GPU waits for the host, in nanoseconds: for what takes the host longest, and for each piece of work
-/// that it puts on the stream. Too short a time makes what the host takes long for look slow; what is done but once
-/// is launched on its own, for which the host takes longer than for a graph.
+/// Head start of the host in nanoseconds: the minimum, and the share of each piece of work.
+///
+/// A head start that is too short adds host time to the measured time. Work of a single round is
+/// launched on its own, which takes the host longer than a graph.
 const HEAD_START: u64 = 1_000_000;
 const HEAD_START_ONCE: u64 = 100_000;
 const HEAD_START_EACH: u64 = 10_000;
 
-/// Rounds that are put on the stream behind one delay.
+/// Rounds enqueued behind one delay.
 const ROUNDS_A_DELAY: usize = 8;
 
-/// The least time between two events, in milliseconds: what an event itself costs the GPU is about a
-/// hundredth of it. Shorter work is done several times between them, all of a round equally often; at most
-/// so often that the stream holds all rounds behind a delay.
+/// Minimum time between two events in milliseconds, about a hundred times the GPU's cost of an
+/// event.
+///
+/// Shorter work is repeated between them, equally often for all work of a round. The limit of
+/// repeats keeps all rounds behind one delay within the capacity of the stream.
 const BETWEEN_EVENTS: f64 = 0.2;
 const MOST_REPEATS: usize = 32;
 
-/// Something that puts work on the stream of a GPU.
+/// Work to enqueue on the stream of a GPU.
 pub type Work<'w> = dyn FnMut() -> Result<(), Error> + 'w;
 
-/// Times work on the stream of a GPU.
+/// Timer of work on the stream of a GPU.
 #[derive(Debug)]
 pub struct Timer<'d> {
     gpu: Gpu<'d>,
@@ -44,20 +47,22 @@ pub struct Timer<'d> {
 }
 
 impl<'d> Timer<'d> {
-    /// A timer for a GPU.
+    /// Creates a timer for a GPU.
     ///
     /// # Errors
-    /// Those of [`Gpu::load`].
+    /// Returns the errors of [`Gpu::load`].
     pub fn new(gpu: Gpu<'d>) -> Result<Self, Error> {
         Ok(Self { gpu, delay: gpu.load("delay", DELAY)? })
     }
 
-    /// The median time of each piece of work in milliseconds, over `rounds` rounds in which each is
-    /// done once, or short ones equally often one after the other, after warm-up. Whatever disturbs the
-    /// GPU so disturbs all of them.
+    /// Returns the median time of each piece of work in milliseconds, over `rounds` rounds after
+    /// warm-up.
+    ///
+    /// Each round runs every piece once, or short ones repeatedly and equally often. Disturbances
+    /// of the GPU thus affect all pieces alike.
     ///
     /// # Errors
-    /// The work's own, and [`Error::Driver`].
+    /// Returns the errors of the work, and [`Error::Driver`] if a measurement fails.
     pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
         work.iter_mut().try_for_each(|work| work())?;
         self.gpu.device.synchronize()?;
@@ -67,7 +72,7 @@ impl<'d> Timer<'d> {
         Ok(times.iter_mut().map(|times| median(times)).collect())
     }
 
-    /// The time of each piece of work in milliseconds, done once, without warm-up.
+    /// Returns the time of each piece of work in milliseconds, run once, without warm-up.
     ///
     /// # Errors
     /// As [`medians`](Self::medians).
@@ -76,8 +81,9 @@ impl<'d> Timer<'d> {
         Ok(times.iter_mut().map(|times| median(times)).collect())
     }
 
-    /// The times of each piece of work, of each round one, in which it is done so often; for each the GPU waits so
-    /// many nanoseconds.
+    /// Returns the times of each piece of work, one for each round of `repeats` runs.
+    ///
+    /// The GPU waits `head_start_each` nanoseconds for each run that the host enqueues.
     fn rounds(
         &self,
         rounds: usize,
@@ -117,7 +123,8 @@ impl<'d> Timer<'d> {
         Ok(times)
     }
 
-    /// Delays the GPU by so many nanoseconds, for the host to put work on the stream.
+    /// Delays the GPU by `head_start` nanoseconds, at least [`HEAD_START`], while the host enqueues
+    /// work.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     fn wait_for_host(&self, head_start: u64) -> Result<(), Error> {
         let config =
@@ -135,13 +142,14 @@ impl<'d> Timer<'d> {
     }
 }
 
-/// How often work is done between two events, the shortest of which takes so many milliseconds.
+/// Returns the number of runs between two events if the shortest work takes `shortest`
+/// milliseconds.
 fn repeats(shortest: f64) -> usize {
-    // A number that is none becomes 0.
+    // The cast turns NaN into 0.
     ((BETWEEN_EVENTS / shortest).ceil() as usize).clamp(1, MOST_REPEATS)
 }
 
-/// The median; NaN of nothing.
+/// Returns the median; NaN if there are no times.
 pub fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     let middle = times.len() / 2;

@@ -1,4 +1,4 @@
-//! The matrices of all products: parts of three arrays, which are made once.
+//! Matrices of all measured GEMMs, as parts of three arrays that are allocated once.
 
 use crate::cli::Failure;
 use crate::data;
@@ -12,7 +12,8 @@ use gemm_runtime::{
     Error, LaunchReport, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
 };
 
-/// Random A and B, and room for C, on a GPU: of a shape the first elements.
+/// Random A and B, and room for C, on a GPU. The matrices of a shape are the first elements of each
+/// array.
 #[derive(Debug)]
 pub struct Arena<'d> {
     gpu: Gpu<'d>,
@@ -21,15 +22,14 @@ pub struct Arena<'d> {
     b: CudaSlice<f32>,
     c: CudaSlice<f32>,
     judge: Verifier<'d>,
-    /// What `sgemm` is granted.
     accuracy: Accuracy,
 }
 
 impl<'d> Arena<'d> {
-    /// Arrays for all of some products.
+    /// Allocates arrays that are large enough for each of the shapes.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where this machine cannot hold them, and those of the driver.
+    /// Returns [`Failure::Usage`] if this machine cannot hold them, and the errors of the driver.
     pub fn new(gpu: Gpu<'d>, shapes: &[GemmShape], seed: u64) -> Result<Self, Failure> {
         let [a, b, c] = elements(shapes)?;
         let uniform = |seed, len: usize| data::uniform(seed, len.max(1), -1.0, 1.0);
@@ -43,24 +43,26 @@ impl<'d> Arena<'d> {
         Ok(Self { gpu, host, a, b, c: room, judge, accuracy })
     }
 
-    /// The same, whose results of [`sgemm`] may be off so far.
+    /// Sets the accuracy that [`sgemm`] may use.
     pub fn accuracy(self, accuracy: Accuracy) -> Self {
         Self { accuracy, ..self }
     }
 
-    /// Computes what a product ought to be.
+    /// Computes the reference of a GEMM.
     ///
     /// # Errors
-    /// Those of [`Verifier::expect`].
+    /// Returns the errors of [`Verifier::expect`].
     pub fn expect(&mut self, shape: GemmShape) -> Result<(), Error> {
         self.judge.expect(&self.a, &self.host[0], &self.b, &self.host[1], shape)
     }
 
-    /// Launches something on a result that was all NaN, and judges what it wrote for the product that is
-    /// [expected](Self::expect): its largest error, and whether it is in the bound of the arithmetic.
+    /// Launches a GEMM on a result filled with NaN, and judges it against the
+    /// [reference](Self::expect).
+    ///
+    /// Returns the largest error, and true if it is within the bound of the arithmetic.
     ///
     /// # Errors
-    /// Those of the launch and of [`Verifier::judge`].
+    /// Returns the errors of the launch and of [`Verifier::judge`].
     pub fn check(
         &mut self,
         shape: GemmShape,
@@ -72,28 +74,28 @@ impl<'d> Arena<'d> {
         self.judge.judge(&self.c, shape, arith)
     }
 
-    /// The kernel that [`sgemm`] takes for a product.
+    /// Returns the kernel that [`sgemm`] selects for a GEMM.
     ///
     /// # Errors
-    /// The runtime's.
+    /// Returns the errors of the runtime.
     pub fn spec(&mut self, shape: GemmShape) -> Result<SgemmSpec, Error> {
         let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).spec(self.gpu.device)
     }
 
-    /// Puts [`sgemm`] of a product on the stream.
+    /// Enqueues [`sgemm`].
     ///
     /// # Errors
-    /// The runtime's.
+    /// Returns the errors of the runtime.
     pub fn sgemm(&mut self, shape: GemmShape) -> Result<LaunchReport, Error> {
         let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).run(self.gpu.device)
     }
 
-    /// Puts a product by what a table chooses on the stream.
+    /// Enqueues the kernel that a table selects.
     ///
     /// # Errors
-    /// The runtime's.
+    /// Returns the errors of the runtime.
     pub fn by_table(
         &mut self,
         table: &SgemmTable,
@@ -103,10 +105,10 @@ impl<'d> Arena<'d> {
         table.call(self.gpu.device).launch(&a, &b, &mut c)
     }
 
-    /// Puts a kernel on the stream.
+    /// Enqueues a kernel.
     ///
     /// # Errors
-    /// The runtime's.
+    /// Returns the errors of the runtime.
     pub fn launch(
         &mut self,
         kernel: &SgemmKernel,
@@ -116,10 +118,10 @@ impl<'d> Arena<'d> {
         kernel.call(self.gpu.device).launch(&a, &b, &mut c)
     }
 
-    /// Puts cuBLAS on the stream, on the same matrices.
+    /// Enqueues cuBLAS on the same matrices.
     ///
     /// # Errors
-    /// Those of [`Blas::product`].
+    /// Returns the errors of [`Blas::product`].
     pub fn blas(&mut self, blas: &Blas, shape: GemmShape) -> Result<(), Error> {
         blas.product(&mut Product {
             a: &self.a,
@@ -132,7 +134,7 @@ impl<'d> Arena<'d> {
     }
 }
 
-/// The matrices of a product in arrays.
+/// Views of a GEMM's matrices at the start of the arrays.
 fn views<'v>(
     a: &'v CudaSlice<f32>,
     b: &'v CudaSlice<f32>,
@@ -149,10 +151,10 @@ fn views<'v>(
     Ok((a, b, MatrixMut::new(c, m, n)?))
 }
 
-/// The elements of the largest A, B and C.
+/// Returns the numbers of elements of the largest A, B and C.
 ///
 /// # Errors
-/// [`Failure::Usage`] where this machine cannot hold them.
+/// Returns [`Failure::Usage`] if this machine cannot hold them.
 pub fn elements(shapes: &[GemmShape]) -> Result<[usize; 3], Failure> {
     let mut most = [0; 3];
     for shape in shapes {

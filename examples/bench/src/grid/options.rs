@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of the program `grid`.
 
 use super::arena;
 use crate::cli::{Failure, count, writable};
@@ -11,55 +11,55 @@ use gemm_oracle::product::Size;
 use gemm_runtime::SgemmTable;
 use std::path::PathBuf;
 
-/// Measure products of all shapes on a GPU, as `sgemm` computes them, beside cuBLAS. Every result is checked against
-/// f64.
+/// Measure GEMMs of all shapes on a GPU, as `sgemm` computes them, against cuBLAS. Every result is
+/// checked against f64.
 #[derive(Debug, Parser)]
 #[command(name = "grid")]
 pub struct GridOptions {
     #[command(flatten)]
     shapes: Shapes,
-    /// So many sizes in place of the grid, each extent drawn from 1 to 8192, as likely small as large, and of the
-    /// layouts one
+    /// Draw N random sizes instead of the grid: each extent log-uniform from 1 to 8192, and one of
+    /// the layouts
     #[arg(long, value_name = "N", conflicts_with_all = ["m", "n", "k", "only"])]
     random: Option<usize>,
-    /// Compute by the table in a file, as `tune --table` writes it, in place of `sgemm`
+    /// Use the kernel table of a file, as `tune --table` writes it, instead of `sgemm`
     #[arg(long, value_name = "FILE.rs")]
     table: Option<PathBuf>,
-    /// How far results of `sgemm` may be off: `bound` and `norm` let tensor cores stand for f32
+    /// Accuracy class of `sgemm`: `bound` and `norm` allow tensor cores to emulate f32
     #[arg(long, default_value = "ieee", value_parser = accuracy, conflicts_with = "table")]
     pub accuracy: Accuracy,
-    /// Write the results into a file, as one JSON object
+    /// Write the results to a file, as one JSON object
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw the ratios to cuBLAS into .svg or .png files, separated by commas
+    /// Plot the ratios to cuBLAS into .svg or .png files, separated by commas
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "random")]
     pub plot: Vec<PathBuf>,
-    /// The seed of the random elements and sizes; a new one without it
+    /// Seed of the random elements and sizes; random by default
     #[arg(long)]
     pub seed: Option<u64>,
 }
 
-/// Which products.
+/// Selection of GEMMs by extents and layouts.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Shapes {
-    /// Rows of C in place of those of the grid
+    /// Rows of C, instead of the grid's
     #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
     m: Vec<usize>,
-    /// Columns of C in place of those of the grid
+    /// Columns of C, instead of the grid's
     #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
     n: Vec<usize>,
-    /// Terms of an element in place of those of the grid
+    /// Extents K, instead of the grid's
     #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
     k: Vec<usize>,
-    /// Only these layouts; without this nn, and all where m and n are 64 at least
+    /// Layouts to measure. Default: nn, and all four if m and n are at least 64
     #[arg(long, value_delimiter = ',', value_parser = layout)]
     layout: Vec<GemmLayout>,
-    /// These sizes in place of the grid, such as 4096x4x512
+    /// Sizes to measure instead of the grid, such as 4096x4x512
     #[arg(long, value_delimiter = ',', value_parser = size, value_name = "MxNxK")]
     only: Vec<Size>,
 }
 
-/// An extent, of which there is something to measure.
+/// Parses an extent of at least 1.
 fn extent(text: &str) -> Result<usize, String> {
     match count(text)? {
         0 => Err("there is nothing to measure. Give at least 1".to_owned()),
@@ -67,10 +67,10 @@ fn extent(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A class of accuracy.
+/// Parses an accuracy class.
 ///
 /// # Errors
-/// Says which there are.
+/// Returns a message that lists the classes.
 pub fn accuracy(text: &str) -> Result<Accuracy, String> {
     text.parse().map_err(|_| {
         let words: Vec<&str> = Accuracy::ALL.iter().map(|class| class.word()).collect();
@@ -94,7 +94,6 @@ fn size(text: &str) -> Result<Size, String> {
 }
 
 impl Shapes {
-    /// The products.
     pub fn all(&self) -> Vec<GemmShape> {
         if !self.only.is_empty() {
             let sizes = self.only.iter();
@@ -109,24 +108,24 @@ impl Shapes {
         shapes::products(sides, axis(&self.k, &DEPTHS), &self.layout)
     }
 
-    /// Whether any of these options is given.
+    /// Returns true if any of these options is given.
     pub fn is_given(&self) -> bool {
         let extents = [&self.m, &self.n, &self.k];
         let axes = extents.iter().any(|extents| !extents.is_empty());
         axes || !self.layout.is_empty() || !self.only.is_empty()
     }
 
-    /// The layouts that were asked for; none for all.
+    /// Returns the requested layouts; empty for all.
     pub fn layouts(&self) -> &[GemmLayout] {
         &self.layout
     }
 }
 
 impl GridOptions {
-    /// The table that is measured in place of [`sgemm`](gemm_runtime::sgemm), if there is one.
+    /// Reads the table that replaces [`sgemm`](gemm_runtime::sgemm), if one is given.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where it cannot be read, or takes operands.
+    /// Returns [`Failure::Usage`] if the table cannot be read, or if its epilogue takes operands.
     pub fn table(&self) -> Result<Option<SgemmTable>, Failure> {
         let Some(path) = &self.table else { return Ok(None) };
         let named =
@@ -136,10 +135,10 @@ impl GridOptions {
         SgemmTable::new(&table).map(Some).map_err(|error| named(error.to_string()))
     }
 
-    /// What is asked for, after all that can be refused before a measurement.
+    /// Returns the selected GEMMs, after all checks that need no measurement.
     ///
     /// # Errors
-    /// [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
+    /// Returns [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
     pub fn shapes(&self, seed: u64) -> Result<Vec<GemmShape>, Failure> {
         let shapes = match self.random {
             None => self.shapes.all(),

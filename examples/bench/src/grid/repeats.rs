@@ -1,31 +1,31 @@
-//! How often a product is launched and replayed, so that long ones do not take all the time and short ones are not
-//! measured with what a replay costs.
+//! Number of launches and replays. Long launches must not take all the time, and the cost of a
+//! replay must not count for short ones.
 
-/// Launches of a graph and replays of it.
+/// Number of launches in a graph, and number of its replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Launches that lie back to back in a graph.
+    /// Back-to-back launches in a graph.
     pub launches: usize,
-    /// Replays that are timed.
+    /// Timed replays of the graph.
     pub replays: usize,
 }
 
-/// From so many microseconds on a graph has fewer than [`LEAST`] launches.
+/// Launch time in microseconds from which on a graph has fewer than [`LEAST`] launches.
 pub const LONG: f64 = 2000.0;
 
-/// The launches of a graph of shorter ones, at least.
+/// Minimum number of shorter launches in a graph.
 pub const LEAST: usize = 20;
 
 const MOST: usize = 200;
 
-/// The time of a graph, and of all replays of it, that is aimed at, in microseconds.
+/// Target time of a graph, and of all its replays, in microseconds.
 const GRAPH: f64 = 1000.0;
 const LONG_GRAPH: f64 = 8000.0;
 const REPLAYS: f64 = 40_000.0;
 
-/// The pace of a benchmark for launches of so many microseconds.
+/// Returns the pace of a benchmark for launches of `us` microseconds.
 pub fn benchmark(us: f64) -> Pace {
-    // A number that is none becomes 0.
+    // The cast turns NaN into 0.
     let launches = match us < LONG {
         true => ((GRAPH / us).ceil() as usize).clamp(LEAST, MOST),
         false => ((LONG_GRAPH / us).ceil() as usize).clamp(2, LEAST),
@@ -34,7 +34,8 @@ pub fn benchmark(us: f64) -> Pace {
     Pace { launches, replays: replays.clamp(3, 11) | 1 }
 }
 
-/// The pace of a search among many kernels, the best of which takes so many microseconds: about a millisecond for each.
+/// Returns the pace of a search among many kernels, about a millisecond for each. The best kernel
+/// takes `us` microseconds.
 pub fn search(us: f64) -> Pace {
     const GRAPH: f64 = 160.0;
     let launches = ((GRAPH / us).ceil() as usize).clamp(1, MOST);

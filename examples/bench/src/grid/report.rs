@@ -1,12 +1,14 @@
-//! What was measured, as JSON has it, and what follows from all of it.
+//! Results of `grid` as JSON, and their means.
 
 use crate::shapes::GemmShape;
 use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use serde::Serialize;
 
-/// What a GPU of the H200's kind may reach: floating-point operations, and bytes from memory and from the L2 cache, in a
-/// second, and what a launch takes beside, in microseconds.
+/// Assumed limits of a GPU like the H200.
+///
+/// In order: floating-point operations a second, bytes a second from memory and from the L2 cache,
+/// and microseconds of launch overhead.
 const FLOPS: f64 = 54e12;
 const MEMORY: f64 = 4.5e12;
 const CACHE: f64 = 12e12;
@@ -15,60 +17,57 @@ const LAUNCH: f64 = 2.0;
 /// Matrices of fewer bytes stay in the L2 cache from launch to launch.
 const CACHED: f64 = 40e6;
 
-/// A ratio below which a product counts as behind.
+/// Ratio to cuBLAS below which a GEMM counts as behind.
 pub const BEHIND: f64 = 0.92;
 
-/// The least time of a product, in microseconds: by its operations or by the bytes of its matrices, and a launch.
+/// Returns the lower bound of a GEMM's time in microseconds: its operations or the bytes of its
+/// matrices, plus a launch.
 pub fn roof(size: Size) -> f64 {
     let rate = if size.bytes() < CACHED { CACHE } else { MEMORY };
     (size.flops() / FLOPS).max(size.bytes() / rate) * 1e6 + LAUNCH
 }
 
-/// A product with its times. What was not measured is `null`.
+/// Times of a GEMM. `null` stands for a value that was not measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct GridRow {
-    /// Rows of C.
     pub m: usize,
-    /// Columns of C.
     pub n: usize,
-    /// Terms of an element.
+    /// Length of the dot product of an element.
     pub k: usize,
-    /// How A and B lie.
+    /// Layout of A and B.
     pub layout: &'static str,
-    /// The line that `sgemm` takes, or the table.
+    /// Spec that `sgemm` or the table selects.
     pub line: String,
-    /// The condition of the table's row; `null` of its last one, and of `sgemm`.
+    /// Condition of the table's rule; `null` for its last one, and for `sgemm`.
     pub condition: Option<String>,
-    /// The time of a launch in microseconds, the median of the replays.
+    /// Time of a launch in microseconds, the median of the replays.
     pub us: Option<f64>,
-    /// The same of cuBLAS.
+    /// Time of cuBLAS in microseconds, measured the same way.
     pub cublas_us: Option<f64>,
-    /// The time of cuBLAS over ours.
+    /// Time of cuBLAS over ours.
     pub ratio: Option<f64>,
-    /// The least time that there could be.
+    /// Lower bound of the time in microseconds.
     pub roof_us: f64,
-    /// The share of that in our time.
+    /// Lower bound over our time.
     pub of_roof: Option<f64>,
-    /// The share of that in the time of cuBLAS.
+    /// Lower bound over the time of cuBLAS.
     pub cublas_of_roof: Option<f64>,
-    /// Launches that lay back to back in a graph.
+    /// Back-to-back launches in the graph.
     pub launches: Option<usize>,
-    /// Replays of it.
     pub replays: Option<usize>,
-    /// The largest error of an element of C relative to (|A|·|B|) of it; `null` where there is no result, or one is
-    /// infinite.
+    /// Largest error of an element of C, relative to the same element of |A|·|B|; `null` without a
+    /// result, or if it is infinite.
     pub error: Option<f64>,
-    /// Whether rounding explains all errors; `null` where there is no result.
+    /// True if rounding explains all errors; `null` without a result.
     pub ok: Option<bool>,
-    /// Why there is no result, or no time.
+    /// Reason why a result or a time is missing.
     pub message: Option<String>,
-    /// The product.
     #[serde(skip)]
     pub shape: GemmShape,
 }
 
 impl GridRow {
-    /// A product without a result.
+    /// Creates a row without a result.
     pub fn new(shape: GemmShape) -> Self {
         let Size { m, n, k } = shape.size;
         Self {
@@ -93,7 +92,7 @@ impl GridRow {
         }
     }
 
-    /// Notes the times of a launch, ours and, where there is one, that of cuBLAS.
+    /// Records our time and that of cuBLAS, if it was measured.
     pub fn timed(&mut self, us: f64, cublas_us: Option<f64>) {
         self.us = Some(us);
         self.of_roof = Some(self.roof_us / us);
@@ -103,40 +102,37 @@ impl GridRow {
     }
 }
 
-/// All that was measured.
+/// Report of a run of `grid`, for `--json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct GridReport {
-    /// The GPU's name.
     pub device: String,
-    /// Of the random elements, and of what was drawn.
+    /// Seed of the random elements, and of random shapes.
     pub seed: u64,
-    /// The products.
     pub rows: Vec<GridRow>,
-    /// What follows from them.
     pub means: Vec<GridMean>,
 }
 
-/// Geometric means over some products.
+/// Geometric means over some GEMMs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GridMean {
-    /// Which.
+    /// Name of the selection, such as `m or n <= 64`.
     pub of: String,
-    /// How many of them have times.
+    /// Number of GEMMs with times.
     pub count: usize,
-    /// The mean of the times of cuBLAS over ours; `null` without cuBLAS.
+    /// Mean of the times of cuBLAS over ours; `null` without cuBLAS.
     pub ratio: Option<f64>,
-    /// The least of these ratios.
+    /// Smallest ratio of the selection.
     pub least: Option<f64>,
-    /// How many of them are below 0.92.
+    /// Number of ratios below 0.92.
     pub behind: usize,
-    /// The mean share of the roof.
+    /// Mean of the lower bound over our time.
     pub of_roof: f64,
-    /// The same of cuBLAS.
+    /// Mean of the lower bound over the time of cuBLAS.
     pub cublas_of_roof: Option<f64>,
 }
 
-/// The means over all products, over those of which M or N is at most 64, over the others, and where there are several
-/// layouts over each.
+/// Returns the means over all GEMMs, over M or N up to 64, over the others, and over each of
+/// several layouts.
 pub fn means(rows: &[GridRow]) -> Vec<GridMean> {
     let layouts =
         GemmLayout::ALL.iter().filter(|layout| with_layout(rows, layout).next().is_some());
@@ -173,13 +169,13 @@ fn mean<'r>(of: &str, rows: impl Iterator<Item = &'r GridRow>) -> Option<GridMea
     })
 }
 
-/// The geometric mean; none of nothing.
+/// Returns the geometric mean; `None` without values.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: f64 = values.iter().map(|value| value.ln()).sum();
     (!values.is_empty()).then(|| (logs / values.len() as f64).exp())
 }
 
-/// The products that are furthest behind cuBLAS, at most so many, the worst first.
+/// Returns at most `most` GEMMs that are behind cuBLAS, the worst first.
 pub fn worst(rows: &[GridRow], most: usize) -> Vec<&GridRow> {
     let ratio = |row: &&GridRow| row.ratio.unwrap_or(f64::INFINITY);
     let mut behind: Vec<&GridRow> = rows.iter().filter(|row| ratio(row) < BEHIND).collect();
@@ -200,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_roof_is_of_operations_or_of_bytes() {
-        // 2 * 4096^3 / 54e12 s, and 3 * 4 * 4096^2 bytes are fewer.
+        // 2 * 4096^3 / 54e12 s; the 3 * 4 * 4096^2 bytes take less.
         assert!((roof(Size::square(4096)) - 2547.0).abs() < 1.0);
         // 134 MB from memory; 8 MB from the cache.
         assert!((roof(Size::new(1, 1024, 32_768)) - 31.9).abs() < 0.1);

@@ -1,4 +1,4 @@
-//! The command line, and what it asks of each ladder.
+//! Command line of `ladder`, and the resulting job of each ladder.
 
 use crate::cli::{DeviceChoice, Failure, count};
 use crate::plot;
@@ -6,27 +6,27 @@ use clap::{Parser, ValueEnum};
 use gemm_oracle::product::Size;
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Climb the ladders of reductions and matrix products.
+/// Climb the ladders of reductions and matrix multiplications.
 #[derive(Debug, Parser)]
 #[command(name = "ladder")]
 pub struct LadderOptions {
-    /// The ladder; both without it, and then --n, --block and --op are the reductions'
+    /// Ladder to climb; both by default, and then --n, --block and --op apply to the reductions
     pub ladder: Option<LadderChoice>,
-    /// Where the kernels run
+    /// Device that runs the kernels
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// The length of the reduced array, or the columns of B and C; 2^20+7 is understood
+    /// Length of the reduced array, or columns of B and C; accepts 2^20+7
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub n: Option<usize>,
-    /// The rows of A and C
+    /// Rows of A and C
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub m: Option<usize>,
-    /// The columns of A, the rows of B
+    /// Columns of A, rows of B
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub k: Option<usize>,
-    /// Square products of these sizes
+    /// Square GEMMs of these sizes
     #[arg(
         long,
         value_delimiter = ',',
@@ -35,32 +35,32 @@ pub struct LadderOptions {
         conflicts_with_all = ["m", "k"]
     )]
     pub size: Vec<usize>,
-    /// Batches of so many products, each of that size: every stage with `batch: strided`, beside
-    /// cublasSgemmStridedBatched. Results are checked, of large batches those of some products, the first
-    /// and the last among them
+    /// Batches of this many GEMMs, each of that size: every stage with `batch: strided`, against
+    /// cublasSgemmStridedBatched. Of large batches some GEMMs are checked, the first and the last
+    /// among them
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub batch: Option<usize>,
-    /// Threads of a reduction's block; or, of products, the block widths (16,32) of the stages
-    /// that have both
+    /// Threads in a reduction's block; or, for GEMMs, the block widths (16,32) of the stages that
+    /// have both
     #[arg(long, value_delimiter = ',')]
     pub block: Vec<u32>,
-    /// The operator of the reductions: sum, prod, max or min
+    /// Operator of the reductions: sum, prod, max or min
     #[arg(long)]
     pub op: Option<Op>,
-    /// The array to reduce, or the two matrices to multiply, as float32 .npy files
+    /// Array to reduce, or the two matrices to multiply, as float32 .npy files
     #[arg(long, num_args = 1..=2, value_name = "NPY")]
     pub input: Vec<PathBuf>,
-    /// One JSON object a line instead of tables; null is what does not apply, and numbers that JSON
-    /// lacks are "inf", "-inf" and "nan"
+    /// Print one JSON object a line instead of tables. null marks a value that does not apply;
+    /// numbers that JSON lacks are "inf", "-inf" and "nan"
     #[arg(long, conflicts_with = "source")]
     pub json: bool,
     /// Print the CUDA C of a stage, by number or name, and run nothing
     #[arg(long, value_name = "STAGE")]
     pub source: Option<String>,
-    /// Draw the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
+    /// Plot the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
     pub plot: Vec<PathBuf>,
-    /// Write the book of all stages into this folder: a page for each, which says why it is as fast as it is
+    /// Write the book of all stages into this folder: a page for each, which explains its speed
     #[arg(
         long,
         value_name = "DIR",
@@ -70,76 +70,67 @@ pub struct LadderOptions {
         ]
     )]
     pub html: Option<PathBuf>,
-    /// The seed of the random operands; a new one without it
+    /// Seed of the random operands; random by default
     #[arg(long)]
     pub seed: Option<u64>,
 }
 
-/// A ladder, as said on the command line.
+/// Ladder, as named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LadderChoice {
-    /// Reductions of an array to one value.
+    /// Reductions of an array to one value
     Reduce,
-    /// Matrix products.
+    /// Matrix multiplications
     Sgemm,
 }
 
-/// What is asked of the ladders; at least one of them is there.
+/// Jobs of the ladders; at least one is present.
 #[derive(Debug)]
 pub struct Jobs {
-    /// The reductions'.
     pub reduce: Option<ReduceJob>,
-    /// The products'.
     pub sgemm: Option<SgemmJob>,
 }
 
-/// What is asked of the reductions.
+/// Job of the reduction ladder.
 #[derive(Debug, Default)]
 pub struct ReduceJob {
-    /// Of all stages.
     pub op: Op,
-    /// Threads of a block; the catalogue's where it is `None`.
+    /// Threads in a block; the catalogue's if `None`.
     pub block: Option<u32>,
-    /// What is reduced.
     pub input: ReduceInput,
-    /// Files to draw the result into.
     pub plots: Vec<PathBuf>,
 }
 
-/// The array to reduce.
 #[derive(Debug, Default)]
 pub enum ReduceInput {
     /// Random, of a length that suits the device.
     #[default]
     Default,
-    /// Random.
+    /// Random array of this length.
     Random(usize),
-    /// A file.
+    /// NumPy file of a vector.
     File(PathBuf),
 }
 
-/// What is asked of the products.
+/// Job of the GEMM ladder.
 #[derive(Debug, Default)]
 pub struct SgemmJob {
     /// Widths for the stages that have several; empty for the catalogue's.
     pub blocks: Vec<u32>,
-    /// How many products a batch has; `None` for single products.
+    /// Number of GEMMs in a batch; `None` for single GEMMs.
     pub batch: Option<usize>,
-    /// What is multiplied.
     pub input: SgemmInput,
-    /// Files to draw the result into.
     pub plots: Vec<PathBuf>,
 }
 
-/// The matrices to multiply.
 #[derive(Debug, Default)]
 pub enum SgemmInput {
     /// Random, of sizes that suit the device.
     #[default]
     Default,
-    /// Random.
+    /// Random matrices for each of these sizes.
     Random(Vec<Size>),
-    /// Two files.
+    /// NumPy files of A and B.
     Files(PathBuf, PathBuf),
 }
 
@@ -147,9 +138,9 @@ impl LadderOptions {
     /// Sorts the options by ladder.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for options that do not go together.
+    /// Returns [`Failure::Usage`] for options that conflict.
     pub fn jobs(&self) -> Result<Jobs, Failure> {
-        // Without a ladder named, `--n` is a product's where its other extents are given.
+        // Without a named ladder, `--n` belongs to the GEMM if its other extents are given.
         let product_extents = self.m.is_some() || self.k.is_some();
         let reduce = match self.ladder {
             Some(LadderChoice::Sgemm) => None,
@@ -176,11 +167,11 @@ impl LadderOptions {
         Ok(Jobs { reduce, sgemm })
     }
 
-    /// The files into which a ladder is drawn, each of which can be written.
+    /// Returns the files of a ladder's plots, after checking that each can be written.
     fn plots(&self, ladder: &str) -> Result<Vec<PathBuf>, Failure> {
         let both = self.ladder.is_none();
         let own = |path: &PathBuf| {
-            let path = if both { suffixed(path, ladder) } else { path.clone() };
+            let path = if both { plot::suffixed(path, ladder) } else { path.clone() };
             plot::check_path(&path)?;
             Ok(path)
         };
@@ -260,16 +251,10 @@ fn refuse(given: bool, what: &str, ladder: &str) -> Result<(), Failure> {
     if given { usage(format!("{what}: an option of `ladder {ladder}`")) } else { Ok(()) }
 }
 
-/// `plot.svg` as `plot-reduce.svg`.
-fn suffixed(path: &Path, name: &str) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}-{name}.{extension}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn jobs(line: &str) -> Result<Jobs, String> {
         let words = std::iter::once("ladder").chain(line.split_whitespace());
@@ -332,7 +317,7 @@ mod tests {
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
         assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
-        // The book is of all stages, at shapes of its own, on the simulator.
+        // The book has all stages, at its own shapes, on the simulator.
         let options = <LadderOptions as clap::CommandFactory>::command();
         let others = options.get_arguments().filter_map(|argument| argument.get_long());
         let others: Vec<&str> = others.filter(|other| !["html", "help"].contains(other)).collect();

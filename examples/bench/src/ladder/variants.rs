@@ -1,10 +1,11 @@
-//! The stages that are known for blocks of several widths.
+//! Stages that exist for blocks of several widths.
 
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Rect, Tile};
 
-/// The catalogue; where widths are given, the stages that have a width once for each.
+/// Returns the catalogue. Given widths replace a stage that has a width by one stage for each of
+/// them.
 pub fn stages(widths: &[u32]) -> Vec<Stage<SgemmSpec>> {
     let mut all = Vec::new();
     for stage in stages::sgemm() {
@@ -18,14 +19,15 @@ pub fn stages(widths: &[u32]) -> Vec<Stage<SgemmSpec>> {
     all
 }
 
-/// A stage at another block width; `None` where its width is not what it shows, or where it does not
-/// exist at this one.
+/// Returns a stage at another block width.
+///
+/// `None` if the stage does not depend on its width, or does not exist at this one.
 fn sized(stage: &Stage<SgemmSpec>, width: u32) -> Option<Stage<SgemmSpec>> {
     let spec = stage.spec.clone();
     let spec = match stage.name {
         "naive" | "unroll" | "coarsen" => spec.block(Block::new(width, width)),
         "shared_tile" | "padded_prefetch" => spec.tile(Tile::new(width, width, width)),
-        // As many columns of threads as rows, each thread with several outputs of a row.
+        // As many columns of threads as rows; each thread has several outputs of a row.
         "private_row" => {
             let outputs = spec.thread.n;
             let cols = width.checked_mul(outputs)?;

@@ -1,4 +1,4 @@
-//! A bar for each of a few things.
+//! Horizontal bar charts with an optional limit.
 
 use super::{Drawn, FONT, GRID, INK, Picture, axis_end, shade, stroke};
 use crate::change::number;
@@ -10,16 +10,14 @@ use plotters::element::{PathElement, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, TextStyle};
 
-/// One quantity of several things.
+/// One quantity of several items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// What is shown.
     pub title: String,
-    /// The unit of the values.
     pub x_label: String,
-    /// The things, from top to bottom, each with its value.
+    /// Names and values of the items, from top to bottom.
     pub bars: Vec<(String, f64)>,
-    /// What no value can pass, with its name.
+    /// Name and value of an upper limit.
     pub ceiling: Option<(String, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Maps of ratios: a colour for each pair of a row and a column.
+//! Heat maps of ratios, several in one plot.
 
 use super::{Drawn, FONT, INK, Picture};
 use plotters::backend::DrawingBackend;
@@ -8,35 +8,33 @@ use plotters::element::{Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
-/// Several maps of ratios beside each other. 1 is white, more is blue, less is red, by magnitude up to a factor of 2.
+/// Several heat maps of ratios, side by side. 1 is white, more is blue, less is red. The colour is
+/// full at a factor of 2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heat {
-    /// What is shown.
     pub title: String,
-    /// What the rows of a map are, and its columns.
+    /// Labels of the rows and of the columns.
     pub labels: [String; 2],
-    /// The maps.
     pub panels: Vec<Panel>,
-    /// How many of them lie beside each other.
+    /// Number of maps side by side.
     pub across: usize,
 }
 
-/// One map.
+/// Heat map with its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What it is of.
     pub title: String,
-    /// The rows, from top to bottom.
+    /// Labels of the rows, from top to bottom.
     pub rows: Vec<String>,
-    /// The columns.
+    /// Labels of the columns, from left to right.
     pub cols: Vec<String>,
-    /// A ratio for each row and column, where there is one.
+    /// Ratio for each row and column, if it was measured.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
-/// The size of a cell, in pixels.
+/// Size of a cell in pixels.
 const CELL: (i32, i32) = (40, 20);
-/// What lies left of the cells of a map, above and below them, and around the maps.
+/// Space in pixels left of the cells of a map, above and below them, and around the maps.
 const LEFT: i32 = 62;
 const ABOVE: i32 = 26;
 const BELOW: i32 = 34;
@@ -52,12 +50,12 @@ impl Panel {
 }
 
 impl Heat {
-    /// The width of the widest map, with what lies around it.
+    /// Width of the widest map, with its margins.
     fn width(&self) -> i32 {
         self.panels.iter().map(|panel| panel.size().0).max().unwrap_or(LEFT)
     }
 
-    /// Where each line of maps begins, and where the last one ends.
+    /// Tops of the lines of maps, and the bottom of the last one.
     fn tops(&self) -> Vec<i32> {
         let mut tops = vec![TITLE];
         for line in self.panels.chunks(self.across()) {
@@ -132,11 +130,11 @@ impl Picture for Heat {
     }
 }
 
-/// White at 1, and further from it the redder or the bluer.
+/// Returns the colour of a ratio: white at 1, red below and blue above.
 fn color(ratio: f64) -> RGBColor {
     const RED: (f64, f64, f64) = (225.0, 90.0, 75.0);
     const BLUE: (f64, f64, f64) = (95.0, 160.0, 225.0);
-    // Of a ratio that is none white, too.
+    // NaN is white, too.
     let far = ratio.log2().clamp(-1.0, 1.0);
     let far = if far.is_nan() { 0.0 } else { far };
     let to = if far < 0.0 { RED } else { BLUE };

@@ -1,4 +1,4 @@
-//! Lines over a few sizes, labelled at their ends.
+//! Line charts over a few sizes, labelled at the ends of the lines.
 
 use super::{Drawn, FONT, GRID, INK, Picture, axis_end, shade, stroke};
 use plotters::backend::DrawingBackend;
@@ -13,32 +13,31 @@ use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 /// Several quantities over the same sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
-    /// What is shown.
     pub title: String,
-    /// What the sizes are.
+    /// Name of the x axis.
     pub x_label: String,
-    /// The unit of the values.
+    /// Name of the y axis, with the unit of the values.
     pub y_label: String,
-    /// The sizes, evenly spaced.
+    /// Labels of the sizes, evenly spaced.
     pub x: Vec<String>,
-    /// The lines, in the order of their colours.
+    /// Lines in the order of their colours.
     pub series: Vec<Series>,
 }
 
-/// One line.
+/// Line over the sizes of the chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What its end is labelled with.
+    /// Label at the end of the line.
     pub name: String,
-    /// A value for each size, where there is one.
+    /// Value for each size, if it was measured.
     pub values: Vec<Option<f64>>,
-    /// Whether it is what the others are compared with: black and bold.
+    /// Draws the line black and bold, as the reference of the others.
     pub emphasis: bool,
 }
 
-/// The height of a label, in pixels.
+/// Height of a label in pixels.
 const LABEL: i32 = 14;
-/// The width of the margin that holds the labels.
+/// Width in pixels of the margin for the labels.
 const MARGIN: u32 = 210;
 
 impl Lines {

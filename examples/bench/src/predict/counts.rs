@@ -1,8 +1,9 @@
-//! What the launches of a product ask for that is too large to simulate.
+//! Counts of a GEMM that is too large to simulate.
 //!
-//! Blocks of whole tiles do the same, and so do all tiles of K but the first and the last few. So each counter of a launch
-//! is linear in each extent, as long as what an extent leaves of a tile stays: a few small shapes with the same remainders
-//! say what it is at a large one.
+//! Blocks with whole tiles do equal work, and so do all K tiles but the first and the last few.
+//! Each counter of a launch is therefore linear in each extent, as long as the remainder of the
+//! last tile is the same. A few small shapes with the same remainders give the counts at a large
+//! one.
 
 use super::LaunchCounts;
 use crate::cli::Failure;
@@ -12,29 +13,29 @@ use crate::sample::compiled;
 use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
-use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
+use gemm_dsl::spec::{Copies, Factor, SgemmSpec, SplitK};
 use gemm_dsl::target::Format;
-use gemm_dsl::target::arch::WARP;
+use gemm_dsl::target::arch::{LINE_SECTORS, SECTOR_BYTES, WARP};
 use gemm_oracle::product::Size;
 use gemm_perf::{LaunchLoad, Reads, Waits, Work};
 use gemm_runtime::{Device, Error, LaunchReport, StepReport};
 
-/// Counts do not depend on the elements.
+/// Seed of the operands; counts do not depend on the elements.
 const SEED: u64 = 1;
 
-/// Rows of a sample are no shorter, in elements: two that share a line of a cache would count for one.
+/// Minimum row length of a sample in elements: two rows in one cache line would count as one.
 const LINE: usize = 32;
 
-/// Bytes of an instruction of machine code.
+/// Bytes of a machine instruction.
 const INSTRUCTION: f64 = 16.0;
 
-/// Terms of K at least in which a kernel without tiles does what it does in many.
+/// Minimum number of K steps after which a kernel without tiles repeats itself.
 const NAIVE_DEPTH: usize = 64;
 
-/// Extents that are simulated instead of another one, with what each counts for.
+/// Simulated extents in place of another one, each with its weight.
 type ExtentSamples = Vec<(usize, f64)>;
 
-/// Two extents for one that is larger than both.
+/// Replaces an extent by two smaller ones with the weights of a linear extrapolation.
 pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples {
     if extent <= second {
         return vec![(extent, 1.0)];
@@ -43,8 +44,10 @@ pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples 
     vec![(first, 1.0 - at), (second, at)]
 }
 
-/// Along rows or columns: whole tiles and what is left. Of a launch that is all there is, blocks of whole tiles count
-/// alike and there is nothing beside them: one stands for all.
+/// Samples rows or columns: whole tiles and the remainder.
+///
+/// If the launch is the only one, all blocks with whole tiles have equal counts, and one represents
+/// all.
 fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
     let whole = tile * LINE.div_ceil(tile);
     let left = extent % whole;
@@ -54,7 +57,7 @@ fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
     line(extent, [left + whole, left + 2 * whole])
 }
 
-/// Along K: from where all stages of a pipeline are full.
+/// Samples K from the extent on at which all pipeline stages are full.
 fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
     let depth = plan.depth() as usize;
     let (depth, first) = match plan.kind() {
@@ -70,11 +73,12 @@ fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
     line(extent, [left + first * depth, left + 2 * first * depth])
 }
 
-/// The launches of a product of this size on so many multiprocessors, but for their registers. What blocks that share tiles
-/// evenly (`stream_k`) do for their parts is counted as the traffic of these alone.
+/// Counts the launches of a GEMM on `sms` SMs, without their registers.
+///
+/// The fix-up of `stream_k` counts only as traffic of the partial tiles.
 ///
 /// # Errors
-/// What the simulator finds.
+/// Returns the errors of the simulator.
 pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCounts>, Failure> {
     let plan = spec.plan().map_err(Error::from)?;
     let (rows, cols) = plan.block_tile();
@@ -82,7 +86,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     let tiles = (size.m.div_ceil(rows) * size.n.div_ceil(cols)) as f64;
     let slots = f64::from(sms * plan.blocks_per_sm());
     let mut simulated = spec.clone();
-    // How blocks share K depends on how many tiles there are: what is simulated has fewer.
+    // The split of K depends on the number of tiles, and the samples have fewer.
     if simulated.split_k == SplitK::Auto {
         simulated.split_k = SplitK::Ranges(((slots / tiles) as u32).max(1));
     }
@@ -113,9 +117,9 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
             .then(a.launch.work.fma.total_cmp(&b.launch.work.fma))
     };
     for other in &mut all {
-        other.launch.reads.once = 32.0 * other.launch.work.sectors;
+        other.launch.reads.once = f64::from(SECTOR_BYTES) * other.launch.work.sectors;
     }
-    // What is counted stands for numbers of 16 bits.
+    // The counters do not depend on the format, and the rates are those of 16-bit formats.
     let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
     for other in &mut all {
         let work = &mut other.launch.work;
@@ -136,8 +140,11 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     Ok(all)
 }
 
-/// Blocks of `stream_k`: as many as there are places for, or as pay where tiles are few. Each that does not end with a tile
-/// leaves its part of it, which is read again.
+/// Models the blocks of `stream_k`: one for each slot, or as many as pay off if there are few
+/// tiles.
+///
+/// A block that does not finish a tile writes its partial accumulators, which another block reads
+/// again.
 fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, terms: usize) {
     let worth =
         (1..14).fold(1.0, |root, log| if terms >> (3 + 2 * log) > 0 { 2.0 * root } else { root });
@@ -151,11 +158,11 @@ fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, ter
         false => 0.0,
     };
     let bytes = 2.0 * launch.waits.part_bytes * parts;
-    launch.work.sectors += bytes / 32.0;
-    launch.work.lines += bytes / 128.0;
+    launch.work.sectors += bytes / f64::from(SECTOR_BYTES);
+    launch.work.lines += bytes / f64::from(LINE_SECTORS * SECTOR_BYTES);
 }
 
-/// What blocks of the launch that multiplies wait for, and what they read.
+/// Models the waits and the reads of the blocks in the launch that multiplies.
 fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
     let [m, n, k] = [size.m, size.n, size.k].map(|extent| extent as f64);
     let (rows, cols) = plan.block_tile();
@@ -183,26 +190,27 @@ fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
             launch.waits.code = INSTRUCTION * of_round * unrolled.min(1.0);
         }
     } else {
-        // Of what threads of a block read alike, all but the first find it in the cache of their multiprocessor.
+        // Threads of a block that read the same data hit the cache of their SM, except for the
+        // first.
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
         launch.work.sectors = launch.work.sectors.min(once);
     }
-    let bytes = f64::from(spec.staged_bytes());
+    let [of_a, of_b] = Factor::BOTH.map(|factor| f64::from(spec.staged_bytes(factor)));
     launch.reads = Reads {
         tiles: [(m / rows).ceil(), (n / cols).ceil()],
-        strips: [rows * k * bytes, cols * k * bytes],
+        strips: [rows * k * of_a, cols * k * of_b],
         raster: f64::from(plan.raster().unwrap_or(1)),
         once: 4.0 * m * n,
     };
 }
 
-/// What a launch asked for, as compiled.
+/// Returns the work of a launch, as compiled.
 pub(super) fn work(step: &StepReport<'_>) -> Result<Work, Error> {
     let (text, compiled) = compiled(step)?;
     Ok(Work::compiled(text, compiled))
 }
 
-/// Adds what a sample counted, so many times.
+/// Adds the counts of a sample, with its weight.
 fn add(
     all: &mut Vec<LaunchCounts>,
     program: &VerifiedProgram,
@@ -224,7 +232,7 @@ fn add(
 mod tests {
     use super::*;
 
-    /// Strips of A and B have all splits of an element, each of as many bytes as its format has.
+    /// Strips of A and B hold all splits of an element, each with the bytes of its format.
     #[test]
     fn strips_have_the_bytes_of_their_format() {
         let bytes = |arith: &str| {

@@ -1,4 +1,4 @@
-//! What the launches of a reduction of a whole array ask for that is too large to simulate.
+//! Counts of a whole-array reduction that is too large to simulate.
 
 use super::LaunchCounts;
 use super::counts::{line, work};
@@ -11,17 +11,19 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_perf::Waits;
 use gemm_runtime::{Device, Error};
 
-/// Counts do not depend on the elements.
+/// Seed of the operands; counts do not depend on the elements.
 const SEED: u64 = 1;
 
-/// Blocks that are simulated where each has a share of its own.
+/// Number of simulated blocks if each has its own share.
 const BLOCKS: u64 = 16;
 
-/// The launches of the reduction of an array, but for their registers: of each pass, as many elements as the one before
-/// left blocks. None where the spec reduces along something else.
+/// Counts the launches of an array reduction, without their registers. A later pass has as many
+/// elements as the previous one had blocks.
+///
+/// `None` if the spec does not reduce the whole array.
 ///
 /// # Errors
-/// What the simulator finds.
+/// Returns the errors of the simulator.
 pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<LaunchCounts>>, Failure> {
     if spec.over != Over::All {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Whether results are right: against `f64`, all of them or, of many, some drawn at random.
+//! Check of results against `f64`: all of them, or a random sample of many.
 
 use super::input::Tile;
 use super::launch::poison;
@@ -12,37 +12,37 @@ use gemm_oracle::depth::Depth;
 use gemm_oracle::fold::{Finish, Folded, Kind, Number, folded};
 use rayon::prelude::*;
 
-/// Elements of the results that are drawn, all together, where not all are checked.
+/// Limit on the elements that a sample of results is computed from.
 const DRAWN_ELEMENTS: usize = 1 << 22;
 
-/// Results that are drawn, at most.
+/// Limit on the number of results in a sample.
 const DRAWN: usize = 256;
 
-/// The longest result whose elements are folded one by one: of longer ones there is a reference of sums, extrema
-/// and indices.
+/// Longest reduction whose elements are folded one by one.
+///
+/// Longer ones have a reference only for sums, extrema and indices.
 pub const ONE_BY_ONE: usize = 1 << 24;
 
-/// The results of a problem, with all that they follow from.
+/// Results of a problem, with everything needed to check them.
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'r> {
-    /// What was computed.
     pub problem: &'r ReductionProblem,
-    /// How.
     pub spec: &'r ReduceSpec,
-    /// The arrays.
     pub tiles: &'r [Tile],
-    /// The ends of segments.
+    /// Segment offsets; none for other problems.
     pub offsets: Option<&'r [u32]>,
-    /// The bits of all results of each output.
+    /// Bits of all results, for each output.
     pub bits: &'r [Vec<u64>],
 }
 
 impl Results<'_> {
-    /// Checks the results, and says how many were compared with the reference: all where `everything` is asked for
-    /// or where they are of few elements. Whether a result was written at all is checked of each.
+    /// Checks the results, and returns the number that was compared with the reference.
+    ///
+    /// All are compared if `everything` is true or if the problem is small. Every result is checked
+    /// for having been written.
     ///
     /// # Errors
-    /// What is wrong with the first that is.
+    /// Returns the fault of the first wrong result.
     pub fn check(&self, everything: bool, seed: u64) -> Result<usize, String> {
         let plan = self.spec.plan().map_err(|faults| faults.to_string())?;
         let elems = self.spec.results();
@@ -59,7 +59,7 @@ impl Results<'_> {
         Ok(at.len())
     }
 
-    /// Some results, the first and the last among them.
+    /// Draws a sample of results, with the first and the last.
     fn drawn(&self, results: usize, seed: u64) -> Vec<usize> {
         let mut random = Rng::with_seed(seed);
         let mut elements = 0;
@@ -78,7 +78,7 @@ impl Results<'_> {
         drawn
     }
 
-    /// The elements that become a result.
+    /// Returns the number of elements of a result.
     fn len(&self, result: usize) -> usize {
         match self.offsets {
             Some(offsets) => (offsets[result + 1] - offsets[result]) as usize,
@@ -116,7 +116,7 @@ impl Results<'_> {
         Ok(())
     }
 
-    /// What is folded in the place of an element, in the arithmetic of its type.
+    /// Returns the mapped element, in the arithmetic of its type.
     fn value(&self, at: usize) -> Number {
         let number = |tile: &Tile| tile.number(at).cast(self.spec.acc_elem());
         let float = |tile: &Tile| number(tile).float() as f32;
@@ -128,8 +128,10 @@ impl Results<'_> {
         }
     }
 
-    /// What becomes of an array of more elements than are folded one by one: they come again and again, so that
-    /// those that differ are folded once. The bounds are those of the reference.
+    /// Computes the bounds of a reduction that is too long to fold one by one.
+    ///
+    /// The elements are periodic, so that one period is folded. The error bounds are those of the
+    /// reference.
     fn of_many(&self, plan: &ReducePlan, kind: Kind, len: usize) -> Result<Folded, String> {
         let period = self.tiles.first().map_or(1, Tile::period);
         let acc = self.spec.acc_elem();
@@ -170,7 +172,7 @@ impl Results<'_> {
                     Kind::Sum => gamma(d) * size,
                     _ => unit * value.abs() + 1.01 * gamma(2.0 * d) * gamma(d) * size,
                 };
-                // A few roundings of `f64` here, and those of the lower halves of the sums.
+                // A few `f64` roundings here, and those of the lower halves of the sums.
                 let upper = 8.0 * f64::EPSILON * ((sum * whole).abs() + rest.abs());
                 let own = upper + len as f64 * f64::EPSILON * f64::EPSILON * size;
                 Ok(Folded::Between(value - error - own, value + error + own))
@@ -179,7 +181,7 @@ impl Results<'_> {
         }
     }
 
-    /// The sum of the first values, and that of their magnitudes.
+    /// Returns the sum of the first values, and the sum of their magnitudes.
     fn sums(&self, len: usize) -> [f64; 2] {
         let chunk = |n: usize| {
             let values = (n * CHUNK..len.min((n + 1) * CHUNK)).map(|at| self.value(at).float());
@@ -191,10 +193,10 @@ impl Results<'_> {
     }
 }
 
-/// Values that one thread of the host adds.
+/// Values that one host thread adds.
 const CHUNK: usize = 1 << 16;
 
-/// A sum, and what its roundings took from it (D. Knuth).
+/// Sum with its accumulated rounding errors (Knuth's two-sum).
 #[derive(Clone, Copy, Default)]
 struct Twice(f64, f64);
 
@@ -206,7 +208,7 @@ impl Twice {
     }
 }
 
-/// What `finish` makes of a sum of squares.
+/// Square root, as the `finish` of a norm.
 fn root(values: &[Number], _: u64) -> Number {
     let sum = values.first().map_or(0.0, Number::float);
     Number::Float((sum as f32).sqrt().into())
@@ -226,7 +228,7 @@ mod tests {
         ReductionProblem { shape: shape.to_vec(), along, fold, element: DataType::F32, how: None }
     }
 
-    /// Launches a problem, lets its results be changed, and checks them.
+    /// Launches a problem, lets the caller change its results, and checks them.
     fn checked(
         problem: &ReductionProblem,
         everything: bool,
@@ -260,7 +262,7 @@ mod tests {
                 assert_eq!(checked(&problem, true, |_| {}), Ok(results), "{problem}");
                 let last = |bits: &mut [Vec<u64>]| {
                     let last = bits.last_mut().and_then(|bits| bits.last_mut());
-                    // A float by more than any bound, an index by one.
+                    // Change a float by more than any bound, an index by one.
                     *last.expect("a result") ^= if fold == Fold::Argmax { 1 } else { 1 << 20 };
                 };
                 let wrong = checked(&problem, true, last).expect_err("a wrong result");
@@ -306,7 +308,7 @@ mod tests {
         for (fold, element) in cases {
             let problem = ReductionProblem { element, ..problem(&[2500], Along::Whole, fold) };
             let chosen = KernelChoice::new(&problem).expect("a kernel");
-            // They come again twice, and then in part.
+            // The period repeats twice, and then in part.
             let tiles = [1, 2].map(|seed| Tile::new(element, seed, 1000));
             let results = Results {
                 problem: &problem,

@@ -1,30 +1,30 @@
-//! Times of launches that lie back to back in a CUDA graph.
+//! Times of back-to-back launches in a CUDA graph.
 
 use crate::gpu::{Gpu, Timer, captured, failed};
 use gemm_runtime::Error;
 
-/// The least time of a replay in microseconds: what one costs beside its launches is then little of it.
+/// Minimum time of a replay in microseconds, so that its overhead is small.
 pub const REPLAY_US: f64 = 200.0;
 
-/// Launches of a graph: at least so many, so that each but the first has one before it, and at most so many.
+/// Minimum and maximum number of launches in a graph. With two, at least one launch follows
+/// another.
 pub const LAUNCHES: (usize, usize) = (2, 256);
 
-/// Replays that are timed.
 pub const REPLAYS: usize = 20;
 
-/// How long a launch takes.
+/// Time of a launch within a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaunchTime {
-    /// In microseconds, the median of the replays.
+    /// Microseconds, the median of the replays.
     pub us: f64,
-    /// The launches of the graph.
+    /// Number of launches in the graph.
     pub launches: usize,
 }
 
-/// Times work that has been launched before, so that it neither compiles nor allocates any more.
+/// Times work that was launched before, so that it neither compiles nor allocates any more.
 ///
 /// # Errors
-/// The work's own, and [`Error::Driver`].
+/// Returns the errors of the work, and [`Error::Driver`] if a capture or a replay fails.
 pub fn time(
     gpu: Gpu<'_>,
     timer: &Timer<'_>,
@@ -35,9 +35,10 @@ pub fn time(
     replayed(gpu, timer, work, launches, REPLAYS)
 }
 
-/// The launches of a graph whose replay takes long enough, if one takes so many microseconds.
+/// Returns the number of launches for a replay of sufficient length, if one takes `us`
+/// microseconds.
 pub fn launches(us: f64) -> usize {
-    // A number that is none becomes 0.
+    // The cast turns NaN into 0.
     ((REPLAY_US / us).ceil() as usize).clamp(LAUNCHES.0, LAUNCHES.1)
 }
 
@@ -52,7 +53,7 @@ fn replayed(
     let mut replay = || graph.launch().map_err(failed("launching a graph"));
     let times = timer.medians(replays, &mut [&mut replay])?;
     let ms = times.first().copied().unwrap_or(f64::NAN);
-    // The graph is destroyed when this returns.
+    // The graph is destroyed when this function returns.
     gpu.device.synchronize()?;
     Ok(LaunchTime { us: ms * 1e3 / launches as f64, launches })
 }

@@ -1,4 +1,4 @@
-//! The arrays that are folded: random elements, as many as one draws in no time, again and again.
+//! Input arrays: random elements, repeated periodically so that few have to be drawn.
 
 use crate::gpu::{Gpu, failed};
 use cudarc::driver::CudaSlice;
@@ -9,29 +9,29 @@ use gemm_runtime::spec::DataType;
 use gemm_runtime::{Element, Error};
 use rayon::prelude::*;
 
-/// Elements that are drawn from one generator.
+/// Elements drawn from one generator.
 const CHUNK: usize = 1 << 16;
 
-/// The most bytes that are drawn.
+/// Limit on the bytes that are drawn.
 const MOST_BYTES: usize = 1 << 26;
 
-/// So many elements fewer: an array whose rows are a power of two then has no two equal ones.
+/// Reduction of the period, so that an array whose row length is a power of two has no equal rows.
 const FEWER: usize = 3;
 
-/// The elements of an array: `period` of them, again and again. Floats are uniform in −1..1, integers in all of
-/// their range.
+/// Elements of an array with period `period`. Floats are uniform in −1..1, integers in their whole
+/// range.
 #[derive(Clone, Debug)]
 pub struct Tile {
     element: DataType,
     bytes: Vec<u8>,
 }
 
-/// An element that is folded, of which there are tiles.
+/// Element type of the input arrays.
 pub trait TileElement: Element {
-    /// The element that begins with these bytes, the least significant first.
+    /// Reads an element from its little-endian bytes.
     fn of_bytes(bytes: &[u8]) -> Self;
 
-    /// Its bits, as a number of as many.
+    /// Returns the bits of the element, zero-extended.
     fn bits(self) -> u64;
 }
 
@@ -57,7 +57,7 @@ macro_rules! tiled {
 tiled!(f32, f64, f16, bf16, i8, u8, i32, u32, i64, u64);
 
 impl Tile {
-    /// The tile of an array of so many elements.
+    /// Draws the tile of an array of `len` elements.
     pub fn new(element: DataType, seed: u64, len: usize) -> Self {
         let period = len.min(MOST_BYTES / element.elem().size() as usize - FEWER);
         let uniform = |random: &mut Rng| 2.0 * random.f32() - 1.0;
@@ -73,17 +73,16 @@ impl Tile {
         Self { element, bytes }
     }
 
-    /// After how many elements they come again.
+    /// Returns the number of elements after which the array repeats.
     pub fn period(&self) -> usize {
         self.bytes.len() / self.width()
     }
 
-    /// What they are.
     pub fn element(&self) -> DataType {
         self.element
     }
 
-    /// The element of that index of the array.
+    /// Returns the element at an index of the array.
     pub fn number(&self, at: usize) -> Number {
         let start = at % self.period() * self.width();
         let mut bits = [0; 8];
@@ -91,17 +90,18 @@ impl Tile {
         Number::of_bits(self.element.elem(), u64::from_le_bytes(bits))
     }
 
-    /// An array of them on the host.
+    /// Returns an array of `len` elements on the host.
     pub fn elements<T: TileElement>(&self, len: usize) -> Vec<T> {
         let width = self.width();
         let chunks = self.bytes.chunks_exact(width).cycle().take(len);
         chunks.map(T::of_bytes).collect()
     }
 
-    /// An array of them on a GPU: copied there once, and from there to where they come again.
+    /// Returns an array on a GPU. The period is uploaded once and replicated there.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Internal`] where the GPU then has others.
+    /// Returns [`Error::OutOfMemory`], [`Error::Driver`], and [`Error::Internal`] if the array on
+    /// the GPU differs.
     pub fn on_gpu(&self, gpu: Gpu<'_>, len: usize) -> Result<CudaSlice<u8>, Error> {
         let bytes = len * self.width();
         let allocated = gpu.stream.alloc_zeros::<u8>(bytes);
@@ -115,7 +115,7 @@ impl Tile {
         let copied = gpu.stream.memcpy_htod(&self.bytes[..filled], &mut array.slice_mut(..filled));
         copied.map_err(failed("copying elements to the GPU"))?;
         while filled < bytes {
-            // From the start, where the first element is.
+            // From the start of the array, because its filled part is a multiple of the period.
             let more = filled.min(bytes - filled);
             let (from, mut to) = array.split_at_mut(filled);
             let copied = gpu.stream.memcpy_dtod(&from.slice(..more), &mut to.slice_mut(..more));
@@ -126,7 +126,7 @@ impl Tile {
         Ok(array)
     }
 
-    /// Compares what lies at the ends and in the middle of an array with what should.
+    /// Compares the elements at the ends and in the middle of the array with the expected ones.
     fn compare(&self, gpu: Gpu<'_>, array: &CudaSlice<u8>) -> Result<(), Error> {
         let window = CHUNK.min(array.len());
         for start in [0, array.len() / 2, array.len() - window] {
@@ -147,7 +147,7 @@ impl Tile {
     }
 }
 
-/// So many random elements, the same for a seed whatever the number of threads.
+/// Draws random elements. A seed gives the same elements for any number of threads.
 fn drawn<const WIDTH: usize>(
     seed: u64,
     len: usize,

@@ -1,4 +1,4 @@
-//! Launches of what the table chose, on arrays of the simulator or of a GPU.
+//! Launches of the selected kernels, on arrays of the simulator or of a GPU.
 
 use super::input::{Tile, TileElement};
 use super::problem::ReductionProblem;
@@ -12,21 +12,21 @@ use gemm_runtime::{
     Buffer, ByName, Device, Element, Error, Kernel, LaunchReport, MatrixRef, Segments, Vector,
 };
 
-/// The kernel of a problem: what the table which ships has for it, unless the problem says how.
+/// Kernel of a problem: selected by the shipped table, unless the problem names its keys.
 #[derive(Clone, Debug)]
 pub struct KernelChoice {
-    /// The condition of its row; none of the last, and where the table was not asked.
+    /// Condition of the selected rule; none for the last one, or without a table.
     pub condition: Option<String>,
-    /// What it is.
     pub spec: ReduceSpec,
     kernel: Kernel<ReduceSpec, ByName>,
 }
 
 impl KernelChoice {
-    /// That of a problem, as `ReduceTable::tuned` chooses it where the problem does not say how.
+    /// Selects the kernel of a problem as `ReduceTable::tuned` does, unless the problem names its
+    /// keys.
     ///
     /// # Errors
-    /// [`Error::Spec`].
+    /// Returns [`Error::Spec`] if the spec is invalid.
     pub fn new(problem: &ReductionProblem) -> Result<Self, Error> {
         let spec = problem.spec()?;
         if problem.how.is_some() {
@@ -41,30 +41,30 @@ impl KernelChoice {
         Ok(Self { condition, ..Self::from_spec(row.spec.clone())? })
     }
 
-    /// That of a spec, without a table.
+    /// Takes a spec without a table.
     ///
     /// # Errors
-    /// [`Error::Spec`].
+    /// Returns [`Error::Spec`] if the spec is invalid.
     pub fn from_spec(spec: ReduceSpec) -> Result<Self, Error> {
         let kernel = Kernel::<ReduceSpec, ByName>::new(spec.clone())?;
         Ok(Self { condition: None, spec, kernel })
     }
 }
 
-/// The arrays that are folded together, on a GPU or still on the host.
+/// Input arrays of a reduction, on a GPU or still on the host.
 #[derive(Debug)]
 pub struct Inputs {
-    /// What is in them.
+    /// Contents of the arrays, one tile each.
     pub tiles: Vec<Tile>,
     len: usize,
     on_gpu: Option<Vec<CudaSlice<u8>>>,
 }
 
 impl Inputs {
-    /// So many arrays of as many elements.
+    /// Creates `count` arrays of `len` elements.
     ///
     /// # Errors
-    /// Those of [`Tile::on_gpu`].
+    /// Returns the errors of [`Tile::on_gpu`].
     pub fn new(
         gpu: Option<Gpu<'_>>,
         element: DataType,
@@ -84,7 +84,7 @@ impl Inputs {
         Ok(Self { tiles, len, on_gpu })
     }
 
-    /// Whether a problem folds these.
+    /// Returns true if a problem takes these arrays.
     pub fn suit(&self, problem: &ReductionProblem) -> bool {
         let elements = self.tiles.first().map(Tile::element);
         let enough = self.tiles.len() >= problem.inputs();
@@ -92,13 +92,14 @@ impl Inputs {
     }
 }
 
-/// The bits of a result before the launch: of a float a NaN that no kernel makes, of a truth neither 0 nor 1.
+/// Returns the bits of a result before the launch: a NaN that no kernel computes, or neither 0 nor
+/// 1 for a boolean.
 pub fn poison(elem: Elem) -> u64 {
     match elem {
         Elem::F64 | Elem::I64 | Elem::U64 => 0x7ff8_dead_7fc0_dead,
         Elem::F16 => 0x7ead,
         Elem::Bf16 => 0x7fea,
-        // Of a truth neither of both.
+        // Neither of the two boolean values.
         Elem::U8 => 0xad,
         _ => 0x7fc0_dead,
     }
@@ -106,7 +107,7 @@ pub fn poison(elem: Elem) -> u64 {
 
 macro_rules! outputs {
     ($($name:ident: $element:ty),*) => {
-        /// Where results go.
+        /// Output array of a reduction.
         #[derive(Debug)]
         enum Output {
             $($name(Buffer<$element>)),*
@@ -132,7 +133,7 @@ macro_rules! outputs {
             }
         }
 
-        /// The call of a kernel with an output.
+        /// Adds an output to the call of a kernel.
         macro_rules! with_output {
             ($call:expr, $of:expr, $array:expr) => {
                 match $array {
@@ -146,7 +147,7 @@ outputs!(
     F32: f32, F64: f64, F16: f16, Bf16: bf16, U8: u8, I32: i32, U32: u32, I64: i64, U64: u64
 );
 
-/// The ends of segments, in the kernel's type of indices.
+/// Segment offsets, in the kernel's index type.
 #[derive(Debug)]
 enum Ends {
     U32(Segments),
@@ -170,22 +171,23 @@ impl Ends {
     }
 }
 
-/// A reduction on a device: it is launched as often as one likes.
+/// Reduction on a device, which can be launched repeatedly.
 #[derive(Debug)]
 pub struct ReductionLaunch<'l> {
     device: &'l Device,
     chosen: &'l KernelChoice,
-    /// The arrays as (outer, length, inner); of segments, all elements.
+    /// Extents of the arrays as (outer, length, inner); the length holds all elements of segments.
     size: (usize, usize, usize),
     segments: Option<Ends>,
     outputs: Vec<(&'static str, Output)>,
 }
 
 impl<'l> ReductionLaunch<'l> {
-    /// A reduction of arrays of this size with outputs that are poisoned, and the segments between these offsets.
+    /// Prepares a reduction of arrays of this size, with poisoned outputs and the given segment
+    /// offsets.
     ///
     /// # Errors
-    /// Those of [`Device::upload_of`] and of [`Segments::new`].
+    /// Returns the errors of [`Device::upload_of`] and of [`Segments::new`].
     pub fn new(
         device: &'l Device,
         chosen: &'l KernelChoice,
@@ -203,10 +205,10 @@ impl<'l> ReductionLaunch<'l> {
         Ok(Self { device, chosen, size, segments, outputs })
     }
 
-    /// Launches it once. On a GPU the call returns before the work is done.
+    /// Launches the reduction once. On a GPU the call returns before the work is done.
     ///
     /// # Errors
-    /// The runtime's.
+    /// Returns the errors of the runtime.
     pub fn run(&mut self, inputs: &Inputs) -> Result<LaunchReport, Error> {
         match self.chosen.spec.element {
             DataType::F32 => self.run_of::<f32>(inputs),
@@ -222,10 +224,10 @@ impl<'l> ReductionLaunch<'l> {
         }
     }
 
-    /// The bits of all results of each output.
+    /// Returns the bits of all results, for each output.
     ///
     /// # Errors
-    /// Those of [`Device::download`].
+    /// Returns the errors of [`Device::download`].
     pub fn results(&self) -> Result<Vec<Vec<u64>>, Error> {
         self.outputs.iter().map(|(_, output)| output.bits(self.device)).collect()
     }
@@ -309,7 +311,7 @@ mod tests {
         assert!(lines.len() > 8, "{lines:?}");
     }
 
-    /// Any operator folds any type that it has, into a result that was written.
+    /// Every operator reduces every type that it supports, and writes its result.
     #[test]
     fn every_operator_is_launched() {
         let device = Device::simulator();

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of the program `rows`.
 
 use super::peers::PeersChoice;
 use super::problem::{Along, Fold, Kind, ReductionProblem, shape_text};
@@ -6,49 +6,50 @@ use super::shapes;
 use crate::cli::{DeviceChoice, Failure, count, writable};
 use crate::plot;
 use clap::Parser;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Measure reductions beside PyTorch and CUB: whole arrays, rows and columns, segments. Every result is checked
-/// against f64. Without a GPU small shapes run on the simulator, and there are no times.
+/// Measure reductions against PyTorch and CUB: whole arrays, rows and columns, segments. Every
+/// result is checked against f64. Without a GPU small shapes run on the simulator, and no times are
+/// printed.
 #[derive(Debug, Parser)]
 #[command(name = "rows")]
 pub struct RowsOptions {
-    /// Where the kernels run
+    /// Device that runs the kernels
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// Only these tables
+    /// Measure only these tables
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TABLE")]
     pub only: Vec<Kind>,
-    /// Only arrays of these shapes, such as 4096x4096 or 2^20x128
+    /// Measure only arrays of these shapes, such as 4096x4096 or 2^20x128
     #[arg(long, value_delimiter = ',', value_parser = shape)]
     pub shape: Vec<ProblemExtents>,
-    /// Only along these axes
+    /// Measure only reductions along these axes
     #[arg(long, value_delimiter = ',')]
     pub axis: Vec<usize>,
-    /// Only these folds
+    /// Measure only these folds
     #[arg(long, value_enum, value_delimiter = ',')]
     pub op: Vec<Fold>,
-    /// Compute by these keys, such as "group: 32, items: 8, shuffle", and not as the table chooses. Said several
-    /// times, each problem is measured by each
+    /// Keys of the kernel, such as "group: 32, items: 8, shuffle", instead of the table's choice.
+    /// If repeated, each problem is measured with each of them
     #[arg(long, value_name = "KEYS")]
     pub how: Vec<String>,
-    /// What is measured beside us; without this what is there. PyTorch is started as `python3`, CUB compiled by
-    /// `nvcc`
+    /// Peers to measure; by default all that are installed. PyTorch is started as `python3`, CUB
+    /// compiled by `nvcc`
     #[arg(long, value_enum)]
     pub peers: Option<PeersChoice>,
-    /// Write the results into a file, as one JSON object
+    /// Write the results to a file, as one JSON object
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw the times into .svg or .png files, separated by commas; of several tables each into one of its own,
+    /// Plot the times into .svg or .png files, separated by commas; several tables get a file each,
     /// `a-rows.svg` for `a.svg`
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     pub plot: Vec<PathBuf>,
-    /// The seed of the random elements; a new one without it
+    /// Seed of the random elements; random by default
     #[arg(long)]
     pub seed: Option<u64>,
 }
 
-/// Extents as said on the command line.
+/// Extents, as written on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProblemExtents(Vec<usize>);
 
@@ -56,14 +57,15 @@ fn shape(text: &str) -> Result<ProblemExtents, String> {
     text.split('x').map(count).collect::<Result<_, _>>().map(ProblemExtents)
 }
 
-/// The problems of a table.
+/// Table with its problems, in the order of the output.
 pub type ProblemTable = (Kind, Vec<ReductionProblem>);
 
 impl RowsOptions {
-    /// What is asked for, on the simulator or on a GPU, after all that can be refused before a measurement.
+    /// Returns the selected problems for the simulator or a GPU, after all checks that need no
+    /// measurement.
     ///
     /// # Errors
-    /// [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
+    /// Returns [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
     pub fn tables(&self, simulator: bool) -> Result<Vec<ProblemTable>, Failure> {
         let kinds =
             Kind::ALL.into_iter().filter(|kind| self.only.is_empty() || self.only.contains(kind));
@@ -104,7 +106,7 @@ impl RowsOptions {
         Ok(tables)
     }
 
-    /// Each problem by each of the ways that were said.
+    /// Combines each problem with each of the given keys.
     fn computed(&self, problems: Vec<ReductionProblem>) -> Result<Vec<ReductionProblem>, Failure> {
         if self.how.is_empty() {
             return Ok(problems);
@@ -121,11 +123,11 @@ impl RowsOptions {
         Ok(all)
     }
 
-    /// The pictures of a table, where there are so many tables.
+    /// Returns the plot files of a table, if there are `tables` tables.
     pub fn plots(&self, kind: Kind, tables: usize) -> Vec<PathBuf> {
         let own = |path: &PathBuf| match tables {
             1 => path.clone(),
-            _ => suffixed(path, kind.name()),
+            _ => plot::suffixed(path, kind.name()),
         };
         self.plot.iter().map(own).collect()
     }
@@ -135,7 +137,7 @@ fn usage<T>(message: &str) -> Result<T, Failure> {
     Err(Failure::Usage(message.to_owned()))
 }
 
-/// What there would have been.
+/// Lists the available shapes and folds, for the message of an empty selection.
 fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     let mut shapes: Vec<String> = Vec::new();
     let mut folds: Vec<&str> = Vec::new();
@@ -156,16 +158,10 @@ fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     )
 }
 
-/// `plot.svg` as `plot-rows.svg`.
-fn suffixed(path: &Path, name: &str) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}-{name}.{extension}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn tables(line: &str) -> Result<Vec<ProblemTable>, String> {
         let words = std::iter::once("rows").chain(line.split_whitespace());

@@ -1,4 +1,4 @@
-//! PyTorch and CUB, which measure the same beside us.
+//! PyTorch and CUB, as peers of the reduction benchmark.
 
 use super::graph::REPLAYS;
 use super::problem::{Along, Fold, ReductionProblem};
@@ -12,45 +12,39 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// PyTorch's program.
 const TORCH: &str = include_str!("../../peers/rows.py");
 
-/// CUB's.
 const CUB: &str = include_str!("../../peers/cub_rows.cu");
 
-/// How long a peer may take to load what it needs, and to compile.
+/// Time limit for loading the libraries, and for compiling.
 const START: Duration = Duration::from_secs(240);
 
-/// How long it may take for an answer.
+/// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Which peers are asked, as said on the command line.
+/// Selection of peers on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PeersChoice {
-    /// None.
+    /// No peer
     None,
-    /// PyTorch.
+    /// PyTorch
     Torch,
-    /// CUB.
+    /// CUB
     Cub,
-    /// Both.
+    /// PyTorch and CUB
     All,
 }
 
-/// A peer, as tables have columns for it.
+/// Peer with its own columns in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerKind {
-    /// PyTorch.
     Torch,
-    /// CUB.
     Cub,
 }
 
 impl PeerKind {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Torch, Self::Cub];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Torch => "PyTorch",
@@ -58,7 +52,7 @@ impl PeerKind {
         }
     }
 
-    /// Whether it has what a problem asks for.
+    /// Returns true if the peer supports a problem.
     pub fn has(self, problem: &ReductionProblem) -> bool {
         match (self, problem.along) {
             (Self::Torch, Along::Whole | Along::Axis(_)) => true,
@@ -71,25 +65,25 @@ impl PeerKind {
     }
 }
 
-/// The peers that are there. They end when this is dropped.
+/// Running peers. Their processes end when this is dropped.
 #[derive(Debug, Default)]
 pub struct Peers {
     all: Vec<(PeerKind, Peer)>,
     names: Vec<(PeerKind, String)>,
-    /// Where their programs lie, and the offsets of segments.
+    /// Directory of the peers' programs and of the segment offsets.
     directory: Option<TempDir>,
 }
 
-/// What the peers say of a problem.
+/// Answers of the peers to a problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// The times of a launch in microseconds, of each that has one.
+    /// Times of a launch in microseconds, of each peer that answered.
     pub times: Vec<(PeerKind, f64)>,
-    /// What kept others from one.
+    /// Messages of the other peers.
     pub complaints: Vec<String>,
 }
 
-/// What a peer is asked.
+/// Question to a peer, sent as a line of JSON.
 #[derive(Debug, Serialize)]
 struct Question<'q> {
     shape: &'q [usize],
@@ -98,7 +92,7 @@ struct Question<'q> {
     r#type: String,
     launches: usize,
     replays: usize,
-    /// The file that has the offsets of segments, and how many segments there are.
+    /// File of the segment offsets, and the number of segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     offsets: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,10 +100,10 @@ struct Question<'q> {
 }
 
 impl Peers {
-    /// Starts peers, and says of each that is not there what it lacks.
+    /// Starts the peers, and returns a message for each that cannot be started.
     ///
     /// # Errors
-    /// [`Failure::Output`] where there is no temporary directory to be written.
+    /// Returns [`Failure::Output`] if no temporary directory can be written.
     pub fn start(choice: PeersChoice) -> Result<(Self, Vec<String>), Failure> {
         let asked = |who| match choice {
             PeersChoice::None => false,
@@ -121,7 +115,7 @@ impl Peers {
             return Ok((Self::default(), Vec::new()));
         }
         let directory = tempfile::tempdir()?;
-        // PyTorch takes its time to load, in which CUB is compiled.
+        // CUB is compiled while PyTorch loads.
         let torch = asked(PeerKind::Torch).then(|| torch(directory.path()));
         let cub = asked(PeerKind::Cub).then(|| cub(directory.path()));
         let torch = torch.map(|started| started?.finish(START));
@@ -142,15 +136,15 @@ impl Peers {
         Ok((peers, lacks))
     }
 
-    /// Those that came, with their versions, whether they still answer or not.
+    /// Returns the peers that started, with their versions, even if they have ended since.
     pub fn names(&self) -> &[(PeerKind, String)] {
         &self.names
     }
 
-    /// Asks each peer that has the problem, for a graph of so many launches.
+    /// Asks each peer that supports the problem for the time of a graph with `launches` launches.
     ///
     /// # Errors
-    /// [`Failure::Output`] where the offsets of segments cannot be written.
+    /// Returns [`Failure::Output`] if the segment offsets cannot be written.
     pub fn ask(
         &mut self,
         problem: &ReductionProblem,
@@ -171,7 +165,7 @@ impl Peers {
                 Along::Axis(axis) => Some(axis),
                 Along::Whole | Along::Segments(..) => None,
             },
-            // What others have in the place of a compensated sum is a sum.
+            // The peers have a plain sum only.
             op: if problem.fold == Fold::Compensated { Fold::Sum } else { problem.fold }.name(),
             r#type: problem.element.to_string(),
             launches,
@@ -215,7 +209,7 @@ fn cub(directory: &Path) -> Result<Peer, PeerError> {
     Peer::start(Command::new(program), START)
 }
 
-/// Writes a program.
+/// Writes a peer's program to the directory.
 fn put(directory: &Path, name: &str, text: &str) -> Result<PathBuf, PeerError> {
     let path = directory.join(name);
     let written = fs::write(&path, text);
@@ -224,7 +218,7 @@ fn put(directory: &Path, name: &str, text: &str) -> Result<PathBuf, PeerError> {
     Ok(path)
 }
 
-/// Writes offsets, as the machine has them.
+/// Writes offsets in native byte order.
 fn write(directory: &Path, offsets: &[u32]) -> Result<PathBuf, Failure> {
     let path = directory.join("offsets");
     let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
@@ -238,7 +232,7 @@ mod tests {
     use super::*;
     use gemm_runtime::spec::DataType;
 
-    /// In the place of CUB, a shell that reads questions and then does so with each, in `$line`.
+    /// Replaces CUB by a shell that runs the script for each question, which is in `$line`.
     fn peers(script: &str) -> Peers {
         let script = format!("echo '{{\"name\": \"it\"}}'; while read -r line; do {script}; done");
         let mut command = Command::new("sh");
@@ -256,7 +250,7 @@ mod tests {
         ReductionProblem { shape: vec![100], along, fold, element: DataType::F32, how: None }
     }
 
-    /// The complaint that has the question in it.
+    /// Returns a complaint that contains the question.
     fn echoed(along: Along, fold: Fold, offsets: Option<&[u32]>) -> String {
         let mut peers = peers(r#"echo "{\"error\": \"$(echo "$line" | tr -d '"')\"}""#);
         let answers = peers.ask(&problem(along, fold), 7, offsets).expect("answers");

@@ -1,4 +1,4 @@
-//! What is measured: a fold of an array, of its rows or columns, or of its segments.
+//! Reduction problem: a fold of an array, of its rows or columns, or of its segments.
 
 use super::segments::Lengths;
 use clap::ValueEnum;
@@ -6,34 +6,32 @@ use gemm_runtime::SpecErrors;
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
 use std::fmt;
 
-/// What is made of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fold {
-    /// The sum.
+    /// Sum
     Sum,
-    /// The greatest element.
+    /// Largest element
     Max,
-    /// The index of the greatest element.
+    /// Index of the largest element
     Argmax,
-    /// The square root of the sum of squares.
+    /// Square root of the sum of squares
     Norm,
-    /// The sum of the products of two arrays.
+    /// Dot product of two arrays
     Dot,
-    /// Mean and variance.
+    /// Mean and variance
     #[value(name = "mean_var")]
     MeanVar,
-    /// The logarithm of the sum of exponentials.
+    /// Logarithm of the sum of exponentials
     Logsumexp,
-    /// The sum whose rounding errors are summed too.
+    /// Compensated sum, which adds up its rounding errors too
     Compensated,
 }
 
 impl Fold {
-    /// Those that rows and columns are folded by.
+    /// Folds of rows and columns.
     pub const OF_ROWS: [Self; 7] =
         [Self::Sum, Self::Max, Self::Argmax, Self::Norm, Self::Dot, Self::MeanVar, Self::Logsumexp];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -47,7 +45,7 @@ impl Fold {
         }
     }
 
-    /// What it is in the DSL.
+    /// Keys of the fold in the DSL.
     fn keys(self) -> &'static str {
         match self {
             Self::Sum => "op: sum",
@@ -62,22 +60,21 @@ impl Fold {
     }
 }
 
-/// The table that a problem stands in.
+/// Table that a problem belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Whole arrays.
+    /// Whole arrays
     Whole,
-    /// Tensors along an axis.
+    /// Tensors along an axis
     Rows,
-    /// Segments of an array.
+    /// Segments of an array
     Segments,
 }
 
 impl Kind {
-    /// All of them, in the order of the tables.
+    /// All tables in the order of the output.
     pub const ALL: [Self; 3] = [Self::Whole, Self::Rows, Self::Segments];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -87,34 +84,29 @@ impl Kind {
     }
 }
 
-/// Along what an array is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
-    /// Along all of it.
     Whole,
-    /// Along an axis of its shape.
+    /// Over an axis of its shape.
     Axis(usize),
-    /// Along segments of such lengths, so many elements each in the mean.
+    /// Over segments with this distribution of lengths, and this mean length.
     Segments(Lengths, usize),
 }
 
-/// A reduction of an array.
+/// Reduction of an array, without its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReductionProblem {
-    /// The extents of the array, the outermost first.
+    /// Extents of the array, the outermost first.
     pub shape: Vec<usize>,
-    /// Along what it is folded.
     pub along: Along,
-    /// What is made of its elements.
     pub fold: Fold,
-    /// What these are.
     pub element: DataType,
-    /// How it is computed, in keys of the DSL, where the table that ships is not asked.
+    /// Keys of the kernel, instead of the shipped table's choice.
     pub how: Option<String>,
 }
 
 impl ReductionProblem {
-    /// The table that it stands in.
+    /// Returns the table that the problem belongs to.
     pub fn kind(&self) -> Kind {
         match self.along {
             Along::Whole => Kind::Whole,
@@ -123,17 +115,17 @@ impl ReductionProblem {
         }
     }
 
-    /// The elements of an input.
+    /// Returns the number of elements of one input.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The array as (outer, length, inner), where `length` elements are one result; of segments, all of them.
+    /// Returns the array's extents as (outer, length, inner): `length` elements form one result.
+    /// For segments the length is the whole array.
     pub fn size(&self) -> (usize, usize, usize) {
         match self.along {
             Along::Axis(axis) => {
@@ -149,7 +141,7 @@ impl ReductionProblem {
         }
     }
 
-    /// What becomes one result.
+    /// Returns the elements that form one result, in the DSL's terms.
     pub fn over(&self) -> Over {
         match (self.along, self.size()) {
             (Along::Whole, _) => Over::All,
@@ -160,38 +152,38 @@ impl ReductionProblem {
         }
     }
 
-    /// What is computed, and how where the table is not asked.
+    /// Returns the spec, with the keys of the kernel if they are given.
     ///
     /// # Errors
-    /// Those of a line that the DSL does not have.
+    /// Returns the faults of a spec that is not valid DSL.
     pub fn spec(&self) -> Result<ReduceSpec, SpecErrors> {
         let (keys, element, over) = (self.fold.keys(), self.element, self.over());
         let how = self.how.iter().fold(String::new(), |_, how| format!(", {how}"));
         format!("{keys}, type: {element}, over: {over}{how}").parse()
     }
 
-    /// How many arrays are folded together.
+    /// Returns the number of input arrays.
     pub fn inputs(&self) -> usize {
         if self.fold == Fold::Dot { 2 } else { 1 }
     }
 
-    /// The results of each output, where there are so many segments.
+    /// Returns the number of results of each output, given the number of segments.
     pub fn results(&self, segments: Option<usize>) -> usize {
         let (outer, _, inner) = self.size();
         segments.unwrap_or(outer * inner)
     }
 
-    /// The bytes of all elements that are folded.
+    /// Returns the bytes of all inputs.
     pub fn bytes_read(&self) -> u64 {
         self.len() as u64 * self.inputs() as u64 * u64::from(self.element.elem().size())
     }
 
-    /// The shape as `--shape` takes it: `2^20x128`.
+    /// Formats the shape as `--shape` takes it: `2^20x128`.
     pub fn shape_text(&self) -> String {
         shape_text(&self.shape)
     }
 
-    /// What is folded, for a reader: the axis, `all`, or the lengths of the segments.
+    /// Formats the direction for a reader: the axis, `all`, or the lengths of the segments.
     pub fn along_text(&self) -> String {
         match self.along {
             Along::Whole => "all".to_owned(),
@@ -201,7 +193,7 @@ impl ReductionProblem {
     }
 }
 
-/// `sum of 2^20x128 along 1`.
+/// Writes `sum of 2^20x128 along axis 1`.
 impl fmt::Display for ReductionProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (fold, shape, along) = (self.fold.name(), self.shape_text(), self.along_text());
@@ -214,7 +206,7 @@ impl fmt::Display for ReductionProblem {
     }
 }
 
-/// Extents as in `2^20x128`.
+/// Formats extents, with powers of two from 2^13 on: `2^20x128`.
 pub fn shape_text(shape: &[usize]) -> String {
     let extent = |&n: &usize| {
         let power = n.is_power_of_two() && n >= 1 << 13;

@@ -1,72 +1,69 @@
-//! What was measured, as JSON has it, and what follows from all of it.
+//! Results of `rows` as JSON, and their means.
 
 use super::peers::PeerKind;
 use super::problem::{Kind, ReductionProblem};
 use serde::Serialize;
 
-/// Inputs beyond so many bytes are read from memory.
+/// Input size in bytes beyond which inputs are read from memory.
 const BEYOND_CACHE: u64 = 256 << 20;
 
-/// Those from so many bytes on take so long that a start and an end do not count.
+/// Input size in bytes from which on start-up and tail are negligible.
 const LONG: u64 = 1 << 30;
 
-/// The shares of plain reading that are expected of either.
+/// Expected shares of the plain read rate, for inputs beyond the cache and for long ones.
 const EXPECTED: (f64, f64) = (0.88, 0.95);
 
-/// A problem with its result. What was not measured is `null`.
+/// Result of a problem. `null` stands for a value that was not measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReductionRow {
-    /// `whole`, `rows` or `segments`.
+    /// Name of the table: `whole`, `rows` or `segments`.
     pub table: &'static str,
-    /// The extents of the array.
     pub shape: Vec<usize>,
-    /// The axis that is folded, `all`, or the lengths of the segments.
+    /// Axis, `all`, or the lengths of the segments.
     pub along: String,
-    /// What is folded.
     pub op: &'static str,
-    /// What the elements are.
     pub r#type: String,
-    /// The condition of the row that the table chose; `null` of its last, and where `how` was said.
+    /// Condition of the selected rule; `null` for the last one, and with `--how`.
     pub condition: Option<String>,
-    /// The keys of `--how`.
+    /// Keys that `--how` gave for the kernel.
     pub how: Option<String>,
-    /// The kernel: a line of the DSL.
     pub spec: String,
-    /// Results that were compared with the reference.
+    /// Number of results compared with the reference.
     pub checked: usize,
-    /// Whether all of them are right; `null` where the device has no memory for the problem.
+    /// True if all of them are correct; `null` if the problem does not fit into the device's
+    /// memory.
     pub ok: Option<bool>,
-    /// What is wrong, or why there is no result.
+    /// Fault, or the reason for a missing result.
     pub error: Option<String>,
-    /// The elements that are folded, in bytes.
+    /// Bytes of the input elements.
     pub bytes_read: u64,
-    /// With the results, and the offsets of segments.
+    /// Bytes of the input elements, the results and the segment offsets.
     pub bytes_moved: u64,
-    /// Launches that lay back to back in a graph.
+    /// Back-to-back launches in the graph.
     pub launches: Option<usize>,
-    /// The time of one in microseconds, the median of the replays.
+    /// Time of a launch in microseconds, the median of the replays.
     pub time_us: Option<f64>,
     /// 10^9 bytes read a second.
     pub read_gb_s: Option<f64>,
     /// 10^9 bytes moved a second.
     pub moved_gb_s: Option<f64>,
-    /// Bytes read a second over those of plain reading.
+    /// Read rate over the plain read rate.
     pub of_reading: Option<f64>,
-    /// The time of PyTorch.
+    /// Time of PyTorch in microseconds.
     pub torch_us: Option<f64>,
-    /// The time of PyTorch over ours.
+    /// Time of PyTorch over ours.
     pub vs_torch: Option<f64>,
-    /// The time of CUB.
+    /// Time of CUB in microseconds.
     pub cub_us: Option<f64>,
-    /// The time of CUB over ours.
+    /// Time of CUB over ours.
     pub vs_cub: Option<f64>,
-    /// The problem, for a reader.
+    /// Text of the problem, for a reader.
     #[serde(skip)]
     pub title: String,
 }
 
 impl ReductionRow {
-    /// Notes times: ours, and those of the peers.
+    /// Records our time and those of the peers.
     pub fn timed(&mut self, us: f64, launches: usize, read_rate: f64, peers: &[(PeerKind, f64)]) {
         self.launches = Some(launches);
         self.time_us = Some(us);
@@ -82,7 +79,7 @@ impl ReductionRow {
         }
     }
 
-    /// The time of a peer over ours.
+    /// Returns the time of a peer over ours.
     pub fn versus(&self, who: PeerKind) -> Option<f64> {
         match who {
             PeerKind::Torch => self.vs_torch,
@@ -90,7 +87,7 @@ impl ReductionRow {
         }
     }
 
-    /// What a peer reads, in 10^9 bytes a second.
+    /// Returns the read rate of a peer, in 10^9 bytes a second.
     pub fn rate_of(&self, who: PeerKind) -> Option<f64> {
         let us = match who {
             PeerKind::Torch => self.torch_us,
@@ -99,7 +96,7 @@ impl ReductionRow {
         Some(rate(self.bytes_read, us?))
     }
 
-    /// The share of plain reading that is expected of it, by the size of its input.
+    /// Returns the expected share of the plain read rate, by the size of the input.
     pub fn expected(&self) -> Option<f64> {
         match self.bytes_read {
             LONG.. => Some(EXPECTED.1),
@@ -109,12 +106,12 @@ impl ReductionRow {
     }
 }
 
-/// So many bytes in so many microseconds, in 10^9 a second.
+/// Returns bytes over microseconds, in 10^9 bytes a second.
 fn rate(bytes: u64, us: f64) -> f64 {
     bytes as f64 / us / 1e3
 }
 
-/// A row without times.
+/// Creates a row without times.
 pub fn row(problem: &ReductionProblem) -> ReductionRow {
     ReductionRow {
         table: problem.kind().name(),
@@ -143,41 +140,35 @@ pub fn row(problem: &ReductionProblem) -> ReductionRow {
     }
 }
 
-/// All that was measured.
+/// Report of a run of `rows`, for `--json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReductionReport {
     /// `simulator`, or the GPU's name.
     pub device: String,
-    /// Of the random elements.
+    /// Seed of the random elements.
     pub seed: u64,
-    /// Plain reading, in 10^9 bytes a second.
+    /// Plain read rate, in 10^9 bytes a second.
     pub read_gb_s: Option<f64>,
-    /// The peers, with their versions.
+    /// Peers that started, with their versions.
     pub peers: Vec<String>,
-    /// The problems.
     pub rows: Vec<ReductionRow>,
-    /// What follows from them.
     pub means: Vec<ReductionMean>,
 }
 
-/// A geometric mean of ratios.
+/// Geometric mean of ratios over a fold's problems in one table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReductionMean {
-    /// The table.
     pub table: &'static str,
-    /// What is folded.
     pub op: &'static str,
-    /// What is compared with: `PyTorch` or `CUB`.
+    /// Peer of the ratios: `PyTorch` or `CUB`.
     pub peer: &'static str,
-    /// The mean of their times over ours.
+    /// Mean of the peer's times over ours.
     pub ratio: f64,
-    /// Of so many problems.
     pub count: usize,
-    /// The least of the ratios.
     pub least: f64,
 }
 
-/// The geometric means of each table, fold and peer that there are.
+/// Returns the geometric means for each table, fold and peer.
 pub fn means(rows: &[ReductionRow]) -> Vec<ReductionMean> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -211,8 +202,8 @@ pub fn means(rows: &[ReductionRow]) -> Vec<ReductionMean> {
     all
 }
 
-/// The rows that are slower than a peer, and those that are slower than is expected beside plain reading: a line
-/// for each.
+/// Returns two lists, a line for each row: rows slower than a peer, and rows below the expected
+/// share of the plain read rate.
 pub fn behind(rows: &[ReductionRow]) -> (Vec<String>, Vec<String>) {
     let (mut peers, mut reading) = (Vec::new(), Vec::new());
     for row in rows {
@@ -238,7 +229,7 @@ mod tests {
     use super::*;
     use gemm_runtime::spec::DataType;
 
-    /// A row of so many elements of `f32` that took so long, and PyTorch so long.
+    /// Creates a row of `len` elements of `f32`, with our time and that of PyTorch.
     fn timed(len: usize, us: f64, torch: f64) -> ReductionRow {
         let (fold, element) = (Fold::Sum, DataType::F32);
         let mut row = row(&ReductionProblem {
@@ -272,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_behind_is_named() {
-        // 89 % of reading: enough of 512 MB, too little of 1 GB.
+        // 89 % of the read rate: enough for 512 MB, too little for 1 GB.
         let rows =
             [timed(1 << 28, 300.0, 150.0), timed(1 << 27, 150.0, 450.0), timed(64, 9.0, 9.0)];
         let (peers, reading) = behind(&rows);

@@ -1,29 +1,26 @@
-//! How long segments are.
+//! Segment offsets with several distributions of lengths.
 
 use fastrand::Rng;
 
-/// How the lengths of segments are spread.
+/// Distribution of the lengths of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// All of one length.
     Uniform,
-    /// A few long ones, many short ones: the share of those longer than x falls with x to the power of −1.5.
+    /// A few long ones and many short ones: the share of those longer than x falls as x^−1.5.
     PowerLaw,
     /// Nine of ten are empty.
     MostlyEmpty,
 }
 
-/// The exponent of the power law.
+/// Exponent of the power law.
 const EXPONENT: f64 = 1.5;
 
-/// Of so many segments one has elements, in the mean.
+/// Number of segments of which one has elements, on average.
 const EMPTY: u32 = 10;
 
 impl Lengths {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Uniform, Self::PowerLaw, Self::MostlyEmpty];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -32,7 +29,7 @@ impl Lengths {
         }
     }
 
-    /// The offsets of segments that share `len` elements, `average` of them each in the mean: from 0 to `len`.
+    /// Returns offsets from 0 to `len` of segments with `average` elements on average.
     pub fn offsets(self, seed: u64, len: u32, average: u32) -> Vec<u32> {
         let mut random = Rng::with_seed(seed);
         let count = len.div_ceil(average.max(1)).max(1);
@@ -49,7 +46,7 @@ impl Lengths {
         }
         let offset = |part: &f64| (f64::from(len) * part / sum) as u32;
         let mut offsets: Vec<u32> = sums.iter().map(offset).collect();
-        // However the last quotient was rounded, and where all are empty.
+        // Correct the rounding of the last quotient, and the case that all are empty.
         if let Some(last) = offsets.last_mut() {
             *last = len;
         }

@@ -1,11 +1,11 @@
-//! The problems of each table: those of a GPU, and smaller ones of the simulator.
+//! Problems of each table: those of a GPU, and smaller ones for the simulator.
 
 use super::check::ONE_BY_ONE;
 use super::problem::{Along, Fold, Kind, ReductionProblem};
 use super::segments::Lengths;
 use gemm_runtime::spec::DataType;
 
-/// The other folds of whole arrays.
+/// Folds of whole arrays besides the sum.
 const FOLDS: [Fold; 7] = [
     Fold::Max,
     Fold::Dot,
@@ -16,23 +16,23 @@ const FOLDS: [Fold; 7] = [
     Fold::Compensated,
 ];
 
-/// The other elements that are summed.
+/// Element types of sums besides `f32`.
 const ELEMENTS: [DataType; 5] =
     [DataType::F16, DataType::Bf16, DataType::I8, DataType::I32, DataType::F64];
 
-/// How large the problems of a device are.
+/// Sizes of a device's problems.
 struct Sizes {
-    /// Lengths of whole arrays that are summed.
+    /// Lengths of summed arrays, as powers of two.
     sums: &'static [u32],
-    /// Those of the other folds, as powers of two.
+    /// Lengths for the other folds, as powers of two.
     folds: &'static [u32],
-    /// That of other elements.
+    /// Length for the other element types, as a power of two.
     elements: u32,
-    /// Tensors, each with the axes along which it is folded.
+    /// Tensors, each with the axes that are reduced.
     tensors: &'static [(&'static [usize], &'static [usize])],
-    /// Elements of arrays of segments.
+    /// Number of elements of segmented arrays.
     segments: usize,
-    /// Elements of a segment in the mean.
+    /// Mean numbers of elements in a segment.
     averages: &'static [usize],
 }
 
@@ -72,7 +72,7 @@ const SIMULATOR: Sizes = Sizes {
     averages: &[8, 64, 1024],
 };
 
-/// The problems of a table. Those of one shape and element stand one after the other.
+/// Returns the problems of a table. Problems of the same shape and element type are adjacent.
 pub fn problems(kind: Kind, simulator: bool) -> Vec<ReductionProblem> {
     let sizes = if simulator { &SIMULATOR } else { &GPU };
     let problem = |shape: &[usize], along, fold, element| ReductionProblem {

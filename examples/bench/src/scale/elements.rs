@@ -1,14 +1,15 @@
-//! The elements of what is multiplied and summed, which are the same whoever asks for them.
+//! Elements of GEMMs and sums. They depend only on the seed and the position, not on the rank that
+//! asks.
 
 use crate::data;
 use gemm_world::Block;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Elements that one thread makes at a time.
+/// Elements that one thread computes at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Those of a block of a matrix, in −1..1, row after row: each row has a seed of its own.
+/// Returns a row-major block of a matrix, in −1..1. Each row of the matrix has its own seed.
 pub fn of_matrix(seed: u64, block: &Block) -> Vec<f32> {
     let row = |row: usize| {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(row as u64);
@@ -18,7 +19,7 @@ pub fn of_matrix(seed: u64, block: &Block) -> Vec<f32> {
     block.rows.clone().flat_map(row).collect()
 }
 
-/// Those of a part of an array, in 0..1.
+/// Returns part of an array, in 0..1.
 pub fn of_array(seed: u64, part: Range<usize>) -> Vec<f32> {
     let mut elements = vec![0.0; part.len()];
     elements.par_chunks_mut(CHUNK).enumerate().for_each(|(number, chunk)| {
@@ -30,7 +31,7 @@ pub fn of_array(seed: u64, part: Range<usize>) -> Vec<f32> {
     elements
 }
 
-/// A number of 24 bits that follows from a seed and an index (SplitMix64).
+/// Returns a number of 24 bits from a seed and an index (SplitMix64).
 fn element_at(seed: u64, index: u64) -> f32 {
     let state = seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,22 +1,23 @@
-//! How much memory is taken by what is measured, asked before anything is allocated.
+//! Memory demand of a measurement, checked before anything is allocated.
 
 use crate::cli::Failure;
 use gemm_runtime::Device;
 
-/// Bytes that are needed at the same time, at least.
+/// Minimum number of bytes needed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// On the device of each rank.
     pub device: u128,
-    /// On that of rank 0 beside it.
+    /// On the device of rank 0, in addition.
     pub of_first: u128,
-    /// On the host, while a rank makes its elements.
+    /// On the host, while a rank draws its elements.
     pub host: u128,
 }
 
 const ELEMENT: u128 = 4;
 
-/// What a product takes: shards of A, B and C, C again and all of A for the rank alone, and room for what comes of A.
+/// Returns the demand of a GEMM. It has shards of A, B and C, a second C, a full A, and room for
+/// the gathered parts of A.
 pub fn product(n: usize, ranks: usize, is_weak: bool) -> Need {
     let (n, p) = (n as u128, ranks.max(1) as u128);
     let cols = if is_weak { n } else { n.div_ceil(p) };
@@ -28,17 +29,17 @@ pub fn product(n: usize, ranks: usize, is_weak: bool) -> Need {
     Need { device, of_first: 0, host: whole.saturating_mul(ELEMENT) }
 }
 
-/// What a sum takes: the shard of each rank, and all of it on rank 0.
+/// Returns the demand of a sum: a shard for each rank, and the whole array on rank 0.
 pub fn sum(len: usize, ranks: usize) -> Need {
     let (len, p) = (len as u128, ranks.max(1) as u128);
     let shard = len.div_ceil(p) * ELEMENT;
     Need { device: shard, of_first: len * ELEMENT, host: len * ELEMENT }
 }
 
-/// Checks that there is room.
+/// Checks the demand against the free memory.
 ///
 /// # Errors
-/// [`Failure::Usage`] with the option and its value, what is needed and what is there.
+/// Returns [`Failure::Usage`], which names the option, its value, the demand and the free memory.
 pub fn check(
     option: &str,
     value: usize,
@@ -59,11 +60,11 @@ pub fn check(
     let mut host = need.host;
     for (place, (rank, device)) in own.iter().enumerate() {
         let Some((context, _)) = device.cudarc() else {
-            // Simulated devices have the memory of the host.
+            // Simulated devices use the host's memory.
             host = host.saturating_add(wants(*rank));
             continue;
         };
-        // Ranks may share a GPU, of which the first one speaks.
+        // The first rank on a GPU counts the demand of all ranks that share it.
         let is_same = |other: &(usize, Device)| {
             other.1.cudarc().is_some_and(|(of, _)| of.ordinal() == context.ordinal())
         };
@@ -78,10 +79,10 @@ pub fn check(
     wanted("the memory of this host".to_owned(), host, free_of_host())
 }
 
-/// Checks that the extents of a prediction are those of matrices.
+/// Checks that the matrices of a prediction fit into an address space.
 ///
 /// # Errors
-/// [`Failure::Usage`] with the option and its value.
+/// Returns [`Failure::Usage`], which names the option and its value.
 pub fn countable(n: usize, ranks: usize, is_weak: bool) -> Result<(), Failure> {
     let cols = if is_weak { n.checked_mul(ranks) } else { Some(n) };
     match cols.and_then(|cols| cols.checked_mul(n)).and_then(|len| len.checked_mul(4)) {
@@ -92,25 +93,25 @@ pub fn countable(n: usize, ranks: usize, is_weak: bool) -> Result<(), Failure> {
     }
 }
 
-/// Bytes that this process may still take, where that can be known.
+/// Returns the bytes that this process may still allocate, if the system tells.
 fn free_of_host() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let available = read("/proc/meminfo").and_then(|text| available(&text));
-    // A container may have less than its host.
+    // A container may have less memory than its host.
     let of_group = number("/sys/fs/cgroup/memory.max")
         .zip(number("/sys/fs/cgroup/memory.current"))
         .map(|(most, taken)| most.saturating_sub(taken));
     available.into_iter().chain(of_group).min()
 }
 
-/// What `/proc/meminfo` says is available, in bytes.
+/// Parses the available bytes of `/proc/meminfo`.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// A number of bytes, for people.
+/// Formats a number of bytes.
 fn text(bytes: u128) -> String {
     let mut number = bytes as f64;
     let mut unit = "B";
@@ -123,10 +124,10 @@ fn text(bytes: u128) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{number:.1} {unit}") }
 }
 
-/// Checks all that is asked for.
+/// Checks the demand of all sizes and sums.
 ///
 /// # Errors
-/// As [`check`].
+/// Returns the errors of [`check`].
 pub fn check_all(
     sizes: &[usize],
     sums: &[usize],
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
     use crate::scale::table::layouts;
 
-    /// What is counted is what the layouts have, of the rank that has most.
+    /// The demand equals the shards of the layouts, of the rank with the largest ones.
     #[test]
     fn a_product_takes_its_shards_and_its_rooms() {
         for (n, ranks, is_weak) in [(1, 1, false), (10, 3, false), (10, 3, true), (7, 9, false)] {

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Command line of the program `scale`.
 
 #[cfg(test)]
 mod tests;
@@ -9,15 +9,15 @@ use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
-use gemm_world::{Hosts, Machine, TransportKind, World};
+use gemm_world::{ClusterModel, Hosts, TransportKind, World};
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// More ranks are not predicted: what they exchange is looked at pair by pair.
+/// Largest number of predicted ranks: the model visits every pair of them.
 const MOST_PREDICTED: usize = 2048;
 
-/// A number of ranks that can be predicted.
+/// Parses a number of ranks that can be predicted.
 fn predictable(text: &str) -> Result<usize, String> {
     match some(text)? {
         ranks if ranks > MOST_PREDICTED => Err(format!(
@@ -27,38 +27,39 @@ fn predictable(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Measure products and sums of matrices that are dealt out to several devices
+/// Measure GEMMs and sums distributed over several devices
 #[derive(Debug, Parser)]
 #[command(name = "scale")]
 pub struct ScaleOptions {
-    /// So many simulated devices, in place of GPUs
+    /// Number of simulated devices, instead of GPUs
     #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true, conflicts_with = "gpus")]
     pub simulated: Option<usize>,
-    /// GPUs by their numbers, each a rank; the same one twice shares its time. All there are without it
+    /// GPU ordinals, each a rank; a repeated ordinal shares the GPU's time. Default: all GPUs
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     pub gpus: Vec<usize>,
-    /// How many ranks; 1, 2, 4 and so on without it
+    /// Numbers of ranks. Default: 1, 2, 4 and so on
     #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
     pub ranks: Vec<usize>,
-    /// What carries data: peers, nccl or host. Without it as GEMM_CARRY says, or the fastest that is there
+    /// Transport: peers, nccl or host. Default: GEMM_CARRY, or the fastest available
     #[arg(long)]
     pub carry: Option<TransportKind>,
-    /// Rows, columns and terms of the products
+    /// Extents m = n = k of the GEMMs
     #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
     pub size: Vec<usize>,
-    /// Each rank has as many columns of C as one alone, so that the product grows with the ranks
+    /// Weak scaling: each rank has as many columns of C as a single one, so that the GEMM grows
+    /// with the ranks
     #[arg(long)]
     pub weak: bool,
-    /// The kernel; that of the stage `fastest` without it
+    /// Spec of the GEMM kernel. Default: the stage `fastest`
     #[arg(long)]
     pub line: Option<String>,
-    /// Elements of an array to be summed
+    /// Length of an array to sum
     #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
     pub sum: Vec<usize>,
-    /// The kernel that folds arrays
+    /// Spec of the kernel that sums arrays
     #[arg(long, default_value = "op: sum, block: 256, float4, items: 4, shuffle, run: 65536")]
     pub sum_line: String,
-    /// Predict so many ranks, at most 2048, and measure nothing
+    /// Predict these numbers of ranks, at most 2048, and measure nothing
     #[arg(
         long,
         value_delimiter = ',',
@@ -67,25 +68,25 @@ pub struct ScaleOptions {
         conflicts_with_all = ["simulated", "gpus", "ranks"]
     )]
     pub predict: Vec<usize>,
-    /// GPUs of a host, where ranks are predicted
+    /// GPUs of a host, for predictions
     #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true, requires = "predict")]
     pub host: usize,
-    /// Rounds of each measurement; 21 without it, and 1 of simulated devices
+    /// Rounds of each measurement. Default: 21, or 1 on simulated devices
     #[arg(long, value_parser = some, allow_negative_numbers = true)]
     pub rounds: Option<usize>,
-    /// The seed of the elements
+    /// Seed of the elements
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     /// Write a JSON object for each row to a file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw the efficiency over the ranks, as .svg or .png
+    /// Plot the efficiency over the ranks, as .svg or .png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
 
 impl ScaleOptions {
-    /// Whether the devices are simulated.
+    /// Returns true if the devices are simulated.
     fn is_simulated(&self) -> Result<bool, Failure> {
         Ok(match (self.simulated, self.gpus.is_empty()) {
             (Some(_), _) => true,
@@ -94,10 +95,10 @@ impl ScaleOptions {
         })
     }
 
-    /// The extents that are asked for.
+    /// Returns the extents of the GEMMs.
     ///
     /// # Errors
-    /// Those of [`Device::auto`].
+    /// Returns the errors of [`Device::auto`].
     pub fn sizes(&self) -> Result<Vec<usize>, Failure> {
         Ok(match (self.size.is_empty(), self.predict.is_empty() && self.is_simulated()?) {
             (false, _) => self.size.clone(),
@@ -106,10 +107,10 @@ impl ScaleOptions {
         })
     }
 
-    /// The arrays to be summed.
+    /// Returns the lengths of the arrays to sum.
     ///
     /// # Errors
-    /// Those of [`Device::auto`].
+    /// Returns the errors of [`Device::auto`].
     pub fn sums(&self) -> Result<Vec<usize>, Failure> {
         Ok(match (self.sum.is_empty(), self.predict.is_empty() && self.is_simulated()?) {
             (false, _) => self.sum.clone(),
@@ -118,15 +119,15 @@ impl ScaleOptions {
         })
     }
 
-    /// Rounds of each measurement.
+    /// Returns the rounds of each measurement.
     pub fn rounds(&self, is_simulated: bool) -> usize {
         self.rounds.unwrap_or(if is_simulated { 1 } else { 21 })
     }
 
-    /// How many ranks there are, one world after the other.
+    /// Returns the numbers of ranks; each is measured in a world of its own.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for more than there are devices.
+    /// Returns [`Failure::Usage`] if there are fewer devices.
     pub fn ranks(&self) -> Result<Vec<usize>, Failure> {
         let most = match self.simulated {
             Some(ranks) => ranks,
@@ -152,17 +153,19 @@ impl ScaleOptions {
         }
     }
 
-    /// This process as a rank of a job, if it is one, with its device.
+    /// Joins the job of a launcher, if this process is one of its ranks, and returns the world and
+    /// the device.
     ///
     /// # Errors
-    /// Those of the meeting; [`Failure::Usage`] for what the launcher has said already.
+    /// Returns the errors of the rendezvous, and [`Failure::Usage`] for options that the launcher
+    /// determines.
     pub fn job(&self) -> Result<Option<(World, Device)>, Failure> {
         let simulated = self.simulated.is_some() || Device::auto()?.is_simulator();
         let mut made = None;
         let own = |local: usize| {
             let device = match (simulated, gpus_there()) {
                 (true, _) | (false, 0) => Device::simulator(),
-                // As where a launcher shows each process its own alone.
+                // The launcher shows each process its own GPU only.
                 (false, 1) => Device::cuda(0)?,
                 (false, _) => Device::cuda(local)?,
             };
@@ -186,10 +189,10 @@ impl ScaleOptions {
         }
     }
 
-    /// So many of the devices, each with the number of its rank.
+    /// Opens the first `ranks` devices, each with the number of its rank.
     ///
     /// # Errors
-    /// Those of [`Device::cuda`].
+    /// Returns the errors of [`Device::cuda`].
     pub fn devices(&self, ranks: usize) -> Result<Vec<(usize, Device)>, Failure> {
         if self.is_simulated()? {
             return Ok((0..ranks).map(|rank| (rank, Device::simulator())).collect());
@@ -200,13 +203,13 @@ impl ScaleOptions {
             .collect::<gemm_runtime::Result<_>>()?)
     }
 
-    /// The world of these devices.
+    /// Creates the world of these devices.
     ///
     /// # Errors
-    /// Those of [`World::new`] and [`World::with_transport`].
+    /// Returns the errors of [`World::new`] and [`World::with_transport`].
     pub fn world(&self, devices: Vec<(usize, Device)>) -> Result<World, Failure> {
         let devices: Vec<_> = devices.into_iter().map(|(_, device)| device).collect();
-        // What GEMM_CARRY says is of GPUs.
+        // GEMM_CARRY applies to GPUs only.
         let are_simulated = devices.iter().all(Device::is_simulator);
         match self.carry.or(are_simulated.then_some(TransportKind::Host)) {
             Some(carry) => World::with_transport(devices, carry)
@@ -215,13 +218,14 @@ impl ScaleOptions {
         }
     }
 
-    /// Asks whether the files can be written, before what a failure would lose.
+    /// Checks that the files can be written, before a measurement whose results a failure would
+    /// lose.
     ///
     /// # Errors
-    /// [`Failure::Output`] and [`Failure::Plot`], which name the file.
+    /// Returns [`Failure::Usage`] and [`Failure::Plot`], which name the file.
     pub fn check_files(&self) -> Result<(), Failure> {
         let open = |option: &str, path: &Path| {
-            // Of a file that is there nothing changes.
+            // An existing file is not changed.
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             file.map(drop).map_err(|error| {
                 let Failure::Output(error) = named(path, &error) else {
@@ -240,19 +244,19 @@ impl ScaleOptions {
         Ok(())
     }
 
-    /// The line of the products.
+    /// Parses the spec of the GEMMs.
     ///
     /// # Errors
-    /// [`Failure::Usage`] with what is wrong with it.
+    /// Returns [`Failure::Usage`] with the spec's faults.
     pub fn product_spec(&self) -> Result<SgemmSpec, Failure> {
         let Some(line) = &self.line else { return fastest() };
         line.parse().map_err(|faults: SpecErrors| wrong("--line", line, &faults))
     }
 
-    /// The kernel of the products.
+    /// Creates the kernel of the GEMMs.
     ///
     /// # Errors
-    /// As [`ScaleOptions::product_spec`].
+    /// Returns the errors of [`ScaleOptions::product_spec`].
     pub fn kernel(&self) -> Result<SgemmKernel, Failure> {
         let made = SgemmKernel::new(self.product_spec()?);
         made.map_err(|error| match &self.line {
@@ -261,10 +265,10 @@ impl ScaleOptions {
         })
     }
 
-    /// The line of the sums.
+    /// Parses the spec of the sums.
     ///
     /// # Errors
-    /// [`Failure::Usage`] with what is wrong with it.
+    /// Returns [`Failure::Usage`] with the spec's faults.
     pub fn sum_spec(&self) -> Result<ReduceSpec, Failure> {
         let wrong = |reason: &dyn Display| wrong("--sum-line", &self.sum_line, reason);
         let spec: ReduceSpec =
@@ -281,20 +285,20 @@ impl ScaleOptions {
         Ok(spec)
     }
 
-    /// The kernel of the sums.
+    /// Creates the kernel of the sums.
     ///
     /// # Errors
-    /// As [`ScaleOptions::sum_spec`].
+    /// Returns the errors of [`ScaleOptions::sum_spec`].
     pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
         <ReduceKernel>::new(self.sum_spec()?)
             .map_err(|error| wrong("--sum-line", &self.sum_line, &error))
     }
 
-    /// What ranks are predicted on.
+    /// Returns the machine that a prediction assumes.
     ///
     /// # Errors
     /// [`Failure::Usage`] where nothing is known of what carries data.
-    pub fn machine(&self, ranks: usize) -> Result<Machine, Failure> {
+    pub fn machine(&self, ranks: usize) -> Result<ClusterModel, Failure> {
         let is_one_host = ranks <= self.host;
         let one = match self.carry {
             Some(TransportKind::Host) => {
@@ -309,17 +313,17 @@ impl ScaleOptions {
                     self.host
                 )));
             }
-            Some(TransportKind::Peers) => Machine::h200_copy_engines(),
-            Some(TransportKind::Nccl) | None => Machine::h200_nccl(),
+            Some(TransportKind::Peers) => ClusterModel::h200_copy_engines(),
+            Some(TransportKind::Nccl) | None => ClusterModel::h200_nccl(),
         };
         let hosts = if is_one_host { None } else { Some(Hosts::infiniband(self.host)) };
-        Ok(Machine { hosts, ..one })
+        Ok(ClusterModel { hosts, ..one })
     }
 
-    /// Checks all that is predicted before any of it is.
+    /// Checks all predictions before the first one runs.
     ///
     /// # Errors
-    /// [`Failure::Usage`].
+    /// Returns [`Failure::Usage`] if a spec has no known rate or a prediction is impossible.
     pub fn check_predictions(&self) -> Result<(), Failure> {
         let spec = self.product_spec()?;
         for ranks in &self.predict {
@@ -343,24 +347,25 @@ impl ScaleOptions {
     }
 }
 
-/// The line of products where none is given.
+/// Returns the default spec of the GEMMs.
 fn fastest() -> Result<SgemmSpec, Failure> {
     let stage = gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
     let missing = || Failure::Missing("there is no stage `fastest`".to_owned());
     stage.map(|stage| stage.spec).ok_or_else(missing)
 }
 
-/// What is wrong with a line that an option has.
+/// Reports the fault of an option's spec.
 fn wrong(option: &str, line: &str, reason: &dyn Display) -> Failure {
     Failure::Usage(format!("{option} \"{line}\": {reason}"))
 }
 
-/// How many GPUs there are.
+/// Counts the GPUs that can be opened.
 fn gpus_there() -> usize {
     (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count()
 }
 
-/// The ranks that are asked for, or 1, 2, 4 and so on of those there are.
+/// Returns the requested numbers of ranks, or the powers of two below the number of devices and
+/// that number.
 fn ranks_of(asked: &[usize], most: usize) -> Result<Vec<usize>, Failure> {
     if let Some(ranks) = asked.iter().find(|ranks| **ranks == 0 || **ranks > most) {
         return Err(Failure::Usage(format!(

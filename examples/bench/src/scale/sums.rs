@@ -1,34 +1,35 @@
-//! How long a sum takes, by a model: the bytes that a rank reads, what runs leave and travels, and launches.
+//! Model of a distributed sum's time: bytes read by a rank, partial results written and exchanged,
+//! and launches.
 
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
-use gemm_world::Machine;
+use gemm_world::ClusterModel;
 
-/// Seconds that were predicted, and the efficiency.
+/// Predicted time in seconds, and efficiency.
 #[derive(Clone, Copy, Debug)]
 pub struct PredictedTimes {
-    /// Of all ranks together.
+    /// Time of all ranks together.
     pub time: f64,
-    /// The speed of each over that of one device.
+    /// Speed of each rank over that of a single device.
     pub efficiency: f64,
 }
 
-/// Seconds of a sum.
+/// Times of a sum, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SumTimes {
-    /// Of one GPU that has everything.
+    /// Time of one GPU with the whole array.
     pub one: f64,
-    /// Of all ranks together.
+    /// Time of all ranks together.
     pub all: f64,
 }
 
 impl SumTimes {
-    /// How fast all ranks are together, over so many times one GPU.
+    /// Returns the speedup over one GPU, divided by the number of ranks.
     pub fn efficiency(&self, ranks: usize) -> f64 {
         self.one / (ranks as f64 * self.all)
     }
 
-    /// What is predicted of so many ranks.
+    /// Returns the prediction for a number of ranks.
     pub fn on(&self, ranks: usize) -> PredictedTimes {
         PredictedTimes { time: self.all, efficiency: self.efficiency(ranks) }
     }
@@ -37,7 +38,7 @@ impl SumTimes {
 /// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as fast as copies reach: what a run
 /// leaves is written and read, each rank gets what the runs of all others have left, and folds that, in a second launch. What it
 /// does not know: how long ranks take to come to the call, and kernels that read more slowly than copies.
-pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> SumTimes {
+pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &ClusterModel) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
     let partial = spec
@@ -52,7 +53,7 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
     if ranks <= 1 {
         return SumTimes { one, all: one };
     }
-    // The rank that has most.
+    // The largest share of a rank.
     let own = runs.div_ceil(ranks);
     let shard = (own * run).min(len);
     let bytes = partial * (runs - own) as u64;
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_sum_takes_what_it_reads_and_what_travels() {
-        let machine = Machine::h200_nccl();
+        let machine = ClusterModel::h200_nccl();
         let line = spec("op: sum, block: 256, float4, items: 4, shuffle, run: 65536");
         let len = 1 << 32;
         let one = predicted(&line, len, 1, &machine);
@@ -85,22 +86,23 @@ mod tests {
         assert!(one.one >= read && one.one < 1.01 * read && one.efficiency(1) == 1.0, "{one:?}");
         let four = predicted(&line, len, 4, &machine);
         assert_eq!(four.one, one.one);
-        // 2^16 runs leave 4 bytes each, of which three quarters travel.
+        // 2^16 runs leave 4 bytes each, of which three quarters are exchanged.
         let beside = 45e-6 + 196_608.0 / 330e9 + 2.0 * 3.2e-6;
         assert!((four.all - read / 4.0 - beside).abs() < 1e-6, "{four:?}");
         assert!(four.efficiency(4) > 0.93 && four.efficiency(4) < 1.0, "{four:?}");
-        // What is small is not faster on many.
+        // A small sum is not faster on many ranks.
         let small = predicted(&line, 1 << 16, 8, &machine);
         assert!(small.efficiency(8) <= 0.125, "{small:?}");
     }
 
     #[test]
     fn more_parts_of_a_fold_and_more_hosts_travel_longer() {
-        let one_host = Machine::h200_nccl();
-        let all = |line: &str, machine: &Machine| predicted(&spec(line), 1 << 30, 16, machine).all;
+        let one_host = ClusterModel::h200_nccl();
+        let all =
+            |line: &str, machine: &ClusterModel| predicted(&spec(line), 1 << 30, 16, machine).all;
         let (sum, moments) = ("op: sum, run: 256", "op: mean_var, run: 256");
         assert!(all(sum, &one_host) < all(moments, &one_host));
-        let hosts = Machine { hosts: Some(Hosts::infiniband(2)), ..one_host };
+        let hosts = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..one_host };
         assert!(all(sum, &one_host) < all(sum, &hosts));
         assert_eq!(predicted(&spec(sum), 0, 4, &one_host).all, 2.0 * one_host.gpu.launch);
     }

@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! Results of `scale`, as a table, JSON and a plot.
 
 use super::options::ScaleOptions;
 use super::sums::{self, PredictedTimes};
@@ -6,12 +6,12 @@ use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
 use crate::table::{Table, number, percent, text, time};
-use gemm_world::{Distribution, Distributions, Machine, Rank, Schedule};
+use gemm_world::{ClusterModel, Distribution, Distributions, Rank, Schedule};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
 
-/// How the matrices of a product are dealt out: A by rows, B and C by columns.
+/// Returns the distributions of a GEMM's matrices: A by rows, B and C by columns.
 pub fn layouts(n: usize, ranks: usize, weak: bool) -> Distributions {
     let cols = if weak { n.saturating_mul(ranks) } else { n };
     Distributions {
@@ -21,49 +21,50 @@ pub fn layouts(n: usize, ranks: usize, weak: bool) -> Distributions {
     }
 }
 
-/// What was measured, or predicted.
+/// Measured or predicted result, for one size and number of ranks.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScaleRow {
-    /// `product` or `sum`.
+    /// Kind of the measurement: `product` or `sum`.
     what: &'static str,
-    /// The device; what was predicted says so.
+    /// Device; a prediction is marked as such.
     device: String,
     ranks: usize,
     shape: String,
-    /// What is the same on any number of ranks.
+    /// Label of the extent that does not depend on the number of ranks, such as `product of 8192`.
     size: String,
-    /// Milliseconds of one device, with all that it needs: of a product of the part that a rank keeps, of a sum of all.
+    /// Milliseconds on one device with all data: of a GEMM the part of one rank, of a sum the whole
+    /// array.
     alone_ms: Option<f64>,
-    /// Milliseconds on all ranks.
+    /// Milliseconds on all ranks together.
     ms: Option<f64>,
-    /// The speed of each rank over that of the one device.
+    /// Speed of each rank over that of the single device.
     efficiency: Option<f64>,
-    /// What was predicted of these two, and of which machine.
+    /// Machine of the prediction, and the predicted time and efficiency.
     predicted_of: &'static str,
     predicted_ms: Option<f64>,
     predicted: Option<f64>,
-    /// The share of what it costs to gather first that is not to be seen where parts come beside products.
+    /// Hidden share of the gather's cost, if parts arrive during the GEMM.
     hidden: Option<f64>,
-    /// Whether the bits are those of one device; none where nothing was computed.
+    /// True if the bits equal those of one device; none for a prediction.
     is_right: Option<bool>,
 }
 
-/// Milliseconds that were measured.
+/// Measured times in milliseconds, medians over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredTimes {
-    /// Of one device.
+    /// On one device, as the baseline.
     pub alone: f64,
-    /// Of all ranks together.
+    /// On all ranks together, with the chosen strategy.
     pub shared: f64,
-    /// The same where all is gathered first.
+    /// On all ranks, with a complete gather before the GEMM.
     pub in_turn: Option<f64>,
 }
 
-/// What gathering first costs has to be this share of the whole for anything to be said of what is hidden of it.
+/// Minimum share of the gather's cost in the total time; below it no hidden share is reported.
 const SEEN: f64 = 0.005;
 
 impl MeasuredTimes {
-    /// The share of what gathering first costs that is hidden; below 0 where parts beside products cost more.
+    /// Returns the hidden share of the gather's cost; negative if overlapping costs more.
     fn hidden(&self) -> Option<f64> {
         let in_turn = self.in_turn?;
         let cost = in_turn - self.alone;
@@ -71,17 +72,16 @@ impl MeasuredTimes {
     }
 }
 
-/// Of what a row is.
 struct RowSubject {
     what: &'static str,
     size: String,
     shape: String,
-    /// How many devices do the work of the one that it is compared with.
+    /// Number of devices that share the work of the single one.
     shares: f64,
 }
 
 impl ScaleRow {
-    /// What was measured of a product of so many terms.
+    /// Creates the row of a measured GEMM with `terms` as its extent K.
     pub fn product(
         rank: &Rank,
         c: &Distribution,
@@ -96,7 +96,7 @@ impl ScaleRow {
         Self::measured(of, rank, measured, predicted, is_right)
     }
 
-    /// What was measured of a sum of so many elements.
+    /// Creates the row of a measured sum of `len` elements.
     pub fn sum(
         rank: &Rank,
         len: usize,
@@ -117,7 +117,7 @@ impl ScaleRow {
         is_right: bool,
     ) -> Self {
         let device = rank.device();
-        // How long a simulation takes says nothing of GPUs.
+        // The time of a simulation says nothing about GPUs.
         let is_timed = !device.is_simulator();
         let of = |value: f64| is_timed.then_some(value);
         Self {
@@ -137,10 +137,10 @@ impl ScaleRow {
         }
     }
 
-    /// What was predicted, which nobody has measured here: seconds of one device, and of all.
+    /// Creates the row of a prediction, with the seconds of one device and of all.
     fn predicted(
         of: RowSubject,
-        machine: &Machine,
+        machine: &ClusterModel,
         ranks: usize,
         alone: f64,
         predicted: PredictedTimes,
@@ -162,16 +162,16 @@ impl ScaleRow {
         }
     }
 
-    /// Whether nothing was wrong.
+    /// Returns false if a result is wrong.
     pub fn is_right(&self) -> bool {
         self.is_right != Some(false)
     }
 }
 
-/// What is predicted of all that is asked for on so many ranks.
+/// Predicts all GEMMs and sums on a number of ranks.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what cannot be predicted.
+/// Returns [`Failure::Usage`] if something cannot be predicted.
 pub fn predicted(options: &ScaleOptions, ranks: usize) -> Result<Vec<ScaleRow>, Failure> {
     let machine = options.machine(ranks)?;
     let computing = machine.computing(&options.product_spec()?);
@@ -205,7 +205,7 @@ pub fn predicted(options: &ScaleOptions, ranks: usize) -> Result<Vec<ScaleRow>, 
     Ok(rows)
 }
 
-/// The rows as a table.
+/// Lays out the rows as a table.
 fn table(rows: &[ScaleRow]) -> Table {
     let mut table = Table::new([
         text("device"),
@@ -245,20 +245,20 @@ fn table(rows: &[ScaleRow]) -> Table {
     table
 }
 
-/// Of which machines what is predicted is: what was measured may be of another one.
+/// Names the machines of the predictions, which may differ from the measured ones.
 fn machines(rows: &[ScaleRow]) -> String {
     let mut names: Vec<&str> = rows.iter().map(|row| row.predicted_of).collect();
     names.dedup();
     format!("Predicted: {}", names.join("; "))
 }
 
-/// Prints the rows, writes them and draws them, as is asked for.
+/// Prints the rows, and writes the requested JSON and plot.
 ///
 /// # Errors
-/// [`Failure::Output`] and [`Failure::Plot`].
+/// Returns [`Failure::Output`] and [`Failure::Plot`].
 pub fn print(options: &ScaleOptions, rows: &[ScaleRow]) -> Result<(), Failure> {
     if rows.is_empty() {
-        // Rank 0 speaks for all.
+        // Only rank 0 prints.
         return Ok(());
     }
     writeln!(io::stdout(), "{}\n{}", table(rows).text(), machines(rows))?;
@@ -273,7 +273,7 @@ pub fn print(options: &ScaleOptions, rows: &[ScaleRow]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The efficiency over the ranks, a line for each size; that of nobody's measurement is told apart.
+/// Plots the efficiency over the ranks, a line for each size; predictions have lines of their own.
 fn picture(options: &ScaleOptions, rows: &[ScaleRow]) -> Lines {
     let mut ranks: Vec<usize> = rows.iter().map(|row| row.ranks).collect();
     ranks.sort_unstable();
@@ -334,7 +334,7 @@ mod tests {
             );
             let efficiency = json["predicted"].as_f64().expect("a number");
             assert!(efficiency > 0.5 && efficiency <= 1.0, "{json}");
-            // Of a product a part is compared, of a sum all of it.
+            // The single device computes a part of a GEMM, but all of a sum.
             let ranks = if row.what == "sum" { row.ranks as f64 } else { 1.0 };
             let ratio = json["alone_ms"].as_f64().expect("a number")
                 / json["predicted_ms"].as_f64().expect("a number");
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(of(8.0, 8.5, Some(10.0)), Some(0.75));
         assert_eq!(of(8.0, 8.0, Some(10.0)), Some(1.0));
         assert_eq!(of(8.0, 11.0, Some(10.0)), Some(-0.5));
-        // Of nothing nothing is said.
+        // Without a cost there is no hidden share.
         assert_eq!(of(8.0, 8.0, Some(8.0)), None);
         assert_eq!(of(8.0, 8.0, Some(7.9)), None);
         assert_eq!(of(8.0, 8.0, None), None);

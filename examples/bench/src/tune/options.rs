@@ -1,4 +1,4 @@
-//! The command line, and the spaces that are known by name.
+//! Command line of `tune`, and the named search spaces.
 
 use crate::cli::{DeviceChoice, Failure, count, seconds, some};
 use crate::data;
@@ -14,60 +14,60 @@ use gemm_perf::{DEVICES, DeviceModel};
 #[derive(Debug, Parser)]
 #[command(name = "tune")]
 pub struct TuneOptions {
-    /// What is searched
+    /// Kernel family to search
     #[arg(long, value_enum, default_value_t = Family::Sgemm)]
     pub family: Family,
-    /// A space that is known by name
+    /// Named search space, instead of --space
     #[arg(long, value_enum, default_value_t = Preset::Large, conflicts_with = "space")]
     preset: Preset,
-    /// A space: a line of the DSL with alternatives, as in "stages: 3 | 4, raster: none | 8"; several of
-    /// these options, or the first key once more behind a `|`, are several lines
+    /// Search space: a DSL spec with alternatives, as in "stages: 3 | 4, raster: none | 8". Repeat
+    /// the option, or repeat the first key behind a `|`, for a union of several specs
     #[arg(long)]
     space: Vec<String>,
-    /// Sizes m = n = k of products, of a batch those of each, or lengths of arrays; 2^20+7 is understood
+    /// Sizes m = n = k of GEMMs (each GEMM of a batch), or lengths of arrays; accepts 2^20+7
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     size: Vec<usize>,
-    /// Search for batches of so many products: lines get `batch: strided`, and are compared with
-    /// cublasSgemmStridedBatched. Each finalist's results are checked, of large batches those of some
-    /// products, the first and the last among them
+    /// Search for batches of this many GEMMs: specs get `batch: strided`, and are compared with
+    /// cublasSgemmStridedBatched. Each finalist's results are checked; of large batches those of
+    /// some GEMMs, the first and the last among them
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     batch: Option<usize>,
-    /// How long the search may take, in seconds
+    /// Time limit of the search, in seconds
     #[arg(long, default_value_t = 300, value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: u64,
-    /// How many specs are timed at leisure, for each size
+    /// Number of specs timed thoroughly, for each size
     #[arg(long, default_value_t = 10)]
     pub finalists: usize,
-    /// No search: so many specs, drawn at random, are timed at leisure, as far as the time is enough. What a model
-    /// is held against is a sample of the space, not the best of it
+    /// Time this many specs, drawn at random, instead of searching, as far as the time limit
+    /// allows. This gives an unbiased sample of the space to validate a model with, not its best
+    /// specs
     #[arg(long, value_parser = count, allow_negative_numbers = true, conflicts_with = "model_of")]
     pub sample: Option<usize>,
-    /// One JSON object a line instead of a table; a ratio is null where cuBLAS is not installed
+    /// Print one JSON object a line instead of a table; a ratio is null if cuBLAS is not installed
     #[arg(long)]
     pub json: bool,
-    /// Where specs are timed; with the simulator nothing is, and the space is ranked by the model of time
+    /// Device that times the specs; the simulator times nothing, and the time model ranks the space
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// The device that the model of time is asked for: a search on a GPU starts from its ranking, which then has a tenth of
-    /// the time
+    /// Device of the time model: a search on a GPU starts from its ranking, which takes up to 30 %
+    /// of the time limit
     #[arg(long = "for", value_parser = model_of)]
     pub model_of: Option<&'static DeviceModel>,
-    /// The model ranks at most so many classes of specs that it can tell apart; without it as many as the time is enough for.
-    /// With it a ranking is the same on every machine that has the time
+    /// Largest number of spec classes that the model ranks. Default: as many as the time limit
+    /// allows. With this option a ranking is the same on every machine that is fast enough
     #[arg(long, value_parser = some, requires = "model_of")]
     pub classes: Option<usize>,
-    /// The seed of operands and order
+    /// Seed of the operands and of the order
     #[arg(long)]
     pub seed: Option<u64>,
-    /// What makes a table.
     #[command(flatten)]
     pub table: TableOptions,
 }
 
-/// A device that the model of time knows.
+/// Parses the name of a device with a time model.
 ///
 /// # Errors
-/// Says which it knows.
+/// Returns a message that lists the known devices.
 pub fn model_of(name: &str) -> Result<&'static DeviceModel, String> {
     DeviceModel::named(name).ok_or_else(|| {
         let known: Vec<&str> = DEVICES.iter().map(|device| device.name).collect();
@@ -77,13 +77,13 @@ pub fn model_of(name: &str) -> Result<&'static DeviceModel, String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Preset {
-    /// Products from 2048 on, arrays beyond the cache.
+    /// GEMMs from 2048 on, arrays beyond the cache
     Large,
-    /// Products up to 2048, of which a large tile would leave multiprocessors idle.
+    /// GEMMs up to 2048, for which large tiles would leave SMs idle
     Small,
 }
 
-/// Around the best kernels known for large products.
+/// Neighbourhood of the best known kernels for large GEMMs.
 const LARGE: &[&str] = &[
     "tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32 | 256x128x16 | 256x128x8 | 128x128x16 | 128x128x8,
      thread: 8x16 | 16x8 | 8x8, warp: 64x64 | 32x128 | 128x32 | 64x32 | 32x64,
@@ -93,7 +93,7 @@ const LARGE: &[&str] = &[
      blocks_per_sm: 1 | 2",
 ];
 
-/// Small tiles: more blocks than multiprocessors.
+/// Small tiles, for more blocks than SMs.
 const SMALL: &[&str] = &[
     "tile: 64x64x8 | 64x64x16 | 64x64x32 | 128x64x8 | 128x64x16 | 64x128x8 | 64x128x16 | 128x64x32
          | 64x128x32 | 64x32x32 | 32x64x32 | 128x128x8 | 128x128x16 | 96x64x16 | 64x96x16,
@@ -110,10 +110,10 @@ const REDUCTIONS: &[&str] =
      float4 | none, shuffle | unroll_last_warp | none"];
 
 impl TuneOptions {
-    /// The space to search.
+    /// Parses the search space.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a line that is none, and for the name of a preset.
+    /// Returns [`Failure::Usage`] for an invalid spec, and for the name of a preset.
     pub fn space(&self) -> Result<Space, Failure> {
         let preset = match (self.family, self.preset) {
             (Family::Reduce, _) => REDUCTIONS,
@@ -135,7 +135,7 @@ impl TuneOptions {
         Space::parse(&lines).map_err(Failure::Usage)
     }
 
-    /// The sizes to search at.
+    /// Returns the sizes to search at.
     fn sizes(&self) -> Result<Vec<usize>, Failure> {
         if self.size.contains(&0) {
             let nothing = "--size 0: there is nothing to time. Give at least 1".to_owned();
@@ -150,21 +150,20 @@ impl TuneOptions {
     }
 }
 
-/// What specs are timed on.
+/// Problems that specs are timed on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TuneProblem {
-    /// Products.
     Products(Vec<Products>),
     /// Reductions of arrays of these lengths.
     Arrays(Vec<usize>),
 }
 
 impl TuneOptions {
-    /// What to search at.
+    /// Returns the problems to search at.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for sizes at which there is nothing to time, or that this machine cannot hold,
-    /// and for a batch of reductions.
+    /// Returns [`Failure::Usage`] if a size leaves nothing to time or exceeds this machine's
+    /// memory, and for a batch of reductions.
     pub fn problem(&self) -> Result<TuneProblem, Failure> {
         let (sizes, batch) = (self.sizes()?, self.batch()?);
         match self.family {
@@ -183,7 +182,7 @@ impl TuneOptions {
         }
     }
 
-    /// How many products a batch has, if batches are searched for.
+    /// Returns the number of GEMMs in a batch, if batches are searched for.
     fn batch(&self) -> Result<Option<usize>, Failure> {
         let refused = match (self.batch, self.family) {
             (Some(0), _) => "--batch 0: there is nothing to time. Give at least 1",

@@ -1,8 +1,9 @@
-//! A ranking of a space without a GPU, by the model of time.
+//! Ranking of a search space by the time model, without a GPU.
 //!
-//! The model does not see in which order a thread multiplies, nor over how many steps copies are spread, nor what it costs that
-//! pitches are parameters of their own: specs that differ in these alone make a class, which is simulated once. Of a class one stands for all: the one whose keys are those that were
-//! fastest wherever they were measured. Classes are drawn at random, then around the best ones.
+//! The model ignores the order of a thread's multiplications, the spread of copies over steps, and
+//! the cost of row strides as parameters. Specs that differ only in these form a class, which is
+//! simulated once. A class is represented by the spec whose keys were fastest in all measurements.
+//! Classes are drawn at random first, then around the best ones.
 
 #[cfg(test)]
 mod tests;
@@ -14,57 +15,55 @@ use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Order, SgemmSpec};
 use gemm_dsl::target::arch::THREAD_REGISTERS;
 use gemm_oracle::product::Size;
-use gemm_perf::{Bound, DeviceModel, LaunchLoad, program};
+use gemm_perf::{Bound, DeviceModel, LaunchLoad, predict_program};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// A spec with how long it takes by the model.
+/// Spec with its predicted time.
 #[derive(Clone, Debug)]
 pub struct PredictedSpec {
-    /// Where the space has it.
     pub point: Point,
-    /// What it is.
     pub spec: SgemmSpec,
-    /// Milliseconds.
+    /// Predicted milliseconds of a launch.
     pub time: f64,
-    /// What takes most of them.
+    /// Largest part of the predicted time.
     pub bound: Bound,
 }
 
-/// The share of the limit in which classes are drawn at random.
+/// Share of the limit for classes drawn at random.
 const RANDOM_SHARE: f64 = 0.4;
-/// Classes that are simulated between two looks at the clock.
+/// Classes simulated between two checks of the limit.
 const BATCH: usize = 8;
-/// The best whose neighbours are tried.
+/// Number of best specs whose neighbours are tried.
 const PARENTS: usize = 6;
-/// The share of the steps of a tile over which copies are best spread.
+/// Best share of a tile's steps over which copies are spread.
 const SPREAD: f64 = 0.75;
-/// Points drawn for one whose class is new, before the space counts as exhausted.
+/// Draws without a new class after which the space counts as exhausted.
 const DRAWS: usize = 4_000;
-/// Times are alike where one is at most so many times the other.
+/// Ratio of times up to which two specs count as equally fast.
 const ALIKE: f64 = 1.01;
-/// Stages of the pipelines that were fastest.
+/// Pipeline stages of the fastest specs.
 const STAGES: u32 = 3;
-/// Registers of a thread beside its sums and fragments: addresses, counters.
+/// Registers of a thread besides accumulators and fragments: addresses and counters.
 const OTHER_REGISTERS: u32 = 40;
 
-/// How far a ranking goes.
+/// Limit of a ranking: the first bound that is reached ends it.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// How long it may take.
     pub time: Duration,
-    /// Classes that are simulated, if the time is enough for them. A ranking that ends here, or with its space, is the same on
-    /// every machine.
+    /// Largest number of simulated classes. A ranking that ends at this number, or exhausts its
+    /// space, is the same on every machine.
     pub classes: usize,
-    /// The seed of what is drawn.
+    /// Seed of the random draws.
     pub seed: u64,
 }
 
-/// Ranks the classes of a space for products of a size: of each kind the best one, best first, then all others.
+/// Ranks the classes of a space for GEMMs of one size: the best of each kind first, then all
+/// others.
 ///
 /// # Errors
-/// What the simulator finds, and the faults of a space none of whose combinations is a spec.
+/// Returns the errors of the simulator, and the faults of a space without a valid spec.
 pub fn rank(
     space: &Space,
     size: Size,
@@ -72,14 +71,14 @@ pub fn rank(
     limit: Limit,
 ) -> Result<Vec<PredictedSpec>, Failure> {
     let start = Instant::now();
-    // Whether a share of the limit is reached.
+    // True if a share of the limit is used up.
     let passed = |share: f64, classes: usize| {
         start.elapsed() > limit.time.mul_f64(share)
             || classes as f64 >= share * limit.classes as f64
     };
     let mut random = fastrand::Rng::with_seed(limit.seed);
     let mut known: HashSet<String> = HashSet::new();
-    // Unsound points and those of known classes are drawn again and again.
+    // Invalid points and those of known classes would otherwise be parsed again and again.
     let mut seen: HashSet<Point> = HashSet::new();
     let mut found: Vec<PredictedSpec> = Vec::new();
     let mut faults = None;
@@ -124,19 +123,21 @@ pub fn rank(
         }
     }
     match faults {
-        // Of a space some combinations have faults; not all of one that means anything.
+        // A sensible space may contain invalid combinations, but not only such.
         Some(faults) if known.is_empty() => return Err(faults.into()),
         _ => {}
     }
     Ok(varied(found).into_iter().map(|one| preferred(space, one)).collect())
 }
 
-/// The same, those first that differ in what the model is good at: of specs with one tile and one part of a thread, which it tells
-/// apart by less than it is off, the one alone whose pipeline was fastest wherever it was measured.
+/// Moves one spec of each kind to the front. A kind is a block tile with a thread tile.
+///
+/// The model cannot distinguish the pipelines of a kind reliably. The representative is therefore
+/// the one with the fastest pipeline of all measurements.
 fn varied(found: Vec<PredictedSpec>) -> Vec<PredictedSpec> {
     let kind = |one: &PredictedSpec| format!("{:?} {:?}", one.spec.tile, one.spec.thread);
     let from_best = |one: &PredictedSpec| one.spec.stages.map_or(u32::MAX, |n| n.abs_diff(STAGES));
-    // By kind: the time of the best, and the place of the one that stands for it.
+    // For each kind: the time of the best spec, and the position of its representative.
     let mut kinds: HashMap<String, (f64, usize)> = HashMap::new();
     for (place, one) in found.iter().enumerate() {
         let (best, chosen) = kinds.entry(kind(one)).or_insert((one.time, place));
@@ -150,7 +151,7 @@ fn varied(found: Vec<PredictedSpec>) -> Vec<PredictedSpec> {
     first.into_iter().chain(others).map(|(_, one)| one).collect()
 }
 
-/// What a class has in common.
+/// Returns the keys that the specs of a class share.
 fn class(spec: &SgemmSpec) -> String {
     let mut common = spec.clone().order(Order::Row).spread(1);
     common.pitched = false;
@@ -168,14 +169,14 @@ fn predict(
     let counted = counts::product(&spec, size, device.sms)?;
     let with = |launch: LaunchLoad| LaunchLoad { registers, ..launch };
     let launches: Vec<LaunchLoad> = counted.into_iter().map(|one| with(one.launch)).collect();
-    Ok(program(device, &launches).and_then(|(parts, time)| {
+    Ok(predict_program(device, &launches).and_then(|(parts, time)| {
         let longest = parts.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()))?;
         Some(PredictedSpec { point, spec, time, bound: longest.bound() })
     }))
 }
 
-/// About how many registers the compiler gives a thread: sums, two fragments of each side, and some more, within what its block
-/// leaves it.
+/// Estimates the registers that the compiler assigns to a thread: accumulators, two fragments of
+/// each operand and a constant, within the block's limit.
 fn registers(plan: &SgemmPlan) -> u32 {
     let thread = plan.spec().thread;
     let wanted = match plan.kind() {
@@ -195,8 +196,10 @@ fn registers(plan: &SgemmPlan) -> u32 {
     wanted.min(gemm_dsl::target::arch::LARGEST.registers_per_thread(warps))
 }
 
-/// The spec of a class that is tried first. On an H200 orders that turn back at the ends of rows or columns were the fastest, and
-/// copies spread over three quarters of the steps of a tile; with pitches of their own small products took 5 % longer.
+/// Returns the spec of a class that is tried first.
+///
+/// On an H200, serpentine orders were the fastest, and copies spread over three quarters of a
+/// tile's steps. Row strides as parameters cost small GEMMs 5 %.
 fn preferred(space: &Space, mut best: PredictedSpec) -> PredictedSpec {
     let class_of_all = class(&best.spec);
     loop {
@@ -213,13 +216,13 @@ fn preferred(space: &Space, mut best: PredictedSpec) -> PredictedSpec {
     }
 }
 
-/// Less is better.
+/// Rates the keys that the model ignores; less is better.
 fn rank_of(spec: &SgemmSpec) -> f64 {
     let order = match spec.order {
         Order::ColumnSerpentine | Order::RowSerpentine => 0.0,
         _ => 1.0,
     };
-    // Each thread goes along its longer side, as in the fastest lines of either shape.
+    // Each thread goes along its longer side, as in the fastest specs of either shape.
     let along = match (spec.order, spec.thread.m >= spec.thread.n) {
         (Order::ColumnSerpentine, true) | (Order::RowSerpentine, false) => 0.25,
         _ => 0.0,

@@ -1,23 +1,21 @@
-//! Which specs are best at which size.
+//! Ranking of the timed specs, for each size.
 
 use crate::tune::space::Point;
 use crate::tune::target::SpecTime;
 use gemm_runtime::compile::Resources;
 
-/// A spec that was compiled, found right and timed.
+/// Spec that was compiled, checked and timed.
 #[derive(Clone, Debug)]
 pub struct RankedSpec<S> {
-    /// What was timed.
     pub spec: S,
-    /// Where the space has it.
     pub point: Point,
-    /// What its machine code occupies.
+    /// Resources of its machine code.
     pub resources: Resources,
-    /// The quick times, one for each size.
+    /// Quick times, one for each size.
     pub quick: Vec<SpecTime>,
 }
 
-/// All that was found.
+/// All specs of a search so far.
 #[derive(Debug)]
 pub struct Ranking<S>(Vec<RankedSpec<S>>);
 
@@ -28,17 +26,15 @@ impl<S> Default for Ranking<S> {
 }
 
 impl<S> Ranking<S> {
-    /// Adds a spec.
     pub fn push(&mut self, found: RankedSpec<S>) {
         self.0.push(found);
     }
 
-    /// How many specs there are.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The best at a size, best first.
+    /// Returns at most `most` specs with the highest rates at a size, best first.
     pub fn best(&self, size: usize, most: usize) -> Vec<&RankedSpec<S>> {
         let rate = |found: &RankedSpec<S>| found.quick.get(size).map_or(0.0, |timed| timed.rate);
         let mut all: Vec<&RankedSpec<S>> = self.0.iter().collect();

@@ -1,23 +1,23 @@
-//! Spaces of specs.
+//! Search spaces of specs.
 //!
-//! A space is written as a line of the DSL in which an entry may have alternatives, separated by
-//! `|`: `tile: 64x64x8 | 64x64x16, double_buffer | stages: 3 | 4, raster: none | 8`. A value
-//! without a key belongs to the key before it in its entry; `none` leaves the entry out. A closure is
-//! a value like any other: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
+//! A space is a DSL spec whose entries may have alternatives, separated by `|`:
+//! `tile: 64x64x8 | 64x64x16, double_buffer | stages: 3 | 4, raster: none | 8`. A value without a
+//! key belongs to the previous key in its entry; `none` leaves the entry out. A closure is a value
+//! like any other: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
 //!
-//! No line has a key twice, so where a later entry has the key of the first as an alternative, another
-//! line begins: `tile: 16x16x16, pad_a: 4 | tile: 8x8x8, thread: 1x2` is two.
+//! A spec never has a key twice. An alternative of a later entry that repeats the first entry's key
+//! therefore begins another spec: `tile: 16x16x16, pad_a: 4 | tile: 8x8x8, thread: 1x2` is two.
 
 use gemm_dsl::parse;
 
-/// A union of lines with alternatives.
+/// Union of specs with alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space(Vec<Vec<SpaceEntry>>);
 
-/// The alternatives of an entry; an empty text leaves it out.
+/// Alternatives of an entry; an empty text leaves it out.
 type SpaceEntry = Vec<String>;
 
-/// A spec of a space: the line, and which alternative of each of its entries.
+/// Point of a space: a spec of the union, and the chosen alternative of each of its entries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Point {
     line: usize,
@@ -27,24 +27,24 @@ pub struct Point {
 const NONE: &str = "none";
 
 impl Space {
-    /// Reads lines with alternatives.
+    /// Parses specs with alternatives.
     ///
     /// # Errors
-    /// Says what is wrong with a line.
+    /// Returns a message that names the fault of a spec.
     pub fn parse(lines: &[&str]) -> Result<Self, String> {
         let lines: Result<Vec<_>, _> = lines.iter().map(|line| unions(line)).collect();
         let lines = lines?.concat();
         if lines.is_empty() { Err("a space needs a line".to_owned()) } else { Ok(Self(lines)) }
     }
 
-    /// How many points there are, sound or not.
+    /// Returns the number of points, valid or not.
     pub fn count(&self) -> usize {
         let points =
             |line: &Vec<SpaceEntry>| line.iter().map(Vec::len).fold(1, usize::saturating_mul);
         self.0.iter().map(points).fold(0, usize::saturating_add)
     }
 
-    /// The space in a few words.
+    /// Describes the size of the space in words.
     pub fn describe(&self) -> String {
         match self.count() {
             1 => "1 combination".to_owned(),
@@ -52,7 +52,7 @@ impl Space {
         }
     }
 
-    /// The DSL line of a point.
+    /// Returns the DSL spec of a point.
     pub fn line(&self, point: &Point) -> String {
         let entries = self.0.get(point.line).into_iter().flatten();
         let chosen = entries.zip(&point.choices).filter_map(|(entry, &choice)| entry.get(choice));
@@ -61,14 +61,13 @@ impl Space {
         chosen.join(", ")
     }
 
-    /// Any point.
     pub fn random(&self, random: &mut fastrand::Rng) -> Point {
         let line = random.usize(..self.0.len());
         let choices = self.0[line].iter().map(|entry| random.usize(..entry.len()));
         Point { line, choices: choices.collect() }
     }
 
-    /// The points that differ in one entry.
+    /// Returns the points that differ in one entry.
     pub fn neighbours(&self, point: &Point) -> Vec<Point> {
         let mut found = Vec::new();
         for (entry, alternatives) in self.0.get(point.line).into_iter().flatten().enumerate() {
@@ -83,7 +82,7 @@ impl Space {
         found
     }
 
-    /// All points, in order.
+    /// Returns all points in order.
     pub fn all(&self) -> impl Iterator<Item = Point> {
         self.0.iter().enumerate().flat_map(|(line, entries)| {
             let count = entries.iter().map(Vec::len).product();
@@ -99,7 +98,7 @@ impl Space {
     }
 }
 
-/// The lines of a text, which is more than one where the key of the first entry comes again.
+/// Splits a text into specs, at each repetition of the first entry's key.
 fn unions(text: &str) -> Result<Vec<Vec<SpaceEntry>>, String> {
     let entries = parse::entries(text).map_err(|faults| faults.to_string())?;
     let key = |text| keyed(text).map(|(key, _)| key);
@@ -143,7 +142,7 @@ fn alternatives(entry: &[&str]) -> Result<SpaceEntry, String> {
     Ok(found)
 }
 
-/// The key and the value of an alternative; `None` for a flag or a bare value.
+/// Splits an alternative into key and value; `None` for a flag or a bare value.
 fn keyed(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':').map(|(key, value)| (key.trim(), value.trim()))?;
     key.chars().all(|c| c.is_alphanumeric() || c == '_').then_some((key, value))
@@ -190,7 +189,7 @@ mod tests {
         let expected =
             ["tile: 1x1x1, float4", "tile: 2x2x2, pitched", "tile: 3x3x3, pitched", "tile: 4x4x4"];
         assert_eq!(lines(&three), expected);
-        // Alternatives of the first entry, or of a flag, begin none.
+        // Alternatives of the first entry, or of a flag, do not begin a spec.
         assert_eq!(space("tile: 1x1x1 | tile: 2x2x2, float4 | none").count(), 4);
         assert_eq!(space("float4 | none, float4 | pitched").count(), 4);
     }

@@ -1,4 +1,4 @@
-//! Tables of products that are made of measurements: which lines are tried, their times, and the table that follows.
+//! GEMM tables from measurements: the candidate specs, their times, and the fitted table.
 
 pub mod condition;
 pub mod fit;

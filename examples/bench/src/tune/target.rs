@@ -1,4 +1,4 @@
-//! What a search is about: how specs of a family are compiled, checked and timed.
+//! Target of a search: compilation, check and timing of a family's specs.
 
 use crate::cli::Failure;
 use crate::timing::Fusion;
@@ -6,51 +6,47 @@ use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Spec;
 
-/// The time of a spec at a size.
+/// Time of a spec at a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpecTime {
-    /// The time of a launch, in milliseconds.
     pub time: f64,
-    /// In 10^9 floating-point operations, or bytes, a second.
+    /// 10^9 floating-point operations, or bytes, a second.
     pub rate: f64,
-    /// Over what it is compared with in the same run; NaN where there is nothing.
+    /// Rate over the baseline's in the same run; NaN without a baseline.
     pub ratio: f64,
 }
 
-/// A family of specs at a few sizes.
+/// Family of specs at a few sizes.
 pub trait Target {
-    /// The family.
     type Spec: Spec;
 
-    /// The unit of rates.
     const UNIT: &'static str;
-    /// What ratios are to.
+    /// Name of the baseline of ratios.
     const BASELINE: &'static str;
 
-    /// The sizes, in words.
+    /// Returns the sizes in words.
     fn sizes(&self) -> Vec<String>;
 
-    /// The spec of a line as it is launched at these sizes, with what they need and it lacks; `None` where
-    /// it is not sound.
+    /// Parses a spec and adds the keys that the sizes require; `None` if it is invalid.
     fn spec(&self, line: &str) -> Option<Self::Spec> {
         line.parse().ok()
     }
 
-    /// Something that compiles, loads and launches a spec on a few elements, and says what its
-    /// machine code occupies. Several threads may do so at once.
+    /// Returns a function that compiles, loads and launches a spec on a few elements, and reports
+    /// its resources. Several threads may call it at once.
     fn compiler(&self) -> impl Fn(&Self::Spec) -> Result<Resources, Error> + Sync;
 
-    /// The error of a spec's result on a small problem, or at a size, and whether it is within
+    /// Checks a spec on a small problem, or at a size. Returns the error, and true if it is within
     /// rounding.
     ///
     /// # Errors
-    /// Those of the launch.
+    /// Returns the errors of the launch.
     fn check(&mut self, size: Option<usize>, spec: &Self::Spec) -> Result<(f64, bool), Error>;
 
-    /// What the epilogue of a spec costs at a size, of one that has one, over some rounds.
+    /// Measures the cost of a spec's epilogue at a size, if it has one, over some rounds.
     ///
     /// # Errors
-    /// Those of the launches.
+    /// Returns the errors of the launches.
     fn fusion(
         &mut self,
         _size: usize,
@@ -60,9 +56,9 @@ pub trait Target {
         Ok(None)
     }
 
-    /// The time of a spec at a size, over some rounds.
+    /// Times a spec at a size, over some rounds.
     ///
     /// # Errors
-    /// Those of the launches.
+    /// Returns the errors of the launches.
     fn time(&mut self, size: usize, spec: &Self::Spec, rounds: usize) -> Result<SpecTime, Failure>;
 }

@@ -1,10 +1,10 @@
-//! An epilogue as a kernel of its own, as one would write it who has cuBLAS for the product.
+//! CUDA C of an unfused epilogue, as a user of cuBLAS would write it.
 
 use gemm_dsl::expr::{Block, Closure, Function, Node, NodeKind, Unary};
 use gemm_dsl::spec::{Along, EpilogueArg};
 use std::fmt::Write as _;
 
-/// The functions of the language that CUDA C lacks.
+/// Functions of the DSL that CUDA C lacks.
 const PRELUDE: &str = "\
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
@@ -16,9 +16,10 @@ __device__ __forceinline__ float gelu_tanh(float x) {
 }
 ";
 
-/// The kernel of that name, which goes once over the sums in vectors of `width` elements. It takes C, the
-/// sums where they lie elsewhere, the operands in their order, the number of vectors, and m, n and k of
-/// each product.
+/// Returns a kernel that applies the epilogue in one pass, in vectors of `width` elements.
+///
+/// Its parameters are C, any separate results of cuBLAS, the operands in order, the number of
+/// vectors, and m, n and k of each GEMM.
 pub(super) fn source(
     name: &str,
     closure: &Closure,
@@ -37,7 +38,7 @@ pub(super) fn source(
         };
         let place = match (i, along(&param.name)) {
             (0, _) if sums_apart => "((const Vector *)sums)[v]".to_owned(),
-            // C itself, or the sums in its place.
+            // C itself, or the results of cuBLAS in its place.
             (0, _) | (_, None) => "((const Vector *)C)[v]".to_owned(),
             (_, Some(Along::Nothing)) => {
                 let _ = write!(params, "float {name}, ");
@@ -91,10 +92,9 @@ extern \"C\" __global__ void __launch_bounds__({THREADS})
     )
 }
 
-/// Threads of a block.
 pub(super) const THREADS: u32 = 256;
 
-/// The statements of a block, the last of which returns its value.
+/// Writes the statements of a block; the last one returns its value.
 fn block(block: &Block) -> String {
     let mut text = String::new();
     for definition in &block.lets {
@@ -129,7 +129,7 @@ fn call(function: Function, operands: &[String]) -> String {
             return format!("min(max({x}, {low}), {high})");
         }
         Function::Relu => return format!("fmaxf({}, 0.0f)", operands.concat()),
-        // Of integers too.
+        // Integers are supported, too.
         Function::Min => "min",
         Function::Max => "max",
         Function::Abs => "abs",

@@ -5,7 +5,7 @@ use gemm_runtime::{KernelTable, SgemmSpec};
 use serde_json::json;
 use std::path::Path;
 
-/// The message of a run that could not do its work, and printed nothing.
+/// Returns the message of a run that failed without printing a result.
 fn refusal(name: &str, line: &str) -> String {
     let output = run(name, line);
     let message = text(&output.stderr);
@@ -39,7 +39,7 @@ fn what_cannot_be_measured_is_refused_before_the_gpu() {
     }
 }
 
-/// A file of times: the first line is best where K is short, the second one elsewhere.
+/// Writes a file of times: the first spec is the best for a short K, the second one elsewhere.
 fn times(path: &Path) {
     let mut lines = vec![json!({ "device": "it", "arch": 90, "sms": 132 }).to_string()];
     for m in [16, 64, 100, 1024, 3000] {

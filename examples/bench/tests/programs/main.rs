@@ -1,4 +1,4 @@
-//! The programs as a user runs them: what they print, and their exit codes.
+//! Output and exit codes of the programs.
 
 mod grid;
 #[path = "../../../tests/programs/mod.rs"]

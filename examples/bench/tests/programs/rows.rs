@@ -4,12 +4,12 @@ use super::{program, run, text};
 use serde_json::Value;
 use std::process::Output;
 
-/// A run on the simulator.
+/// Runs `rows` on the simulator.
 fn rows(line: &str) -> Output {
     run("rows", &format!("{line} --device simulator"))
 }
 
-/// The message of a run that could not do its work, and printed nothing.
+/// Returns the message of a run that failed without printing a result.
 fn refusal(line: &str) -> String {
     let output = rows(line);
     let message = text(&output.stderr);
@@ -68,7 +68,7 @@ fn tables_are_as_wide_as_the_terminal() {
             "sum",
         ]);
         let table = text(&rows.output().expect("a program that can be started").stdout);
-        // Under the title.
+        // The first line is the title.
         let widths = table.lines().skip(1).map(|line| line.chars().count());
         assert!(widths.max() <= columns.parse().ok(), "{columns}:\n{table}");
         assert!(table.contains("chosen") && table.contains("inner <="), "{columns}:\n{table}");

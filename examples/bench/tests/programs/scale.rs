@@ -5,9 +5,9 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
-/// The ranks of a job on this machine, each a process with a simulated device.
+/// Starts the ranks of a job on this machine, each a process with a simulated device.
 fn job(ranks: usize, words: &[&str]) -> Vec<Child> {
-    // One that is free now; nobody else asks for it within these milliseconds.
+    // The port is free, and unlikely to be taken before the job starts.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = port.expect("a port").port().to_string();
     let start = |rank: usize| {

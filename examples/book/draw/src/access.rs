@@ -1,111 +1,112 @@
-//! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
+//! Memory accesses of the lanes of a warp, drawn as banks and sectors from a recorded trace.
 
 use crate::algebra::{Collision, Strides, WarpAccess, collision, cure, groups};
 use gemm_dsl::ir::{Buffer, BufferLayout, Elem, Kernel, Space};
+use gemm_dsl::target::arch;
 use gemm_sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Words of a line of the cache, of which each sector has eight.
-const LINE_WORDS: i64 = 32;
-const SECTOR_WORDS: i64 = 8;
+/// Words of a sector.
+const SECTOR_WORDS: i64 = arch::SECTOR_BYTES as i64 / 4;
+/// Words of a line of the cache.
+const LINE_WORDS: i64 = arch::LINE_SECTORS as i64 * SECTOR_WORDS;
 /// A multiple of all that words are counted modulo of, which keeps them positive.
 const BIAS: i64 = 1 << 24;
 
-/// One way in which warps access a buffer in a statement.
+/// Pattern in which warps access a buffer in one statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Access {
-    /// The line of the text, counted from 1.
+    /// Line of the kernel's text, counted from 1.
     pub line: usize,
-    /// The buffer.
     pub buffer: String,
-    /// Where it is: `shared` or `global`.
+    /// Memory space: `shared` or `global`.
     pub space: &'static str,
-    /// What is done.
+    /// Kind of access in words, see [`kind`].
     pub kind: &'static str,
-    /// Bytes of a lane.
+    /// Bytes accessed by each lane.
     pub bytes: u32,
-    /// How often the block that was watched did it.
+    /// Number of times the recorded block did it.
     pub times: u64,
-    /// Lanes that took part.
+    /// Number of lanes that take part.
     pub lanes: u32,
-    /// What it costs each time: wavefronts or sectors.
+    /// Cost of one access: wavefronts (shared) or sectors (global).
     pub cost: u64,
-    /// The least that as many bytes could cost.
+    /// Minimum cost of an access of as many bytes.
     pub least: u64,
-    /// The distances of lanes, in elements, where they are a sum over the bits of the lane's number.
+    /// Strides over the bits of the lane number in elements, if the addresses are linear in those
+    /// bits.
     pub strides: Option<String>,
-    /// Two lanes that cannot be served at once.
+    /// Two lanes with a bank conflict.
     pub collision: Option<Collision>,
-    /// What spares them, and leaves all that access the buffer as wide and together less costly.
+    /// Layout change that avoids the conflicts. It keeps the vector width of all accesses to the
+    /// buffer and lowers their total cost.
     pub cure: Option<Suggestion>,
-    /// The picture.
     pub grid: Grid,
-    /// Where in the rows of its array the lanes are, and how many words a row has, of an array that a key pads.
+    /// Rows and columns of the lanes and the row length in words, for an array with a padding key.
     #[serde(skip)]
     pub(crate) lies: Option<(WarpAccess, u32)>,
 }
 
-/// What spares an access conflicts.
+/// Layout change that avoids bank conflicts of an access.
 #[derive(Clone, Debug, Serialize)]
 pub struct Suggestion {
-    /// How the array would lie.
     pub by: LayoutChange,
-    /// What the access would cost.
+    /// Wavefronts of the access under the changed layout.
     pub wavefronts: u64,
-    /// The same lanes there.
+    /// Picture of the same lanes under the changed layout.
     pub grid: Grid,
 }
 
-/// How an array lies otherwise.
+/// Change of an array's layout in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum LayoutChange {
-    /// With so many more elements behind each row.
+    /// Appends the given number of elements to each row.
     Padding(u32),
-    /// With the elements of its rows exchanged, as the key `swizzle` has it.
+    /// Permutes the elements within each row, as the key `swizzle` does.
     Swizzle,
 }
 
 impl Suggestion {
-    /// What a way to access an array would be where a row and a column are this word.
+    /// Evaluates an access under a layout that stores the element at a row and column in the
+    /// returned word.
     pub(crate) fn new(by: LayoutChange, way: &WarpAccess, word: impl Fn(u32, u32) -> u32) -> Self {
         let wavefronts = way.wavefronts_at(&word);
         Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
     }
 }
 
-/// A picture of 32 columns: banks, or the words of a line of the cache.
+/// Picture with 32 columns: banks, or the words of a cache line.
 #[derive(Clone, Debug, Serialize)]
 pub struct Grid {
-    /// Its rows: one for each wavefront, or line.
+    /// One row for each wavefront or cache line.
     pub rows: Vec<Row>,
 }
 
-/// A row of a picture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What it is.
+    /// Label in front of the row, such as `wavefront 1`.
     pub label: String,
-    /// Whether it need not be there.
+    /// True if the row is a wavefront caused by bank conflicts.
     pub is_extra: bool,
-    /// From the left to the right, all 32 columns together.
+    /// Cells from left to right. Their spans add up to 32 columns.
     pub cells: Vec<Cell>,
 }
 
-/// Neighbouring columns.
+/// Adjacent columns with the same content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// How many they are.
+    /// Number of columns it covers.
     pub span: u32,
-    /// The lanes that access what is there.
+    /// Lanes that access these words.
     pub lanes: Vec<u32>,
-    /// Whether it is moved though nobody has asked for it.
+    /// True if the words are transferred although no lane requests them.
     pub is_wasted: bool,
 }
 
 impl Cell {
-    /// Its lanes as they are written: `3`, `0-7`, `0,4`.
+    /// Formats the lanes as ranges: `3`, `0-7`, `0,4`.
     pub fn text(&self) -> String {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for &lane in &self.lanes {
@@ -122,10 +123,11 @@ impl Cell {
     }
 }
 
-/// The ways in which the warps of a block access memory, in the order of the text, and of those of a statement in the order in
-/// which they came.
+/// Returns the access patterns of a block's warps in the order of the text, and for one statement
+/// in the order of their first occurrence.
 pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access> {
-    // What differs in which bank it begins at alone, or where in a sector, is one way: that of the first such pattern.
+    // Patterns that differ only in their first bank or in their offset within a sector are merged
+    // into the first of them.
     let patterns = &trace.patterns;
     let first_like = |n: &Pattern| {
         let way = |p: &Pattern| (p.buffer, p.kind, p.lanes, p.bytes, p.cost);
@@ -149,10 +151,11 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
     all
 }
 
-/// The arrays of a product that a key pads.
+/// Shared-memory arrays of a GEMM that have a padding key.
 const PADDED: [&str; 2] = ["As", "Bs"];
 
-/// What padding would spare accesses: one for all of a buffer. Beside each stand its pattern, how often and from where on it was seen.
+/// Suggests one padding for each buffer. `patterns` holds the pattern of each access, its count and
+/// the element of its first occurrence.
 fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u32)]) {
     let buffers = kernel.buffers.iter().enumerate();
     let buffers = buffers.filter(|(_, buffer)| PADDED.contains(&&*buffer.name));
@@ -177,7 +180,7 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
     }
 }
 
-/// By rows and columns.
+/// Returns a pattern as rows and columns of an array whose rows have `row` words.
 fn way(pattern: &Pattern, times: u64, first: u32, row: u32) -> WarpAccess {
     let place = |at: i32| {
         let at = (i64::from(first) + i64::from(at)) as u32;
@@ -192,7 +195,7 @@ fn writes(kind: Kind) -> bool {
     !matches!(kind, Kind::Load | Kind::CopyRead)
 }
 
-/// What is done, in words.
+/// Name of a kind of access.
 pub fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Load => "load",
@@ -203,7 +206,7 @@ pub fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// One way to access, at a line and so many times.
+/// Describes a pattern at a line that occurred `times` times.
 pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> Access {
     let buffer = &kernel.buffers[pattern.buffer];
     let size = i64::from(buffer.elem.size());
@@ -244,14 +247,16 @@ pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> 
             let mut words: Vec<i64> = asked.iter().map(|(word, _)| *word).collect();
             words.sort_unstable();
             words.dedup();
-            (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(8));
+            (found.cost, found.least) =
+                (sectors, (words.len() as u64).div_ceil(SECTOR_WORDS as u64));
             found.grid = sector_lines(&asked);
         }
     }
     found
 }
 
-/// The words of a row of an array in shared memory, its padding included, where rows lie one behind the other.
+/// Words of a row of an array in shared memory, padding included. `None` if the array has one
+/// dimension or is swizzled.
 fn row_of(kernel: &Kernel, buffer: &Buffer) -> Option<u32> {
     let BufferLayout::Array { order, pad, swizzle: None, .. } = &buffer.layout else { return None };
     let (last, _) = order.split_last().filter(|(_, outer)| !outer.is_empty())?;
@@ -259,7 +264,7 @@ fn row_of(kernel: &Kernel, buffer: &Buffer) -> Option<u32> {
     u32::try_from(length).ok().filter(|length| *length > 0)
 }
 
-/// The passes through the banks.
+/// Draws one row for each wavefront, with the lanes served at each bank.
 fn banks(words: &[(u32, u32)], bytes: u32, writes: bool) -> Grid {
     let width = (bytes / 4).max(1);
     let columns = cost::BANKS as u32 / width;
@@ -293,7 +298,7 @@ fn banks(words: &[(u32, u32)], bytes: u32, writes: bool) -> Grid {
     Grid { rows }
 }
 
-/// The lines of the cache, and in them what of their sectors is asked for.
+/// Draws the accessed cache lines and marks the words of their sectors that no lane requests.
 fn sector_lines(asked: &[(i64, u32)]) -> Grid {
     let mut lines: BTreeMap<i64, [u32; LINE_WORDS as usize]> = BTreeMap::new();
     for &(word, lane) in asked {
@@ -317,10 +322,11 @@ fn sector_lines(asked: &[(i64, u32)]) -> Grid {
 }
 
 fn lanes_of(mask: u32) -> Vec<u32> {
-    (0..32).filter(|lane| mask >> lane & 1 == 1).collect()
+    (0..arch::WARP).filter(|lane| mask >> lane & 1 == 1).collect()
 }
 
-/// Neighbours with the same lanes, or with none, are one, as far as a sector goes.
+/// Merges adjacent cells that have the same lanes or are equally idle, but never across a sector
+/// boundary.
 fn joined(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
     let (mut all, mut column): (Vec<Cell>, u32) = (Vec::new(), 0);
     for cell in cells {

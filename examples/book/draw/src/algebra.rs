@@ -1,19 +1,22 @@
-//! Accesses as algebra: what distance each bit of the lane adds, which bit collides, and how much padding cures it.
+//! Linear algebra of warp accesses: the stride of each bit of the lane number, colliding bits, and
+//! the padding that avoids the conflicts.
 
+use gemm_dsl::target::arch::WARP;
 use gemm_sim::cost;
 use gemm_sim::cost::BANKS;
 use serde::Serialize;
 
 /// Lanes of a warp, and the bits of their numbers.
-const LANES: usize = 32;
-const BITS: usize = 5;
+const LANES: usize = WARP as usize;
+const BITS: usize = WARP.ilog2() as usize;
 
-/// The distances that lanes have, where they are a sum over the bits of the lane's number.
+/// Address strides of the five bits of the lane number, for accesses that are linear in these bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Strides(pub [i32; BITS]);
 
 impl Strides {
-    /// Those of a whole warp, if there are any.
+    /// Returns the strides of a full warp, or `None` if a lane is inactive or the access is not
+    /// linear.
     pub fn from_lanes(lanes: &[Option<i32>; LANES]) -> Option<Self> {
         let strides: [i32; BITS] = std::array::from_fn(|bit| lanes[1 << bit].unwrap_or(0));
         let is_sum = |(lane, at): (usize, &Option<i32>)| {
@@ -23,7 +26,8 @@ impl Strides {
         lanes.iter().enumerate().all(is_sum).then_some(Self(strides))
     }
 
-    /// As layouts are written, a shape and its strides: `(8,4):(1,132)`. Bits whose distances double are one mode.
+    /// Formats the strides as a layout, shape before strides: `(8,4):(1,132)`. Consecutive bits
+    /// with doubling strides form one mode.
     pub fn text(&self) -> String {
         let mut modes: Vec<(u32, i32)> = Vec::new();
         for &stride in &self.0 {
@@ -40,18 +44,17 @@ impl Strides {
     }
 }
 
-/// Two lanes that cannot be served at once.
+/// Two lanes with a bank conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Collision {
-    /// The lanes.
     pub lanes: [u32; 2],
-    /// How many words they are apart, a multiple of the banks.
+    /// Distance of their words, a multiple of the number of banks.
     pub words: i64,
-    /// The bit of the lane's number that they differ in, if it is one.
+    /// Bit in which the lane numbers differ, if it is only one.
     pub bit: Option<u32>,
 }
 
-/// The words that lanes access first, each once with its lanes.
+/// Groups lanes by the first word they access. Returns each word with its lanes as a bit mask.
 pub fn groups(words: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     let mut groups: Vec<(u32, u32)> = Vec::new();
     for (lane, word) in words {
@@ -63,7 +66,8 @@ pub fn groups(words: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     groups
 }
 
-/// The first two lanes of a phase that access different words of one bank: those of fewest bits apart.
+/// Returns a pair of lanes that access different words of one bank in the same phase. Among all
+/// pairs, their numbers differ in the fewest bits.
 pub fn collision(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Option<Collision> {
     let width = (bytes / 4).max(1);
     let bank = |word: u32| word / width % (BANKS as u32 / width);
@@ -88,43 +92,43 @@ pub fn collision(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Option<Coll
     found.into_iter().min_by_key(|c| ((c.lanes[0] ^ c.lanes[1]).count_ones(), c.lanes))
 }
 
-/// A way to access an array of words.
+/// Access of a warp to a two-dimensional array of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarpAccess {
-    /// Its lanes, each with its row and column.
+    /// Active lanes, each with its row and column.
     pub places: Vec<(u32, (u32, u32))>,
-    /// Bytes of a lane.
+    /// Bytes accessed by each lane.
     pub bytes: u32,
-    /// Whether it writes.
     pub writes: bool,
-    /// How often.
+    /// Number of times the access occurs.
     pub times: u64,
 }
 
 impl WarpAccess {
-    /// The words that its lanes access first, each once with its lanes, where a row and a column are this word.
+    /// Groups the lanes by first word, for a layout given as a map from row and column to word.
     pub fn words(&self, word: impl Fn(u32, u32) -> u32) -> Vec<(u32, u32)> {
         groups(self.places.iter().map(|(lane, (row, column))| (*lane, word(*row, *column))))
     }
 
-    /// What it costs each time there.
+    /// Wavefronts of one access under such a layout.
     pub fn wavefronts_at(&self, word: impl Fn(u32, u32) -> u32) -> u64 {
         cost::wavefronts(&self.words(word), self.bytes, self.writes).wavefronts
     }
 
-    /// What it costs each time where rows have so many words.
+    /// Wavefronts of one access if rows have `length` words.
     pub fn wavefronts(&self, length: u32) -> u64 {
         self.wavefronts_at(|row, column| row * length + column)
     }
 }
 
-/// The least padding of rows with which all ways to access an array cost least together, if that is less than they do, and leaves
-/// each as wide as it is. Rows have so many words with the padding there is.
+/// Returns the smallest row padding with the lowest total cost of all accesses, or `None` if no
+/// padding lowers it. Paddings are multiples of the widest access, which keeps vectors aligned.
+/// `row` is the row length in words, existing padding included.
 pub fn cure(ways: &[WarpAccess], row: u32) -> Option<u32> {
     let cost =
         |pad: u32| -> u64 { ways.iter().map(|way| way.times * way.wavefronts(row + pad)).sum() };
     let step = ways.iter().map(|way| (way.bytes / 4).max(1)).max()?;
-    // With as many words more as there are banks each is on the bank that it is on now.
+    // A padding of `BANKS` words maps each word to the same bank as no padding.
     let pads = (1..BANKS as u32 / step).map(|n| n * step);
     let best = pads.min_by_key(|pad| (cost(*pad), *pad))?;
     (cost(best) < cost(0)).then_some(best)
@@ -161,13 +165,13 @@ mod tests {
         assert_eq!(collision(&at(1), 4, false), None);
         let found = collision(&at(8), 4, false).expect("four to a bank");
         assert_eq!(found, Collision { lanes: [0, 4], words: 32, bit: Some(2) });
-        // Of 16 bytes lanes of one phase are eight.
+        // A phase of a 16-byte access has eight lanes.
         assert_eq!(collision(&at(4), 16, false), None);
         let found = collision(&at(16), 16, true).expect("four quads apart");
         assert_eq!((found.lanes, found.words), ([0, 2], 32));
     }
 
-    /// The rows of a column of an array.
+    /// Access of a warp to one column of an array.
     fn column(bytes: u32, writes: bool) -> WarpAccess {
         let places = (0..32).map(|lane| (lane, (lane, 0))).collect();
         WarpAccess { places, bytes, writes, times: 1 }
@@ -178,13 +182,14 @@ mod tests {
         let way = column(4, false);
         assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(33)), (Some(1), 1));
         assert_eq!(cure(&[way], 33), None);
-        // Columns of 16 bytes keep their alignment.
+        // Padding keeps 16-byte accesses aligned.
         let way = column(16, true);
         assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(36)), (Some(4), 4));
         assert_eq!(cure(&[], 32), None);
     }
 
-    /// Those of 16 bytes stay aligned, and what a padding spares one may not cost others.
+    /// One padding is chosen for the array: 16-byte accesses stay aligned, and the total cost
+    /// counts.
     #[test]
     fn a_padding_is_one_for_all_ways_to_access_an_array() {
         let row = WarpAccess {
@@ -192,7 +197,7 @@ mod tests {
             ..column(16, false)
         };
         assert_eq!(cure(&[column(4, true), row], 32), Some(4));
-        // Lanes along a diagonal, and often those of a column.
+        // A diagonal access, and a more frequent column access.
         let apart = WarpAccess {
             places: (0..32).map(|lane| (lane, (lane, lane))).collect(),
             ..column(4, true)

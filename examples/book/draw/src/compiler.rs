@@ -1,4 +1,5 @@
-//! What the pinned compiler has said of the stages, from the snapshots: the same wherever the book is made.
+//! Registers reported by the pinned compiler for each stage. They are read from the snapshots, so
+//! that the book is the same on every machine.
 
 use crate::occupancy::Registers;
 use gemm_dsl::ir::Variant;
@@ -9,7 +10,7 @@ macro_rules! pinned {
     };
 }
 
-/// The reports of the stages, by the names of their snapshots.
+/// Resource reports of the stages, by the names of their snapshots.
 const REDUCE: &[(&str, &str)] = pinned! { "reduce":
     "00_interleaved_divergent"
     "01_interleaved"
@@ -69,7 +70,8 @@ const SGEMM: &[(&str, &str)] = pinned! { "sgemm":
     "43_cluster_multicast"
 };
 
-/// The registers of a variant of a stage on each architecture; nothing of what is no stage.
+/// Returns the registers of a stage's variant on each architecture. The result is empty for an
+/// unknown stage.
 pub fn registers(ladder: &str, stem: &str, variant: Variant) -> Vec<Registers> {
     let all = if ladder == "reduce" { REDUCE } else { SGEMM };
     let report = all.iter().find(|(known, _)| *known == stem).map_or("", |(_, report)| report);

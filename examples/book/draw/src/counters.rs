@@ -1,25 +1,23 @@
-//! Counters as pages list them.
-
 use crate::metrics::{metric, quantities, tolerance, written};
 use gemm_sim::Counters;
 use serde::Serialize;
 
-/// A counter.
+/// Counter of the simulator with its value and the profiler's metric for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CounterValue {
-    /// Its name, with spaces.
+    /// Name of the counter, with spaces.
     pub name: String,
-    /// What it counts.
+    /// Description of the counted events.
     pub says: String,
-    /// How many.
     pub value: u64,
-    /// What the profiler calls the counts that stand for it as compiled; empty of what it does not count.
+    /// Profiler metrics that correspond to the counter. Empty if the profiler has none.
     pub metric: String,
-    /// How far off their prediction may be.
+    /// Maximum error of the prediction.
     pub tolerance: String,
 }
 
-/// The counts as compiled that stand for a counter of the text, by its field; of the others the profiler has none.
+/// SASS counters that correspond to a counter of the text, by its field. The profiler does not
+/// count the others.
 pub const AS_COMPILED: [(&str, &[&str]); 17] = [
     ("instructions", &["instructions"]),
     ("fma", &["ffma"]),
@@ -40,12 +38,12 @@ pub const AS_COMPILED: [(&str, &[&str]); 17] = [
     ("block_barriers", &["barriers"]),
 ];
 
-/// Counters that are not 0.
+/// Returns the counters that are not 0.
 pub fn counted(counters: &Counters) -> Vec<CounterValue> {
     let of = |(name, says, value): (&'static str, String, u64)| {
         let stand = AS_COMPILED.iter().find(|(field, _)| *field == name);
         let stand = quantities(stand.map_or(&[], |(_, names)| names));
-        // That of the one that is told least exactly.
+        // The metric with the largest tolerance gives the tolerance of the counter.
         let rough = stand.iter().max_by(|a, b| a.tolerance.total_cmp(&b.tolerance));
         (value > 0).then(|| CounterValue {
             name: written(name),
@@ -58,20 +56,19 @@ pub fn counted(counters: &Counters) -> Vec<CounterValue> {
     counters.described().filter_map(of).collect()
 }
 
-/// Defines the counters that pages and their tests single out, each by its field.
+/// Defines the counters that pages and their tests refer to, each by its field.
 macro_rules! counters {
     ($($variant:ident: $field:ident,)*) => {
-        /// A counter that is told from others.
+        /// Counter that pages and tests refer to by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Counter { $(#[doc = concat!("`", stringify!($field), "`.")] $variant,)* }
 
         impl Counter {
-            /// How many.
             pub fn value(self, counters: &Counters) -> u64 {
                 match self { $(Self::$variant => counters.$field,)* }
             }
 
-            /// Its name, as pages list it.
+            /// Name of the counter as pages list it.
             pub fn name(self) -> String {
                 match self { $(Self::$variant => written(stringify!($field)),)* }
             }
@@ -93,7 +90,7 @@ counters! {
 }
 
 impl Counter {
-    /// Its value in a list, from which it is missing where it is 0.
+    /// Returns its value in a list that leaves out counters of 0.
     pub fn among(self, all: &[CounterValue]) -> u64 {
         all.iter().find(|counted| counted.name == self.name()).map_or(0, |counted| counted.value)
     }
@@ -104,8 +101,8 @@ mod tests {
     use super::*;
     use gemm_sim::SassCounters;
 
-    /// Both names of each pair are there, and every count as compiled stands for some counter of the text but atomics, of which the
-    /// text's stores have some.
+    /// Every name in the table exists. Every SASS counter but `atomics` corresponds to a counter of
+    /// the text; the text counts atomics among stores.
     #[test]
     fn what_stands_for_a_counter_is_there() {
         let fields: Vec<&str> = Counters::default().each().map(|(name, _)| name).collect();

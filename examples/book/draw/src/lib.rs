@@ -1,8 +1,8 @@
-//! What pages show of a kernel, as data: its text with what each line costs, how its lanes access memory, what fits on a
-//! multiprocessor, and at which small shape all that is seen.
+//! Data shown on the pages of a kernel: its text with the cost of each line, memory accesses,
+//! occupancy, and the small shape for its simulation.
 //!
-//! It knows the generator and its simulator and no device, so that the pages of the book, which are made ahead, and the live
-//! page, which is made in a browser, draw the same by the same code.
+//! The crate depends on the generator and its simulator, not on a device. The static pages of the
+//! book and the live page in a browser therefore share one implementation.
 
 pub mod access;
 pub mod algebra;

@@ -1,24 +1,25 @@
-//! What the profiler would count, by the simulator's model of the compiler, with its names and how far off that may be.
+//! Profiler metrics predicted by the simulator's model of the compiler, with their names and
+//! tolerances.
 
 use gemm_sim::{Quantity, SassCounters};
 use serde::Serialize;
 
-/// A count.
+/// Predicted metric of the profiler.
 #[derive(Clone, Debug, Serialize)]
 pub struct Metric {
-    /// Its name, with spaces.
+    /// Name of the count, with spaces.
     pub name: String,
-    /// What the profiler calls it.
+    /// Name of the profiler's metric.
     pub metric: String,
-    /// How many.
     pub value: u64,
-    /// How far off it may be: exact, or a share.
+    /// Maximum error of the prediction: `exact`, or a percentage.
     pub tolerance: String,
-    /// Why it is known to be further off.
+    /// Reason for a known error beyond the tolerance.
     pub further_off: Option<String>,
 }
 
-/// Counts that are not 0, each with why it is known to be further off, if it is, by its name.
+/// Returns the counts that are not 0. `further_off` maps the name of a count to the reason for a
+/// known error beyond its tolerance.
 pub fn predicted(
     counts: &SassCounters,
     further_off: impl Fn(&'static str) -> Option<String>,
@@ -36,12 +37,12 @@ pub fn predicted(
     SassCounters::QUANTITIES.iter().filter_map(of).collect()
 }
 
-/// The counts of these names.
+/// Looks up counts by name and skips unknown names.
 pub fn quantities(names: &[&str]) -> Vec<&'static Quantity> {
     SassCounters::QUANTITIES.iter().filter(|quantity| names.contains(&quantity.name)).collect()
 }
 
-/// What the profiler calls a count.
+/// Name of the profiler's metric, with the opcode for instruction counts.
 pub fn metric(quantity: &Quantity) -> String {
     match quantity.metric.contains("__") {
         true => quantity.metric.to_owned(),
@@ -49,7 +50,7 @@ pub fn metric(quantity: &Quantity) -> String {
     }
 }
 
-/// How far off it may be.
+/// Formats the tolerance of a count: `exact`, or a percentage of a count.
 pub fn tolerance(quantity: &Quantity) -> String {
     match quantity.tolerance {
         0.0 => "exact".to_owned(),
@@ -58,7 +59,7 @@ pub fn tolerance(quantity: &Quantity) -> String {
     }
 }
 
-/// The name of a count as pages list it.
+/// Name of a count as pages list it.
 pub(crate) fn written(name: &str) -> String {
     name.replace('_', " ")
 }

@@ -1,6 +1,7 @@
-//! Numbers as they are written for people.
+//! Formatting of numbers for readers.
 
-/// A number with three significant digits, and a letter for thousands, millions, billions.
+/// Formats a number with three significant digits and a suffix `k`, `M`, `G` or `T`. Integers up to
+/// 9,999 are printed in full.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();

@@ -1,39 +1,36 @@
-//! What fits on the multiprocessors of each architecture.
+//! Occupancy of a kernel on each architecture.
 
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_dsl::target::arch::ALL;
+use gemm_dsl::target::arch::{ALL, WARP};
 use gemm_perf::occupancy::{Block, Limit, limits, occupancy};
 use serde::Serialize;
 
-/// A kernel on an architecture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occupancy {
-    /// The architecture, as `sm_90`.
+    /// Name of the architecture, such as `sm_90`.
     pub arch: String,
-    /// Registers of a thread.
     pub registers: u32,
-    /// Bytes that are spilled.
+    /// Bytes of spill stores and loads.
     pub spilled: u64,
-    /// Blocks on a multiprocessor.
+    /// Resident blocks of the kernel on an SM.
     pub blocks: u32,
-    /// Warps on a multiprocessor, and the most that any kernel could have.
+    /// Resident warps per SM, and the maximum of the SM.
     pub warps: [u32; 2],
-    /// What keeps one more block from fitting.
+    /// Resource that limits the number of resident blocks.
     pub limit: String,
 }
 
-/// Registers of a kernel on an architecture, and bytes spilled.
+/// Registers and spills of a kernel on one architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// The number of the architecture.
+    /// Number of the architecture, such as 90.
     pub arch: u32,
-    /// Of a thread.
     pub registers: u32,
-    /// In stores and loads together.
+    /// Bytes of spill stores and loads together.
     pub spilled: u64,
 }
 
-/// What of a kernel fits, on the architectures whose compiler has said how many registers it has there.
+/// Returns the occupancy on each architecture for which the compiler reported registers.
 pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Occupancy> {
     let known = registers.iter().filter_map(|of| {
         let sm = ALL.iter().find(|sm| sm.arch == of.arch)?;
@@ -49,7 +46,7 @@ pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Occupancy> {
             registers: of.registers,
             spilled: of.spilled,
             blocks: fits.blocks,
-            warps: [fits.blocks * threads.div_ceil(32), sm.threads / 32],
+            warps: [fits.blocks * threads.div_ceil(WARP), sm.threads / WARP],
             limit: names.join(" and ") + if full { ": there is no room for more" } else { "" },
         })
     });

@@ -1,37 +1,36 @@
-//! Small shapes at which a spec is simulated: as few blocks as show what each does.
+//! Small problem shapes for the simulation of a spec: as few blocks as show its behaviour.
 
 use gemm_dsl::plan::{Blocks, KernelKind, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Bounds, Over};
 
-/// Of the reduction that is simulated: the most blocks that fold a result together, and rounds of a block.
+/// Limits of a simulated reduction: blocks that share a result, and rounds of a block.
 const PARTS: u32 = 4;
 const ROUNDS: u64 = 2;
-/// Block tiles of the product that is simulated, along rows and columns, and tiles along K.
+/// Block tiles along M and N of a simulated GEMM, and tiles along K.
 const TILES: usize = 2;
 const DEPTH: usize = 8;
-/// The terms of each sum where there is no tile.
+/// Extent of K for a kernel without tiles.
 const NAIVE_DEPTH: usize = 64;
 
-/// The most that is simulated.
+/// Upper bounds of a simulated problem.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulationLimits {
-    /// Elements of all operands.
+    /// Elements of all operands together.
     pub elements: u64,
-    /// Multiply-adds.
     pub fmas: u64,
 }
 
-/// What a reduction folds.
+/// Shape of the arrays that a reduction folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrays {
-    /// Arrays as (outer, length, inner), of segments how many and how long.
+    /// Extents (outer, length, inner). For segments, their number and length.
     pub size: (usize, usize, usize),
-    /// Elements of each array.
+    /// Elements of each input array.
     pub elements: usize,
 }
 
 impl Arrays {
-    /// As it is said.
+    /// Describes the shape in words.
     pub fn in_words(self, over: Over) -> String {
         let (outer, len, inner) = self.size;
         match over {
@@ -44,12 +43,13 @@ impl Arrays {
     }
 }
 
-/// Eight blocks of a reduction, each with a few rounds, or fewer of either.
+/// Returns a shape for eight blocks of several rounds each, or for fewer blocks or rounds within
+/// the limits.
 ///
 /// # Errors
-/// Says that a single one is too large.
+/// Returns a message if a single block exceeds the limit.
 pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, String> {
-    // What a block folds before it goes on, if it does, and how many of that a result has.
+    // Elements a block folds in one step, and the number of such steps that a result takes.
     let (part, parts) = match plan.blocks() {
         Blocks::One => (plan.elements_per_round(), ROUNDS),
         Blocks::InTurn(most) => (plan.elements_per_round(), ROUNDS.max(most.min(PARTS).into())),
@@ -79,19 +79,19 @@ pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, Strin
     })
 }
 
-/// The products of a launch: one, or where a block computes several of a batch as many as fill it, and another one but for one product
-/// where it need not be full.
+/// Number of GEMMs in a launch. It is one, or a full block if a block computes several GEMMs of a
+/// batch. If a block may be partially filled, a second block is added that lacks one GEMM.
 pub fn products(plan: &SgemmPlan) -> usize {
     let of_block = plan.products() as usize;
     let must_be_full = of_block == 1 || plan.spec().bounds == Bounds::Aligned;
     if must_be_full { of_block } else { 2 * of_block - 1 }
 }
 
-/// The extents (m, n, k) of [products] of whole tiles that are not too large, as large as shows what a kernel does if they
-/// can be.
+/// Returns the extents (m, n, k) of each of the [products]: whole tiles, several of them if the
+/// limits allow it.
 ///
 /// # Errors
-/// Says that one tile is too large.
+/// Returns a message if a single tile exceeds the limits.
 pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize, usize), String> {
     let (rows, cols) = plan.block_tile();
     let (step, steps) = match plan.kind() {

@@ -1,4 +1,4 @@
-//! The text of a kernel, line by line: its words by what they are, and what each line was charged with.
+//! Text of a kernel by line: classified words, and the cost of each line.
 
 use gemm_dsl::ir::{Kernel, Space};
 use gemm_sim::{Counters, Profile, SassCounters};
@@ -6,42 +6,38 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A line.
+/// Line of a kernel's text.
 #[derive(Clone, Debug, Serialize)]
 pub struct SourceLine {
-    /// Its number, from 1.
+    /// Line number, counted from 1.
     pub number: usize,
-    /// Its words, which make up the whole line.
+    /// Words that concatenate to the whole line.
     pub words: Vec<Word>,
-    /// What its statements were charged with; none of a line without.
+    /// Cost of the statements that begin on the line, if there are any.
     pub charged: Option<LineCost>,
-    /// What the profiler would count of them; none of a line of which it counts nothing, and where that was not asked.
+    /// Predicted profiler counts of these statements. `None` if all are 0 or no prediction was
+    /// requested.
     pub compiled: Option<MachineCounts>,
 }
 
-/// A word of a line.
+/// Word of a line with its class for highlighting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Word {
-    /// What it is: a class of the style sheet; empty of what is nothing in particular.
+    /// Class in the style sheet, or empty for plain text.
     pub class: &'static str,
-    /// The characters.
     pub text: String,
 }
 
-/// What a line was charged with.
+/// Simulated cost of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineCost {
-    /// Warp instructions.
+    /// Instructions counted per warp, not per thread.
     pub instructions: u64,
-    /// Of them multiply-adds.
     pub fma: u64,
-    /// Wavefronts of shared memory, and of them those beyond one for each phase.
     pub wavefronts: u64,
-    /// Those that conflicts cost.
+    /// Wavefronts caused by bank conflicts: those beyond one for each phase.
     pub conflicts: u64,
-    /// Sectors of global memory.
     pub sectors: u64,
-    /// Branches at which lanes part.
     pub divergent: u64,
 }
 
@@ -56,21 +52,19 @@ impl LineCost {
     }
 }
 
-/// What the profiler would count of a line, as compiled.
+/// Predicted profiler counts of a line, for the compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MachineCounts {
-    /// Warp instructions; none where they are not known, of a kernel with arrays in local memory.
+    /// Warp instructions. `None` if they are unknown, as for kernels with arrays in local memory.
     pub instructions: Option<u64>,
-    /// Wavefronts of shared memory.
     pub wavefronts: u64,
-    /// Of them those that conflicts cost.
+    /// Wavefronts caused by bank conflicts.
     pub conflicts: u64,
-    /// Sectors of global memory.
     pub sectors: u64,
 }
 
 impl MachineCounts {
-    /// That of counts.
+    /// Adds loads and stores of each count.
     pub fn from_counts(counts: &SassCounters) -> Self {
         Self {
             instructions: counts.instructions,
@@ -81,8 +75,8 @@ impl MachineCounts {
     }
 }
 
-/// The lines of a text, with what the statements that begin there were charged with, and what the profiler would count of
-/// them, where that was asked; nothing of a text that did not run.
+/// Returns the lines of a text, each with the cost and the predicted counts of the statements that
+/// begin on it. Without a profile there are none.
 pub fn lines(
     kernel: &Kernel,
     text: &str,
@@ -149,7 +143,7 @@ const TYPES: [&str; 16] = [
     "__nv_bfloat16",
 ];
 
-/// What the names of a kernel are.
+/// Style class of each name that the kernel declares.
 struct Names<'k>(HashMap<&'k str, &'static str>);
 
 impl<'k> Names<'k> {
@@ -181,7 +175,7 @@ impl<'k> Names<'k> {
         }
     }
 
-    /// The words of a line, what stands between them among them.
+    /// Splits a line into words and the text between them.
     fn words(&self, line: &str) -> Vec<Word> {
         let word = |class, text: &str| Word { class, text: text.to_owned() };
         if line.trim_start().starts_with('#') {
@@ -220,12 +214,13 @@ impl<'k> Names<'k> {
     }
 }
 
-/// CUDA's own coordinates.
+/// True for the built-in coordinates of CUDA.
 fn is_own(word: &str) -> bool {
     matches!(word, "threadIdx" | "blockIdx" | "blockDim" | "gridDim")
 }
 
-/// How many bytes of a text the number takes that it begins with: with its fraction, its exponent and its sign.
+/// Returns the length in bytes of the number at the start of a text, including its fraction,
+/// exponent and suffix.
 fn number(text: &str) -> usize {
     let is_hexadecimal = text.starts_with("0x");
     let mut before = ' ';

@@ -1,4 +1,4 @@
-//! What is advised against conflicts: only what the spec takes.
+//! Suggestions against bank conflicts that the keys of a spec can express.
 
 use crate::access::{Access, LayoutChange, Suggestion};
 use gemm_dsl::Plan as _;
@@ -6,8 +6,9 @@ use gemm_dsl::ir::{BufferLayout, Swizzle};
 use gemm_dsl::spec::SgemmSpec;
 use std::collections::BTreeSet;
 
-/// Leaves out the advice that no plan follows: of a product, whose spec is given, what its keys cannot say, and of any other
-/// kernel all. Where no padding is advised, a swizzle is, if that spares conflicts.
+/// Drops the suggestions that no plan can follow. For a GEMM with a spec these are layouts that its
+/// keys cannot express; for any other kernel all. Where no padding remains, a swizzle is suggested
+/// if it reduces conflicts.
 pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> {
     let buffers: BTreeSet<String> = accesses
         .iter()
@@ -30,7 +31,7 @@ pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> 
     accesses
 }
 
-/// The spec with an array that lies otherwise.
+/// Returns the spec with the layout change applied to an array, if a key exists for it.
 pub fn with(spec: &SgemmSpec, buffer: &str, by: LayoutChange) -> Option<SgemmSpec> {
     let mut spec = spec.clone();
     match (buffer, by) {
@@ -42,7 +43,7 @@ pub fn with(spec: &SgemmSpec, buffer: &str, by: LayoutChange) -> Option<SgemmSpe
     Some(spec)
 }
 
-/// How the key `swizzle` exchanges the elements of the rows of an array, if the spec takes it and it does.
+/// Returns the swizzle of an array under the key `swizzle`, if the spec accepts the key.
 fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
     let spec = with(spec, buffer, LayoutChange::Swizzle).filter(|_| !spec.swizzle)?;
     let program = spec.plan().and_then(|plan| plan.program()).ok()?;
@@ -53,7 +54,7 @@ fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
     }
 }
 
-/// Advises a swizzle, if all ways to access the array cost less together.
+/// Suggests a swizzle if it lowers the total cost of all accesses to the array.
 fn exchanged(accesses: &mut [Access], buffer: &str, swizzle: Swizzle) {
     let cure = |access: &Access| {
         let (way, length) = access.lies.as_ref().filter(|_| access.buffer == buffer)?;

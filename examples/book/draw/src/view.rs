@@ -1,93 +1,85 @@
-//! Lines and accesses, as templates lay them out.
+//! Views of lines and accesses for the templates.
 
 use crate::access::{Access, Cell, LayoutChange, Row};
 use crate::number::number;
 use crate::source::{self, LineCost, Word};
+use gemm_dsl::target::arch::{BANKS, LINE_SECTORS};
 use std::collections::BTreeMap;
 
-/// The ways to access memory of one line that are drawn of each buffer and kind: those that take most beyond the least.
+/// Maximum number of patterns drawn for each line, buffer and kind. Those furthest above their
+/// minimum cost are chosen.
 const DRAWN: usize = 2;
 
-/// The shares of all instructions from which on a line is shaded, and shaded more.
+/// Shares of all instructions from which on a line gets the next shade.
 const STEPS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
-/// A line of the text.
 #[derive(Clone, Debug)]
 pub struct LineView<'r> {
-    /// Its number, from 1.
+    /// Line number, counted from 1.
     pub number: usize,
-    /// Its words.
     pub words: &'r [Word],
-    /// Warp instructions.
     pub instructions: String,
-    /// Wavefronts of shared memory, those beyond the least in brackets.
+    /// Wavefronts of shared memory, with those beyond the minimum in brackets.
     pub wavefronts: String,
-    /// Sectors of global memory.
     pub sectors: String,
-    /// The same three as compiled.
+    /// Instructions, wavefronts and sectors as predicted for the compiled kernel.
     pub compiled: [String; 3],
-    /// How much of all instructions it executes, from 0 to 4.
+    /// Shade of the line by its share of all instructions, from 0 to 4.
     pub heat: u32,
-    /// Whether its accesses are drawn.
+    /// True if the line has accesses.
     pub has_access: bool,
-    /// Of a costly line, the number of the next costlier one, and of the next cheaper.
+    /// Numbers of the next costlier and the next cheaper line, for a costly line.
     pub next: [Option<usize>; 2],
 }
 
-/// The accesses of a line.
 #[derive(Clone, Debug)]
 pub struct Group<'r> {
-    /// Its number, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// Those that are drawn, first those that take most beyond the least.
+    /// Drawn accesses, the furthest above their minimum cost first.
     pub drawn: Vec<AccessView<'r>>,
-    /// Those that are not, in words; nothing where there are none.
+    /// Sentence about the accesses that are not drawn. Empty if all are.
     pub others: String,
 }
 
-/// An access, as it is drawn.
 #[derive(Clone, Debug)]
 pub struct AccessView<'r> {
-    /// The line of the text, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// The buffer.
     pub buffer: &'r str,
-    /// Where it is: `shared` or `global`.
+    /// Memory space: `shared` or `global`.
     pub space: &'static str,
-    /// What is done.
+    /// Kind of access in words.
     pub kind: &'static str,
-    /// Bytes of a lane.
+    /// Bytes accessed by each lane.
     pub bytes: u32,
-    /// How many lanes take part.
+    /// Number of active lanes in words.
     pub lanes: String,
-    /// How often.
+    /// Number of occurrences in words.
     pub times: String,
-    /// What it costs each time.
+    /// Cost of one access, in `unit`.
     pub cost: u64,
-    /// The least that as many bytes could cost.
+    /// Minimum cost of an access of as many bytes.
     pub least: u64,
-    /// What it costs that in.
+    /// Unit of the cost: wavefronts or sectors.
     pub unit: &'static str,
-    /// What its addresses are.
+    /// Sentences about the strides and the bank conflict.
     pub algebra: String,
-    /// What the picture is called.
     pub name: String,
-    /// What stands above its rows.
+    /// Heading of the row labels.
     pub rows_are: &'static str,
-    /// What stands above its columns.
     pub columns: Vec<String>,
-    /// Of how many of its 32 columns each is.
+    /// Number of the 32 columns under each heading.
     pub span: u32,
-    /// Its rows.
     pub rows: &'r [Row],
-    /// What would spare conflicts, in words, and the rows that the same lanes would take there.
+    /// Suggested layout change in words, and the rows of the same lanes under it.
     pub cured: Option<(String, &'r [Row])>,
-    /// The lanes that are lit from the beginning, as bits.
+    /// Lanes that are highlighted initially, as a bit mask.
     pub lit: u32,
 }
 
 impl AccessView<'_> {
-    /// The classes of a cell.
+    /// CSS classes of a cell.
     pub fn class(&self, cell: &Cell) -> String {
         let is_lit = cell.lanes.iter().any(|lane| self.lit >> lane & 1 == 1);
         match cell.lanes.first() {
@@ -98,7 +90,8 @@ impl AccessView<'_> {
     }
 }
 
-/// The instructions of each line, and of all lines: as compiled where that is known of any, else by the text.
+/// Returns the instructions of each line and their total. Counts of the compiled kernel are used if
+/// any line has them, otherwise those of the text.
 pub fn executed(source: &[source::SourceLine]) -> (Vec<u64>, u64) {
     let compiled =
         |line: &source::SourceLine| line.compiled.and_then(|machine| machine.instructions);
@@ -112,7 +105,7 @@ pub fn executed(source: &[source::SourceLine]) -> (Vec<u64>, u64) {
     (each, all)
 }
 
-/// The lines that execute so much of all instructions that they are shaded, costliest first; of equal ones the first in the text.
+/// Returns the indices of the shaded lines, costliest first. Ties are in the order of the text.
 fn costly(executed: &[u64], all: u64) -> Vec<usize> {
     let is_costly = |at: &usize| executed[*at] as f64 >= STEPS[0] * all.max(1) as f64;
     let mut costly: Vec<usize> = (0..executed.len()).filter(is_costly).collect();
@@ -120,13 +113,13 @@ fn costly(executed: &[u64], all: u64) -> Vec<usize> {
     costly
 }
 
-/// The number of the line that executes most instructions.
+/// Number of the line that executes most instructions, if a line is shaded.
 pub fn costliest(source: &[source::SourceLine]) -> Option<usize> {
     let (executed, all) = executed(source);
     Some(source.get(*costly(&executed, all).first()?)?.number)
 }
 
-/// The lines of a text with what they cost; each that has accesses says so.
+/// Returns the lines with their costs, and marks those with accesses.
 pub fn lines<'r>(source: &'r [source::SourceLine], accesses: &[Access]) -> Vec<LineView<'r>> {
     let (executed, all) = executed(source);
     let ranked = costly(&executed, all);
@@ -164,7 +157,7 @@ pub fn lines<'r>(source: &'r [source::SourceLine], accesses: &[Access]) -> Vec<L
     source.iter().zip(executed).map(of).collect()
 }
 
-/// The accesses, line by line.
+/// Groups the accesses by line.
 pub fn groups(accesses: &[Access]) -> Vec<Group<'_>> {
     let mut by_line: BTreeMap<usize, Vec<&Access>> = BTreeMap::new();
     for access in accesses {
@@ -178,15 +171,15 @@ fn group(line: usize, all: Vec<&Access>) -> Group<'_> {
     Group { line, others: left_out(&others), drawn: drawn.into_iter().map(drawing).collect() }
 }
 
-/// What an access takes beyond the least.
+/// Cost of an access beyond its minimum.
 fn excess(access: &Access) -> u64 {
     access.cost - access.least.min(access.cost)
 }
 
-/// The accesses of a line that are drawn, and those that are not.
+/// Splits the accesses of a line into those drawn and those left out.
 fn parted(mut all: Vec<&Access>) -> (Vec<&Access>, Vec<&Access>) {
     all.sort_by_key(|access| std::cmp::Reverse((excess(access), access.cost, access.times)));
-    // Of a copy some pictures of what it reads and some of what it writes.
+    // The limit is per kind, so that reads and writes of a copy both get pictures.
     let (mut drawn, mut others): (Vec<&Access>, Vec<&Access>) = (Vec::new(), Vec::new());
     for access in all {
         let like = |other: &&&Access| other.buffer == access.buffer && other.kind == access.kind;
@@ -196,7 +189,7 @@ fn parted(mut all: Vec<&Access>) -> (Vec<&Access>, Vec<&Access>) {
     (drawn, others)
 }
 
-/// How many accesses are not drawn, and what they cost, in words.
+/// Sentence with the number and the costs of the accesses that are not drawn.
 fn left_out(others: &[&Access]) -> String {
     let costs = |space: &str| {
         let costs = others.iter().filter(|access| access.space == space).map(|access| access.cost);
@@ -219,7 +212,7 @@ fn left_out(others: &[&Access]) -> String {
     }
 }
 
-/// What an access costs so many of.
+/// Unit of a cost, in singular or plural.
 fn unit(is_shared: bool, cost: u64) -> &'static str {
     match (is_shared, cost) {
         (true, 1) => "wavefront",
@@ -229,12 +222,11 @@ fn unit(is_shared: bool, cost: u64) -> &'static str {
     }
 }
 
-/// An access, laid out.
 pub fn drawing(access: &Access) -> AccessView<'_> {
     let is_shared = access.space == "shared";
     let columns: Vec<String> = match is_shared {
-        true => (0..32).map(|bank| bank.to_string()).collect(),
-        false => (0..4).map(|sector| format!("sector {sector}")).collect(),
+        true => (0..BANKS).map(|bank| bank.to_string()).collect(),
+        false => (0..LINE_SECTORS).map(|sector| format!("sector {sector}")).collect(),
     };
     let mut algebra = String::new();
     if let Some(strides) = &access.strides {
@@ -286,7 +278,7 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
     }
 }
 
-/// How far lanes are apart, as a sentence: in elements.
+/// Sentence about the strides of the lanes in elements.
 fn apart(strides: &str) -> String {
     match strides {
         "32:0" => "All lanes access the same element.".to_owned(),
@@ -301,7 +293,8 @@ mod tests {
     use crate::algebra::Strides;
     use crate::source::Word;
 
-    /// From the costliest line all costly ones are come to, each no costlier than the one before, and back again.
+    /// The links from the costliest line visit all costly lines in descending order of cost, and
+    /// lead back.
     #[test]
     fn costly_lines_lead_to_one_another() {
         let counts = [0, 7, 300, 7, 1, 120, 300, 0];
@@ -320,12 +313,12 @@ mod tests {
             way.push(number);
             at = cheaper;
         }
-        // A line of 1 in 735 is not shaded, and on no way.
+        // The line with 1 of 735 instructions is not shaded and has no links.
         assert_eq!(way, [3, 7, 6]);
         assert!(lines.iter().all(|line| (line.heat > 0) == way.contains(&line.number)));
     }
 
-    /// An access that costs so much, of which so much is the least.
+    /// Access with the given cost, minimum cost and number of occurrences.
     fn access(
         buffer: &str,
         space: &'static str,
@@ -350,7 +343,8 @@ mod tests {
         }
     }
 
-    /// Of random accesses each is drawn or left out, and what is said of both is so.
+    /// For random accesses: each is either drawn or left out, and the sentence about those left out
+    /// is true.
     #[test]
     fn what_is_left_out_takes_no_more_beyond_the_least() {
         let mut state = 1u64;
@@ -397,7 +391,7 @@ mod tests {
         }
     }
 
-    /// One that costs much, all of which it needs, is behind one that costs little and needs less.
+    /// A costly access at its minimum ranks behind a cheap access above its minimum.
     #[test]
     fn the_excess_counts_and_not_the_cost() {
         let a = |costs| access("A", "global", "load", costs);

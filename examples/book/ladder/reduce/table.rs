@@ -1,4 +1,4 @@
-//! The ladder of reductions, shown.
+//! Tables and plot of the ladder of reductions.
 
 use super::{ReduceBench, ReduceResult, ReduceRows, rate};
 use crate::stage::{StageOutcome, mark, speed_up};
@@ -11,7 +11,7 @@ use gemm_dsl::stages::Stage;
 use gemm_runtime::Counters;
 use gemm_runtime::spec::ReduceSpec;
 
-/// Changes that a row names.
+/// Number of changes that a row names.
 const CHANGES: usize = 2;
 
 fn quantities(counters: &Counters) -> Vec<Quantity> {
@@ -27,7 +27,7 @@ fn quantities(counters: &Counters) -> Vec<Quantity> {
     .to_vec()
 }
 
-/// The counters of each stage, and what changed.
+/// Table of the counters of each stage and their changes.
 pub(super) fn counters(rows: &ReduceRows) -> Table {
     let mut table = Table::new(first_columns().into_iter().chain([
         number("block\nbarriers").optional(1),
@@ -62,7 +62,7 @@ pub(super) fn counters(rows: &ReduceRows) -> Table {
     table
 }
 
-/// The time of each stage.
+/// Table of the time of each stage.
 pub(super) fn times(rows: &ReduceRows, n: usize, bench: &ReduceBench<'_>) -> Table {
     let columns = [
         number("time").optional(1),
@@ -102,7 +102,7 @@ fn first_cells(stage: &Stage<ReduceSpec>, ran: &StageOutcome<ReduceResult>) -> V
     ]
 }
 
-/// Bandwidth on a GPU, instructions on the simulator.
+/// Bar chart of the bandwidth on a GPU, or of instructions per element on the simulator.
 pub(super) fn picture(
     rows: &ReduceRows,
     n: usize,

@@ -1,4 +1,4 @@
-//! The ladder of products, shown.
+//! Tables and plots of the ladder of GEMMs.
 
 use super::{Rung, SgemmResult, gflops};
 use crate::stage::{StageOutcome, mark, speed_up};
@@ -14,10 +14,10 @@ use gemm_dsl::stages::Stage;
 use gemm_runtime::{Counters, SgemmSpec};
 use std::path::Path;
 
-/// Changes that a row names.
+/// Number of changes that a row names.
 const CHANGES: usize = 2;
 
-/// What explains a stage: ratios that say what limits it, then totals.
+/// Quantities that explain a stage: ratios that show its limit, then totals.
 fn quantities(counters: &Counters, flops: f64) -> [Quantity; 7] {
     let ratio = |a: u64, b: u64| a as f64 / b as f64;
     [
@@ -32,7 +32,7 @@ fn quantities(counters: &Counters, flops: f64) -> [Quantity; 7] {
     .map(|(name, value)| Quantity { name, value })
 }
 
-/// The counters of each stage, and what changed.
+/// Table of the counters of each stage and their changes.
 pub(super) fn counters(rung: &Rung) -> Table {
     let mut table = Table::new(first_columns().into_iter().chain([
         number("FMA per\nsector").optional(5),
@@ -58,7 +58,7 @@ pub(super) fn counters(rung: &Rung) -> Table {
     table
 }
 
-/// The time of each stage, beside cuBLAS and multiply-adds alone.
+/// Table of the time of each stage, compared with cuBLAS and the peak FMA rate.
 pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
     let columns = [
         number("time").optional(1),
@@ -105,7 +105,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
     table
 }
 
-/// What an epilogue is compared with, and the times of that.
+/// Times that an epilogue is compared with.
 fn compared(fusion: &Fusion) -> Vec<(String, f64)> {
     let over = table::signed_percent(fusion.over_plain());
     let plain = (format!("  without epilogue (with: {over})"), fusion.plain);
@@ -130,7 +130,7 @@ fn first_cells(
     ]
 }
 
-/// The stage's name, with its width where the ladder has it more than once.
+/// Name of the stage, with its tile size if the ladder has several variants of it.
 fn label(stage: &Stage<SgemmSpec>, rung: &Rung) -> String {
     let same = rung.rows.iter().filter(|(other, _)| other.index == stage.index).count();
     let size = stage.spec.tile.map(|tile| tile.to_string());
@@ -140,7 +140,7 @@ fn label(stage: &Stage<SgemmSpec>, rung: &Rung) -> String {
     }
 }
 
-/// The median of what cuBLAS reached beside the stages, in GFLOP/s.
+/// Median rate of cuBLAS beside the stages, in GFLOP/s.
 fn blas_rate(rung: &Rung) -> Option<f64> {
     let times = rung.rows.iter().filter_map(|(_, ran)| ran.done()?.times?.blas);
     let mut times: Vec<f64> = times.collect();
@@ -148,7 +148,7 @@ fn blas_rate(rung: &Rung) -> Option<f64> {
     (!times.is_empty()).then(|| gflops(time, rung.products))
 }
 
-/// GFLOP/s on a GPU, the share of multiply-adds among the instructions on the simulator.
+/// GFLOP/s on a GPU, or the percentage of FMAs among the instructions on the simulator.
 fn value(ran: &StageOutcome<SgemmResult>, rung: &Rung, timed: bool) -> Option<f64> {
     let done = ran.done()?;
     if timed {
@@ -158,7 +158,7 @@ fn value(ran: &StageOutcome<SgemmResult>, rung: &Rung, timed: bool) -> Option<f6
     Some(100.0 * counters.fma as f64 / counters.instructions.max(1) as f64)
 }
 
-/// Draws the stages over the sizes, or as bars where there is one size.
+/// Plots the stages over the sizes, or as bars for a single size.
 pub(super) fn save_picture(
     rungs: &[Rung],
     device: &str,

@@ -1,4 +1,5 @@
-//! What a page calls: numbers and addresses in the module's own memory.
+//! Functions exported to the page. Arguments and results are numbers and addresses in the module's
+//! memory.
 //!
 //! ```text
 //! at = room(bytes)        the page writes the name of a macro, a newline and a line there
@@ -6,7 +7,7 @@
 //! result(), length()      where the answer is, and how many bytes: a `Report` as JSON
 //! ```
 //!
-//! A panic is a trap, behind which `result` has its message: the page makes the module anew.
+//! A panic traps. `result` then holds its message, and the page instantiates the module anew.
 
 #![allow(unsafe_code, reason = "names that a page calls are unsafe attributes")]
 
@@ -18,12 +19,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static GIVEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static RESULT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// There is one thread: nobody else has left it half done.
+/// Poisoning is ignored: the module has a single thread.
 fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     bytes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Room for what is asked: its address.
+/// Reserves the input buffer and returns its address.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn room(bytes: usize) -> *mut u8 {
@@ -33,7 +34,7 @@ extern "C" fn room(bytes: usize) -> *mut u8 {
     given.as_mut_ptr()
 }
 
-/// Answers what was asked.
+/// Answers the request in the input buffer.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn run() {
@@ -48,14 +49,14 @@ extern "C" fn run() {
     *lock(&RESULT) = report.unwrap_or_else(|error| panic!("a report is JSON: {error}"));
 }
 
-/// The address of the answer.
+/// Address of the answer, valid until the next call of `run`.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn result() -> *const u8 {
     lock(&RESULT).as_ptr()
 }
 
-/// Its bytes.
+/// Length of the answer in bytes.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn length() -> usize {

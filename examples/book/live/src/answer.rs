@@ -1,5 +1,3 @@
-//! What is said of a line.
-
 use crate::subject::{Family, Subject};
 use askama::Template;
 use gemm_draw::counters::{CounterValue, counted};
@@ -14,25 +12,24 @@ use gemm_dsl::plan::Decision;
 use gemm_dsl::{SpecError, SpecErrors, cuda, parse};
 use serde::Serialize;
 
-/// What a page shows of a line.
+/// Answer to a spec, as shown by the page.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Where its faults are, as far as they are somewhere: from where to where, in units of UTF-16, as scripts count.
+    /// Ranges of the faults that have a position, in UTF-16 code units as used by scripts.
     pub marks: Vec<[usize; 2]>,
-    /// What is said at once, as HTML: a sentence, or the faults.
+    /// Immediate answer as HTML: a sentence, or the faults.
     pub said: String,
-    /// What was seen of its kernel, as HTML; nothing where there is none to be launched.
+    /// Report of the simulated launch as HTML. Empty if nothing was launched.
     pub seen: String,
 }
 
-/// A fault, as it is laid out.
 #[derive(Clone, Debug)]
 struct Fault<'e> {
     message: &'e str,
     place: Option<Place>,
 }
 
-/// A line around the token that is at fault.
+/// Line of the spec around the faulty token.
 #[derive(Clone, Debug)]
 struct Place {
     before: String,
@@ -59,19 +56,18 @@ struct RunView<'r> {
     launches: usize,
     residents: &'r [Occupancy],
     counters: &'r [CounterValue],
-    /// None of a kernel whose machine code the model does not know.
+    /// Empty if the model cannot predict the machine code of the kernel.
     compiled: &'r [Metric],
     lines: Vec<LineView<'r>>,
     groups: Vec<Group<'r>>,
     decisions: &'r [Decision],
 }
 
-/// What the compiler and the simulator say of a line. It may stand in the call of a macro, which then says of which family
-/// it is.
+/// Compiles and simulates a spec. If the text is a macro call, the macro determines the family.
 pub fn answer(family: Family, text: &str) -> Report {
     let call = parse::call(text).and_then(|(name, line)| Some((Family::of_macro(name)?, line)));
     let (family, line) = call.unwrap_or((family, text));
-    // The line is a part of the text.
+    // `line` is a slice of `text`.
     let before = &text[..line.as_ptr().addr() - text.as_ptr().addr()];
     match Subject::parse(family, line) {
         Err(faults) => faulty(&faults, before, line),
@@ -80,14 +76,14 @@ pub fn answer(family: Family, text: &str) -> Report {
     }
 }
 
-/// What is said where a line is to be of a macro that is none.
+/// Report for the name of a macro that does not exist.
 pub fn unknown(name: &str) -> Report {
     let said = said(&format!("There is no macro `{name}!`."), &[]);
     Report { said, ..Report::default() }
 }
 
 fn said(sentence: &str, faults: &[Fault<'_>]) -> String {
-    // It is written to memory.
+    // Rendering to memory fails only on a fault of the template, which is shown instead.
     Said { sentence, faults }.render().unwrap_or_else(|error| error.to_string())
 }
 
@@ -121,7 +117,7 @@ fn fault(error: &SpecError) -> Fault<'_> {
     Fault { message: error.message(), place }
 }
 
-/// Where in the text an excerpt's token is, in bytes.
+/// Byte range of an excerpt's token in the text.
 fn place(text: &str, excerpt: &Excerpt) -> [usize; 2] {
     let mut lines = text.split_inclusive('\n');
     let start: usize = lines.by_ref().take(excerpt.line - 1).map(str::len).sum();
@@ -133,7 +129,7 @@ fn place(text: &str, excerpt: &Excerpt) -> [usize; 2] {
     [at(excerpt.column - 1), at(excerpt.column - 1 + excerpt.width)]
 }
 
-/// Launches it, and lays out what was seen; or says why not.
+/// Launches the program and renders the report. The error is the reason for a missing launch.
 fn seen(subject: &Subject) -> Result<Report, String> {
     let program = subject.program().map_err(|faults| faults.to_string())?;
     let decisions = subject.decisions();
@@ -173,7 +169,8 @@ fn seen(subject: &Subject) -> Result<Report, String> {
 mod tests {
     use super::*;
 
-    /// Padding is advised where it spares conflicts and a plan takes it, and not where shared memory is full.
+    /// Padding is suggested where it reduces conflicts and a plan accepts it, not where shared
+    /// memory is full.
     #[test]
     fn no_padding_is_advised_that_the_plan_refuses() {
         let advised = |line: &str| answer(Family::Sgemm, line).seen.contains(" behind each row");

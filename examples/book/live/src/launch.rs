@@ -1,4 +1,5 @@
-//! Runs a program on the simulator, on packed arrays of its own: the extents of the problem give all shapes.
+//! Execution of a program on the simulator, with packed arrays whose shapes follow from the extents
+//! of the problem.
 
 use crate::operands::{Numbers, argument};
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
@@ -9,56 +10,56 @@ use gemm_dsl::ir::{Elem, Extent, HostError, VerifiedKernel, VerifiedProgram};
 use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
 use thiserror::Error;
 
-/// Instructions of the simulator that a launch may take: some seconds in a browser.
+/// Maximum number of simulated instructions of a launch: a few seconds in a browser.
 const INSTRUCTIONS: u64 = 1 << 24;
 
-/// Elements that an array may have, the program's own included.
+/// Maximum number of elements of an array, including the program's temporaries.
 const ELEMENTS: u64 = 1 << 24;
 
-/// What was seen of the kernel that does most.
+/// Record of the main launch of a program.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
-    /// The kernel.
     pub kernel: VerifiedKernel,
-    /// Its blocks along x, y and z.
+    /// Blocks of the grid along x, y and z.
     pub grid: [u32; 3],
-    /// What its statements were charged with.
+    /// Counters of all its statements.
     pub profile: Profile,
-    /// What happened in its first block.
+    /// Trace of its first block.
     pub trace: Trace,
-    /// The number of launches that the program took.
+    /// Number of launches of the program.
     pub launches: usize,
 }
 
-/// Why a program did not run.
+/// Reason for a failed run.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// What the kernel was given is not what it asks for.
+    /// The arguments violate the contract of the kernel.
     #[error("the kernel cannot be launched here: {0}")]
     Unmet(#[from] ContractError),
-    /// An extent that cannot be computed.
+    /// An extent cannot be computed.
     #[error("the launch cannot be laid out: {0}")]
     Host(#[from] HostError),
-    /// A fault of the page, which gives what the program does not ask for.
+    /// The page bound an argument that the program does not declare.
     #[error("a fault of the page: {0}")]
     Bind(#[from] BindError),
-    /// What the simulator found.
+    /// The simulator found a fault.
     #[error("{0}")]
     Simulator(#[from] SimError),
-    /// An array of the program's own.
+    /// An array of the program has too many elements.
     #[error(
         "it is too large to simulate: an array of its own has {0} elements, and at most {ELEMENTS} are taken here"
     )]
     TooLarge(u64),
-    /// A fault of the generator.
+    /// The generated program launched nothing.
     #[error("a fault of the generator: nothing was launched")]
     NothingLaunched,
 }
 
-/// Runs a program on extents by name; what it folds segments by is given.
+/// Runs a program on named extents. `offsets` replaces the contents of the last input: the offsets
+/// of segments.
 ///
 /// # Errors
-/// What keeps it from being launched, and what the simulator finds.
+/// Returns an error if the program cannot be launched or the simulator finds a fault.
 pub fn launch(
     program: &VerifiedProgram,
     extents: &[(Extent, u64)],
@@ -81,7 +82,7 @@ pub fn launch(
     Ok(RunRecord { launches: run.launches.len(), ..main })
 }
 
-/// Makes the arrays of a caller.
+/// Builder of the caller's arrays.
 struct Inputs<'a> {
     program: &'a VerifiedProgram,
     values: &'a ProgramValues,
@@ -89,8 +90,8 @@ struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// An array, or a list of them, without gaps: matrices lie row by row, or column by column where the kernels that take
-    /// them say so.
+    /// Allocates a packed array, or a list of them. Matrices are row-major, or column-major if the
+    /// kernels require it.
     fn array(&mut self, array: &Array, offsets: Option<&[u64]>) -> Result<PageArray, Failure> {
         let PackedLayout { mut axes, len } = self.program.packed(&array.dims, self.values)?;
         check_len(len)?;
@@ -116,18 +117,18 @@ impl Inputs<'_> {
     }
 }
 
-/// Checks that a page has room for an array.
+/// Returns [`Failure::TooLarge`] if an array exceeds the limit.
 fn check_len(len: u64) -> Result<(), Failure> {
     if len > ELEMENTS { Err(Failure::TooLarge(len)) } else { Ok(()) }
 }
 
-/// Whether kernels take the matrices of an array column by column.
+/// True if a kernel takes the matrices of the array column-major.
 fn is_by_column(program: &VerifiedProgram, array: &Array) -> bool {
     let mut taken = program.kernels.iter().flat_map(|kernel| kernel.contract().arrays());
     taken.any(|of| of.operand == array.operand && of.contiguous_dim() + 2 == of.rank())
 }
 
-/// An array in the memory of the page.
+/// Array in the memory of the page.
 struct PageArray {
     elem: Elem,
     given: BufferArg,
@@ -135,10 +136,10 @@ struct PageArray {
     axes: Vec<ArrayAxis>,
 }
 
-/// The page as a back end: the simulator, which records the first block of the main launch.
+/// Simulator back end of the page. It records the first block of the main launch.
 struct Page<'p> {
     program: &'p VerifiedProgram,
-    /// The record of the main launch, once it is over.
+    /// Record of the main launch, once it has finished.
     main: Option<RunRecord>,
 }
 
@@ -187,13 +188,14 @@ mod tests {
     use gemm_dsl::Plan as _;
     use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 
-    /// What comes of a program all of whose extents are one number.
+    /// Launches a program with the same value for all extents.
     fn launched(program: &VerifiedProgram, extent: u64) -> Result<RunRecord, Failure> {
         let extents = program.extents.iter().map(|of| (*of, extent));
         launch(program, &extents.collect::<Vec<_>>(), None)
     }
 
-    /// A launch ends where a reader has waited for some seconds: of 2^16 blocks with 256 terms each, not of one with 16.
+    /// A launch stops at the instruction limit: 2^16 blocks with K = 256 exceed it, one block with
+    /// K = 16 does not.
     #[test]
     fn a_launch_that_takes_long_is_given_up() {
         let plan: SgemmPlan = "block: 1x1".parse().expect("a line");
@@ -204,7 +206,7 @@ mod tests {
         assert!(failure.to_string().contains(&INSTRUCTIONS.to_string()), "{failure}");
     }
 
-    /// What memory of a page cannot hold is refused before it is asked for.
+    /// An array too large for the page's memory is refused before its allocation.
     #[test]
     fn an_array_that_is_too_large_is_refused() {
         let plan: ReducePlan = "over: rows, block: 64".parse().expect("a line");

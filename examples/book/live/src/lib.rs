@@ -1,13 +1,13 @@
-//! The live page of the book: a line of a spec in, what the compiler and the simulator say of it out.
+//! Live page of the book: it takes a spec, and shows the results of the compiler and the simulator.
 //!
 //! ```text
 //! a line ──parse, plan──► faults ─────────────────────────────────┐
 //!          └──► program ──launch──► what was seen ──draw──► HTML ──┴──► Report ──abi──► a page
 //! ```
 //!
-//! It is built for `wasm32-unknown-unknown` and put into one page, and for the host, where tests ask the same
-//! [`answer`]. It has no device: [`launch`] follows the steps of a program on the simulator alone, on packed arrays of
-//! one small problem.
+//! The crate is built for `wasm32-unknown-unknown` and embedded in a page. Tests call the same
+//! [`answer`] on the host. There is no device: [`launch`] runs the steps of a program on the
+//! simulator, on packed arrays of one small problem.
 
 #[cfg(target_arch = "wasm32")]
 mod abi;

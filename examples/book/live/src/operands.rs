@@ -1,12 +1,13 @@
-//! What the arrays of a launch hold. The counters of a kernel hardly depend on it, but sums must be numbers.
+//! Contents of the arrays of a launch. The counters of a kernel hardly depend on them, but results
+//! must be finite.
 
 use gemm_dsl::ir::{Elem, Ty};
 use gemm_sim::Buffer;
 
-/// The most that integers are.
+/// Exclusive upper bound of random integers.
 const INTEGERS: u64 = 100;
 
-/// Numbers that are the same on every run (xorshift64*, by Vigna).
+/// Deterministic random numbers (xorshift64*, by Vigna).
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -21,16 +22,17 @@ impl Numbers {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// An array: floats of either sign from a half to one, small integers.
+    /// Allocates an array of random elements: floats of either sign with magnitudes in [0.5, 1), or
+    /// small integers.
     pub(crate) fn array(&mut self, elem: Elem, len: usize) -> Buffer {
         let bits: Vec<u64> = (0..len).map(|_| element(elem, self.next())).collect();
         Buffer::from_bits(elem, bits.into_iter())
     }
 }
 
-/// The bits of an element.
+/// Bits of a random element.
 fn element(elem: Elem, random: u64) -> u64 {
-    // Bits of the mantissa, of all, and the exponent of a half.
+    // Bits of the mantissa, bits of the format, and the biased exponent of 0.5.
     let (mantissa, bits, exponent) = match elem {
         Elem::F64 => (52, 64, 1022),
         Elem::F32 | Elem::Tf32 => (23, 32, 126),
@@ -42,7 +44,7 @@ fn element(elem: Elem, random: u64) -> u64 {
     (random & 1) << (bits - 1) | exponent << mantissa | fraction
 }
 
-/// The bits of a number that the caller passes: a half, or one.
+/// Bits of a scalar argument: 0.5 for floats, otherwise 1.
 pub(crate) fn argument(ty: Ty) -> u64 {
     match ty {
         Ty::Scalar(Elem::F64) => 0.5_f64.to_bits(),
@@ -55,7 +57,7 @@ pub(crate) fn argument(ty: Ty) -> u64 {
 mod tests {
     use super::*;
 
-    /// No argument is 0: a product scaled by nothing would not read A and B.
+    /// No argument is 0, because a GEMM with alpha = 0 would not read A and B.
     #[test]
     fn arguments_are_a_half_or_one() {
         let number = |elem| argument(Ty::Scalar(elem));
@@ -72,7 +74,7 @@ mod tests {
         let within = |value: f64| (0.5..1.0).contains(&value.abs());
         for bits in numbers.array(Elem::F32, 100).bits() {
             assert!(within(f32::from_bits(bits as u32).into()));
-            // The upper half of one is a `bf16`.
+            // The upper half of an f32 is a bf16.
             let bits = element(Elem::Bf16, bits) as u32;
             assert!(within(f32::from_bits(bits << 16).into()));
         }

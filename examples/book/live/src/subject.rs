@@ -1,4 +1,4 @@
-//! A spec of either family, and the small problem that it is launched on.
+//! A spec of either family, and the small problem for its simulation.
 
 use crate::launch::{self, RunRecord};
 use gemm_draw::shapes::{self, SimulationLimits};
@@ -9,34 +9,32 @@ use gemm_dsl::stages::{self, Stage};
 use gemm_dsl::tables::Target;
 use gemm_dsl::{Plan as _, SpecErrors};
 
-/// The most that a page simulates while its reader waits: the fastest product is answered in a quarter of a second.
+/// Limits of a simulation while the reader waits: the fastest GEMM is answered in a quarter of a
+/// second.
 const MOST: SimulationLimits = SimulationLimits { elements: 1 << 21, fmas: 1 << 25 };
 
-/// How much longer a multiply-add takes where blocks speak to one another, whose launch is run in several orders, and on
-/// tensor cores, whose sums are computed bit by bit.
+/// Simulation time per multiply-add, relative to plain kernels. Kernels with inter-block
+/// synchronisation run in several orders, and tensor cores are simulated bit by bit.
 const ORDERS: u64 = 8;
 const TENSOR_CORES: u64 = 4;
 
-/// Products of a batch, where a block computes no more.
+/// GEMMs of a batch, unless a block computes more.
 const PRODUCTS: usize = 2;
 
-/// A family of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Reductions.
     Reduce,
-    /// Matrix products.
     Sgemm,
 }
 
 impl Family {
-    /// That of a macro, by its name without the `!`.
+    /// Returns the family of a macro, by its name without the `!`.
     pub fn of_macro(name: &str) -> Option<Self> {
         let is_of = |family: &Self| family.macro_name() == name;
         [Self::Reduce, Self::Sgemm].into_iter().find(is_of)
     }
 
-    /// The name of its macro, without the `!`.
+    /// Name of the macro, without the `!`.
     pub fn macro_name(self) -> &'static str {
         match self {
             Self::Reduce => ReduceSpec::MACRO,
@@ -45,31 +43,27 @@ impl Family {
     }
 }
 
-/// The plan of a spec of either family.
+/// Plan of a spec of either family.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// Of a reduction.
     Reduce(Box<ReducePlan>),
-    /// Of a product.
     Sgemm(Box<SgemmPlan>),
 }
 
-/// What a spec is launched on.
+/// Problem on which a spec is launched.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// In words.
     pub words: String,
-    /// The extents of the program.
     extents: Vec<(Extent, u64)>,
-    /// The offsets of segments.
+    /// Offsets of the segments, for a reduction over segments.
     offsets: Option<Vec<u64>>,
 }
 
 impl Subject {
-    /// The spec of a line.
+    /// Parses a spec and plans it.
     ///
     /// # Errors
-    /// All its faults.
+    /// Returns all faults of the spec.
     pub fn parse(family: Family, line: &str) -> Result<Self, SpecErrors> {
         Ok(match family {
             Family::Reduce => Self::Reduce(Box::new(line.parse()?)),
@@ -77,7 +71,7 @@ impl Subject {
         })
     }
 
-    /// The spec of a product; none of a reduction.
+    /// Returns the spec of a GEMM, or `None` for a reduction.
     pub fn product(&self) -> Option<&SgemmSpec> {
         match self {
             Self::Reduce(_) => None,
@@ -85,7 +79,7 @@ impl Subject {
         }
     }
 
-    /// The spec, as it is printed.
+    /// Canonical text of the spec.
     pub fn line(&self) -> String {
         match self {
             Self::Reduce(plan) => plan.spec().to_string(),
@@ -93,10 +87,10 @@ impl Subject {
         }
     }
 
-    /// Its program.
+    /// Generates the program.
     ///
     /// # Errors
-    /// A mistake of the generator.
+    /// Returns an error on a fault of the generator.
     pub fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         match self {
             Self::Reduce(plan) => plan.program(),
@@ -104,7 +98,7 @@ impl Subject {
         }
     }
 
-    /// What its plan decided.
+    /// Decisions of the plan, including those that the spec states.
     pub fn decisions(&self) -> Vec<Decision> {
         match self {
             Self::Reduce(plan) => plan.decisions(),
@@ -112,10 +106,11 @@ impl Subject {
         }
     }
 
-    /// What it is launched on: what the page of a stage has too, unless that takes long.
+    /// Returns the problem that the page of a stage uses, or a smaller one if that takes too long.
     ///
     /// # Errors
-    /// Says that a block is too large to be simulated while somebody waits, or which extent of the program it does not know.
+    /// Returns a message if a block is too large to simulate, or if an extent of the program is
+    /// unknown.
     pub fn problem(&self, program: &VerifiedProgram) -> Result<Problem, String> {
         let (words, extent, offsets): (_, Box<dyn Fn(Extent) -> Option<u64>>, _) = match self {
             Self::Reduce(plan) => {
@@ -163,7 +158,7 @@ impl Subject {
         Ok(Problem { words, extents: extents.collect::<Result<_, _>>()?, offsets })
     }
 
-    /// How many multiply-adds the simulator could do in the time of one.
+    /// Simulation time per multiply-add, relative to a plain kernel.
     fn weight(&self, program: &VerifiedProgram) -> u64 {
         let orders = if program.preferred().communicates() { ORDERS } else { 1 };
         let products = match self {
@@ -175,7 +170,7 @@ impl Subject {
         orders * products
     }
 
-    /// The stage that it is: the folder of its snapshots, and their name.
+    /// Returns the matching stage of a ladder: the folder of its snapshots, and their name.
     pub fn stage(&self) -> Option<(&'static str, String)> {
         fn stem<S: PartialEq>(spec: &S, stages: &[Stage<S>]) -> Option<String> {
             let stage = stages.iter().find(|stage| stage.spec == *spec)?;
@@ -187,17 +182,18 @@ impl Subject {
         }
     }
 
-    /// The registers of a variant of its kernel, on the architectures for which a compiler was asked ahead.
+    /// Returns the registers of a variant of its kernel, for each architecture with a pinned
+    /// compiler report.
     pub fn registers(&self, variant: Variant) -> Vec<gemm_draw::occupancy::Registers> {
         let of =
             |(ladder, stem): (&str, String)| gemm_draw::compiler::registers(ladder, &stem, variant);
         self.stage().map(of).unwrap_or_default()
     }
 
-    /// Launches its program.
+    /// Launches the program on the simulator.
     ///
     /// # Errors
-    /// As those of [`launch::launch`].
+    /// Returns the errors of [`launch::launch`].
     pub fn launch(
         &self,
         program: &VerifiedProgram,
@@ -211,7 +207,7 @@ impl Subject {
 mod tests {
     use super::*;
 
-    /// Multiply-adds of the product that a line is launched on, and whether its blocks speak to one another.
+    /// Multiply-adds of a line's problem, and true if its blocks synchronise with each other.
     fn fmas(line: &str) -> (u64, bool) {
         let subject = Subject::parse(Family::Sgemm, line).expect("a line");
         let program = subject.program().expect("a program");
@@ -221,7 +217,7 @@ mod tests {
         (own.map(|(_, extent)| extent).product(), program.preferred().communicates())
     }
 
-    /// A launch that is run in several orders is of so much less.
+    /// A launch that is simulated in several orders gets a smaller problem.
     #[test]
     fn what_takes_several_orders_is_smaller() {
         let line = "tile: 128x256x16, thread: 8x16";

@@ -1,4 +1,4 @@
-//! The kernel that another one is compared with.
+//! Comparison of a kernel with its base.
 
 use super::{CHANGED, Subject};
 use crate::access::{self, Access};
@@ -9,15 +9,15 @@ use crate::{diff, views};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda;
 
-/// The spec that a kernel is compared with.
+/// Base with which a kernel is compared.
 pub(super) struct Base<'a> {
     pub(super) title: &'a str,
-    /// The spec as it was written.
+    /// Spec as the user wrote it.
     pub(super) line: &'a str,
     pub(super) spec: Spec,
 }
 
-/// The kernel that is compared with a [`Base`].
+/// Kernel that is compared with a [`Base`].
 pub(super) struct Own<'a> {
     pub(super) spec: &'a Spec,
     pub(super) looked: &'a Observation,
@@ -26,10 +26,10 @@ pub(super) struct Own<'a> {
 }
 
 impl<'a> Base<'a> {
-    /// The base of a subject, if it has one.
+    /// Returns the base of a subject, if it has one.
     ///
     /// # Errors
-    /// Faults of its spec.
+    /// Returns faults of the base's spec.
     pub(super) fn new(subject: &'a Subject) -> Result<Option<Self>, Failure> {
         let Some((title, line)) = &subject.base else { return Ok(None) };
         Ok(Some(Self { title, line, spec: Spec::parse(subject.family, line)? }))
@@ -38,7 +38,7 @@ impl<'a> Base<'a> {
     /// Compares both kernels at a shape: specs, texts, counters, and accesses to the same arrays.
     ///
     /// # Errors
-    /// What the launch of the base finds.
+    /// Returns the error of the base's launch.
     pub(super) fn compare(
         &self,
         at: SampleShape,

@@ -1,4 +1,5 @@
-//! The launches that edges are told by: at the ragged shape, at the same with whole tiles along K, and where all tiles are whole.
+//! Launches for the analysis of edges: at the ragged shape, at that shape with full K tiles, and
+//! with all tiles full.
 
 use super::SIZE;
 use crate::edges::requests;
@@ -11,25 +12,25 @@ use gemm_runtime::Error;
 use gemm_runtime::watch::Trace;
 use std::collections::BTreeSet;
 
-/// The matrices, by the names of their arrays.
+/// Names of the arrays of the three matrices.
 const NAMES: [&str; 3] = ["A", "B", "C"];
-/// The instructions that a second run may execute: it does what the first one did.
+/// Instruction limit of a second run, which repeats the first.
 const INSTRUCTIONS: u64 = 1 << 36;
 
-/// A launch that was looked on at, all blocks of it.
+/// Launch with the traces of all its blocks.
 pub(super) struct EdgeLaunch {
     pub(super) looked: Observation,
     pub(super) others: Vec<Trace>,
     placed: [Option<GlobalMatrix>; 3],
 }
 
-/// The same on elements that are their own numbers.
+/// Repetition of a launch in which each element holds its own number.
 struct NumberedLaunch {
     matrices: [Option<GlobalMatrix>; 3],
     traces: Vec<Trace>,
 }
 
-/// What is known of edges: of each block along the rows and columns of C, of the first along K, and of statements.
+/// Behaviour at edges: of each block along M and N, of the first block along K, and of statements.
 #[derive(Default)]
 pub(super) struct Edge {
     pub(super) blocks: Vec<EdgeRequests>,
@@ -48,7 +49,7 @@ impl EdgeLaunch {
         std::iter::once(&self.looked.trace).chain(&self.others)
     }
 
-    /// Runs it again; so many of its blocks are looked at.
+    /// Runs the launch again and traces the first `blocks` blocks.
     fn numbered(&self, blocks: usize) -> Result<NumberedLaunch, Failure> {
         let kernel = &self.looked.kernel;
         let scalars = self.looked.arguments.scalars(kernel);
@@ -60,15 +61,15 @@ impl EdgeLaunch {
         Ok(NumberedLaunch { matrices, traces: replay.traces })
     }
 
-    /// Zeros of the boxes of a block.
+    /// Zeros that TMA boxes of a block contain.
     fn boxes(&self, trace: &Trace) -> ([Option<u64>; 2], BTreeSet<u32>) {
         let kernel = &self.looked.kernel;
         requests::boxes(kernel, &self.looked.arguments.scalars(kernel), trace)
     }
 }
 
-/// Looks at the edges of a product whose launch at the ragged shape is known: `tile` is that of a cluster of blocks, `depth` the
-/// terms of one of K. Nothing is known where another kernel is launched on whole tiles.
+/// Analyses the edges of a GEMM from its ragged launch. `tile` is the tile of a cluster, `depth`
+/// the extent of a K tile. `None` if full tiles select another kernel or grid.
 pub(super) fn edge(
     spec: &Spec,
     ragged: &EdgeLaunch,

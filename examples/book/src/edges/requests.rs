@@ -1,7 +1,7 @@
-//! What blocks ask for at an edge: their launch beside the same on a shape that its tiles fill, block by block.
+//! Accesses of blocks at edges, found by comparison with a launch on full tiles, block by block.
 //!
-//! Nothing here knows how a kernel treats its edges. What it would ask for beyond them is what it asks for where there are none;
-//! of that some is not asked for, and the rest is asked for elsewhere.
+//! The analysis does not depend on how a kernel treats edges. Accesses that occur only with full
+//! tiles were skipped or redirected at the edge.
 
 use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
@@ -10,40 +10,40 @@ use gemm_runtime::watch::{AccessEvent, Action, BoxCopy, Kind, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is written of A, whose products with zeros of B then leave sums as they are.
+/// Padding value of A, whose product with a zero of B leaves an accumulator unchanged.
 const NEGATIVE_ZERO: u32 = 1 << 31;
 
-/// What was seen of a tile at an edge, in elements: 0 of a whole one.
+/// Accesses of a tile at an edge, in elements. All counts are 0 for a full tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct EdgeRequests {
-    /// Of A, B and C those that lanes would access if there were no edge, and do not access.
+    /// Elements of A, B and C that lanes would access in a full tile, and skip.
     pub off: [u64; 3],
-    /// Of A and B those that lanes would access, and access others in place of them.
+    /// Elements of A and B that lanes would access in a full tile, and replace by others.
     pub moved: [u64; 2],
-    /// Of A and B those that are zero in shared memory, where no element came.
+    /// Elements of A and B that are filled with zeros in shared memory.
     pub zeros: [u64; 2],
 }
 
-/// What happens at a line of the text at edges.
+/// Guard of a line of the text at edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Guard {
-    /// Lanes that would access what is beyond the edge access nothing.
+    /// Lanes beyond the edge skip their access.
     Off,
-    /// They access something else.
+    /// Lanes beyond the edge access another element.
     Moved,
-    /// Zeros are written in place of what is beyond.
+    /// Zeros are written for elements beyond the edge.
     Zeros,
 }
 
-/// A block in a launch: what it asks of the matrices, by statement.
+/// Accesses of a block to the matrices, by statement.
 #[derive(Default)]
 struct BlockRequests {
-    /// By the number of the statement and of the matrix: how many elements, and how many of them beyond the edges.
+    /// Statement and matrix, with the number of elements and of those beyond the edges.
     all: BTreeMap<(u32, usize), [u64; 2]>,
 }
 
 impl BlockRequests {
-    /// Of a trace; `inside` are the rows and columns of the matrices.
+    /// Counts the accesses of a trace. `inside` are the extents of the matrices.
     fn from_trace(
         trace: &Trace,
         matrices: &[Option<GlobalMatrix>; 3],
@@ -70,25 +70,26 @@ impl BlockRequests {
         Self { all }
     }
 
-    /// Elements of a matrix, and those beyond the edges.
+    /// Number of accessed elements of a matrix, and of those beyond the edges.
     fn of_matrix(&self, number: usize) -> [u64; 2] {
         let own = self.all.iter().filter(|((_, of), _)| *of == number);
         own.fold([0; 2], |[all, beyond], (_, [n, more])| [all + n, beyond + more])
     }
 }
 
-/// The launch at the edges, and the one without: in each the matrices and the traces of all blocks.
+/// Launch at the edges and launch on full tiles, each with the matrices and the traces of all
+/// blocks.
 pub(super) struct LaunchPair<'t> {
     pub(super) here: (&'t [Option<GlobalMatrix>; 3], Vec<&'t Trace>),
     pub(super) whole: (&'t [Option<GlobalMatrix>; 3], Vec<&'t Trace>),
-    /// Rows and columns of the matrices at the edges.
+    /// Extents of the matrices at the edges.
     pub(super) inside: [[u64; 2]; 3],
 }
 
-/// What is known of the edges of each block, and of the statements of the kernel.
+/// Accesses at the edges by block, and guards by statement.
 pub(super) type EdgeFindings = (Vec<EdgeRequests>, BTreeSet<(u32, Guard)>);
 
-/// What blocks do at the edges, one by one, but for zeros.
+/// Returns the accesses of each block at the edges, except for zeros.
 pub(super) fn asked(beside: &LaunchPair<'_>) -> EdgeFindings {
     let mut statements = BTreeSet::new();
     let blocks = beside.here.1.iter().zip(&beside.whole.1).map(|(here, whole)| {
@@ -112,8 +113,8 @@ pub(super) fn asked(beside: &LaunchPair<'_>) -> EdgeFindings {
     (blocks.collect(), statements)
 }
 
-/// Words of shared memory that a launch on numbered elements wrote: by buffer how many name an element of A or of B, and how
-/// many are zero, with the statements that wrote these.
+/// Words written to shared memory in a launch on numbered elements. For each buffer it counts the
+/// words that name an element of A or of B, and the zeros with their statements.
 #[derive(Default)]
 struct NumberedWords {
     named: BTreeMap<usize, [u64; 2]>,
@@ -146,8 +147,9 @@ impl NumberedWords {
     }
 }
 
-/// In place of how many elements of A and of B each block writes zeros to shared memory, in launches on numbered elements, and at
-/// which statements; and of which of both that is known: not where what is written is something else, or zero too, without edges.
+/// Counts the zeros that each block writes to shared memory for elements of A and of B, with their
+/// statements. The third result is true for a matrix whose zeros can be attributed: without edges
+/// its buffer has elements of one matrix and no zeros.
 pub(super) fn zeros(
     kernel: &Kernel,
     beside: &LaunchPair<'_>,
@@ -185,8 +187,9 @@ pub(super) fn zeros(
     (of_blocks, statements, [0, 1].map(|side| sides.contains(&side)))
 }
 
-/// Elements of the boxes of A and of B that a block was brought which lie beyond what they are boxes of: zeros are written there.
-/// None of what is not brought in boxes. With the statements that asked for them.
+/// Counts the elements of TMA boxes of A and of B that are out of bounds, which the hardware fills
+/// with zeros. `None` for a matrix without boxes. The second result is the statements of these
+/// copies.
 pub(super) fn boxes(
     kernel: &Kernel,
     scalars: &Scalars,
@@ -203,7 +206,7 @@ pub(super) fn boxes(
     (zeros, statements)
 }
 
-/// How many elements of a box are beyond the array.
+/// Number of elements of a box that are out of bounds.
 fn beyond(kernel: &Kernel, scalars: &Scalars, boxed: &BoxCopy) -> Option<u64> {
     let dims = &kernel.buffers[boxed.from].dims;
     let extents: Option<Vec<i64>> =
@@ -217,7 +220,7 @@ fn beyond(kernel: &Kernel, scalars: &Scalars, boxed: &BoxCopy) -> Option<u64> {
 }
 
 impl EdgeRequests {
-    /// Of several blocks of one tile.
+    /// Adds the accesses of another block of the same tile.
     pub(super) fn add(&mut self, other: &Self) {
         let add = |own: &mut [u64], other: &[u64]| {
             own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
@@ -227,7 +230,7 @@ impl EdgeRequests {
         add(&mut self.zeros, &other.zeros);
     }
 
-    /// What happens at its edges.
+    /// Guards that occur at the edges of the tile.
     pub fn guards(&self) -> Vec<Guard> {
         let is_some = |counts: &[u64]| counts.iter().any(|count| *count > 0);
         let guards = [
@@ -238,7 +241,7 @@ impl EdgeRequests {
         guards.into_iter().filter(|(is, _)| *is).map(|(_, guard)| guard).collect()
     }
 
-    /// The same in numbers: of A, B and C what was seen, if anything.
+    /// Counts of A, B and C in words. Empty for a matrix without any.
     pub fn texts(&self) -> [String; 3] {
         [0, 1, 2].map(|number| self.text(number))
     }
@@ -254,7 +257,7 @@ impl EdgeRequests {
 }
 
 impl Guard {
-    /// The letter that stands in a tile.
+    /// Letter drawn in a tile.
     pub fn letter(self) -> char {
         match self {
             Self::Off => 'l',
@@ -263,7 +266,7 @@ impl Guard {
         }
     }
 
-    /// What is drawn over a tile, again and again: a path in a square of 8.
+    /// SVG path of the hatching, in a square of 8 x 8.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Off => "M-1 1L1 -1M-1 9L9 -1M7 9L9 7",
@@ -272,7 +275,7 @@ impl Guard {
         }
     }
 
-    /// What happens, of a line.
+    /// Description of the guard of a line.
     pub fn text(self) -> &'static str {
         match self {
             Self::Off => "accesses are left out",

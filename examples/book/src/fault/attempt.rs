@@ -1,4 +1,4 @@
-//! What the lanes of an access would have accessed that was not made.
+//! Lanes of a refused access.
 
 use crate::access;
 use crate::wgmma::ranges;
@@ -6,40 +6,37 @@ use gemm_dsl::ir::Kernel;
 use gemm_runtime::fault::{Fault, Reach, RefusedAccess};
 use serde::Serialize;
 
-/// An access that was not made, lane by lane.
+/// Refused access, lane by lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
-    /// The buffer.
     pub buffer: String,
-    /// What would have been done.
+    /// Kind of access in words.
     pub kind: &'static str,
-    /// The warp.
+    /// Number of the warp in its block.
     pub warp: u32,
-    /// Elements of a lane.
+    /// Number of consecutive elements accessed by each lane.
     pub width: u32,
-    /// The elements of the buffer along each dimension; through a pointer all of its array.
+    /// Extents of the buffer. For a pointer, the extent of its whole array.
     pub extents: Vec<u64>,
-    /// Which array of a list that is, where a pointer says which.
+    /// Number of the array within a list, if a pointer selects it.
     pub of_list: Option<i128>,
-    /// The lanes that take part.
     pub lanes: Vec<Lane>,
 }
 
-/// A lane, and what it would have accessed.
+/// Lane of a refused access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lane {
-    /// The lane.
     pub lane: u32,
-    /// The `threadIdx` of its thread.
+    /// `threadIdx.x` and `threadIdx.y` of the lane's thread.
     pub thread: [u32; 2],
-    /// Its first element.
+    /// First element of the lane.
     pub element: String,
-    /// Whether it may not.
+    /// True if this lane's access is refused.
     pub is_refused: bool,
 }
 
 impl Attempt {
-    /// The access that a fault is about, if it was not made.
+    /// Returns the refused access of a fault, if it has one.
     pub(super) fn new(kernel: &Kernel, fault: &Fault) -> Option<Self> {
         let refused = fault.refused.as_deref()?;
         let own = crate::fault::history::number(kernel, fault.thread);
@@ -64,7 +61,7 @@ impl Attempt {
         })
     }
 
-    /// What the buffer has.
+    /// Describes the extents of the buffer.
     pub fn has(&self) -> String {
         let extents: Vec<String> = self.extents.iter().map(u64::to_string).collect();
         let elements = if self.extents[..] == [1] { "element" } else { "elements" };
@@ -72,20 +69,20 @@ impl Attempt {
         format!("{of_list} has {} {elements}", extents.join(" × "))
     }
 
-    /// The lanes that may not access what they ask for, in words.
+    /// Names the refused lanes in words.
     pub fn refused(&self) -> String {
         let all: Vec<u32> = self.of_refused().collect();
         let word = if all.len() == 1 { "Lane" } else { "Lanes" };
         format!("{word} {}", ranges(all))
     }
 
-    /// Those lanes.
     pub fn of_refused(&self) -> impl Iterator<Item = u32> {
         self.lanes.iter().filter(|lane| lane.is_refused).map(|lane| lane.lane)
     }
 }
 
-/// Which array of a list a lane points into: its index has one number more than the array has extents.
+/// Returns the number of the array that a lane points into. The index of a list has one number more
+/// than the array has extents.
 fn of_list(refused: &RefusedAccess, lane: u32) -> Option<i128> {
     let reach = refused.lanes.iter().find(|reach| reach.lane == lane)?;
     let is_of_list = reach.index.len() > refused.extents.len();

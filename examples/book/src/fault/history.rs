@@ -1,44 +1,43 @@
-//! What was done to the element that a fault is about, and which of it is the access at fault: nothing where the fault is in no
-//! access of lanes to memory.
+//! History of the faulty element, with the faulty access. It exists only for faults in memory
+//! accesses of lanes.
 
 use crate::ownership::moves::elements_of;
 use gemm_dsl::ir::{Kernel, Space};
 use gemm_runtime::fault::{EarlierAccess, Fault, FaultKind, Position};
 use gemm_runtime::watch::{AccessEvent, Event, EventKind, Kind, Pattern, Trace};
 
-/// A thread's number in its block.
+/// Number of a thread in its block.
 pub(super) fn number(kernel: &Kernel, thread: (u32, u32)) -> u32 {
     thread.0 + kernel.geometry.block.0 * thread.1
 }
 
-/// What was done to an element, in the order in which it was seen.
+/// Accesses to an element in the order of the simulation.
 pub(super) struct ElementHistory<'t> {
-    /// The accesses.
     pub(super) touches: Vec<ElementAccess<'t>>,
-    /// Which of them is at fault.
+    /// Index of the faulty access.
     pub(super) own: usize,
-    /// The one that nothing orders with that, if the fault names one that was seen.
+    /// Index of the access that is not ordered with the faulty one, if it was recorded.
     pub(super) unordered: Option<usize>,
 }
 
-/// An access that touches the element.
+/// Access that touches the element.
 pub(super) struct ElementAccess<'t> {
     pub(super) event: &'t Event,
     pub(super) kind: Kind,
-    /// The threads that do, by their numbers in the block.
+    /// Threads that touch the element, by their numbers in the block.
     threads: Vec<u32>,
-    /// The one that is told of.
+    /// Thread shown in the report.
     pub(super) thread: u32,
-    /// How its lanes access the buffer; none of an access that was not made.
+    /// Access pattern of the warp. `None` if the access was refused.
     pub(super) pattern: Option<&'t Pattern>,
 }
 
-/// What a fault says of the element that it is about, and of the access.
+/// Element and access of a fault.
 struct FaultElement {
     buffer: usize,
-    /// The element, by its place in the buffer; none of one that is before it.
+    /// Index of the element in the buffer. `None` if it would be negative.
     element: Option<u64>,
-    /// Whether the access writes.
+    /// True if the access writes.
     writes: bool,
 }
 
@@ -56,12 +55,12 @@ impl FaultElement {
     }
 }
 
-/// Whether a fault is about an element of a buffer.
+/// Returns true if a fault concerns an element of a buffer.
 pub(super) fn is_of_element(kernel: &Kernel, fault: &Fault) -> bool {
     FaultElement::new(kernel, fault).is_some()
 }
 
-/// The element of the access that is at fault, and whether that writes, where the access was made.
+/// Returns the element of an executed faulty access, and true if the access writes.
 fn accessed(kind: &FaultKind) -> Option<(&Position, bool)> {
     match kind {
         FaultKind::Race { place, writes, .. } => Some((place, *writes)),
@@ -73,7 +72,7 @@ fn accessed(kind: &FaultKind) -> Option<(&Position, bool)> {
     }
 }
 
-/// The access that a fault says is not ordered with its own.
+/// Returns the access that the faulty one is not ordered with.
 fn earlier(kind: &FaultKind) -> Option<&EarlierAccess> {
     match kind {
         FaultKind::Race { earlier, .. } | FaultKind::CopyNotAwaited { earlier, .. } => {
@@ -84,14 +83,14 @@ fn earlier(kind: &FaultKind) -> Option<&EarlierAccess> {
 }
 
 impl<'t> ElementHistory<'t> {
-    /// What was seen of the element; nothing where the access at fault was not.
+    /// Returns the history of the element. `None` if the faulty access was not recorded.
     pub(super) fn new(kernel: &Kernel, trace: &'t Trace, fault: &Fault) -> Option<Self> {
         let (about, thread) = (FaultElement::new(kernel, fault)?, number(kernel, fault.thread));
         let made =
             trace.accesses().filter_map(|access| ElementAccess::new(kernel, &about, &access));
         let mut touches: Vec<ElementAccess<'t>> = made.collect();
         if let Some(refused) = &fault.refused {
-            // Behind it nothing was done.
+            // The refused access is the last event of its warp.
             let is_it =
                 |event: &&Event| event.what == EventKind::Refused && event.warp == thread / 32;
             let event = trace.events.iter().rfind(is_it)?;
@@ -122,7 +121,7 @@ impl<'t> ElementHistory<'t> {
 }
 
 impl<'t> ElementAccess<'t> {
-    /// An access, if some lane of it touches the element.
+    /// Returns the access if one of its lanes touches the element.
     fn new(kernel: &Kernel, about: &FaultElement, access: &AccessEvent<'t>) -> Option<Self> {
         let pattern = access.pattern;
         let element = about.element.filter(|_| pattern.buffer == about.buffer)?;

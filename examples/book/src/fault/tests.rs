@@ -1,4 +1,4 @@
-//! What is said of faults, and drawn.
+//! Tests of fault reports.
 
 mod refused;
 
@@ -15,7 +15,7 @@ fn subject(line: &str) -> Subject {
     Subject { line: line.to_owned(), ..Subject::new(Family::Sgemm) }
 }
 
-/// Stage 5: the barrier behind the products of a tile keeps the next copies from running over it.
+/// Stage 5: the barrier after the FMAs of a tile keeps the next copies from overwriting it.
 #[test]
 fn the_element_of_a_race_has_a_past() {
     let subject = subject("tile: 32x32x32");
@@ -25,7 +25,7 @@ fn the_element_of_a_race_has_a_past() {
     let (last, before) = late.past.split_last().expect("a past");
     assert!(last.is_fault && last.kind == "store" && (last.warp, last.lane) == (0, 0), "{last:?}");
     assert!(before.iter().all(|past| !past.is_fault));
-    // The first copy, and reads by all warps of a row.
+    // The history has the first copy and the reads by the warps.
     assert!(before.iter().any(|past| past.kind == "load"), "{before:?}");
     assert_eq!(late.at, last.line);
     let kinds: Vec<&str> = late.accesses.iter().map(|lit| lit.access.kind).collect();
@@ -55,7 +55,7 @@ fn looked(line: &str) -> Observation {
     spec.look(spec.at().expect("a shape")).expect("a launch")
 }
 
-/// The first of the faults that a kernel has without one of its synchronisations which begins so.
+/// First fault of a kernel without one of its synchronisations whose message starts with `what`.
 fn fault(line: &str, what: &str) -> FaultReport {
     let looked = looked(line);
     let lines = sync::lines(&looked.kernel, &cuda::listing(&looked.kernel));
@@ -64,7 +64,8 @@ fn fault(line: &str, what: &str) -> FaultReport {
     found.expect("a synchronisation prevents it")
 }
 
-/// Which access comes first is as the simulator came to them, and the sentence says so: of a tile that is read too soon, the read.
+/// The sentence reports the simulated order. If a tile is read before it is filled, the read comes
+/// first.
 #[test]
 fn the_fault_may_come_before_what_it_is_not_ordered_with() {
     let early = fault("tile: 32x32x8, thread: 4x4", "data race on As[4][0]: this read");
@@ -77,7 +78,8 @@ fn the_fault_may_come_before_what_it_is_not_ordered_with() {
     assert!(early.past[at + 1..].iter().any(|past| past.kind == "store"), "{:?}", early.past);
 }
 
-/// A barrier in shared memory that is not shown, and operands that matrix instructions read: no load or store of a thread is at fault.
+/// Faults of a barrier's initialisation and of operands read by matrix instructions are not memory
+/// accesses of a thread.
 #[test]
 fn what_is_no_access_is_not_drawn() {
     let boxes = "tile: 128x64x64, stages: 2, arith: bf16x6, mma: wgmma, copy: tma";
@@ -96,7 +98,7 @@ fn what_is_no_access_is_not_drawn() {
     }
 }
 
-/// Whatever came behind it, the access at fault is among those that are listed.
+/// The faulty access is always listed, however many accesses follow it.
 #[test]
 fn the_access_at_fault_is_never_left_out() {
     for line in ["tile: 32x32x8, thread: 4x4", "tile: 64x64x8, thread: 4x4", "tile: 32x32x32"] {
@@ -110,7 +112,8 @@ fn the_access_at_fault_is_never_left_out() {
     }
 }
 
-/// A kernel of two by two blocks of 32 x 32 threads, with these statements about the first element of `As`.
+/// Kernel of two by two blocks of 32 x 32 threads, with the given statements on the first element
+/// of `As`.
 fn kernel(
     looked: &Observation,
     body: impl FnOnce(Access) -> Vec<Stmt>,
@@ -128,7 +131,7 @@ fn is(special: Special, value: i32) -> Expr {
     Expr::from(special).equals(value)
 }
 
-/// A statement of some threads.
+/// Executes a statement under a condition.
 fn of(cond: Expr, stmt: Stmt) -> Stmt {
     Stmt::If { cond, then: vec![stmt], otherwise: Vec::new() }
 }
@@ -139,7 +142,8 @@ fn drawn_of(looked: &Observation, kernel: &VerifiedKernel, grid: [u32; 3]) -> Fa
     found.expect("a launch").expect("a fault")
 }
 
-/// One thread stores to an element over and over, and in one block another one does, which nothing orders with it.
+/// One thread stores to an element repeatedly. In one block another thread stores to it too,
+/// unordered.
 #[test]
 fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
     let looked = looked("tile: 32x32x32");
@@ -160,7 +164,7 @@ fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
     assert_eq!(broken.accesses.iter().map(|lit| &lit.lanes[..]).collect::<Vec<_>>(), [[0], [5]]);
 }
 
-/// A read that comes too soon is at fault, and what is written behind it takes nothing of it away: the list goes on from it.
+/// The history starts at a read that happens too early, and keeps it although many writes follow.
 #[test]
 fn what_comes_behind_a_fault_leaves_it_in_the_list() {
     let looked = looked("tile: 32x32x32");

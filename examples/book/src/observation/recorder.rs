@@ -1,30 +1,30 @@
-//! What is kept of the launches that are looked on at.
+//! Recording of launches on the simulator.
 
 use gemm_runtime::watch::{Arguments, KernelRun, Profile, Trace, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SimError, Simulation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Keeps what it sees of the first blocks of the launch that does most, as many as it says of a grid; and the first launch that
-/// comes to a fault.
+/// Records the first blocks of the main launch, as many as `count` returns for a grid, and the
+/// first launch with a fault.
 pub(super) struct Recorder {
     count: fn([u32; 3]) -> u32,
-    /// The kernel whose launch is kept in place of that.
+    /// Name of the kernel to record, in place of the main one.
     kernel: Option<String>,
     kept: Mutex<(Option<Recording>, Option<LaunchRecord>)>,
 }
 
-/// What was seen of a launch.
+/// Recorded launch with the traces of its blocks.
 pub(super) struct Recording {
     pub(super) kernel: VerifiedKernel,
     pub(super) grid: [u32; 3],
     pub(super) profile: Profile,
     pub(super) trace: Trace,
-    /// Those of blocks behind the first.
+    /// Traces of the blocks after the first.
     pub(super) others: Vec<Trace>,
     pub(super) arguments: Arguments,
 }
 
-/// A launch: its kernel, its grid and its arguments.
+/// Launch with its kernel, grid and arguments.
 pub(crate) struct LaunchRecord {
     pub(crate) kernel: VerifiedKernel,
     pub(crate) grid: [u32; 3],
@@ -36,23 +36,22 @@ impl Recorder {
         Self { count, kernel: None, kept: Mutex::default() }
     }
 
-    /// Keeps what it sees of the kernel of this name, whether or not it does most.
+    /// Records the kernel of this name, even if it is not the main one.
     pub(super) fn at(self, kernel: String) -> Self {
         Self { kernel: Some(kernel), ..self }
     }
 
-    /// A simulator on which it looks, that counts what the machine code does too.
+    /// Returns a simulator that reports to the recorder and predicts SASS counters.
     pub(super) fn device(self: &Arc<Self>) -> Device {
         let watch: Option<Arc<dyn Watch>> = Some(self.clone());
         Device::simulator_of(Simulation { compiled: true, watch, ..Simulation::default() })
     }
 
-    /// What was seen of the launch that does most.
     pub(super) fn seen(&self) -> Option<Recording> {
         self.kept().0.take()
     }
 
-    /// The launch that has come to a fault.
+    /// Takes the launch with a fault.
     pub(super) fn failed(&self) -> Option<LaunchRecord> {
         self.kept().1.take()
     }
@@ -107,7 +106,7 @@ mod tests {
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
 
-    /// A kernel without one of its barriers, as if the generator had forgotten it.
+    /// A removed barrier simulates a fault of the generator.
     #[test]
     fn a_launch_that_fails_by_itself_is_drawn() {
         let line = "tile: 32x32x32";
@@ -129,7 +128,7 @@ mod tests {
         assert!(broken.change.is_none());
         assert!(broken.fault.what.starts_with("data race on As[0][0]"), "{:?}", broken.fault);
         assert_eq!(broken.accesses.len(), 2);
-        // One that runs through leaves nothing to draw.
+        // A launch without a fault leaves no record.
         assert!(spec.failed(spec.at().expect("a shape")).is_none());
     }
 }

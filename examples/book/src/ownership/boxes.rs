@@ -1,5 +1,5 @@
-//! Tiles that no thread moves element by element: boxes bring them, which one lane asks for, and matrix instructions of four
-//! warps read them.
+//! Tiles that no thread moves element by element: one lane issues their TMA copies, and matrix
+//! instructions of a warpgroup read them.
 
 use super::{MOST, NAMES, OwnedTile};
 use crate::ownership::rectangles::{Area, Rect, areas};
@@ -9,19 +9,21 @@ use gemm_runtime::watch::{Action, BoxCopy, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who brings a tile, and who reads it.
+/// Producers and consumers of a tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TileRole {
-    /// The warps whose lanes ask for boxes, each by the number of its block in the cluster and its own.
+    /// Warps whose lanes issue the copies, each as the rank of its block in the cluster and its
+    /// number in the block.
     pub bringers: BTreeSet<(u32, u32)>,
-    /// The boxes of which the tile is made, each place once.
+    /// Distinct boxes that form the tile.
     pub boxes: Vec<Rect>,
-    /// What instructions read, with the warps of the block that read just that.
+    /// Regions read by instructions, each with the warps of the block that read exactly this
+    /// region.
     pub read: Vec<(Vec<u32>, Vec<Rect>)>,
 }
 
 impl TileRole {
-    /// Who brings it, in words.
+    /// Describes the boxes and the warps that issue them.
     pub fn brought(&self) -> String {
         let (count, by) = (self.boxes.len(), warps(&self.bringers));
         let word = if count == 1 { "box" } else { "boxes" };
@@ -34,26 +36,27 @@ impl TileRole {
         )
     }
 
-    /// Who reads it, in words.
+    /// Names the warps whose instructions read the tile.
     pub fn readers(&self) -> String {
         let all: BTreeSet<u32> = self.read.iter().flat_map(|(warps, _)| warps).copied().collect();
         format!("matrix instructions of warps {}", ranges(all))
     }
 }
 
-/// What the first block did with a tile of A and with one of B, where boxes bring them.
+/// Returns the tiles of A and B that boxes bring to the first block.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Vec<OwnedTile> {
     [0, 1].into_iter().filter_map(|side| tile(kernel, trace, side)).collect()
 }
 
-/// Where something begins in a tile, of which an array has several, one behind the other.
+/// Row and column of an offset in one of the consecutive tiles of an array.
 fn place(first: u32, [rows, terms]: [u64; 2]) -> [u64; 2] {
     let at = u64::from(first) % (rows * terms).max(1);
     [at / terms.max(1), at % terms.max(1)]
 }
 
 fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
-    // The arrays of this operand, and what each warp reads there: A's rows by quarters of its instruction, all of B's.
+    // Arrays of the operand, and the region read by each warp. A warp reads a quarter of the rows
+    // of A, and all of B.
     let mut read: BTreeMap<u32, BTreeSet<Rect>> = BTreeMap::new();
     let mut arrays: BTreeMap<usize, [u64; 2]> = BTreeMap::new();
     for detail in trace.details.iter().filter(|detail| detail.rank == 0) {
@@ -88,7 +91,7 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
     if boxes.is_empty() || !is_one_tile || extents.iter().any(|extent| *extent > MOST) {
         return None;
     }
-    // As they lie beside C: terms of B go down.
+    // Rectangles of B are transposed, to draw B above C with K downwards.
     let turned = |rect: Rect| match side {
         0 => rect,
         _ => Rect { x: rect.y, y: rect.x, width: rect.height, height: rect.width },
@@ -147,7 +150,8 @@ mod tests {
         ownership::ownership(&looked.kernel, &named, &looked.trace).expect("tiles").tiles
     }
 
-    /// Of all stages with boxes: boxes fill each tile, every element is read, and A has the rows of C, B its columns.
+    /// For all stages with boxes: boxes fill each tile exactly, every element is read, and the
+    /// extents of A and B match C.
     #[test]
     fn boxes_fill_the_tiles_that_instructions_read() {
         let mut seen = 0;
@@ -183,7 +187,8 @@ mod tests {
         assert!(seen > 4, "{seen} stages");
     }
 
-    /// Two warpgroups multiply 64 rows each, a quarter a warp, by all columns; of roles, the third one asks.
+    /// Two warpgroups multiply 64 rows each, 16 per warp, by all columns. The third warpgroup
+    /// issues the copies.
     #[test]
     fn producers_bring_and_consumers_read() {
         let line =

@@ -1,54 +1,53 @@
-//! The pictures of the tiles: A to the left of C, B above it, so that rows and columns go on; and A and B as they lie in shared
-//! memory.
+//! Pictures of the tiles. A is drawn to the left of C and B above it, so that rows and columns line
+//! up. A second picture shows A and B in shared memory.
 
 use super::{OwnedTile, Ownership, SharedTile};
 use crate::ownership::rectangles::{Area, Rect, outline};
 use crate::wgmma::ranges;
 
-/// The widest and the highest that the picture may be, in pixels, and the largest that its letters may.
+/// Maximum width and height of a picture, and maximum font size, in pixels.
 const PIXELS: [u64; 2] = [1000, 640];
 const LETTERS: u64 = 14;
-/// Rectangles of warps that are drawn of one tile at most.
+/// Maximum number of warp rectangles drawn for a tile.
 const MOST_RECTS: usize = 600;
-/// The threads whose elements are drawn where no script draws those of others, and of which what they read is.
+/// Number of threads whose owned elements, and whose read elements, are drawn without the script.
 const OWN: u32 = 2;
 const READ: u32 = 1;
 
-/// The picture, in elements.
+/// Picture of tiles, in units of elements.
 pub struct TilePicture {
-    /// How wide and how high it is.
+    /// Width and height in elements.
     pub extents: [u64; 2],
-    /// The same in pixels.
+    /// Width and height in pixels.
     pub pixels: [u64; 2],
-    /// The size of its letters.
+    /// Font size, in units of elements.
     pub letters: u64,
-    /// The tiles.
     pub tiles: Vec<PlacedTile>,
 }
 
-/// A tile, where it is drawn.
+/// Tile at its position in a picture.
 pub struct PlacedTile {
-    /// Of which matrix, or the array in which it lies.
+    /// Name of the matrix, or of the array in shared memory.
     pub name: String,
-    /// What the script of the page is told of it: attributes, by name and value.
+    /// Attributes for the script of the page, by name and value.
     pub told: Vec<(&'static str, String)>,
-    /// Where it begins: columns and rows.
+    /// First column and first row.
     pub at: [u64; 2],
-    /// Its columns and rows.
+    /// Number of columns and rows.
     pub extents: [u64; 2],
-    /// Outlines of warps, each with its class.
+    /// SVG outlines of warps, each as class and path.
     pub outlines: Vec<(String, String)>,
-    /// Outlines of boxes.
+    /// SVG outlines of the TMA boxes.
     pub boxes: Vec<String>,
-    /// What threads read, by their numbers.
+    /// SVG outlines of the elements that a thread reads, by thread.
     pub read: Vec<(u32, String)>,
-    /// What threads own.
+    /// SVG outlines of the elements that a thread owns, by thread.
     pub owned: Vec<(u32, String)>,
-    /// The numbers of warps and the matrix's name, and where they stand.
+    /// Labels with their x and y: the name of the matrix and the numbers of warps.
     pub labels: Vec<(String, String, String)>,
 }
 
-/// Where the name of a tile stands.
+/// Position of the name of a tile.
 #[derive(Clone, Copy)]
 enum Side {
     Above,
@@ -56,11 +55,11 @@ enum Side {
     Corner,
 }
 
-/// What a picture has of a tile.
+/// Content of a drawn tile.
 struct TileView<'t> {
     name: &'t str,
     side: Side,
-    /// Rows and columns.
+    /// Number of rows and columns.
     extents: [u64; 2],
     warps: &'t [Area],
     threads: &'t [Area],
@@ -74,7 +73,7 @@ impl Ownership {
         let extent = |name, side: usize| of(name).map_or(0, |tile: &OwnedTile| tile.extents[side]);
         let letters = letters(self.tiles.iter().map(|tile| tile.extents));
         let gap = 2 * letters;
-        // Terms of A go to the right, those of B down: both end at C.
+        // K of A runs to the right and K of B downwards: both end at C.
         let corner = [extent("A", 1) + gap, extent("B", 0) + gap];
         let at = |tile: &OwnedTile| match &*tile.name {
             "A" => [0, corner[1]],
@@ -84,11 +83,11 @@ impl Ownership {
         picture(self.tiles.iter().map(|tile| of_tile(tile, at(tile), letters)).collect(), letters)
     }
 
-    /// Draws what lies in shared memory; nothing where no thread copies elements there.
+    /// Draws the tiles in shared memory, if threads copy elements there.
     pub fn held_picture(&self) -> Option<TilePicture> {
         let held = || self.tiles.iter().filter_map(|tile| Some((tile, tile.held.as_ref()?)));
         let letters = letters(held().map(|(_, held)| held.extents));
-        // One beside the other where all are higher than wide, else one below the other.
+        // Tiles are side by side if all are higher than wide, otherwise stacked.
         let are_high = held().all(|(_, held)| held.extents[0] > held.extents[1]);
         let mut at = [0, 2 * letters];
         let mut drawn = Vec::new();
@@ -101,13 +100,13 @@ impl Ownership {
     }
 }
 
-/// Draws one tile alone.
+/// Draws a single tile without its neighbours.
 pub(super) fn alone(tile: &OwnedTile) -> TilePicture {
     let letters = letters([tile.extents].into_iter());
     picture(vec![of_tile(tile, [2 * letters; 2], letters)], letters)
 }
 
-/// How large letters are beside tiles of these extents.
+/// Font size for tiles of these extents.
 fn letters(extents: impl Iterator<Item = [u64; 2]>) -> u64 {
     extents.flatten().max().unwrap_or(1).div_ceil(48).max(1)
 }
@@ -122,7 +121,7 @@ fn picture(tiles: Vec<PlacedTile>, letters: u64) -> TilePicture {
     TilePicture { extents, pixels, letters, tiles }
 }
 
-/// Pairs of numbers, or more, as the script of a page reads them.
+/// Formats numbers for the script of a page.
 fn numbers(all: &[u64]) -> String {
     all.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
@@ -140,7 +139,7 @@ fn of_tile(tile: &OwnedTile, at: [u64; 2], letters: u64) -> PlacedTile {
         drawn.boxes = role.boxes.iter().map(|of| outline(&[*of], at)).collect();
         for (warps, rects) in &role.read {
             let first = warps.first().copied().unwrap_or(0);
-            // All warps of a tile that is read by all have one shade.
+            // A region that all warps read has one colour.
             let shade = if role.read.len() == 1 { 0 } else { first % 4 };
             drawn.outlines.push((format!("w{shade} edge"), outline(rects, at)));
             drawn.labels.extend(number(rects, at, ranges(warps.iter().copied())));
@@ -167,7 +166,7 @@ fn of_tile(tile: &OwnedTile, at: [u64; 2], letters: u64) -> PlacedTile {
     if let Some(held) = &tile.held {
         drawn.told.push(("lies", held.lies.text()));
     }
-    // Of several owners the law has the first.
+    // If an element has several owners, the formula gives only the first.
     if tile.owner.is_some() && tile.owners != [1, 1] {
         drawn.told.push(("owned", tile.owned()));
     }
@@ -193,12 +192,12 @@ fn label(twice: [u64; 2], text: String) -> (String, String, String) {
     (half(twice[0]), half(twice[1]), text)
 }
 
-/// The smaller side of a rectangle.
+/// Shorter side of a rectangle.
 fn least(rect: &Rect) -> u64 {
     rect.width.min(rect.height)
 }
 
-/// What stands in the middle of the largest of some rectangles.
+/// Label in the centre of the largest rectangle.
 fn number(rects: &[Rect], at: [u64; 2], text: String) -> Option<(String, String, String)> {
     let rect = rects.iter().max_by_key(|rect| (least(rect), rect.width * rect.height))?;
     let [left, top] = at.map(|start| 2 * start);
@@ -221,7 +220,7 @@ fn drawn(shown: &TileView<'_>, at: [u64; 2], letters: u64) -> PlacedTile {
     if all().count() <= MOST_RECTS {
         for area in shown.warps {
             outlines.push((format!("w{}{edge}", area.owner % 4), outline(&area.rects, at)));
-            // Where the number fits.
+            // The number is drawn only where it fits.
             let fits: Vec<Rect> =
                 area.rects.iter().filter(|rect| least(rect) >= letters).copied().collect();
             labels.extend(number(&fits, at, area.owner.to_string()));

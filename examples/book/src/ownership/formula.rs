@@ -1,29 +1,31 @@
-//! A number for each element of a tile, in few characters, so that a page can hold it for all of them.
+//! Compact encoding of a number for each element of a tile, so that a page can hold all of them.
 
 use serde::{Serialize, Serializer};
 
-/// How the numbers of elements follow from their rows and columns: as it is written for the script of a page.
+/// Numbers of elements as a function of row and column, with a text encoding for the script of a
+/// page.
 ///
-/// * `s5;1,2;4`: the sum of 5, of 1 and 2 for the two bits of the row, and of 4 for the bit of the column;
-/// * `x5;1,2;4`: the same by exclusive or;
-/// * `l7*3,,8`: row by row what they are, equal neighbours as one; nothing where there is none.
+/// * `s5;1,2;4`: the sum of 5, of 1 and 2 for the two bits of the row, and of 4 for the bit of the
+///   column;
+/// * `x5;1,2;4`: the same with exclusive or;
+/// * `l7*3,,8`: a row-major list with run lengths; empty for an element without a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formula {
-    /// A sum over the bits of row and column.
+    /// Base plus a stride for each set bit of row and column.
     Sum(i64, [Vec<i64>; 2]),
-    /// An exclusive or over these bits.
+    /// Base xor a stride for each set bit of row and column.
     Xor(i64, [Vec<i64>; 2]),
-    /// Whatever they are.
+    /// Explicit list of the numbers, row-major.
     List(Vec<Option<i64>>),
 }
 
-/// The bits of all numbers below one.
+/// Number of bits of the numbers below `count`.
 fn bits(count: usize) -> usize {
     count.next_power_of_two().trailing_zeros() as usize
 }
 
 impl Formula {
-    /// Of the numbers of a tile with so many columns, row by row.
+    /// Encodes the row-major numbers of a tile with `columns` columns.
     pub(super) fn fit(numbers: Vec<Option<i64>>, columns: usize) -> Self {
         let extents = [numbers.len() / columns.max(1), columns];
         let sum = strides(&numbers, extents, |a, b| a - b).map(|(base, all)| Self::Sum(base, all));
@@ -32,7 +34,7 @@ impl Formula {
         sum.filter(holds).or(xor.filter(holds)).unwrap_or(Self::List(numbers))
     }
 
-    /// The numbers of a tile of these rows and columns, row by row.
+    /// Evaluates the formula on a tile, row-major.
     pub fn numbers(&self, [rows, columns]: [u64; 2]) -> Vec<Option<i64>> {
         let added = |more: fn(i64, i64) -> i64,
                      base: i64,
@@ -54,7 +56,7 @@ impl Formula {
         }
     }
 
-    /// As the script of a page reads it.
+    /// Encodes the formula for the script of a page.
     pub fn text(&self) -> String {
         let list = |all: &[i64]| all.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
         match self {
@@ -78,7 +80,8 @@ impl Serialize for Formula {
     }
 }
 
-/// What to begin with, and what each bit of a row and of a column adds to that; `less` takes away what was there before.
+/// Returns the base, and the strides of the bits of row and column. `less` is the inverse of the
+/// operation that combines them.
 fn strides(
     numbers: &[Option<i64>],
     [rows, columns]: [usize; 2],
@@ -102,7 +105,7 @@ fn strides(
 mod tests {
     use super::*;
 
-    /// What the script makes of a text.
+    /// Decodes a text like the script.
     fn numbers(text: &str, [rows, columns]: [usize; 2]) -> Vec<Option<i64>> {
         let (kind, rest) = text.split_at(1);
         if kind == "l" {
@@ -139,14 +142,14 @@ mod tests {
         text
     }
 
-    /// Whatever the numbers are, the text gives them back; layouts are short.
+    /// Every list of numbers is restored by its text, and layouts have short texts.
     #[test]
     fn a_law_gives_back_its_numbers() {
         let of = |number: usize| Some(number as i64);
-        // A row lies behind the other, padded; and turned.
+        // Padded rows, and their transpose.
         assert_eq!(law([4, 8], |r, c| of(r * 9 + c)), "s0;9,18;1,2,4");
         assert_eq!(law([8, 4], |r, c| of(7 + c * 132 + r)), "s7;1,2,4;132,264");
-        // Rows of three are no power of two, and lie behind each other all the same.
+        // Three columns are no power of two, but the layout is still linear.
         assert_eq!(law([3, 3], |r, c| of(r * 3 + c)), "s0;3,6;1,2");
         assert_eq!(law([4, 4], |r, c| of(r * 4 + (c ^ r))), "x0;5,10;1,2");
         assert_eq!(law([2, 6], |_, c| of(c / 3)), "l0*3,1*3,0*3,1*3");

@@ -1,4 +1,4 @@
-//! Where the elements of a tile lie in shared memory: padding, transposition and swizzles as they were seen.
+//! Layout of a tile in shared memory, with its padding, transposition and swizzle as recorded.
 
 use super::{MOST, SHOWN};
 use crate::ownership::formula::Formula;
@@ -9,32 +9,31 @@ use gemm_dsl::ir::Kernel;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A tile in shared memory: one of the slots of its array, as it lies.
+/// Tile in shared memory, which occupies one slot of its array.
 #[derive(Clone, Debug, Serialize)]
 pub struct SharedTile {
-    /// The array.
     pub name: String,
-    /// Which of its slots, of how many.
+    /// Number of the slot, and the number of slots.
     pub slot: [u64; 2],
-    /// Rows of it, and words of a row, padding among them.
+    /// Rows of the slot, and words of a row including padding.
     pub extents: [u64; 2],
-    /// Words of the slot in which no element lies.
+    /// Words of the slot that hold no element.
     pub unused: u64,
-    /// Where each element lies: how many words behind the first of the slot.
+    /// Offset in words of each element within the slot.
     pub lies: Formula,
-    /// What the warps write.
+    /// Areas that each warp writes.
     pub warps: Vec<Area>,
-    /// What the first threads write.
+    /// Areas that each of the first threads writes.
     pub threads: Vec<Area>,
-    /// What these read.
+    /// Areas that each of the first threads reads.
     pub read: Vec<Area>,
-    /// By element, its row and its column in the slot.
+    /// Row and column in the slot, by element.
     #[serde(skip)]
     pub(super) places: BTreeMap<Position, Position>,
 }
 
 impl SharedTile {
-    /// What the picture shows of the array, in words.
+    /// Describes the array for the caption of the picture.
     pub fn words(&self) -> String {
         let [rows, columns] = self.extents;
         let slot = match self.slot {
@@ -49,8 +48,8 @@ impl SharedTile {
         format!("{} has {rows} rows of {columns} words{slot}{unused}", self.name)
     }
 
-    /// Where elements of a tile lie, if each lies in one place of one slot; `is_shuffled` says that it is not told apart which lane
-    /// reads what.
+    /// Returns the layout if each element has exactly one position, all in the same slot. With
+    /// `is_shuffled` the readers of single lanes are unknown.
     pub(super) fn from_moves(
         kernel: &Kernel,
         moved: &MatrixMoves,

@@ -1,4 +1,4 @@
-//! Which thread moved which element, from a trace of elements that are their own numbers.
+//! Movement of elements by threads, from a trace of a run on numbered elements.
 
 use crate::observation::Observation;
 use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Space};
@@ -6,23 +6,23 @@ use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-/// A row and a column.
+/// Position of an element as (row, column).
 pub(crate) type Position = (u64, u64);
 
-/// A matrix in global memory.
+/// Matrix of f32 in global memory, located by its strides.
 pub(crate) struct GlobalMatrix {
-    /// Its array.
+    /// Index of its buffer in the kernel.
     pub(crate) buffer: usize,
-    /// The numbers of its elements.
+    /// Numbers held by its elements.
     numbers: Range<u64>,
-    /// Columns and rows from one element to the next: which is 1, and the other.
+    /// Row stride and column stride, in elements.
     strides: [u64; 2],
-    /// From one product of a batch to the next, where they lie apart.
+    /// Batch stride in elements, if it is not 0.
     product: Option<u64>,
 }
 
 impl GlobalMatrix {
-    /// The matrix whose array has this name, if it is one of `F32` with rows and columns that does not overlap itself.
+    /// Returns the matrix of this array name, if it is an f32 matrix with positive strides.
     pub(crate) fn new(
         kernel: &Kernel,
         name: &str,
@@ -47,19 +47,19 @@ impl GlobalMatrix {
         is_sound.then(|| Self { buffer, numbers: numbers.clone(), strides, product })
     }
 
-    /// The same, whose elements have no numbers.
+    /// Returns the matrix without numbers for its elements.
     pub(crate) fn placed(looked: &Observation, name: &str) -> Option<Self> {
         let kernel = &looked.kernel;
         let none = vec![0..0; kernel.params.len()];
         Self::new(kernel, name, &looked.arguments.scalars(kernel), &none)
     }
 
-    /// Whether an element is one of the first product of a batch.
+    /// True for an element of the first GEMM of a batch.
     fn is_of_first(&self, at: u64) -> bool {
         self.product.is_none_or(|stride| at < stride)
     }
 
-    /// Where an element is, in the matrix of its product.
+    /// Row and column of an element in the matrix of its GEMM.
     pub(crate) fn place(&self, at: u64) -> Position {
         let at = self.product.map_or(at, |stride| at % stride);
         match self.strides {
@@ -69,27 +69,28 @@ impl GlobalMatrix {
         }
     }
 
-    /// The element with a number, of the first product of a batch.
+    /// Position of the element with a number, if it belongs to the first GEMM of a batch.
     pub(crate) fn named(&self, number: u64) -> Option<Position> {
         let at = self.numbers.contains(&number).then(|| number - self.numbers.start)?;
         self.is_of_first(at).then(|| self.place(at))
     }
 }
 
-/// What threads did with the elements of a matrix.
+/// Movements of the elements of a matrix.
 #[derive(Default)]
 pub(super) struct MatrixMoves {
-    /// Who copied, or stored, each.
+    /// Threads that copied or stored each element.
     pub(super) owned: BTreeMap<Position, BTreeSet<u32>>,
-    /// Those that were copied, or read where they are not, in one round of the loop.
+    /// Elements copied in one round of the loop, or read in it if they are not copied.
     pub(super) steady: BTreeSet<Position>,
-    /// Where these were copied to: the number of the array, and the element of it.
+    /// Buffer and index in shared memory to which each element was copied.
     pub(super) lies: BTreeMap<Position, BTreeSet<(usize, u64)>>,
-    /// Who reads each, and how often.
+    /// Threads that read each element, with the number of reads.
     pub(super) readers: BTreeMap<Position, BTreeMap<u32, u64>>,
 }
 
-/// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
+/// Returns the movements of A, B and C. `steady` is the variable of a loop, and its value in one
+/// round.
 pub(super) fn moves(
     kernel: &Kernel,
     trace: &Trace,
@@ -97,7 +98,7 @@ pub(super) fn moves(
     steady: Option<(usize, i64)>,
 ) -> [MatrixMoves; 3] {
     let mut moved: [MatrixMoves; 3] = Default::default();
-    // What lies in shared memory, by buffer and element.
+    // Matrix and position of the element in each word of shared memory.
     let mut held: HashMap<(usize, u64), (usize, Position)> = HashMap::new();
     let mut direct: Vec<(usize, Position, u32, bool)> = Vec::new();
     for access in trace.accesses() {
@@ -153,7 +154,7 @@ pub(super) fn moves(
             _ => {}
         }
     }
-    // A load from global memory is a read only of what does not go on to shared memory.
+    // Loads from global memory count as reads only if the matrix is not copied to shared memory.
     for (matrix, place, thread, is_steady) in direct {
         if matrix < 2 && moved[matrix].owned.is_empty() {
             moved[matrix].is_read(place, thread);
@@ -171,12 +172,12 @@ impl MatrixMoves {
     }
 }
 
-/// The elements of 4 bytes of an access, lane by lane, each with its thread.
+/// Returns the 4-byte elements of an access by lane, each with its thread.
 pub(crate) fn elements(access: &AccessEvent<'_>) -> Vec<(u32, u64)> {
     elements_of(access, 4)
 }
 
-/// The elements of so many bytes.
+/// Returns the elements of `size` bytes of an access by lane, each with its thread.
 pub(crate) fn elements_of(access: &AccessEvent<'_>, size: u32) -> Vec<(u32, u64)> {
     let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
     let lanes = pattern.lanes.iter().zip(0u32..);
@@ -188,8 +189,8 @@ pub(crate) fn elements_of(access: &AccessEvent<'_>, size: u32) -> Vec<(u32, u64)
     lanes.flat_map(of).collect()
 }
 
-/// For each lane that takes part in an access the bits of the elements that it writes, of so many bytes a lane: each element has
-/// `size` of them, and the first one is lowest in the first of the lane's words.
+/// Returns the bits of the elements that each active lane writes. Elements have `size` bytes and
+/// are packed in the lane's words from the lowest byte up.
 pub(crate) fn written(bytes_of_lane: u32, words: &[u32], size: u32) -> Vec<Vec<u64>> {
     let words_of_lane = bytes_of_lane.div_ceil(4).max(1) as usize;
     let bytes =
@@ -206,7 +207,7 @@ pub(crate) fn written(bytes_of_lane: u32, words: &[u32], size: u32) -> Vec<Vec<u
 mod tests {
     use super::*;
 
-    /// Elements of all sizes, alone and as vectors.
+    /// Elements of all sizes, single and in vectors.
     #[test]
     fn words_are_taken_apart() {
         assert_eq!(written(4, &[7, 9], 4), [[7], [9]]);

@@ -1,31 +1,29 @@
-//! Elements of one owner as rectangles.
+//! Decomposition of an owner's elements into rectangles.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What somebody owns of a tile.
+/// Elements of a tile with the same owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Area {
-    /// The warp, or the thread.
+    /// Number of the warp or thread.
     pub owner: u32,
-    /// Its elements: as few rectangles as rows of them make up.
+    /// Rectangles of its elements, merged from equal runs of consecutive rows.
     pub rects: Vec<Rect>,
 }
 
-/// A rectangle of elements, from the first of the tile on.
+/// Rectangle of elements, relative to the first element of the tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Rect {
-    /// The first column.
+    /// First column, relative to the tile.
     pub x: u64,
-    /// The first row.
+    /// First row, relative to the tile.
     pub y: u64,
-    /// Columns.
     pub width: u64,
-    /// Rows.
     pub height: u64,
 }
 
-/// What each owner has, given that of each element by its row and its column.
+/// Returns the areas of each owner, from the owner of each row and column.
 pub(super) fn areas(owners: &BTreeMap<(u64, u64), u32>) -> Vec<Area> {
     let mut rows: BTreeMap<u64, Vec<(u64, u64, u32)>> = BTreeMap::new();
     for (&(row, column), &owner) in owners {
@@ -36,7 +34,7 @@ pub(super) fn areas(owners: &BTreeMap<(u64, u64), u32>) -> Vec<Area> {
         }
     }
     let mut areas: BTreeMap<u32, Vec<Rect>> = BTreeMap::new();
-    // The runs of the row above, with where their rectangles are.
+    // Runs of the row above, with the indices of their rectangles.
     let mut above: BTreeMap<(u64, u64, u32), usize> = BTreeMap::new();
     let mut row_above = None;
     for (row, runs) in rows {
@@ -63,8 +61,8 @@ pub(super) fn areas(owners: &BTreeMap<(u64, u64), u32>) -> Vec<Area> {
     areas.into_iter().map(|(owner, rects)| Area { owner, rects }).collect()
 }
 
-/// Rectangles as an outline, moved to where the tile is: each but the first from where the one before it begins, so that those
-/// that are as far apart are written alike, which a server packs.
+/// Returns an SVG path of rectangles, moved to the position of the tile. All moves but the first
+/// are relative, so that regular patterns repeat in the text and compress well.
 pub(crate) fn outline(rects: &[Rect], [left, top]: [u64; 2]) -> String {
     let mut text = String::new();
     let mut before: Option<[i64; 2]> = None;
@@ -96,7 +94,7 @@ mod tests {
         assert_eq!(outline(&found[1].rects, [10, 20]), "M10 22h2v2h-2z");
         let some = [rect(2, 0, 1, 4), rect(0, 1, 2, 2), rect(4, 1, 2, 2)];
         assert_eq!(outline(&some, [10, 20]), "M12 20h1v4h-1zm-2 1h2v2h-2zm4 0h2v2h-2z");
-        // A gap ends it.
+        // A missing row ends a rectangle.
         let apart = BTreeMap::from([((0, 0), 0), ((2, 0), 0)]);
         assert_eq!(areas(&apart)[0].rects, [rect(0, 0, 1, 1), rect(0, 2, 1, 1)]);
     }

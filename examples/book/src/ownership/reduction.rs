@@ -1,4 +1,4 @@
-//! Who folds what: which threads of a block of a reduction load which elements of the array.
+//! Ownership in a reduction: the elements of the array that each thread of a block loads.
 
 use super::drawing::{self, TilePicture};
 use super::{OwnedTile, SHOWN};
@@ -8,41 +8,39 @@ use gemm_dsl::ir::{BufferLayout, Kernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Elements in a row of the picture, where the array has no rows that are as short as a tile.
+/// Columns of the picture if the array has no short rows.
 const WIDTH: u64 = 64;
-/// The longest row of an array that is one of the picture too.
+/// Longest row stride for which rows of the array are rows of the picture.
 const LONGEST: u64 = 1024;
-/// The most rows.
+/// Maximum number of drawn rows.
 const ROWS: usize = 64;
 
-/// The elements that the watched block folds, row by row; rows of which it folds none are left out.
+/// Elements that the recorded block folds, row by row. Rows without such elements are omitted.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReducedElements {
-    /// The array.
     pub array: String,
-    /// Whether rows are those of the array, which is a matrix.
+    /// True if the rows are those of the array, which is a matrix.
     pub is_matrix: bool,
-    /// The element that each row begins with, by its index: of a matrix the row's number.
+    /// First element of each row. For a matrix, the number of the row.
     pub rows: Vec<u64>,
-    /// The first column.
+    /// First drawn column of the array.
     pub column: u64,
-    /// Rows that are not drawn, as they are too many.
+    /// Number of rows beyond the drawn ones.
     pub others: usize,
-    /// How many elements the block loads, and how many of these are drawn.
+    /// Number of elements that the block loads, and the number drawn.
     pub elements: [usize; 2],
-    /// The same of those that the first thread loads.
+    /// Number of elements that the first thread loads, and the number drawn.
     pub of_first: [usize; 2],
-    /// Who loads them.
+    /// Tile of the drawn elements with their owners.
     pub tile: OwnedTile,
 }
 
 impl ReducedElements {
-    /// Draws it.
     pub fn picture(&self) -> TilePicture {
         drawing::alone(&self.tile)
     }
 
-    /// How many elements the first thread folds.
+    /// Describes the number of elements that the first thread folds.
     pub fn of_thread_0(&self) -> String {
         match self.of_first {
             [all, drawn] if all == drawn => format!("folds {all}"),
@@ -50,7 +48,7 @@ impl ReducedElements {
         }
     }
 
-    /// How many elements the block folds, and which are drawn.
+    /// Describes the number of elements that the block folds, and the drawn ones.
     pub fn counted(&self) -> String {
         match self.elements {
             [all, drawn] if all == drawn => self.places(),
@@ -58,7 +56,6 @@ impl ReducedElements {
         }
     }
 
-    /// Which elements are drawn.
     pub fn places(&self) -> String {
         let ([_, drawn], [rows, columns]) = (self.elements, self.tile.extents);
         match drawn as u64 == rows * columns {
@@ -67,7 +64,7 @@ impl ReducedElements {
         }
     }
 
-    /// Where the rows are, in words.
+    /// Describes the position of the rows.
     fn extent(&self) -> String {
         let [rows, columns] = self.tile.extents;
         let first = self.rows.first().copied().unwrap_or(0);
@@ -94,7 +91,7 @@ impl ReducedElements {
     }
 }
 
-/// The picture of elements of an array, each with the threads that load it.
+/// Builds the picture of an array's elements from the threads that load each.
 pub(crate) fn elements(
     kernel: &Kernel,
     array: usize,
@@ -124,7 +121,7 @@ pub(crate) fn elements(
         threads.filter(|threads| threads.contains(&0)).count()
     }
     let columns = || places.keys().map(|(_, column)| *column);
-    // Rows of an array that is none of a matrix are whole.
+    // Rows of an array that is not a matrix are drawn at full width.
     let (left, right) = match of_matrix {
         Some(_) => (columns().min()?, columns().max()?),
         None => (0, width - 1),

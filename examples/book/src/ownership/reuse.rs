@@ -1,4 +1,4 @@
-//! Elements of a tile that the same threads read as often: how often what was copied once is used.
+//! Reuse of a tile: groups of elements that the same threads read equally often.
 
 use super::threads::Threads;
 use crate::ownership::layout::SharedTile;
@@ -6,28 +6,27 @@ use crate::ownership::moves::{MatrixMoves, Position};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Places that are named one by one, where they are no rows and columns.
+/// Number of positions named individually if they do not form rows and columns.
 const NAMED: usize = 4;
 
-/// Elements that are alike.
+/// Elements of a tile with the same readers and number of reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReuseGroup {
-    /// Which, in words.
+    /// Positions in the tile, in words.
     pub elements: String,
-    /// How many they are.
     pub count: usize,
-    /// Where they lie in shared memory, in words; nothing where they are not copied there.
+    /// Positions in shared memory, in words. Empty if the elements are not copied there.
     pub lie: String,
-    /// Who copies them.
+    /// Threads that copy the elements.
     pub owners: Threads,
-    /// Who reads each of them; nothing where that is not told apart.
+    /// Threads that read each element, or `None` if readers are not known by lane.
     pub readers: Option<Threads>,
-    /// How often each is read.
+    /// Number of reads of each element.
     pub reads: u64,
 }
 
 impl ReuseGroup {
-    /// Who reads an element, in words.
+    /// Describes the reads of an element.
     pub fn read(&self) -> String {
         let times = match self.reads {
             0 => return "by none".to_owned(),
@@ -44,7 +43,8 @@ impl ReuseGroup {
     }
 }
 
-/// The elements of a tile in groups, and the group of each; `is_shuffled` says that it is not told apart which lane reads what.
+/// Groups the elements of a tile, and returns the group of each. With `is_shuffled` the readers are
+/// not known by lane.
 pub(super) fn groups(
     moved: &MatrixMoves,
     elements: &BTreeSet<Position>,
@@ -53,7 +53,7 @@ pub(super) fn groups(
 ) -> (Vec<ReuseGroup>, BTreeMap<Position, usize>) {
     let none = BTreeMap::new();
     let readers = |element: &Position| moved.readers.get(element).unwrap_or(&none);
-    // In the order of their first elements.
+    // Groups in the order of their first elements.
     let mut known: Vec<(Threads, u64, BTreeSet<Position>)> = Vec::new();
     let mut of_elements = BTreeMap::new();
     for element in elements {
@@ -85,7 +85,7 @@ pub(super) fn groups(
     (known.into_iter().map(group).collect(), of_elements)
 }
 
-/// Places, in words: whole rows and columns where they are that, or the first of them.
+/// Describes positions as rows and columns, or names the first of them.
 pub(super) fn places(all: &BTreeSet<Position>) -> String {
     let rows: BTreeSet<u64> = all.iter().map(|(row, _)| *row).collect();
     let columns: BTreeSet<u64> = all.iter().map(|(_, column)| *column).collect();
@@ -104,7 +104,8 @@ pub(super) fn places(all: &BTreeSet<Position>) -> String {
     }
 }
 
-/// Numbers as ranges, of which many as far apart are the first two and the last: `0–3, 8–11, … 56–59`.
+/// Formats numbers as ranges. More than three evenly spaced ranges are abbreviated to the first two
+/// and the last: `0–3, 8–11, … 56–59`.
 fn runs(numbers: &BTreeSet<u64>) -> String {
     let mut runs: Vec<[u64; 2]> = Vec::new();
     for &number in numbers {

@@ -1,15 +1,15 @@
-//! Some threads of a block, in few words.
+//! Compact sets of threads of a block.
 
 use crate::wgmma::ranges;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Threads: warps with the same lanes together, each as bits.
+/// Set of threads. Each entry has the bit masks of warps and of the lanes they share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Threads(Vec<[u32; 2]>);
 
 impl Threads {
-    /// These, by their numbers.
+    /// Collects threads by their numbers in the block.
     pub(super) fn new<'t>(threads: impl IntoIterator<Item = &'t u32>) -> Self {
         let mut lanes: BTreeMap<u32, u32> = BTreeMap::new();
         for thread in threads {
@@ -18,7 +18,7 @@ impl Threads {
         let mut all: Vec<[u32; 2]> = Vec::new();
         for (warp, lanes) in lanes {
             match all.iter_mut().find(|[_, of]| *of == lanes) {
-                // A block has 32 warps at most.
+                // A block has at most 32 warps.
                 Some([warps, _]) => *warps |= 1 << (warp % 32),
                 None => all.push([1 << (warp % 32), lanes]),
             }
@@ -26,20 +26,19 @@ impl Threads {
         Self(all)
     }
 
-    /// How many they are.
     pub fn count(&self) -> u64 {
         let count = |[warps, lanes]: &[u32; 2]| u64::from(warps.count_ones() * lanes.count_ones());
         self.0.iter().map(count).sum()
     }
 
-    /// Whether one of them has this number.
+    /// Returns true if the set contains the thread.
     pub fn has(&self, thread: u32) -> bool {
         let is_of =
             |[warps, lanes]: &[u32; 2]| warps >> (thread / 32) & lanes >> (thread % 32) & 1 == 1;
         self.0.iter().any(is_of)
     }
 
-    /// In words.
+    /// Describes the set by lanes and warps.
     pub fn text(&self) -> String {
         let part = |[warps, lanes]: &[u32; 2]| {
             let named = |word: &str, bits: u32| {
@@ -55,7 +54,7 @@ impl Threads {
         self.0.iter().map(part).collect::<Vec<_>>().join("; ")
     }
 
-    /// As the script of a page reads it: bits of warps and bits of lanes, in hexadecimal.
+    /// Encodes the set for the script of a page: masks of warps and of lanes, in hexadecimal.
     pub fn bits(&self) -> String {
         let part = |[warps, lanes]: &[u32; 2]| format!("{warps:x}:{lanes:x}");
         self.0.iter().map(part).collect::<Vec<_>>().join(",")

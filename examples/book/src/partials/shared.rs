@@ -1,4 +1,4 @@
-//! What threads leave in shared memory.
+//! Partial results in shared memory.
 
 use super::{COLUMNS, PartialStep, PartialTable, PartialValue, SHOWN, around};
 use crate::ownership::moves::written;
@@ -7,17 +7,17 @@ use gemm_dsl::ir::{Kernel, Space};
 use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A step, as it comes to be known.
 struct SharedStep {
     stmt: u32,
     rounds: u32,
-    /// All words that are written in it.
+    /// Words written in the step.
     written: BTreeSet<u64>,
     threads: BTreeSet<u32>,
     cells: Vec<Option<PartialValue>>,
 }
 
-/// For each array in shared memory, but those of one element, the steps in which its words are written: with the number of the first event.
+/// Returns the steps that write each array in shared memory, with the index of the first event.
+/// Arrays of one element are skipped.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -25,7 +25,7 @@ pub(super) fn tables(
 ) -> Vec<(usize, PartialTable)> {
     let is_kept =
         |buffer: usize| kernel.buffers[buffer].space == Space::Shared && extent(kernel, buffer) > 1;
-    // By buffer, the first event, the steps, and which of them a statement in its loops belongs to.
+    // For each buffer: first event, steps, and the step of each statement with its loop values.
     type Found = (usize, Vec<SharedStep>, BTreeMap<(u32, u32), usize>);
     let mut all: BTreeMap<usize, Found> = BTreeMap::new();
     for access in trace.accesses() {
@@ -42,7 +42,7 @@ pub(super) fn tables(
         });
         let key = (event.stmt, event.rounds);
         let at = *known.entry(key).or_insert_with(|| {
-            // What a loop writes beside what it has written before is one step with that.
+            // Writes of the same statement to other words than before belong to the same step.
             let is_beside = |step: &SharedStep| {
                 step.stmt == event.stmt && !elements.iter().any(|(_, at)| step.written.contains(at))
             };
@@ -93,14 +93,14 @@ pub(super) fn tables(
     all.into_iter().filter_map(table).collect()
 }
 
-/// The elements of an array.
+/// Number of elements of an array.
 fn extent(kernel: &Kernel, buffer: usize) -> u64 {
     let dims = kernel.buffers[buffer].physical_dims().unwrap_or_default();
     let of = |dim| kernel.eval_const(dim).ok().and_then(|dim| u64::try_from(dim).ok());
     dims.iter().map(|dim| of(dim).unwrap_or(1)).product()
 }
 
-/// A word of an array, as the text has it.
+/// Word of an array in the notation of the text.
 fn place(kernel: &Kernel, buffer: usize, word: u64) -> String {
     let buffer = &kernel.buffers[buffer];
     let dims: Option<Vec<u64>> = buffer.physical_dims().and_then(|dims| {

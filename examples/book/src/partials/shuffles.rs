@@ -1,4 +1,4 @@
-//! What lanes of the first warp give one another.
+//! Values exchanged by the lanes of the first warp.
 
 use super::{COLUMNS, PartialStep, PartialTable, PartialValue, SHOWN, around, given};
 use crate::ownership::moves::written;
@@ -8,25 +8,26 @@ use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace, VerifiedKernel
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The shuffles of one statement, in order.
+/// Shuffles of one statement, in order.
 struct ShuffleRun<'t> {
     stmt: u32,
     elem: Elem,
     steps: Vec<&'t Detail>,
 }
 
-/// What the warp stores behind a shuffle.
+/// Store of the warp after a shuffle.
 struct WarpStore<'k> {
     stmt: u32,
-    /// By lane, the bits of the first element that it stores.
+    /// Bits of the first element that each lane stores.
     bits: Vec<Option<u64>>,
-    /// What it is, where that is all that a lane stores.
+    /// Type of the element, if each lane stores only one.
     elem: Option<Elem>,
-    /// The variables that the value is made of.
+    /// Variables that the stored value is computed from.
     of: Vec<&'k Var>,
 }
 
-/// For each statement that shuffles numbers its steps: with how many events were before.
+/// Returns the steps of each statement that shuffles values, with the number of events before the
+/// first.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -40,7 +41,7 @@ pub(super) fn tables(
     };
     for step in trace.details.iter().filter(own) {
         let elem = given(kernel, statements[step.stmt as usize]);
-        // What is shuffled has 32 or 64 bits.
+        // Shuffled values have 32 or 64 bits.
         let Some(elem) = elem.filter(|elem| elem.size() >= 4) else { continue };
         let is_new = |other: &&Detail| other.rounds != step.rounds;
         let run = runs.iter_mut().rev().find(|run| run.stmt == step.stmt);
@@ -49,7 +50,7 @@ pub(super) fn tables(
             None => runs.push(ShuffleRun { stmt: step.stmt, elem, steps: vec![step] }),
         }
     }
-    // Parts of one value are shuffled by statements of their own.
+    // The parts of a composite value are shuffled by separate statements.
     let shuffled: Vec<&Var> = runs.iter().flat_map(|run| read(run.stmt)).collect();
     let table = |run: &ShuffleRun<'_>| {
         let (first, last) = (run.steps.first()?, run.steps.last()?);
@@ -69,7 +70,8 @@ pub(super) fn tables(
         };
         let own = read(run.stmt);
         let result = stores.iter().find(|stored| is_made_of(&own, stored));
-        // A store of other parts alone is none of this one; what is made of a result is no part itself.
+        // A store computed only from other parts is not the result of this one. A store computed
+        // from a result is not a part itself.
         let result = result.or(stores.first().filter(|stored| !is_made_of(&shuffled, stored)));
         if let Some(WarpStore { stmt, bits, elem: Some(elem), .. }) = result {
             let line = listing.lines[*stmt as usize].start + 1;
@@ -105,7 +107,8 @@ pub(super) fn tables(
     runs.iter().filter_map(table).collect()
 }
 
-/// Whether a step is of the same round of all loops but the innermost as those before.
+/// Returns true if a step is in the same iteration of all loops but the innermost as the steps
+/// before.
 fn goes_on(trace: &Trace, run: &ShuffleRun<'_>, step: &Detail) -> bool {
     let outer = |rounds: u32| {
         let all = &trace.rounds[rounds as usize];
@@ -114,7 +117,7 @@ fn goes_on(trace: &Trace, run: &ShuffleRun<'_>, step: &Detail) -> bool {
     run.steps.first().is_some_and(|first| outer(first.rounds) == outer(step.rounds))
 }
 
-/// The variables that a statement reads for the value that it gives or stores.
+/// Variables that a statement reads for the value it assigns or stores.
 fn read(stmt: &Stmt) -> Vec<&Var> {
     let mut read = Vec::new();
     if let Stmt::Let { value, .. } | Stmt::Assign { value, .. } | Stmt::Store { value, .. } = stmt {
@@ -127,7 +130,7 @@ fn read(stmt: &Stmt) -> Vec<&Var> {
     read
 }
 
-/// The stores of the first warp among some events of the block, in order.
+/// Stores of the first warp in a range of the block's events, in order.
 fn stored<'k>(
     kernel: &Kernel,
     statements: &[&'k Stmt],

@@ -20,22 +20,22 @@ fn value(cell: &Option<PartialValue>) -> Option<f32> {
     cell.as_ref().map(|cell| f32::from_bits(cell.bits as u32))
 }
 
-/// The value of `s` in a column's name.
+/// Value of `s` in the name of a column.
 fn step(column: &PartialStep) -> usize {
     let (_, s) = column.name.split_once("s = ").expect("a step");
     s.split(',').next().and_then(|s| s.parse().ok()).expect("a number")
 }
 
-/// What a thread folds of the last digits of these indices, in order.
+/// Sum of the last digits of these indices, in order.
 fn own_sum(elements: &[u64]) -> f32 {
     elements.iter().fold(-0.0, |sum, element| sum + (element % 10) as f32)
 }
 
-/// The trees in shared memory against the same tree over 256 numbers, of which the first 32 are shown.
+/// Trees in shared memory equal the same tree over 256 numbers, of which the first 32 are shown.
 #[test]
 fn trees_fold_as_they_are_drawn() {
     type Fold = fn(&[f32], usize) -> Vec<f32>;
-    // Word i takes word i + s: where i is a multiple of 2 s, or below s.
+    // Word i adds word i + s, if i is a multiple of 2 s or less than s.
     let interleaved: Fold = |x, s| {
         let of = |i: usize| {
             if i.is_multiple_of(2 * s) && i + s < x.len() { x[i] + x[i + s] } else { x[i] }
@@ -44,7 +44,7 @@ fn trees_fold_as_they_are_drawn() {
     };
     let sequential: Fold =
         |x, s| (0..x.len()).map(|i| if i < s { x[i] + x[i + s] } else { x[i] }).collect();
-    // The last warp goes on with all its lanes.
+    // All lanes of the last warp continue.
     let last_warp: Fold = |x, s| {
         let below = s.max(32);
         (0..x.len()).map(|i| if i < below { x[i] + x[i + s] } else { x[i] }).collect()
@@ -83,7 +83,7 @@ fn trees_fold_as_they_are_drawn() {
     }
 }
 
-/// Shuffles against the same tree over the lanes' own sums, the first of which is over what they load.
+/// Shuffles equal the same tree over the sums of the lanes.
 #[test]
 fn shuffles_fold_as_they_are_drawn() {
     for (name, group) in [("shuffle", 32), ("ticket", 32), ("grid_stride", 32), ("rows", 32)] {
@@ -99,7 +99,7 @@ fn shuffles_fold_as_they_are_drawn() {
             let own: Vec<Option<u32>> = lanes.iter().map(|lane| Some(lane.to_bits())).collect();
             assert_eq!(shown, own, "{name}, {}", column.name);
             let s = step(column);
-            // As many lanes count as have not been folded yet.
+            // The lanes not yet folded are the active ones.
             let counts = |(lane, cell): (usize, &Option<PartialValue>)| {
                 cell.as_ref().is_some_and(|cell| cell.counts) == (lane % group < 2 * s)
             };
@@ -113,13 +113,13 @@ fn shuffles_fold_as_they_are_drawn() {
     }
 }
 
-/// Each column of a matrix is a tree down the threads of a column.
+/// Each column of a matrix is folded by a tree over the rows of threads.
 #[test]
 fn columns_fold_down_their_threads() {
     let folds = stage("columns");
     let table = folds.tables.first().expect("an array");
     assert_eq!(folds.loaded, [1, 1]);
-    // 16 rows of threads: what they have summed, and four steps.
+    // 16 rows of threads: their sums, and four steps.
     assert_eq!(table.columns.len(), 5);
     for pair in table.columns[1..].windows(2) {
         assert_eq!(step(&pair[0]), 2 * step(&pair[1]));
@@ -128,7 +128,7 @@ fn columns_fold_down_their_threads() {
     assert!(table.columns.iter().all(|column| column.cells.iter().all(Option::is_some)));
 }
 
-/// Pairs of the greatest element and the sum of exponentials below it: sixteen lanes to a row, so two rows to a warp.
+/// Pairs of maximum and scaled sum of exponentials. A row has 16 lanes, so a warp has two rows.
 #[test]
 fn pairs_fold_as_they_are_drawn() {
     let folds = stage("online");
@@ -170,7 +170,7 @@ fn elements_are_named_by_runs() {
     assert_eq!(Partials::elements_of(&[]), "");
 }
 
-/// Trees of other types: what the threads have summed of last digits, exactly, and each step of the tree over it.
+/// Trees of other types equal the exact sums of last digits in each step.
 #[test]
 fn other_types_fold_as_they_are_drawn() {
     for of in ["f16", "bf16", "f64", "i8", "i32", "u32", "i64"] {
@@ -194,7 +194,7 @@ fn other_types_fold_as_they_are_drawn() {
     }
 }
 
-/// Shuffles are drawn of every type, whose sums have 32 or 64 bits, and the places of an extreme beside it.
+/// Shuffles of every type are shown, for sums of 32 or 64 bits and for the index of an extreme.
 #[test]
 fn other_types_are_shuffled_as_they_are_drawn() {
     for of in ["f64", "i64", "u64"] {
@@ -239,7 +239,7 @@ fn other_types_are_shuffled_as_they_are_drawn() {
     }
 }
 
-/// The picture has each element that the block loads once, with the thread that loads it.
+/// The picture has each loaded element once, with the thread that loads it.
 #[test]
 fn each_element_is_drawn_with_its_thread() {
     for name in ["sequential", "items", "grid_stride", "rows", "columns", "online"] {
@@ -272,7 +272,7 @@ fn each_element_is_drawn_with_its_thread() {
     }
 }
 
-/// What is said of a block, and of its first thread, counts all elements, and says which are drawn.
+/// The captions of a block and of its first thread count all elements and name the drawn ones.
 #[test]
 fn elements_that_are_not_drawn_are_counted() {
     for (name, [block, thread]) in [
@@ -294,13 +294,13 @@ fn elements_that_are_not_drawn_are_counted() {
         assert_eq!([drawn.counted(), drawn.of_thread_0()], [block, thread], "{name}");
         assert_eq!(drawn.elements[0], folds.elements, "{name}");
     }
-    // A row of the picture is longer than what one warp loads.
+    // A row of the picture is longer than the elements loaded by one warp.
     let short = folded("block: 32, shuffle");
     let short = short.folded.expect("elements");
     assert_eq!(short.counted(), "32 elements among 64 elements from 0 on");
 }
 
-/// Of an extreme and where it is each is stored for itself, or one alone.
+/// If an extreme and its index are both stored, each table shows its own result.
 #[test]
 fn what_is_stored_is_of_the_part_beside_it() {
     for op in ["argmax", "argmin"] {
@@ -325,7 +325,7 @@ fn what_is_stored_is_of_the_part_beside_it() {
             assert_eq!(best, extreme.map(|of| of.to_string()), "{op}{types}");
             assert_eq!(at, first.map(u64::to_string), "{op}{types}");
         }
-        // A warp to a row stores where the extreme is, and not what it is.
+        // A warp per row stores the index of the extreme, not its value.
         let rows = folded(&format!("over: rows, group: 32, block: 64, op: {op}"));
         let tables: Vec<&PartialTable> =
             rows.tables.iter().filter(|of| of.array.is_none()).collect();

@@ -1,4 +1,4 @@
-//! The picture of a warp: rows of marks over the instructions that it had executed.
+//! Picture of a timeline: rows of marks over the instructions executed by the warp.
 
 use super::rounds::Rounds;
 use crate::pipeline::event::{ActionAt, TileArrays, WarpAction};
@@ -8,52 +8,46 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Units across all pieces, and between two.
+/// Width of all pieces, and of the gap between two.
 const WIDTH: u64 = 920;
 const GAP: u64 = 12;
-/// Rounds that are drawn of a loop with more: two behind the first, and the last.
+/// Maximum number of rounds drawn in full. Of longer loops the second, the third and the last round
+/// are drawn.
 const FEW: usize = 4;
 
-/// A part of the run of a warp.
+/// Part of the run of a warp.
 #[derive(Clone, Debug, Serialize)]
 pub struct Piece {
-    /// Which it is.
     pub name: String,
-    /// The instructions of the warp.
+    /// Range of the warp's instruction count.
     pub instructions: Range<u64>,
-    /// Where it begins in the picture, and how wide it is.
+    /// Left edge in the picture.
     pub x: u64,
-    /// Its width.
     pub width: u64,
-    /// What the warp does in it, by the row, and how often; of multiply-adds how many.
+    /// Number of actions in each row, and of multiply-adds.
     pub counts: Vec<(String, u64)>,
     #[serde(skip)]
     events: Range<usize>,
 }
 
-/// A row.
 #[derive(Clone, Debug, Serialize)]
 pub struct PipelineRow {
-    /// What is done in it.
     pub name: String,
-    /// When.
     pub marks: Vec<Mark>,
 }
 
-/// A mark in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
-    /// Where it begins.
+    /// Left edge in the picture.
     pub x: u64,
-    /// How wide it is.
     pub width: u64,
-    /// What is done: a class of the style sheet.
+    /// Class in the style sheet.
     pub class: &'static str,
 }
 
 impl PipelineRow {
-    /// Its marks as outlines, one for each class, in a row that begins at a height: what is written in the upper half, what
-    /// is read in the lower.
+    /// Returns SVG outlines of the marks, one path for each class. Writes are in the upper half of
+    /// the row, reads in the lower half.
     pub fn outlines(&self, y: u64) -> Vec<(&'static str, String)> {
         let mut outlines: BTreeMap<&'static str, String> = BTreeMap::new();
         for Mark { x, width, class } in &self.marks {
@@ -70,14 +64,14 @@ impl PipelineRow {
 }
 
 impl Piece {
-    /// What the warp does in it, in words.
+    /// Describes the actions of the piece.
     pub fn text(&self) -> String {
         let of = |(name, count): &(String, u64)| format!("{name}: {count}");
         self.counts.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// The parts that are drawn, and how many rounds are left out.
+/// Returns the drawn pieces, and the number of rounds left out.
 pub(super) fn pieces(
     kernel: &Kernel,
     events: &[&Event],
@@ -100,7 +94,7 @@ pub(super) fn pieces(
                     left_out += 1;
                     continue;
                 }
-                // Events of a loop inside of others may lie apart.
+                // The events of a nested loop need not be contiguous.
                 let end = rounds.of_events.get(number + 1).map_or(of.end, |(_, next)| next.start);
                 let last = if is_last { ", the last, up to what is seen behind it" } else { "" };
                 parts.push((format!("{name} = {value}{last}"), of.start..end));
@@ -126,7 +120,7 @@ pub(super) fn pieces(
     (parts.into_iter().map(piece).collect(), left_out)
 }
 
-/// What is done in a piece.
+/// Counts the actions in a piece.
 fn counts(events: &[&Event], acts: &[ActionAt], piece: &Piece) -> Vec<(String, u64)> {
     let mut counts: BTreeMap<u32, (String, u64)> = BTreeMap::new();
     for act in seen(acts).filter(|act| piece.events.contains(&act.event)) {
@@ -141,24 +135,24 @@ fn counts(events: &[&Event], acts: &[ActionAt], piece: &Piece) -> Vec<(String, u
     counts.into_values().collect()
 }
 
-/// Those that are drawn: not how many bytes a barrier is to expect.
+/// Drawn actions: all but the announcement of expected bytes.
 fn seen(acts: &[ActionAt]) -> impl Iterator<Item = &ActionAt> {
     acts.iter().filter(|act| !matches!(act.act, WarpAction::Expect(_)))
 }
 
-/// The row of multiply-adds, among the places of all.
+/// Position of the row of multiply-adds.
 const MULTIPLY: u32 = 20;
 
-/// The row that an act is drawn in.
+/// Row of the picture that an action belongs to.
 struct RowKey {
-    /// Where it is, from above.
+    /// Position of the row from the top.
     place: u32,
     name: String,
     class: &'static str,
 }
 
 impl RowKey {
-    /// Of an act at a slot, if slots are told apart.
+    /// Returns the row of an action. `slot` is given if slots have rows of their own.
     fn new(act: WarpAction, slot: Option<u64>) -> Self {
         let (place, name, class) = match act {
             WarpAction::Load => (0, "loads from global memory", "load"),
@@ -184,12 +178,12 @@ impl RowKey {
     }
 }
 
-/// The rows, from above, of what the pieces have.
+/// Returns the rows from top to bottom, with the marks of all pieces.
 pub(super) fn rows(ring: &TileArrays, acts: &[ActionAt], pieces: &[Piece]) -> Vec<PipelineRow> {
     let mut rows: BTreeMap<u32, PipelineRow> = BTreeMap::new();
-    // Slots have room for ten.
+    // There is room for ten slots.
     let is_told_apart = ring.slots > 1 && ring.slots <= 10;
-    // Those of rounds that are left out too.
+    // Slots that occur only in omitted rounds have rows too.
     for act in acts.iter().filter(|_| is_told_apart) {
         let row = RowKey::new(act.act, act.slot);
         if act.slot.is_some() {
@@ -199,7 +193,7 @@ pub(super) fn rows(ring: &TileArrays, acts: &[ActionAt], pieces: &[Piece]) -> Ve
     let mut mark = |place: u32, name: String, mark: Mark| {
         let row = rows.entry(place).or_insert(PipelineRow { name, marks: Vec::new() });
         match row.marks.iter_mut().rev().find(|other| other.class == mark.class) {
-            // What touches is one.
+            // Marks that touch are merged.
             Some(last) if mark.x <= last.x + last.width && mark.x >= last.x => {
                 last.width = last.width.max(mark.x + mark.width - last.x);
             }
@@ -216,7 +210,7 @@ pub(super) fn rows(ring: &TileArrays, acts: &[ActionAt], pieces: &[Piece]) -> Ve
             let width = (end - start).max(1);
             mark(row.place, row.name, Mark { x: start, width, class: row.class });
         }
-        // Between two neighbouring acts there are multiply-adds or not.
+        // Multiply-adds between two consecutive actions get one mark.
         for (now, next) in acts.iter().zip(acts.get(1..).unwrap_or_default()) {
             if next.executed[1] > now.executed[1] && piece.events.contains(&now.event) {
                 let end = next.executed[0].min(piece.instructions.end);

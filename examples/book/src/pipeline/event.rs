@@ -1,57 +1,56 @@
-//! What an event of a warp is, as far as copies and multiply-adds go.
+//! Classification of a warp's events by their role in copies and multiply-adds.
 
 use gemm_dsl::ir::{Buffer, BufferLayout, Kernel, MbarrierOp, Space, Stmt, WgmmaSync};
 use gemm_runtime::watch::{Event, EventKind, Kind, Trace};
 
-/// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WarpAction {
-    /// Loads from global memory.
+    /// Load of elements from global memory.
     Load,
-    /// Starts asynchronous copies.
+    /// Start of `cp.async` copies by the warp.
     Copy,
-    /// Asks for boxes.
+    /// Start of a TMA copy.
     Box,
-    /// Says how many bytes a barrier in shared memory, the one of this declaration, is to expect.
+    /// Announcement of the expected bytes at the mbarrier with this declaration.
     Expect(usize),
-    /// Closes a group of copies.
+    /// Commit of a group of copies.
     Commit,
-    /// Waits until no more groups of copies than these are unfinished.
+    /// Wait until at most this many groups of copies are pending.
     Wait(u64),
-    /// Waits at a barrier in shared memory.
+    /// Wait at the mbarrier with this declaration.
     Await(usize),
-    /// Comes to a barrier.
+    /// Barrier of any scope, or a named barrier.
     Barrier,
-    /// Writes shared memory, and by an asynchronous copy that.
+    /// Write to shared memory by a store, or (`Arrive`) by an asynchronous copy.
     Write,
     Arrive,
-    /// Reads shared memory.
+    /// Load from shared memory by the warp.
     Read,
-    /// Multiplies on tensor cores.
+    /// Tensor-core instruction: `mma` or `wgmma`.
     Matrix,
-    /// Waits for that.
+    /// Wait for accumulators of `wgmma`.
     Sums,
-    /// Stores to global memory.
+    /// Store of elements to global memory.
     Store,
 }
 
-/// An act, and where it is.
+/// Action with its position in the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionAt {
     pub(crate) act: WarpAction,
-    /// The slot of the ring that is written or read.
+    /// Slot of the ring that is written or read.
     pub(crate) slot: Option<u64>,
-    /// Instructions that the warp had executed before, and multiply-adds among them.
+    /// Instructions executed before by the warp, and multiply-adds among them.
     pub(crate) executed: [u64; 2],
-    /// The number of its event among those of the warp.
+    /// Index of the event among those of the warp.
     pub(crate) event: usize,
 }
 
-/// Arrays in shared memory that hold several tiles, one behind the other.
+/// Arrays in shared memory that hold several tiles consecutively.
 pub(crate) struct TileArrays {
-    /// The elements of a tile, by buffer.
+    /// Elements of a tile, by buffer.
     tiles: Vec<Option<u64>>,
-    /// How many tiles.
+    /// Number of tiles in each array.
     pub(crate) slots: u64,
 }
 
@@ -61,7 +60,7 @@ impl TileArrays {
             matches!(&buffer.layout, BufferLayout::Array { order, .. } if order.len() > 2 && order[0] == 0)
                 && buffer.space == Space::Shared
         };
-        // A ring has tiles of A and of B: what a single array stacks is something else.
+        // A ring has arrays for A and for B. A single stacked array serves another purpose.
         let is_ring = |buffer: &&Buffer| {
             let all = kernel.buffers.iter().filter(|other| stacked(other));
             stacked(buffer)
@@ -84,7 +83,7 @@ impl TileArrays {
     }
 }
 
-/// What the events of a warp are.
+/// Classifies the events of a warp.
 pub(crate) fn all(
     kernel: &Kernel,
     trace: &Trace,
@@ -103,7 +102,8 @@ pub(crate) fn all(
                     (Space::Shared, Kind::Store) => WarpAction::Write,
                     (Space::Shared, Kind::CopyWrite) => WarpAction::Arrive,
                     (_, Kind::CopyRead) => WarpAction::Copy,
-                    // What is added to others' sums is no part of a copy, and nothing is copied to global memory.
+                    // Atomics belong to reductions, not to copies, and no copy writes global
+                    // memory.
                     (_, Kind::Atomic) | (Space::Global, Kind::CopyWrite) => return None,
                     (Space::Register, Kind::Load | Kind::Store | Kind::CopyWrite) => return None,
                 };
@@ -136,7 +136,7 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
                 return None;
             }
         },
-        // Accesses are events of their own; the rest computes, or speaks to others without a wait.
+        // Accesses are separate events. The other statements compute, or signal without a wait.
         Stmt::Let { .. }
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }

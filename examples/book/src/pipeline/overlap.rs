@@ -1,4 +1,4 @@
-//! What a warp multiplies between the start of a copy and its use.
+//! Overlap of copies with the work of a warp.
 
 use super::rounds::Rounds;
 use crate::pipeline::event::{ActionAt, WarpAction};
@@ -6,21 +6,20 @@ use gemm_bench::change::number;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The work of a warp between the start of copies and their use.
+/// Work of a warp between the start of copies and their use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overlap {
-    /// From what to what.
+    /// Start and end of the interval in words.
     pub between: &'static str,
-    /// How often, in the rounds of the loop.
+    /// Number of occurrences in the rounds of the loop.
     pub times: usize,
-    /// Multiply-adds of the warp meanwhile: the least and the most.
+    /// Minimum and maximum number of multiply-adds in the interval.
     pub fma: [u64; 2],
-    /// The same of its matrix instructions.
+    /// Minimum and maximum number of matrix instructions in the interval.
     pub matrix: [u64; 2],
 }
 
 impl Overlap {
-    /// What it comes to, in words.
     pub fn text(&self) -> String {
         let range = |[least, most]: [u64; 2]| match least == most {
             true => number(least as f64),
@@ -39,13 +38,13 @@ impl Overlap {
     }
 }
 
-/// Each way of bringing elements nearer that a warp uses in the rounds of its loop.
+/// Returns the overlap of each kind of copy or load that a warp uses in its loop.
 pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overlap> {
     let looped = rounds.map(Rounds::events).unwrap_or_default();
     let mut found: BTreeMap<&'static str, Vec<[u64; 2]>> = BTreeMap::new();
     let mut matrix = 0;
     let mut copies = 0;
-    // Groups of copies that are in flight; those with none in them are counted too.
+    // Pending groups of copies, including empty ones.
     let mut groups: VecDeque<Option<[u64; 2]>> = VecDeque::new();
     let mut boxes: BTreeMap<usize, VecDeque<Option<[u64; 2]>>> = BTreeMap::new();
     let mut loads: Vec<[u64; 2]> = Vec::new();

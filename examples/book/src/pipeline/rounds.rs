@@ -1,20 +1,20 @@
-//! The loop that a warp spends its time in, round by round.
+//! Main loop of a warp, by rounds.
 
 use gemm_dsl::ir::{Kernel, Space, Stmt};
 use gemm_runtime::watch::{Event, EventKind, Trace};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The rounds of a loop, as a warp has executed it.
+/// Rounds of a loop as executed by a warp.
 pub(crate) struct Rounds {
-    /// The number of its variable.
+    /// Index of the loop variable.
     pub(crate) var: usize,
-    /// For each round the value of the variable, and the events of the warp in it.
+    /// Value of the variable and range of the warp's events, for each round.
     pub(crate) of_events: Vec<(i64, Range<usize>)>,
 }
 
 impl Rounds {
-    /// The events of all rounds.
+    /// Range of the events of all rounds.
     pub(crate) fn events(&self) -> Range<usize> {
         match (self.of_events.first(), self.of_events.last()) {
             (Some((_, first)), Some((_, last))) => first.start..last.end,
@@ -23,10 +23,12 @@ impl Rounds {
     }
 }
 
-/// The rounds of the loop along K: of those in which a warp reads or writes shared memory, or asks that of others, the outermost
-/// with several rounds in which it executes most of its instructions; if there is none, the one with several in which it executes
-/// most. What is done to results, or where planes do not hold all numbers, can take longer, but leaves shared memory alone. Where no
-/// loop has to do with shared memory, the same of all loops.
+/// Returns the rounds of the loop along K.
+///
+/// Candidates are loops with several rounds that access shared memory, copy tiles or issue matrix
+/// instructions. The outermost one that executes most of the instructions is chosen, otherwise the
+/// one with the most instructions. Epilogues and the f32 fallback can take longer, but do not
+/// access shared memory. If no loop accesses shared memory, all loops are candidates.
 pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
     let statements = kernel.statements();
     let is_of_tiles = |event: &Event| match &event.what {
@@ -44,11 +46,12 @@ pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Op
     Some(rounds(trace, events, var))
 }
 
-/// The variable of the outermost loop with several rounds in which a warp executes most of its instructions between the first and
-/// the last of these events; if there is none, of the one in which it executes most.
+/// Returns the variable of the outermost loop with several rounds that executes at least half of
+/// the instructions between the first and the last event. If there is none, the loop with the most
+/// instructions is chosen.
 fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
     let total = events.last()?.executed[0] - events.first()?.executed[0];
-    // By variable: how deep it is, and the instructions in its loop.
+    // Depth of each variable's loop, and instructions in it.
     let mut loops: BTreeMap<usize, (usize, u64)> = BTreeMap::new();
     for (now, next) in events.iter().zip(&events[1..]) {
         for (depth, (var, _)) in trace.rounds[now.rounds as usize].iter().enumerate() {
@@ -67,7 +70,8 @@ fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
     best.map(|(.., var)| var)
 }
 
-/// Those of the loop over a variable: neighbouring events with one value of it, and of those around it, are a round.
+/// Splits events into the rounds of a loop. Consecutive events with the same values of this
+/// variable and of the outer ones form a round.
 fn rounds(trace: &Trace, events: &[&Event], var: usize) -> Rounds {
     let mut of_events: Vec<(i64, Range<usize>)> = Vec::new();
     let mut current: Option<&[(usize, i64)]> = None;

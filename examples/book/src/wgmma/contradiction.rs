@@ -1,114 +1,68 @@
-//! What was seen of tensor cores that the pictures cannot both show: a fault of this program, and not of the kernel.
+//! Contradictions between recorded tensor-core events: faults of the book, not of the kernel.
 
 use thiserror::Error;
 
-/// Two things that were seen and are not both so.
+/// Contradiction between two recorded events.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Contradiction {
-    /// Something happened at a barrier that the kernel does not have.
+    /// An event refers to a barrier that the kernel does not have.
     #[error("something was done at barrier {barrier} of a kernel that has {barriers}")]
     NoBarrier {
-        /// Its number.
         barrier: u32,
-        /// How many there are.
+        /// Number of barriers of the kernel.
         barriers: usize,
     },
-    /// The number of barriers of a declaration is not known before the launch.
+    /// The number of barriers of a declaration is unknown before the launch.
     #[error("nobody knows how many barriers `{declaration}` are")]
-    NoCount {
-        /// The name of the declaration.
-        declaration: String,
-    },
-    /// Boxes count at barriers of two declarations.
+    NoCount { declaration: String },
+    /// TMA boxes signal barriers of two declarations.
     #[error("boxes count at `{barrier}` and at barriers named `{full}`")]
     OtherBarrier {
-        /// The barrier at which one counts.
+        /// Barrier that a box signals.
         barrier: String,
-        /// The declaration of those at which the first does.
+        /// Declaration of the barrier that the first box signals.
         full: String,
     },
-    /// A barrier has completed another phase than the one that it was in.
+    /// A barrier completed a phase other than its current one.
     #[error("`{barrier}` has completed phase {completed} when it was in phase {phase}")]
-    OtherPhase {
-        /// The barrier.
-        barrier: String,
-        /// The phase after those that were complete.
-        phase: u32,
-        /// The one that was completed.
-        completed: u32,
-    },
-    /// A slot is given back that nothing was asked for in.
+    OtherPhase { barrier: String, phase: u32, completed: u32 },
+    /// A slot was released for a phase without a tile.
     #[error("{by} has given slot {slot} back in phase {phase}, for which nobody has asked")]
-    NothingGiven {
-        /// The warp.
-        by: String,
-        /// The slot.
-        slot: u64,
-        /// The phase.
-        phase: u32,
-    },
-    /// A phase was waited for in which nothing was asked for.
+    NothingGiven { by: String, slot: u64, phase: u32 },
+    /// A warp waited for a phase without a tile.
     #[error("{by} has waited for phase {phase} of `{barrier}`, for which nobody has asked")]
-    NothingAwaited {
-        /// The warp.
-        by: String,
-        /// The barrier.
-        barrier: String,
-        /// The phase.
-        phase: i64,
-    },
-    /// Matrix instructions read what nobody has stored.
+    NothingAwaited { by: String, barrier: String, phase: i64 },
+    /// Matrix instructions read a slot before any store.
     #[error("{by} has multiplied before anything was stored")]
-    NothingStored {
-        /// The warp.
-        by: String,
-    },
-    /// The bytes of a tile lie elsewhere for those who write them than for those who read them.
+    NothingStored { by: String },
+    /// Part of a tile is read at an address other than the one it was written to.
     #[error(
         "part {part} of row {row} of a tile of `{array}` was written at byte {written} and is read at byte {read}"
     )]
     OtherAddress {
-        /// The array.
         array: String,
-        /// The row of the tile.
         row: u32,
-        /// The 16 bytes of it.
+        /// Index of the 16-byte part in the row.
         part: u32,
-        /// Where they were written.
         written: u32,
-        /// Where they are read.
         read: u32,
     },
-    /// The rows of a box are not those of the tile that it writes.
+    /// The rows of a box and of the tile that it fills differ in length.
     #[error("a box has rows of {written} bytes, and the tile of `{array}` rows of {read}")]
     OtherRows {
-        /// The array.
         array: String,
         /// Bytes of a row of the box.
         written: u32,
         /// Bytes of a row of the tile.
         read: u32,
     },
-    /// Boxes write an array, and tensor cores read no tile of it that a box begins with.
+    /// TMA boxes fill an array, but no tile that is read starts at a box.
     #[error("boxes are written to `{array}`, and what is read of it begins with none of them")]
-    NoBeginning {
-        /// The array.
-        array: String,
-    },
-    /// An array that tensor cores read has no rows.
+    NoBeginning { array: String },
+    /// An array read by tensor cores has no rows.
     #[error("`{array}`, which tensor cores read, does not lie in rows")]
-    NoRows {
-        /// The array.
-        array: String,
-    },
-    /// More rows of a tile were seen than those that are recorded.
+    NoRows { array: String },
+    /// A tile has more rows than are recorded.
     #[error("row {row} of a tile of `{array}` was seen, of {rows}")]
-    NoRow {
-        /// The array.
-        array: String,
-        /// The row.
-        row: u32,
-        /// How many are recorded.
-        rows: u32,
-    },
+    NoRow { array: String, row: u32, rows: u32 },
 }

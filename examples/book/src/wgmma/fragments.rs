@@ -1,4 +1,4 @@
-//! Which warpgroup multiplies which rows of a tile of A by which columns of one of B, and which sums its lanes hold.
+//! Operands of each warpgroup, and the accumulators of its lanes.
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::{Kernel, Wgmma};
@@ -6,33 +6,33 @@ use gemm_runtime::watch::{Action, Operand, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What a warpgroup multiplies.
+/// Operands of a warpgroup's matrix instructions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Fragment {
-    /// Its first warp.
+    /// First warp of the warpgroup.
     pub warp: u32,
-    /// The arrays that A and B are read from.
+    /// Arrays of A and B in shared memory.
     pub arrays: [String; 2],
-    /// The first row of the tile of A, of 64.
+    /// First of 64 rows of the tile of A.
     pub row: u64,
-    /// The first row of that of B, which is a column of C, and how many there are.
+    /// First row of the tile of B, which is a column of C, and the number of rows.
     pub columns: [u64; 2],
 }
 
 impl Fragment {
-    /// Sums of a lane.
+    /// Number of accumulators of a lane.
     pub fn sums(&self) -> u64 {
         self.columns[1] / 2
     }
 }
 
-/// The lane of a warp that holds a sum, by its row and its column of the first 16 x 8.
+/// Lane and index of the accumulator at a row and column of the first 16 x 8 tile of D.
 pub fn lane_of(row: &usize, column: &usize) -> Option<(usize, usize)> {
     let lanes = (0..32).flat_map(|lane| (0..4).map(move |sum| (lane, sum)));
     lanes.into_iter().find(|(lane, sum)| Wgmma::place_of_d(*lane, *sum) == (*row, *column))
 }
 
-/// What each warpgroup of the block multiplies, each way once.
+/// Returns the distinct operands of each warpgroup of the block.
 pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Fragment>, Contradiction> {
     let mut held = BTreeSet::new();
     for detail in trace.details.iter().filter(|of| of.rank == 0 && of.warp.is_multiple_of(4)) {
@@ -47,7 +47,7 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Fragment>, Contr
     Ok(held.into_iter().collect())
 }
 
-/// The row of its array at which an operand begins.
+/// First row of an operand in its array.
 fn row(kernel: &Kernel, operand: &Operand) -> Result<u64, Contradiction> {
     let array = || kernel.buffers[operand.buffer].name.clone();
     let no_rows = || Contradiction::NoRows { array: array() };

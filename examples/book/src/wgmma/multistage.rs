@@ -1,6 +1,6 @@
-//! The tiles that go through the ring of slots, one after the other: who asks for them, what comes, who waits for which phase of
-//! which barrier, who reads and who gives the slot back. Order and not time: what is said of a tile comes one behind the other, and
-//! of two tiles what their barriers say.
+//! Tiles that pass through the ring of slots: requests, arriving bytes, waits for phases of
+//! barriers, reads, and releases. The picture shows order, not time: events of one tile are
+//! sequential, and events of two tiles are ordered only by their barriers.
 
 mod barriers;
 mod single;
@@ -12,90 +12,83 @@ use gemm_runtime::watch::Trace;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The tiles that are shown: the first.
+/// Number of tiles shown, from the first.
 pub const SHOWN: usize = 12;
 
-/// What went through the ring.
+/// Tiles that passed through the ring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tiles {
-    /// The slots.
     pub slots: u64,
-    /// The declarations of barriers.
     pub barriers: Vec<Barriers>,
-    /// The tiles, in the order in which they are asked for.
+    /// Tiles in the order of their requests.
     pub turns: Vec<Turn>,
 }
 
-/// Barriers of one declaration.
+/// Barriers of one declaration, with the events recorded at them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Barriers {
-    /// Their name.
     pub name: String,
-    /// What they are for.
+    /// Purpose of the barriers, from the declaration.
     pub meaning: String,
-    /// How many there are.
     pub count: u64,
-    /// The arrivals that each phase takes.
+    /// Arrivals that complete a phase.
     pub arrivals: u32,
-    /// The bytes that each phase takes, the least and the most.
+    /// Minimum and maximum number of bytes expected by a phase.
     pub bytes: [u64; 2],
-    /// The phases of all that were completed in the block.
+    /// Number of phases completed in the block, over all barriers of the declaration.
     pub phases: u64,
-    /// The warps that arrive.
     pub arriving: String,
-    /// The warps that wait.
     pub waiting: String,
 }
 
-/// A tile on its way through a slot.
+/// Passage of a tile through a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Turn {
-    /// The slot.
     pub slot: u64,
-    /// The phase of the slot's barrier in which it comes.
+    /// Phase of the slot's barrier for this tile.
     pub phase: u32,
-    /// The barrier; none where threads store the tile themselves.
+    /// Barrier of the slot. Empty if threads store the tile.
     pub barrier: String,
-    /// Who asks, or stores.
+    /// Warps that request or store the tile.
     pub asked_by: BTreeSet<(u32, u32)>,
-    /// What it had to wait for: the turn whose slot was given back.
+    /// Earlier turn whose release of the slot was awaited.
     pub after: Option<usize>,
-    /// The barrier at which it did, and the phase.
+    /// Barrier and phase of that wait.
     pub waited_at: Option<(String, i64)>,
-    /// The bytes that the barrier was told to expect.
+    /// Bytes that the barrier expects.
     pub expected: u64,
-    /// Those that came.
+    /// Bytes that arrived in the slot.
     pub come: u64,
-    /// The boxes.
+    /// TMA boxes of the tile.
     pub boxes: Vec<String>,
-    /// Whether the phase was completed.
+    /// True if the phase completed.
     pub is_complete: bool,
-    /// Who waited for it.
+    /// Warps that waited for the tile.
     pub waited_by: BTreeSet<(u32, u32)>,
-    /// Matrix instructions that read it, of one warp of each warpgroup.
+    /// Number of matrix instructions that read the tile, counted for one warp of each warpgroup.
     pub instructions: u64,
-    /// Who gave the slot back, with how many arrivals.
+    /// Warps that released the slot.
     pub given_by: BTreeSet<(u32, u32)>,
-    /// The arrivals.
+    /// Number of arrivals that released the slot.
     pub given: u32,
-    /// The barrier at which they did, and the phase.
+    /// Barrier and phase of the release.
     pub given_at: Option<(String, u32)>,
 }
 
-/// What is in a slot while a tile is read.
+/// State of a slot while a tile is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum SlotState {
-    /// Nothing that is still needed.
+    /// No tile that is still needed.
     Empty,
-    /// A tile that may be on its way, or have come.
+    /// Requested tile, in flight or complete.
     Asked(usize),
-    /// The one that is read.
+    /// Tile that is being read.
     Read(usize),
 }
 
 impl Tiles {
-    /// What the slots hold at most while a turn is read: all earlier ones have been given back, and whoever asks has asked for all
-    /// that the barriers let it.
+    /// Returns the most that the slots can hold while a turn is read. All earlier turns are
+    /// released, and producers have requested all that the barriers allow.
     pub fn while_read(&self, turn: &usize) -> Vec<SlotState> {
         let turn = *turn;
         let of = |slot: u64| {
@@ -112,14 +105,14 @@ impl Tiles {
         (0..self.slots).map(of).collect()
     }
 
-    /// The turns that are shown.
+    /// Turns in the picture, at most [`SHOWN`].
     pub fn shown(&self) -> &[Turn] {
         &self.turns[..self.turns.len().min(SHOWN)]
     }
 }
 
 impl Barriers {
-    /// What a phase takes, in words.
+    /// Describes the arrivals and bytes of a phase.
     pub fn takes(&self) -> String {
         let arrivals = match self.arrivals {
             1 => "1 arrival".to_owned(),
@@ -134,7 +127,7 @@ impl Barriers {
 }
 
 impl Turn {
-    /// Who asked, and after what.
+    /// Describes the request and the wait before it.
     pub fn asks(&self) -> String {
         if self.barrier.is_empty() {
             let before =
@@ -152,7 +145,7 @@ impl Turn {
         format!("{by}: {waits}has phase {phase} of {barrier} expect {expected} bytes")
     }
 
-    /// What came.
+    /// Describes the arriving boxes and bytes.
     pub fn comes(&self) -> String {
         if self.barrier.is_empty() {
             return format!("{} bytes stored; a fence, and a barrier of the block", self.come);
@@ -161,7 +154,7 @@ impl Turn {
         format!("{}: {} bytes, phase {} {over}", self.boxes.join(", "), self.come, self.phase)
     }
 
-    /// Who waited for it and read it.
+    /// Describes the waits and the reads.
     pub fn reads(&self) -> String {
         if self.barrier.is_empty() {
             return format!(
@@ -178,7 +171,7 @@ impl Turn {
         }
     }
 
-    /// Who gave the slot back.
+    /// Describes the release of the slot.
     pub fn gives(&self) -> String {
         match &self.given_at {
             Some((barrier, phase)) => {
@@ -190,8 +183,8 @@ impl Turn {
     }
 }
 
-/// What went through the ring of a kernel that has boxes copied, or through the one slot that threads fill; none of a kernel that does
-/// neither.
+/// Returns the tiles of the ring that TMA fills, or of the single slot that threads fill. `None`
+/// for a kernel with neither.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
     match Multistage::new(kernel, trace)? {
         Some(mut ring) => {

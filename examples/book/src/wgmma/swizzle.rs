@@ -1,4 +1,5 @@
-//! How a tile lies in shared memory: eight of its rows, in parts of 16 bytes, over the eight groups of four banks.
+//! Layout of a tile in shared memory: eight of its rows, in parts of 16 bytes, over eight groups of
+//! four banks.
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::Kernel;
@@ -6,45 +7,45 @@ use gemm_runtime::watch::{Action, BoxCopy, Kind, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups of four banks: parts of 16 bytes that one wavefront moves.
+/// Groups of four banks, which is the number of 16-byte parts that a wavefront transfers.
 pub const GROUPS: u32 = 8;
-/// Bytes of a part.
+/// Bytes of a part of a row.
 const PART: u32 = 16;
-/// The rows of a tile that are shown: those that a swizzle tells apart.
+/// Number of shown rows, which is the period of a swizzle.
 pub const ROWS: u32 = 8;
 
-/// How a tile lies.
+/// Layout of a tile in shared memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SwizzledTile {
-    /// The arrays that lie so.
+    /// Arrays that have this layout.
     pub arrays: Vec<String>,
     /// Bytes of a row of the tile.
     pub row: u32,
-    /// What the instruction is given to find the tile.
+    /// Matrix descriptor of the instruction.
     pub descriptor: u64,
-    /// Whether copies of boxes write it; else threads do.
+    /// True if TMA boxes write the tile, false if threads do.
     pub is_boxed: bool,
-    /// By row of the tile and group of banks.
+    /// Part at each row of the tile and group of banks.
     pub cells: Vec<Vec<Option<SwizzleCell>>>,
-    /// The same as it would be without a swizzle: the part.
+    /// Part at each row and group of banks without a swizzle.
     pub plain: Vec<Vec<Option<u32>>>,
-    /// Wavefronts that the same part of eight rows takes: so, and without a swizzle.
+    /// Wavefronts for the same part of eight rows, with the swizzle and without.
     pub wavefronts: [u64; 2],
 }
 
 /// Sixteen bytes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SwizzleCell {
-    /// Which part of the row it is.
+    /// Index of the part in its row.
     pub part: u32,
-    /// The first of the instructions on this tile that reads it.
+    /// First instruction on this tile that reads the part.
     pub instruction: Option<u32>,
-    /// The thread that has stored it.
+    /// Thread that stored the part.
     pub thread: Option<u32>,
 }
 
 impl SwizzledTile {
-    /// Where a part goes, as a formula.
+    /// Formula for the position of a part.
     pub fn formula(&self) -> &'static str {
         match self.descriptor >> 62 {
             1 => "position = c xor (row mod 8)",
@@ -54,13 +55,13 @@ impl SwizzledTile {
         }
     }
 
-    /// The wavefronts that the same part of eight rows takes, in words: so, and without a swizzle.
+    /// Formats the wavefronts with the swizzle and without.
     pub fn takes(&self) -> [String; 2] {
         self.wavefronts
             .map(|n| if n == 1 { "1 wavefront".to_owned() } else { format!("{n} wavefronts") })
     }
 
-    /// What the descriptor says, field by field.
+    /// Fields of the descriptor with their values.
     pub fn fields(&self) -> [(&'static str, String); 4] {
         let field = |from: u32| (self.descriptor >> from & 0x3fff) << 4;
         let mode = ["none", "128 bytes", "64 bytes", "32 bytes"];
@@ -72,7 +73,7 @@ impl SwizzledTile {
         ]
     }
 
-    /// The rows of the picture as text: for each row of the tile what lies in each group.
+    /// Formats the rows of the picture as text.
     pub fn rows(&self) -> Vec<String> {
         let text =
             |cell: &Option<SwizzleCell>| cell.map_or("·".to_owned(), |cell| cell.part.to_string());
@@ -80,7 +81,7 @@ impl SwizzledTile {
     }
 }
 
-/// Each way in which tiles of matrix instructions lie.
+/// Returns the distinct layouts of the tiles that matrix instructions read.
 pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<SwizzledTile>, Contradiction> {
     let mut found: Vec<SwizzledTile> = Vec::new();
     for (buffer, operands) in first_tiles(kernel, trace)? {
@@ -93,12 +94,13 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<SwizzledTile>, C
     Ok(found)
 }
 
-/// By array, the operands that are parts of its first tile: each with another column of it.
+/// Returns the operands that form the first tile of each array, each at another column.
 fn first_tiles<'t>(
     kernel: &Kernel,
     trace: &'t Trace,
 ) -> Result<BTreeMap<usize, Vec<&'t Operand>>, Contradiction> {
-    // Of a box of several planes the first rows are known, which need not be those that are multiplied first.
+    // For a box of several planes only the first rows are recorded. They need not be the first that
+    // are multiplied.
     let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
         Action::BoxCopy(boxed) => Some((boxed.to, boxed.first)),
         _ => None,
@@ -134,7 +136,7 @@ fn first_tiles<'t>(
     }
 }
 
-/// The address of the first row of a tile.
+/// Address of the first row of a tile.
 fn start(operand: &Operand) -> u32 {
     operand.parts.first().map_or(0, |at| at - operand.column)
 }
@@ -146,26 +148,26 @@ fn looks_like(one: &SwizzledTile, other: &SwizzledTile) -> bool {
     (one.row, one.is_boxed) == (other.row, other.is_boxed) && places(one) == places(other)
 }
 
-/// A part of a tile: its row, and which 16 bytes of that.
+/// Row, and index of the 16-byte part in it.
 type TilePart = (u32, u32);
 
-/// The first rows of a tile, as they were written and read.
+/// First rows of a tile, as written and as read.
 struct TileTrace {
     array: String,
-    /// Bytes of a row.
+    /// Bytes of a row of the tile.
     row: u32,
-    /// The address of the first.
+    /// Address of the first row.
     start: u32,
     descriptor: u64,
     is_boxed: bool,
-    /// Where each part lies, and the first instruction that reads it.
+    /// Address of each part, and the first instruction that reads it.
     places: BTreeMap<TilePart, (u32, Option<u32>)>,
-    /// The thread that stored each address first, where threads do.
+    /// First thread that stored to each address, if threads fill the tile.
     threads: BTreeMap<u32, u32>,
 }
 
 impl TileTrace {
-    /// The tile of an array that these operands are parts of.
+    /// Builds the tile that the operands are parts of.
     fn new(
         kernel: &Kernel,
         trace: &Trace,
@@ -199,7 +201,8 @@ impl TileTrace {
         Ok(tile)
     }
 
-    /// A box writes it: what no instruction reads is there all the same, and what one does lies where it reads.
+    /// Adds the parts that a box writes. Parts that no instruction reads are included; the others
+    /// must have the address of the read.
     fn is_written_by(&mut self, boxed: &BoxCopy, size: u32) -> Result<(), Contradiction> {
         let row = boxed.tile.last().and_then(|extent| u32::try_from(*extent).ok()).unwrap_or(0);
         if row * size != self.row {
@@ -218,7 +221,6 @@ impl TileTrace {
         Ok(())
     }
 
-    /// Its picture.
     fn swizzled(self) -> Result<SwizzledTile, Contradiction> {
         let mut cells = vec![vec![None; GROUPS as usize]; ROWS as usize];
         let mut plain = vec![vec![None; GROUPS as usize]; ROWS as usize];
@@ -247,7 +249,7 @@ impl TileTrace {
     }
 }
 
-/// Where each part of the first rows is read, and by the first of which instructions.
+/// Address of each part that is read, with the first instruction.
 fn read(operands: &[&Operand]) -> BTreeMap<TilePart, (u32, Option<u32>)> {
     let mut places = BTreeMap::new();
     for (number, operand) in (0..).zip(operands) {
@@ -260,7 +262,7 @@ fn read(operands: &[&Operand]) -> BTreeMap<TilePart, (u32, Option<u32>)> {
     places
 }
 
-/// The wavefronts that the same part of all rows takes: so often the most of them are in one group of banks.
+/// Wavefronts for the same part of all rows: the maximum number of them in one group of banks.
 fn wavefronts(rows: &[Vec<Option<u32>>]) -> u64 {
     let most = |group: usize| {
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
@@ -272,7 +274,8 @@ fn wavefronts(rows: &[Vec<Option<u32>>]) -> u64 {
     (0..GROUPS as usize).map(most).max().unwrap_or(0)
 }
 
-/// The threads that stored 16 bytes at an address first; element `first` of the array lies at `start`.
+/// Returns the thread that first stored 16 bytes at each address. Element `first` of the array is
+/// at address `start`.
 fn threads(trace: &Trace, buffer: usize, start: u32, first: u32, size: u32) -> BTreeMap<u32, u32> {
     let mut threads = BTreeMap::new();
     for access in trace.accesses() {

@@ -8,10 +8,10 @@ use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::watch::{Action, Trace, VerifiedKernel};
 
-/// Random lines that are tried.
+/// Number of random specs.
 const COUNT: usize = 8;
 
-/// A stage's kernel, and what was seen of its first block.
+/// Kernel with the trace of its first block.
 struct Watched {
     kernel: VerifiedKernel,
     trace: Trace,
@@ -25,18 +25,18 @@ fn watched(line: &str) -> Watched {
     Watched { kernel: looked.kernel.clone(), trace: looked.trace, tensor }
 }
 
-/// The stages whose matrix instructions are of four warps.
+/// Stages with `wgmma` instructions.
 fn of_warpgroups() -> Vec<Stage<SgemmSpec>> {
     let is_it = |stage: &Stage<SgemmSpec>| stage.spec.to_string().contains("mma: wgmma");
     stages::sgemm().into_iter().filter(is_it).collect()
 }
 
-/// Whether copies of boxes bring its tiles.
+/// Returns true if TMA copies the tiles of the stage.
 fn has_boxes(stage: &Stage<SgemmSpec>) -> bool {
     stage.spec.to_string().contains("copy: tma")
 }
 
-/// Where a byte of shared memory lies under a swizzle: the bits of an address that PTX exchanges.
+/// Swizzled address of a byte in shared memory, by the address bits that PTX specifies.
 fn exchanged(at: u32, mode: u64) -> u32 {
     match mode {
         1 => at ^ (at >> 3 & 0x70),
@@ -46,7 +46,7 @@ fn exchanged(at: u32, mode: u64) -> u32 {
     }
 }
 
-/// Each part of eight rows is once in the picture, where the formula has it.
+/// Each part of eight rows occurs once in the picture, at the position of the formula.
 fn lies_as_said(swizzled: &swizzle::SwizzledTile) {
     let mode = swizzled.descriptor >> 62;
     let mut seen = 0;
@@ -81,13 +81,13 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
             assert!(cells().all(|cell| cell.instruction == Some(cell.part / 2)));
             assert_eq!(cells().all(|cell| cell.thread.is_some()), !swizzled.is_boxed);
         }
-        // What an instruction reads, a box has brought to the same address or a thread has stored.
+        // Each part that an instruction reads was written to the same address by a box or a thread.
         let mut written = std::collections::BTreeSet::new();
         for detail in &trace.details {
             match &detail.did {
                 Action::BoxCopy(boxed) => written.extend(boxed.parts.iter().copied()),
                 Action::Multiplied { a, b, .. } if has_boxes(&stage) => {
-                    // The first rows of a box are those that are recorded.
+                    // Only the first rows of a box are recorded.
                     let known = [a, b].into_iter().filter(|operand| {
                         let own = operand.parts[0] - operand.column;
                         written.contains(&own)
@@ -102,7 +102,7 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
     }
 }
 
-/// Narrower rows have the swizzles of their lengths.
+/// Narrower rows have the swizzle of their length.
 #[test]
 fn rows_of_64_bytes_are_exchanged_every_two() {
     let line = "tile: 128x128x32, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
@@ -116,7 +116,7 @@ fn rows_of_64_bytes_are_exchanged_every_two() {
 fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
     let slots = tiles.slots as usize;
     assert!(tiles.turns.len() > slots, "{name}");
-    // The text says how many arrive.
+    // The text declares the number of arrivals.
     let made: Vec<u32> = kernel
         .mbarriers
         .iter()
@@ -141,14 +141,14 @@ fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
             "{name}: {number}"
         );
         assert_eq!((turn.expected, turn.is_complete), (turn.come, true), "{name}: {number}");
-        // Who asks comes after the slot was given back, which is when the tile before was read.
+        // A request follows the release of the slot, after the previous tile was read.
         assert_eq!(turn.after, number.checked_sub(slots), "{name}: {number}");
         assert!(turn.instructions > 0 && !turn.waited_by.is_empty());
         if let Some((_, phase)) = &turn.given_at {
             assert_eq!((*phase, turn.given), (turn.phase, made[1]), "{name}: {number}");
         }
         assert_eq!(turn.given_at.is_some(), made.len() > 1);
-        // While it is read it is in its slot, and the others hold those behind it.
+        // While a tile is read, the other slots hold the following tiles.
         for (slot, held) in tiles.while_read(&number).into_iter().enumerate() {
             let held = match held {
                 SlotState::Read(of) | SlotState::Asked(of) => Some(of),
@@ -176,7 +176,7 @@ fn slots_are_handed_on_by_the_phases_that_the_text_makes() {
     }
 }
 
-/// Each tile is stored whole by all warps and read by all, in the one slot.
+/// All warps store and read each tile in the single slot.
 fn stores(stage: &Stage<SgemmSpec>, tiles: &Tiles) {
     let plan = stage.spec.plan().expect("a plan");
     let (rows, columns) = plan.block_tile();
@@ -185,13 +185,13 @@ fn stores(stage: &Stage<SgemmSpec>, tiles: &Tiles) {
     for (number, turn) in tiles.turns.iter().enumerate() {
         assert_eq!((turn.come, turn.after), (bytes, number.checked_sub(1)));
         assert_eq!(turn.asked_by, turn.waited_by);
-        // Four instructions of sixteen terms for each of two warpgroups.
+        // Two warpgroups with four instructions of K = 16 each.
         assert_eq!((turn.asked_by.len(), turn.instructions), (8, 8));
         assert_eq!(tiles.while_read(&number), [SlotState::Read(number)]);
     }
 }
 
-/// Warpgroups share out the rows of the tile, and the lanes of a warp hold each sum once.
+/// Warpgroups divide the rows of the tile, and the lanes of a warp hold each accumulator once.
 #[test]
 fn warpgroups_share_the_tile_out() {
     for stage in of_warpgroups() {
@@ -217,12 +217,12 @@ fn kernels_without_matrix_instructions_have_none() {
     assert!(watched("tile: 32x32x32").tensor.is_none());
 }
 
-/// One of some values.
+/// Random choice.
 fn one<'v>(rng: &mut fastrand::Rng, values: &[&'v str]) -> &'v str {
     values[rng.usize(..values.len())]
 }
 
-/// Random lines of matrix instructions of four warps; those that are kernels.
+/// Random valid specs with `wgmma` instructions.
 fn lines(seed: u64) -> impl Iterator<Item = String> {
     let mut rng = fastrand::Rng::with_seed(seed);
     std::iter::repeat_with(move || {
@@ -266,7 +266,7 @@ fn lines(seed: u64) -> impl Iterator<Item = String> {
     .filter(|line| Spec::parse(Family::Sgemm, line).is_ok_and(|spec| spec.at().is_ok()))
 }
 
-/// Whatever a kernel of tensor cores does is drawn, and nothing of it contradicts itself.
+/// Every tensor-core kernel is drawn without a contradiction.
 fn is_drawn(line: &str) {
     let tensor = watched(line).tensor.expect(line);
     let tiles = tensor.ring.unwrap_or_else(|| panic!("{line}: no ring"));

@@ -1,4 +1,4 @@
-//! `explain`.
+//! Tests of `explain` as a program.
 
 use super::{program, text};
 use std::process::Output;
@@ -7,7 +7,7 @@ pub(super) fn explain(words: &[&str]) -> Output {
     program("explain").args(words).output().expect("a program that can be started")
 }
 
-/// The report of a spec without its source.
+/// Report of a spec without its source.
 fn report(spec: &str) -> String {
     let output = explain(&[spec, "--no-source", "--arch", "90"]);
     assert!(output.status.success(), "{spec}: {}", text(&output.stderr));
@@ -39,7 +39,8 @@ fn a_spec_is_explained() {
     }
 }
 
-/// The kernel without a barrier has a page of its race; a line without one is told where they are.
+/// A kernel without a barrier gets a page with its race. For a line without a barrier, the message
+/// names the lines with one.
 #[test]
 fn a_fault_is_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -58,7 +59,7 @@ fn a_fault_is_drawn() {
     assert!(text(&nowhere.stderr).contains("Give --html FILE"), "{}", text(&nowhere.stderr));
 }
 
-/// The commands of the README that make a page of a fault do.
+/// The fault commands of the README create their pages.
 #[test]
 fn the_readme_draws_a_fault() {
     let readme = include_str!("../../../../README.md");
@@ -80,7 +81,8 @@ fn the_readme_draws_a_fault() {
     }
 }
 
-/// What only one architecture has is compiled for it, and said of all others; and no label touches its value.
+/// An architecture-specific kernel is compiled for its architecture, and all others are refused.
+/// Labels do not touch their values.
 #[test]
 fn warpgroups_are_explained_where_they_are() {
     let line = "tile: 128x128x64, float4, arith: bf16, mma: wgmma";
@@ -112,7 +114,8 @@ fn warpgroups_are_explained_where_they_are() {
 
 #[test]
 fn no_count_is_called_a_limit() {
-    // Stage 12: a GPU reaches 0.51 of its multiply-adds, where the wavefronts of the text allow 0.32.
+    // Stage 12: a GPU reaches 0.51 of its peak FMA rate, although the wavefronts of the text would
+    // allow only 0.32.
     for spec in ["", "tile: 64x64x8, thread: 8x8", "block: 128, items: 4, shuffle"] {
         let report = report(spec);
         assert!(report.contains("A GPU may need less"), "{report}");
@@ -128,7 +131,7 @@ fn a_block_that_is_too_large_is_not_simulated() {
         let report = report(spec);
         assert!(report.contains("a block is too large to simulate: it"), "{report}");
     }
-    // As little as one block, of as few terms as it takes.
+    // The shape shrinks to one block with small extents.
     assert!(
         report("items: 65536").contains("Counters at 33554432 elements (the first of 2 launches)")
     );
@@ -173,7 +176,7 @@ fn a_line_goes_to_the_macro_that_it_is_written_for() {
     let twice = message(&["reduce_kernel!(op: max)", "--family", "sgemm"]);
     assert!(twice.contains("Leave out --family"), "{twice}");
 
-    // As it prints it itself.
+    // The output repeats the call of the macro.
     let report = report("reduce_kernel!(op: max)");
     let first = report.lines().next().expect("a line");
     assert_eq!(first, "reduce_kernel!(op: max)");
@@ -189,7 +192,7 @@ fn a_line_goes_to_the_macro_that_it_is_written_for() {
         assert!(text(&explain(words).stdout).starts_with(other));
     }
 
-    // What is no line of the other macro is not advised.
+    // The note suggests the other macro only if the line is valid for it.
     for (line, read) in [("block: 256", "reduce_kernel"), ("block: 16x16", "sgemm_kernel")] {
         let output = explain(&[line, "--no-source", "--arch", "90"]);
         let note = text(&output.stderr);
@@ -204,7 +207,7 @@ fn a_line_that_nests_without_end_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
-/// A page says why the compiler says nothing of an architecture.
+/// The page states the reason for a missing compiler report.
 #[test]
 fn a_refusal_is_on_the_page() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -217,7 +220,8 @@ fn a_refusal_is_on_the_page() {
     assert!(html.contains("explain --html FILE --family sgemm --arch 80 &#39;tile: 64x64x16"));
 }
 
-/// A page is written where it is asked for, and says of another spec what has changed since; what is wrong leaves no file.
+/// A page is written to the given file and shows the changes since another spec. An error leaves no
+/// file.
 #[test]
 fn a_page_is_written() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -258,7 +262,7 @@ fn a_page_is_written() {
     let nowhere = explain(&["--html", &path("nowhere/page.html"), spec]);
     let message = text(&nowhere.stderr);
     assert!(!nowhere.status.success() && message.contains("nowhere/page.html"), "{message}");
-    // That a page cannot be written is told before what takes long, and nothing is left of it.
+    // An unwritable page is reported before the long computation, and leaves no file.
     let folder_itself = folder.path().display().to_string();
     for (page, says) in [(&*folder_itself, &*folder_itself), (&none, "too large to simulate")] {
         let refused = explain(&["--html", page, "items: 4194304"]);
@@ -266,7 +270,7 @@ fn a_page_is_written() {
         assert!(text(&refused.stderr).contains(says), "{}", text(&refused.stderr));
         assert!(!std::path::Path::new(&none).exists());
     }
-    // `-` is the standard output, as it is elsewhere.
+    // `-` is the standard output, as in other programs.
     let piped = program("explain").args(["--html", "-", spec]).current_dir(folder.path()).output();
     let piped = piped.expect("a program that can be started");
     let html = text(&piped.stdout);
@@ -274,15 +278,15 @@ fn a_page_is_written() {
     assert!(!folder.path().join("-").exists());
 }
 
-/// What `explain --json` says of a line.
+/// Output of `explain --json` for a line.
 fn object(words: &[&str]) -> serde_json::Value {
     let output = explain(&[&["--json"], words].concat());
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A product that takes whole tiles alone has a page, which says that it has no edges; a list is launched on lists, and what is
-/// true of all or any elements is a result like others.
+/// A GEMM with `bounds: aligned` has a page that explains the missing edges. Lists of matrices, and
+/// `any` and `all`, have pages too.
 #[test]
 fn lines_of_every_kind_have_a_page() {
     for line in [
@@ -316,7 +320,8 @@ fn lines_of_every_kind_have_a_page() {
     assert!(report("tile: 32x32x8, thread: 4x4, batch: pointers").contains("multiply-adds"));
 }
 
-/// Two specs are compared at a shape that both take; where there is none, and where the other one fails, it says of which it is.
+/// Two specs are compared at a common shape. If there is none, or the other spec fails, the message
+/// names it.
 #[test]
 fn specs_are_compared_where_both_can_be_launched() {
     let small = "tile: 32x32x8, thread: 4x4";
@@ -328,7 +333,7 @@ fn specs_are_compared_where_both_can_be_launched() {
     assert_eq!(same["change"]["is_same_kernel"], true);
     let page = text(&explain(&["--html", "-", small, "--against", small]).stdout);
     assert!(page.contains("<p>The two are the same <a") && !page.contains("<tbody></tbody>"));
-    // A product that is no batch is launched for each of one.
+    // A GEMM without a batch is launched once for each GEMM of the other's batch.
     let batch = object(&[small, "--against", &format!("{small}, batch: strided, products: 2")]);
     assert_eq!(batch["change"]["launches"], serde_json::json!([1, 3]));
     let coprime = object(&["tile: 48x48x12, thread: 4x4, bounds: aligned", "--against", large]);
@@ -346,7 +351,7 @@ fn specs_are_compared_where_both_can_be_launched() {
     assert_eq!(explain(&["--html", "-", "--no-source", small]).status.code(), Some(2));
 }
 
-/// A reader that has seen enough is no failure, and a file that takes nothing is told.
+/// A closed pipe is not an error, but a full device is.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_page_that_nobody_reads_is_no_fault() {

@@ -1,4 +1,4 @@
-//! `ladder`.
+//! Tests of `ladder` and `profile` as programs.
 
 use super::{program, refusal, run, text};
 use gemm_dsl::stages;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
 
-/// A run on the simulator.
+/// Runs `ladder` on the simulator.
 fn ladder(line: &str) -> Output {
     run("ladder", &format!("{line} --device simulator"))
 }
 
-/// The objects of a successful run.
+/// JSON objects of a successful run.
 fn rows(line: &str) -> Vec<Value> {
     let output = ladder(&format!("{line} --json"));
     assert!(output.status.success(), "{line}: {}", text(&output.stderr));
@@ -24,7 +24,7 @@ fn column<'r>(rows: &'r [Value], counter: &str) -> Vec<&'r Value> {
     rows.iter().map(|row| &row["counters"][counter]).collect()
 }
 
-/// A file of an array.
+/// Writes an array to an `npy` file and returns its path.
 fn npy<T: AutoSerialize>(dir: &Path, name: &str, shape: &[u64], elements: &[T]) -> String {
     let path = dir.join(name);
     let file = std::fs::File::create(&path).expect("a file");
@@ -116,7 +116,7 @@ fn a_batch_is_an_object_of_all_its_products() {
 #[test]
 fn a_degenerate_product_is_right_too() {
     assert_eq!(rows("sgemm --m 5 --n 4 --k 0").len(), stages::sgemm().len());
-    // Of no elements there is nothing to show.
+    // A GEMM without elements is refused.
     assert!(refusal("sgemm --size 0").contains("a product of 0 x 0 x 0 has no elements"));
 }
 
@@ -232,7 +232,7 @@ fn tables_are_as_wide_as_the_terminal() {
             assert!(columns == "160" || table.contains("Too narrow for: error"), "{table}");
             assert!(table.contains("since the stage before") && table.contains('→'), "{table}");
         }
-        // A pipe is as wide as it takes.
+        // Output to a pipe has no width limit.
         assert!(!table(line, None).contains("Too narrow") && width(&table(line, None)) > Some(160));
     }
 }
@@ -242,7 +242,7 @@ fn sources_and_pictures() {
     let source = text(&ladder("sgemm --source double_buffer").stdout);
     assert!(source.contains("__global__") && source.contains("double_buffer"));
     assert_eq!(source, text(&ladder("sgemm --source 17").stdout));
-    // Those that the table leaves out have a text too.
+    // Stages that are not in the table have a source too.
     let online = text(&ladder("reduce --source online --op max").stdout);
     assert!(online.contains("reduce_kernel!(op: logsumexp"), "{online}");
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -254,7 +254,7 @@ fn sources_and_pictures() {
     }
 }
 
-/// A folder that takes no pages is refused before they are made.
+/// An unwritable folder is refused before the pages are rendered.
 #[test]
 fn a_book_that_cannot_be_written_is_refused_at_once() {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -269,7 +269,7 @@ fn a_book_that_cannot_be_written_is_refused_at_once() {
     assert!(refusal(&format!("--html {} --seed 3", file.display())).contains("--seed"));
 }
 
-/// `profile` says what it cannot do; counts as compiled are of the simulator, whether it is asked for or not.
+/// `profile` refuses impossible requests. `--compiled` implies the simulator.
 #[test]
 fn a_profile_of_nothing_is_refused() {
     for (line, says) in [

@@ -1,4 +1,4 @@
-//! The programs as a user runs them: what they print, and their exit codes.
+//! Tests of the programs as run by a user: output and exit codes.
 
 mod explain;
 mod ladder;
@@ -8,7 +8,7 @@ mod programs;
 use explain::explain;
 use programs::{program, run, text};
 
-/// The message of a run that could not do its work.
+/// Message of a run that exits with code 2.
 fn refusal(line: &str) -> String {
     let output = run("ladder", line);
     let message = text(&output.stderr);

@@ -1,35 +1,35 @@
-//! The memory of a global parameter: one buffer, or that of a list of them.
+//! Memory of a global parameter, one buffer or a list of buffers, with numbered elements.
 //!
-//! Elements are numbered. Those of one buffer are from its first on; of a list they are by where they lie: the
-//! buffers of one allocation lie in one stretch of it, and the stretches follow one another. So an element of
-//! two buffers of the list has one number, and whoever keeps something for each number finds out.
+//! The elements of one buffer are numbered from its first on. In a list, the buffers of one
+//! allocation form one stretch, in address order, and the stretches follow one another. An element
+//! shared by two buffers of the list thus has one number, so per-element records detect the
+//! overlap.
 
 use crate::buffer::Buffer;
 use crate::buffer::BufferArg;
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-/// Stretches begin on multiples of so many elements, in their allocation as among the numbers: an address is
-/// aligned to 32 bytes where its number is.
+/// Alignment of stretches, in elements, both in their allocation and in the numbering: a number is
+/// 32-byte aligned exactly if its address is.
 const STEP: usize = 32;
 
-/// Numbered memory.
 #[derive(Clone)]
 pub(crate) struct NumberedMemory {
-    /// Each with the number of its first element, in ascending order.
+    /// Stretches, each with the number of its first element, in ascending order.
     parts: Vec<(usize, Buffer)>,
 }
 
-/// A buffer of a list.
+/// Array of a list, as a range of element numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListedArray {
-    /// The number of its first element.
+    /// Number of its first element.
     pub(crate) first: u64,
     pub(crate) len: u64,
 }
 
 impl NumberedMemory {
-    /// The memory of what is given, and the buffers of a list.
+    /// Numbers the memory of an argument, and returns the arrays if it is a list.
     pub(crate) fn new(given: &BufferArg) -> (Self, Option<Vec<ListedArray>>) {
         match given {
             BufferArg::One(buffer) => (Self { parts: vec![(0, buffer.clone())] }, None),
@@ -67,12 +67,12 @@ impl NumberedMemory {
         (Self { parts }, listed)
     }
 
-    /// One more than the last number; not every one has an element.
+    /// End of the numbering; some numbers below it have no element.
     pub(crate) fn len(&self) -> usize {
         self.parts.last().map_or(0, |(first, stretch)| first + stretch.len())
     }
 
-    /// The words of elements of 4 bytes by their numbers, where they lie one after the other.
+    /// Cells of 4-byte elements by number, if there is only one stretch.
     #[inline]
     pub(crate) fn words(&self) -> Option<&[AtomicU32]> {
         match self.parts.as_slice() {
@@ -81,7 +81,7 @@ impl NumberedMemory {
         }
     }
 
-    /// The stretch of an element, and which of it the element is.
+    /// Returns the stretch of an element, and the element's position in it.
     #[inline]
     fn find(&self, at: usize) -> (&Buffer, usize) {
         let part = self.parts.partition_point(|(first, _)| *first <= at) - 1;
@@ -89,27 +89,25 @@ impl NumberedMemory {
         (stretch, at - first)
     }
 
-    /// The bits of an element.
     #[inline]
     pub(crate) fn read(&self, at: usize) -> u64 {
         let (stretch, at) = self.find(at);
         stretch.read(at)
     }
 
-    /// Sets the bits of an element.
     #[inline]
     pub(crate) fn write(&self, at: usize, bits: u64) {
         let (stretch, at) = self.find(at);
         stretch.write(at, bits);
     }
 
-    /// Memory of its own with the same numbers, which holds what its elements hold now.
+    /// Copies the current contents into memory of its own, with the same numbers.
     pub(crate) fn copied(&self) -> Self {
         let copied = |(first, stretch): &(usize, Buffer)| (*first, stretch.copied());
         Self { parts: self.parts.iter().map(copied).collect() }
     }
 
-    /// Where the stretches lie in the memory of the host.
+    /// Host address ranges of the stretches.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = Range<usize>> {
         self.parts.iter().map(|(_, stretch)| stretch.addresses())
     }

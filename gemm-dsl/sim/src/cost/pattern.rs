@@ -1,54 +1,47 @@
-//! How the lanes of a warp access memory, wherever that is, and what it costs.
+//! Position-independent address pattern of a warp's access, and its cost.
 
 use crate::cost::Wavefronts;
 use crate::mask::WARP;
 
-/// What is done to memory.
+/// Kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A load.
     Load,
-    /// A store.
     Store,
-    /// What an asynchronous copy reads.
+    /// Read by an asynchronous copy.
     CopyRead,
-    /// What an asynchronous copy writes.
+    /// Write by an asynchronous copy.
     CopyWrite,
-    /// An atomic.
     Atomic,
 }
 
 impl Kind {
-    /// Whether memory is written.
+    /// Returns true if memory is written.
     pub fn writes(self) -> bool {
         !matches!(self, Self::Load | Self::CopyRead)
     }
 }
 
-/// How the lanes of a warp access a buffer, wherever that is.
+/// Address pattern of a warp's access, relative to its first lane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Pattern {
-    /// The number of the buffer.
     pub buffer: usize,
-    /// What is done.
     pub kind: Kind,
-    /// For each lane that takes part, how many elements it is from the first that does.
+    /// Distance of each active lane from the first active one, in elements.
     pub lanes: [Option<i32>; WARP],
-    /// Bytes of a lane.
+    /// Bytes accessed by each active lane.
     pub bytes: u32,
-    /// Where the first lane is: of global memory the bytes since the last boundary of a sector, of shared memory the word,
-    /// counted from bank 0.
+    /// Position of the first lane: bytes since the last sector boundary in global memory, or words
+    /// from bank 0 in shared memory.
     pub skew: u32,
-    /// What it costs.
     pub cost: Price,
 }
 
-/// What an access costs.
+/// Cost of an access, in units of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Price {
-    /// Global memory: sectors of 32 bytes.
+    /// Global memory: number of 32-byte sectors.
     Sectors(u64),
-    /// Shared memory.
     Shared(Wavefronts),
 }

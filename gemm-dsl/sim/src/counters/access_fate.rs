@@ -1,12 +1,12 @@
-//! What becomes of an access of the text in the machine code: `sass` decides it, `traffic` counts by it.
+//! Fate of an access of the CUDA text in the machine code: determined by `sass`, used by `traffic`.
 
-/// What the profiler is told of an access of the text.
+/// Effect of an access of the text on the profiler's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessFate {
-    /// It is as it stands there.
+    /// The access stays as written.
     Own,
-    /// It is the first of several, that are made one of so many bytes.
+    /// The first of several accesses merged into one of this many bytes per lane.
     First(u32),
-    /// It is not there: another access brings it too, or nobody needs it.
+    /// The access is eliminated: another access loads the data too, or no code uses it.
     Gone,
 }

@@ -1,10 +1,9 @@
-//! What is predicted, with what the profiler calls it and how far off it may be.
+//! Predicted quantities, with their profiler metrics and tolerances.
 
 use std::ops::AddAssign;
 
-/// A count, or one that may not be known.
+/// Count that may be unknown.
 trait Tally: Copy {
-    /// Of nothing.
     const NONE: Self;
     fn plus(self, other: Self) -> Self;
     fn known(self) -> Option<u64>;
@@ -34,16 +33,16 @@ impl Tally for Option<u64> {
     }
 }
 
-/// Defines the counts: what each is called by the profiler, and how far it may be off, as a share of another one or of itself.
+/// Defines the counts, each with its profiler metric, its tolerance, and the count that the
+/// tolerance is a share of.
 macro_rules! compiled {
     ($($(#[doc = $doc:literal])* $field:ident: $ty:ty, $metric:literal, $tolerance:expr, of $whole:ident;)*) => {
-        /// What the hardware counts of a launch, as predicted. Accesses and instructions are those of warps.
+        /// Predicted hardware counters of a launch. Accesses and instructions are counted per warp.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct SassCounters { $($(#[doc = $doc])* pub $field: $ty,)* }
 
         impl SassCounters {
-            /// All of them.
             pub const QUANTITIES: &[Quantity] = &[$(Quantity {
                 name: stringify!($field),
                 metric: $metric,
@@ -67,38 +66,39 @@ macro_rules! compiled {
     };
 }
 
-/// One of the counts.
+/// Predicted count, with its profiler metric and tolerance.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Quantity {
-    /// What it is called here.
     pub name: &'static str,
-    /// What the profiler calls it: a metric of `ncu`, or an opcode among the instances of `sass__inst_executed_per_opcode`.
+    /// Profiler name: an `ncu` metric, or an opcode among the instances of
+    /// `sass__inst_executed_per_opcode`.
     pub metric: &'static str,
-    /// How far off a prediction is meant to be at most, as a share of what is measured. 0 of what is told exactly.
+    /// Maximal intended error, as a share of a measured value; 0 for exact counts.
     pub tolerance: f64,
-    /// The quantity of whose measured value that is a share: its own, but of conflicts that of all wavefronts.
+    /// Name of the quantity whose measured value the tolerance refers to: the quantity itself,
+    /// except all wavefronts for bank conflicts.
     pub share_of: &'static str,
-    /// Its value; none where it cannot be known.
+    /// Reads the value; `None` if it is unknown.
     pub of: fn(&SassCounters) -> Option<u64>,
 }
 
 impl SassCounters {
-    /// All of them by name, in the order in which they stand here; without those that cannot be known.
+    /// Iterates over names and known values, in declaration order.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Self::QUANTITIES.iter().filter_map(|quantity| Some((quantity.name, (quantity.of)(self)?)))
     }
 }
 
-/// The share by which accesses to memory, and instructions for them, may be off.
+/// Tolerance of memory accesses and their instructions.
 const NEAR: f64 = 0.05;
-/// That of all instructions.
+/// Tolerance of the total instruction count.
 const ROUGH: f64 = 0.2;
-/// That of what the text says outright.
+/// Tolerance of counts that follow directly from the text.
 const EXACT: f64 = 0.0;
 
 compiled! {
-    /// Instructions. None of a kernel with arrays in local memory.
+    /// Instructions. Unknown for a kernel with arrays in local memory.
     instructions: Option<u64>, "smsp__inst_executed.sum", ROUGH, of instructions;
     /// Multiply-adds of binary32 of all threads.
     thread_ffma: u64, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", EXACT, of thread_ffma;
@@ -106,42 +106,40 @@ compiled! {
     shared_load_wavefronts: u64, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", NEAR, of shared_load_wavefronts;
     /// Wavefronts of stores to shared memory.
     shared_store_wavefronts: u64, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", NEAR, of shared_store_wavefronts;
-    /// Those of loads beyond one for each phase.
+    /// Bank conflicts of loads: wavefronts beyond one per phase.
     shared_load_conflicts: u64, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", NEAR, of shared_load_wavefronts;
-    /// Those of stores beyond one for each phase.
+    /// Bank conflicts of stores: wavefronts beyond one per phase.
     shared_store_conflicts: u64, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", NEAR, of shared_store_wavefronts;
-    /// Loads from global memory, and asynchronous copies, of which some lane reads.
+    /// Loads from global memory, and asynchronous copies, with a lane that reads.
     global_load_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", NEAR, of global_load_requests;
-    /// Stores to global memory of which some lane writes.
+    /// Stores to global memory with a lane that writes.
     global_store_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", NEAR, of global_store_requests;
-    /// The 32-byte sectors that those loads and copies touch.
+    /// 32-byte sectors touched by those loads and copies.
     global_load_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", NEAR, of global_load_sectors;
-    /// The 32-byte sectors that those stores touch.
+    /// 32-byte sectors touched by those stores.
     global_store_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", NEAR, of global_store_sectors;
-    /// Multiply-adds of binary32.
+    /// Multiply-adds of binary32, once per warp.
     ffma: u64, "FFMA", EXACT, of ffma;
     /// Matrix instructions of a warp.
     hmma: u64, "HMMA", EXACT, of hmma;
     /// Matrix instructions of a warpgroup, once for each of its warps.
     hgmma: u64, "HGMMA", EXACT, of hgmma;
-    /// Barriers of the block and those with a name, once for each warp.
+    /// Block barriers and named barriers, once per warp.
     barriers: u64, "BAR", EXACT, of barriers;
-    /// Shuffles.
     shuffles: u64, "SHFL", NEAR, of shuffles;
-    /// Loads from global memory, under a false predicate too.
+    /// Loads from global memory, predicated-off ones included.
     global_loads: u64, "LDG", NEAR, of global_loads;
-    /// Stores to global memory, under a false predicate too.
+    /// Stores to global memory, predicated-off ones included.
     global_stores: u64, "STG", NEAR, of global_stores;
-    /// Loads from shared memory, under a false predicate too.
+    /// Loads from shared memory, predicated-off ones included.
     shared_loads: u64, "LDS", NEAR, of shared_loads;
     /// Loads of matrices from shared memory.
     matrix_loads: u64, "LDSM", NEAR, of matrix_loads;
-    /// Stores to shared memory, under a false predicate too.
+    /// Stores to shared memory, predicated-off ones included.
     shared_stores: u64, "STS", NEAR, of shared_stores;
-    /// Asynchronous copies of elements.
+    /// Asynchronous copies of elements (`cp.async`).
     copies: u64, "LDGSTS", NEAR, of copies;
-    /// Asynchronous copies of boxes.
+    /// Asynchronous copies of TMA boxes.
     box_copies: u64, "UTMALDG", NEAR, of box_copies;
-    /// Atomics.
     atomics: u64, "ATOMG, REDG, ATOMS", NEAR, of atomics;
 }

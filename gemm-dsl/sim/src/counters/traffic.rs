@@ -1,4 +1,4 @@
-//! Counts what accesses cost the memories: sectors, wavefronts, bytes.
+//! Observer that counts memory traffic: sectors, wavefronts and bytes.
 
 mod sass;
 use super::quantity::SassCounters;
@@ -9,23 +9,21 @@ use crate::mask::WARP;
 use crate::observe::{AccessKind, BoxedTrap, Observer, Request, Sync};
 use gemm_dsl::ir::Space;
 
-/// The traffic of the blocks run so far, and their barriers.
+/// Traffic and barriers of the blocks run so far.
 pub(crate) struct Traffic<'l> {
-    /// By the number of the statement.
     statements: Vec<Counters>,
-    /// What is counted for each block.
+    /// Number of blocks, and barriers of the block with most.
     blocks: Counters,
-    /// Warps of a block.
     warps: u32,
-    /// For each block of the cluster, the barriers of the block and of its warps.
+    /// Barriers of the block and of its warps, for each block of the cluster.
     barriers: Vec<[u64; 2]>,
-    /// What becomes of each access in the machine code, and what that is charged with, by the number of the statement: if
-    /// somebody asks.
+    /// Fate of each access in the machine code, and the machine counters per statement number, if
+    /// requested.
     compiled: Option<(&'l [AccessFate], Vec<SassCounters>)>,
 }
 
 impl<'l> Traffic<'l> {
-    /// Of clusters of so many blocks, each of so many warps, and of so many statements, with what becomes of each access.
+    /// Counts for clusters of `cluster` blocks with `warps` warps each.
     pub(crate) fn new(
         warps: u32,
         cluster: u32,
@@ -80,20 +78,20 @@ impl<'l> Traffic<'l> {
         counters.shared_bank_conflicts += cost.conflicts();
     }
 
-    /// A branch whose active lanes disagree.
+    /// Counts a branch if its active lanes disagree.
     #[inline]
     pub(crate) fn diverged(&mut self, stmt: u32, divergent: bool) {
         self.statement(stmt).divergent_branches += u64::from(divergent);
     }
 
-    /// The copy of a box of so many bytes, to so many blocks.
+    /// Counts a TMA copy of `bytes` bytes to `blocks` blocks.
     pub(crate) fn copied(&mut self, stmt: u32, bytes: u64, blocks: u32) {
         let counters = self.statement(stmt);
         counters.bulk_bytes += bytes;
         counters.multicast_bytes += bytes * u64::from(blocks - 1);
     }
 
-    /// A matrix instruction of so many multiplications and additions.
+    /// Counts the floating-point operations of a matrix instruction.
     pub(crate) fn multiplied(&mut self, stmt: u32, flops: u64) {
         self.statement(stmt).mma_flops += flops;
     }
@@ -106,7 +104,8 @@ impl<'l> Traffic<'l> {
         }
     }
 
-    /// What is counted for each block, the last one included, what for each statement, and what for it as compiled.
+    /// Returns the per-block counters, including the last block, the counters per statement and the
+    /// machine counters per statement.
     pub(crate) fn finish(mut self) -> (Counters, Vec<Counters>, Vec<SassCounters>) {
         self.settle();
         let compiled = self.compiled.map_or_else(Vec::new, |(_, statements)| statements);

@@ -1,53 +1,41 @@
-//! Who waits in a deadlock, and for what.
+//! Waiting warps of a deadlock.
 
 use super::coordinates;
 use std::fmt;
 
-/// A warp that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingWarp {
-    /// `blockIdx` of its block.
     pub block: (u32, u32, u32),
-    /// Its number in the block.
+    /// Warp number within the block.
     pub warp: u32,
-    /// The first line of the text of the statement at which it waits.
+    /// First line of the statement at which the warp waits.
     pub statement: String,
-    /// For what.
     pub waits_for: WaitReason,
 }
 
-/// What a warp waits for.
+/// Condition for which a warp waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// All warps of the block.
     Block,
-    /// All warps of the blocks of the cluster.
+    /// All warps of all blocks of the cluster.
     Cluster,
-    /// Those that are to arrive at a barrier with a name.
     Named {
-        /// The barrier.
         barrier: u32,
-        /// The threads that have arrived.
         arrived: u32,
-        /// The threads that take part.
         expected: u32,
     },
-    /// A phase of a barrier in shared memory.
     Phase {
-        /// The name of its declaration.
         barrier: String,
-        /// Which of them it is.
+        /// Index in an array of mbarriers.
         index: u32,
-        /// The parity that is waited for.
         parity: u32,
-        /// The phase that is not complete.
+        /// Number of the incomplete phase.
         phase: u32,
-        /// How many arrivals it lacks.
         arrivals: u32,
-        /// How many bytes it lacks; below zero where more have come than are expected.
+        /// Bytes still expected; negative if more bytes have arrived than were expected.
         bytes: i64,
     },
-    /// Memory that others write: it goes round in a loop, and nobody else does anything.
+    /// A write to memory by other threads: the warp polls in a loop while all others are idle.
     Change,
 }
 
@@ -76,7 +64,7 @@ impl fmt::Display for WaitingWarp {
     }
 }
 
-/// What a phase lacks: arrivals, bytes; of bytes it may also have too many.
+/// Lists missing arrivals and bytes of a phase, or excess bytes.
 fn lacking(arrivals: u32, bytes: i64) -> String {
     let count = |n: u64, of: &str| format!("{n} {of}{}", if n == 1 { "" } else { "s" });
     let lacks = [(u64::from(arrivals), "arrival"), (bytes.max(0).unsigned_abs(), "byte")];
@@ -95,10 +83,10 @@ fn lacking(arrivals: u32, bytes: i64) -> String {
     }
 }
 
-/// The most warps that the message of a deadlock names.
+/// Maximal number of warps in a deadlock message.
 const NAMED: usize = 4;
 
-/// The warps that wait, the first few of them.
+/// Names the first [`NAMED`] waiting warps.
 pub(super) fn named(waiting: &[WaitingWarp]) -> String {
     let names: Vec<String> = waiting.iter().take(NAMED).map(|w| w.to_string()).collect();
     let more = match waiting.len().saturating_sub(NAMED) {
@@ -108,7 +96,7 @@ pub(super) fn named(waiting: &[WaitingWarp]) -> String {
     names.join("; ") + &more
 }
 
-/// The blocks that those which wait may have waited for.
+/// Names the number of blocks that have not started.
 pub(super) fn not_begun(blocks: u32) -> String {
     match blocks {
         0 => String::new(),

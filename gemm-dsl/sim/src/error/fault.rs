@@ -1,4 +1,4 @@
-//! What a thread did that the IR forbids.
+//! Faults: actions of a thread that the IR forbids.
 
 use super::{MbarrierFault, RefusedAccess, WaitingWarp, coordinates, in_order, in_turns};
 use crate::error::deadlock::{named, not_begun};
@@ -6,46 +6,41 @@ use gemm_dsl::ir::{BinaryOp, RegisterLimit, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
 
-/// What a thread did wrong, and where.
+/// Fault of a thread, with its position.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
     "`{kernel}`, block {}, thread ({}, {}): {kind}\n    in `{statement}`{}{}",
     coordinates(*block), thread.0, thread.1, in_order(*.order), in_turns(*.turns)
 )]
 pub struct Fault {
-    /// The kernel.
     pub kernel: String,
-    /// `blockIdx`.
     pub block: (u32, u32, u32),
-    /// `threadIdx`.
     pub thread: (u32, u32),
-    /// The first line of the statement's text.
+    /// First line of the statement's text.
     pub statement: String,
-    /// The number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
+    /// Number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
     pub number: u32,
-    /// The access that is at fault, where it was not made at all: some lane would have been outside of its array, or not on 16 bytes.
+    /// Pattern of the refused access, if no lane made it because some lane was out of bounds or not
+    /// 16-byte aligned.
     pub refused: Option<Box<RefusedAccess>>,
-    /// The order in which blocks ran, where there are several that synchronise: ascending,
-    /// descending, shuffled with a seed, or interleaved.
+    /// Block order, if blocks synchronise and several orders were run: ascending, descending,
+    /// shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
-    /// How the threads of the block took turns, where no order of blocks says that, they ask one another
-    /// by atomics, and it was not from the first to the last: reversed, interleaved, both, or shuffled with
-    /// a seed.
+    /// Thread interleaving, if threads synchronise by atomics within a block, no block order says
+    /// it, and it was not the forward one: reversed, interleaved, both, or shuffled with a seed.
     pub turns: Option<&'static str>,
-    /// What is wrong.
     pub kind: FaultKind,
 }
 
-/// An element of a buffer by its logical index.
+/// Buffer element, by its logical index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The name of the buffer.
     pub buffer: String,
-    /// The memory it lives in.
     pub space: Space,
-    /// One index for each logical dimension.
+    /// One index per logical dimension.
     pub index: Vec<i128>,
-    /// How many elements it is from the first of its buffer, as accesses are recorded; none of what is not there.
+    /// Distance from the first element of the buffer, in elements, as in recorded accesses. `None`
+    /// for an element that does not exist.
     pub at: Option<u64>,
 }
 
@@ -56,27 +51,24 @@ impl fmt::Display for Position {
     }
 }
 
-/// The earlier of two accesses that nothing orders.
+/// Earlier of two unordered accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierAccess {
-    /// `blockIdx` of its thread.
     pub block: (u32, u32, u32),
-    /// `threadIdx` of its thread.
     pub thread: (u32, u32),
-    /// Whether it wrote.
     pub wrote: bool,
-    /// What of that thread made it, as the text has it: nothing for its own statements.
+    /// Prefix for messages that names the asynchronous unit of an access; empty for the thread's
+    /// own statements.
     pub(crate) by: &'static str,
 }
 
 impl EarlierAccess {
-    /// Who made it.
     fn who(&self) -> String {
         let ((x, y), block) = (self.thread, coordinates(self.block));
         format!("{}thread ({x}, {y}) of block {block}", self.by)
     }
 
-    /// Whether an asynchronous copy of that thread made it.
+    /// Returns true if an asynchronous copy of the thread made the access.
     pub fn by_copy(&self) -> bool {
         !self.by.is_empty()
     }
@@ -89,256 +81,181 @@ impl fmt::Display for EarlierAccess {
     }
 }
 
-/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An index is outside the logical extents of its buffer.
     #[error("{place} is out of bounds: the extents are {extents:?}{}", width_note(*.width))]
     OutOfBounds {
-        /// The element.
         place: Position,
-        /// The logical extents.
         extents: Vec<u64>,
-        /// The elements accessed: 1, or those of a vector.
+        /// Elements per access: 1, or the vector width.
         width: u32,
     },
-    /// An access through a pointer, which knows no extents, lies outside the memory given to the
-    /// launch.
+    /// An access through a pointer, which has no extents, is outside the launch's allocation.
     #[error("{place} is element {offset} of an allocation of {len}")]
     BeyondAllocation {
-        /// The element.
         place: Position,
-        /// Its distance from the base, in elements.
+        /// Distance from the base, in elements.
         offset: u64,
-        /// The number of elements allocated.
         len: u64,
     },
-    /// A pointer is used before it is set.
     #[error("a pointer into `{into}` is used before it points anywhere")]
-    UnsetPointer {
-        /// The buffer that it would point into.
-        into: String,
-    },
-    /// An array of pointers is indexed outside.
+    UnsetPointer { into: String },
     #[error("pointer {index} of an array of {count}")]
-    NoSuchPointer {
-        /// The index.
-        index: i64,
-        /// The number of pointers.
-        count: u32,
-    },
-    /// A 16-byte access is not aligned to 16 bytes.
+    NoSuchPointer { index: i64, count: u32 },
     #[error("the 16-byte access at {place} is not aligned")]
-    Misaligned {
-        /// Its first element.
-        place: Position,
-    },
-    /// An element is read that no thread has written.
+    Misaligned { place: Position },
     #[error("{place} is read and was never written")]
-    Uninitialised {
-        /// The element.
-        place: Position,
-    },
-    /// Two accesses of one element, one of them a write, are not ordered.
+    Uninitialised { place: Position },
+    /// Two accesses of one element are unordered, and one is a write.
     #[error("data race on {place}: this {} is not ordered after {earlier}", verb(*.writes))]
     Race {
-        /// The element.
         place: Position,
-        /// Whether the later access writes.
+        /// True if the later access is a write.
         writes: bool,
-        /// The access it conflicts with.
         earlier: EarlierAccess,
     },
-    /// Data of an asynchronous copy is read before the copying thread has waited for it.
+    /// Data of an asynchronous copy is read before the copying thread waits for it.
     #[error("asynchronous copy consumed before its wait: {place} is being written by {}", .earlier.who())]
-    CopyNotAwaited {
-        /// The element.
-        place: Position,
-        /// The copy.
-        earlier: EarlierAccess,
-    },
-    /// Something is wrong at a barrier in shared memory.
+    CopyNotAwaited { place: Position, earlier: EarlierAccess },
     #[error("barrier {barrier}[{index}]{}: {wrong}", of_block(*.block))]
     Mbarrier {
-        /// The name of its declaration.
         barrier: String,
-        /// Which of them it is.
+        /// Index in an array of mbarriers.
         index: u32,
-        /// The block in whose memory it is, where that is another one of the cluster than the thread's.
+        /// Block whose memory holds the mbarrier, if it is another block of the cluster.
         block: Option<(u32, u32, u32)>,
-        /// What is wrong.
         wrong: MbarrierFault,
     },
-    /// A cluster has no block of this number.
     #[error("block {block} of a cluster of {blocks}")]
-    NoSuchBlock {
-        /// The number.
-        block: i64,
-        /// Blocks of a cluster.
-        blocks: u32,
-    },
-    /// A box is copied to blocks that a cluster does not have, or to none.
+    NoSuchBlock { block: i64, blocks: u32 },
+    /// A multicast TMA copy names no block, or blocks outside the cluster.
     #[error("a copy to the blocks of the bits {mask:#b} of a cluster of {blocks}")]
     NoSuchBlocks {
-        /// The bits of the blocks.
+        /// Bit mask of the destination blocks.
         mask: i64,
-        /// Blocks of a cluster.
         blocks: u32,
     },
-    /// A box that is copied, or a tile that is multiplied, is not inside of its buffer.
+    /// A TMA box, or a tile of a matrix instruction, is not inside its buffer.
     #[error(
         "a tile of {tile:?} elements from {place} on is out of bounds: the extents are {extents:?}"
     )]
     BoxOutside {
-        /// Where it begins.
         place: Position,
-        /// Its extents, along the last dimensions.
+        /// Tile extents along the last dimensions.
         tile: Vec<u64>,
-        /// The extents of the buffer.
         extents: Vec<u64>,
     },
-    /// A box or a tile does not start where the rows of its swizzle do.
+    /// A TMA box or a tile is not aligned to the repeat of its swizzle pattern.
     #[error("the tile at {place} does not start on {bytes} bytes")]
-    MisalignedTile {
-        /// Where it begins.
-        place: Position,
-        /// The alignment.
-        bytes: u64,
-    },
-    /// A box begins within 16 bytes of a row: an H200 takes the copy for an illegal instruction.
+    MisalignedTile { place: Position, bytes: u64 },
+    /// A TMA box does not start on a multiple of 16 bytes within a row. An H200 reports the copy as
+    /// an illegal instruction.
     #[error(
         "a box begins at element {index} of a row, {bytes} bytes from its start: no multiple of 16"
     )]
     MisalignedBox {
-        /// Where in a row of the array it begins.
+        /// First element of the box within a row.
         index: i64,
-        /// The same in bytes.
+        /// Offset of that element, in bytes.
         bytes: i64,
     },
-    /// Sums are read or written while matrix instructions change them.
+    /// Accumulators are read or written while a matrix instruction is in flight.
     #[error("{place} is a sum in flight: no wait that names it covers its matrix instruction")]
-    AccumulatorsInFlight {
-        /// The sum.
-        place: Position,
-    },
-    /// Matrix instructions change sums that were touched since the last fence that names them, or there is none.
+    AccumulatorsInFlight { place: Position },
+    /// No fence that names these accumulators follows their last ordinary access before the matrix
+    /// instruction.
     #[error("no fence orders what was done with `{buffer}` before the matrix instruction")]
-    AccumulatorsNotFenced {
-        /// The register array.
-        buffer: String,
-    },
-    /// Threads of a warpgroup name different operands of a matrix instruction.
+    AccumulatorsNotFenced { buffer: String },
     #[error("the threads of the warpgroup name different operands")]
     OperandsDiffer,
-    /// A warp executes what the others of its warpgroup do not.
+    /// A warp executes a statement or operands that the other warps of its warpgroup do not.
     #[error("the warps of a warpgroup are apart: {}", apart(.other.as_deref()))]
     WarpgroupApart {
-        /// The statement that another one has come to; none where it has left the kernel.
+        /// Statement that another warp has reached; `None` if that warp has left the kernel.
         other: Option<String>,
     },
-    /// A limit of registers that gives nothing, or takes nothing back.
+    /// A `setmaxnreg` limit that gives no registers, or takes none back.
     #[error("{}: a thread has {has}", limited(.limit))]
     RegisterLimit {
-        /// What is asked for.
         limit: RegisterLimit,
-        /// The registers that a thread of the warp has.
+        /// Registers per thread of the warp before the change.
         has: u32,
     },
-    /// The warps of a block ask for more registers than it was given: one of them waits for ever.
+    /// The warps of a block ask for more registers than the block has, so one of them waits
+    /// forever.
     #[error(
         "registers that are never there: the warps of the block ask for {asked} in all, and it was given {given}"
     )]
     TooManyRegisters {
-        /// What they have in the end.
+        /// Registers the warps would hold in the end.
         asked: u32,
-        /// What the block was given when it started.
+        /// Registers allocated to the block at its start.
         given: u32,
     },
-    /// A barrier is reached by some threads of its scope only.
+    /// Only some threads of a barrier's scope reach it.
     #[error("{} under divergence: {absent} of its threads are not there", barrier(*.scope))]
     DivergentBarrier {
-        /// Who should take part.
         scope: Scope,
-        /// How many threads of the scope are missing.
+        /// Missing threads of the scope.
         absent: u32,
     },
-    /// A barrier with a name is reached by some lanes of a warp only.
+    /// Only some lanes of a warp reach a named barrier.
     #[error("barrier {barrier} under divergence: {absent} lanes of the warp are not there")]
     DivergentNamedBarrier {
-        /// The barrier.
         barrier: u32,
-        /// How many lanes are missing.
+        /// Missing lanes of the warp.
         absent: u32,
     },
-    /// A warp comes to a barrier with a name, and nothing has told it that the round before is complete:
-    /// it may be counted there.
+    /// A warp arrives at a named barrier, and nothing orders the arrival after the completion of
+    /// the previous round. The arrival may count in that round.
     #[error(
         "nothing says that the last round of barrier {barrier} is complete: the warp may count in it"
     )]
-    NamedBarrierTooEarly {
-        /// The barrier.
-        barrier: u32,
-    },
-    /// Warps wait for one another, or for a block that need not run at the same time.
+    NamedBarrierTooEarly { barrier: u32 },
+    /// Warps wait for one another, or for a block that need not be resident at the same time.
     #[error("deadlock: {}{}", named(.waiting), not_begun(*.to_come))]
     Deadlock {
-        /// All that wait.
         waiting: Vec<WaitingWarp>,
-        /// Blocks that have not begun, and need not before those that wait are done.
+        /// Blocks that have not started and need not start before the waiting ones finish.
         to_come: u32,
     },
     /// Threads of a block, or of a cluster, wait at two barriers at once.
     #[error("threads wait here while others wait at `{other}`")]
     BarrierMismatch {
-        /// The other barrier, with the text of its surroundings.
+        /// Text of the other barrier and its surroundings.
         other: String,
     },
-    /// Some threads of a block, or of a cluster, wait at its barrier and others have left the kernel.
+    /// Some threads of a block, or of a cluster, wait at its barrier after others have left the
+    /// kernel.
     #[error(
         "threads wait at this barrier and {exited} threads that it is for have left the kernel"
     )]
-    BarrierAfterExit {
-        /// How many have left.
-        exited: u32,
-    },
-    /// A warp-wide intrinsic is called by some lanes only.
+    BarrierAfterExit { exited: u32 },
     #[error("`{intrinsic}` under divergence: {absent} lanes of the warp are not there")]
     DivergentIntrinsic {
-        /// Its name in the text.
+        /// Name in the CUDA text.
         intrinsic: &'static str,
-        /// How many lanes are missing.
+        /// Missing lanes of the warp.
         absent: u32,
     },
-    /// A shuffle is asked for a distance, or bits, outside 0 to 31, or for a lane that does not exist because
-    /// the last warp of the block is partial.
+    /// The distance or lane mask of a shuffle is outside 0 to 31, or the source lane does not exist
+    /// because the last warp of the block is partial.
     #[error("a shuffle by {delta} reads a lane that does not exist")]
     ShuffleSource {
-        /// The distance, or the bits.
+        /// Distance (`shfl.down`), or lane mask (`shfl.bfly`).
         delta: i32,
     },
-    /// The result of an integer operation does not fit its type.
     #[error("{} of {} and {} overflows", operator(*.op), .operands[0], .operands[1])]
-    Overflow {
-        /// The operator.
-        op: BinaryOp,
-        /// The operands.
-        operands: [i128; 2],
-    },
-    /// What the compiler was told does not hold.
+    Overflow { op: BinaryOp, operands: [i128; 2] },
+    /// An assumption given to the compiler (`__builtin_assume`) is false.
     #[error("the assumption does not hold")]
     BrokenAssumption,
-    /// An integer is divided by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// A value does not fit the integer type it is converted to, or negated in.
+    /// A converted or negated value does not fit its integer type.
     #[error("{value} does not fit {ty}")]
-    Conversion {
-        /// The value.
-        value: i128,
-        /// The type.
-        ty: Ty,
-    },
+    Conversion { value: i128, ty: Ty },
 }
 
 fn of_block(block: Option<(u32, u32, u32)>) -> String {

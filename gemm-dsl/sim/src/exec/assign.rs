@@ -1,4 +1,4 @@
-//! Assignments of variables and of elements of register arrays at static indices.
+//! Assignments to variables, and to elements of register arrays at static indices.
 
 use super::lanes::{Lanes, blend, fma};
 use super::machine::{Machine, Registers};
@@ -11,24 +11,21 @@ use crate::observe::{BoxedTrap, trap};
 use std::ops::Range;
 
 impl Registers {
-    /// Sets a lane slot in the active lanes.
+    /// Sets a lane slot in the active lanes and marks it as initialised.
     #[inline]
     fn set(&mut self, slot: u32, value: &Lanes, mask: u32) {
         blend(&mut self.lanes[slot as usize].0, &value.0, mask);
         self.ready[slot as usize] |= mask;
     }
 
-    /// Makes lane slots uninitialised.
     pub(super) fn forget(&mut self, slots: Range<u32>, mask: u32) {
         slots.for_each(|slot| self.ready[slot as usize] &= !mask);
     }
 
-    /// Sets lane slots to zero.
     pub(super) fn zero(&mut self, slots: Range<u32>, mask: u32) {
         slots.for_each(|slot| self.set(slot, &Lanes::ZERO, mask));
     }
 
-    /// Makes pointers point nowhere.
     pub(super) fn unset(&mut self, slots: Range<u32>, mask: u32) {
         slots.for_each(|slot| blend(&mut self.wides[slot as usize], &[NOWHERE; WARP], mask));
     }
@@ -113,7 +110,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Sets an element of 8 bytes of a register array.
+    /// Sets an 8-byte element of a register array.
     #[inline(always)]
     pub(super) fn set_element(
         &mut self,
@@ -129,7 +126,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Issues an asynchronous copy in the lanes that its guard selects.
+    /// Issues an asynchronous copy in the lanes selected by its guard.
     #[inline(always)]
     pub(super) fn async_copy(
         &mut self,
@@ -150,7 +147,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Fails where a condition does not hold.
+    /// Traps in the first lane whose condition is false.
     pub(super) fn assume(
         &mut self,
         cond: &Pred,

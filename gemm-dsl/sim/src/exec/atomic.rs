@@ -1,4 +1,4 @@
-//! Atomics of a running warp.
+//! Execution of atomics.
 
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
@@ -9,7 +9,7 @@ use crate::observe::{AccessKind, AtomicRequest, BoxedTrap, Observer, Sync, trap}
 use gemm_dsl::ir::{BinaryOp, Elem};
 
 impl Machine<'_> {
-    /// Executes an atomic, lane by lane.
+    /// Executes an atomic lane by lane.
     pub(crate) fn atomic(
         &mut self,
         atomic: &Atomic,
@@ -73,13 +73,13 @@ impl Machine<'_> {
     }
 }
 
-/// The bits of an element of 4 or 8 bytes in a lane.
+/// Bits of a 4-byte or 8-byte element in a lane.
 fn bits(elem: Elem, words: &Quad, lane: usize) -> u64 {
     let low = u64::from(words[0].0[lane]);
     if elem.size() == 8 { low | u64::from(words[1].0[lane]) << 32 } else { low }
 }
 
-/// What is written; the operands, where their sum does not fit.
+/// Returns the new value of an atomic, or the operands if their sum overflows.
 fn updated(update: &Update, elem: Elem, old: u64, operand: u64) -> Result<u64, [i128; 2]> {
     let signed = |bits: u64| match elem {
         Elem::I32 => i128::from(bits as u32 as i32),

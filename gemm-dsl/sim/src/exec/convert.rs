@@ -1,21 +1,28 @@
-//! Conversions between types of numbers, one lane at a time.
+//! Conversions between number types, one lane at a time.
 
 use crate::error::FaultKind;
 use gemm_dsl::ir::{Elem, Ty};
+use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::{CANONICAL_NAN, CanonicalFloat};
 use half::{bf16, f16};
 
-/// A number without its type.
+/// Number of any type, decoded.
 enum DecodedNumber {
     Integer(i128),
     Single(f32),
     Double(f64),
 }
 
-/// The bits of a value as those of another type. An integer that does not fit an integer type is an
-/// error; a floating-point number that does not fit one becomes the nearest that does.
+/// Bits of a digit, 0 to 9, in a type.
+pub fn digit(elem: Elem, digit: u8) -> u64 {
+    let bits = convert(Elem::U8, elem, digit.into());
+    bits.unwrap_or_else(|_| unreachable!("every type has the digits"))
+}
+
+/// Converts the bits of a value to another type. An integer that does not fit an integer type is an
+/// error; a floating-point number saturates.
 pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind> {
-    // A conversion that moves the bits keeps the payload of a NaN.
+    // A conversion that only moves bits keeps the payload of a NaN.
     match (from, to) {
         (Elem::Bf16, Elem::F32) => return Ok(bits << 16),
         (Elem::Tf32, Elem::F32) => return Ok(bits),
@@ -31,7 +38,7 @@ pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind>
         (DecodedNumber::Integer(value), to) => single(to, value as f32),
         (DecodedNumber::Single(value), Elem::F64) => f64::from(value).canonical().to_bits(),
         (DecodedNumber::Single(value), to) if to.is_float() => single(to, value),
-        // NaN is 0 where both types are of 4 bytes, else the topmost bit.
+        // NaN becomes 0 in a 4-byte integer, and otherwise just the topmost bit of 64.
         (DecodedNumber::Single(value), to) => match (value.is_nan(), to.size()) {
             (true, 4) => 0,
             (true, _) => 1 << 63,
@@ -59,7 +66,7 @@ fn read(elem: Elem, bits: u64) -> DecodedNumber {
     }
 }
 
-/// The bits of an integer in its type, sign-extended to those of a lane.
+/// Returns the bits of an integer if it fits the type, sign-extended to the width of a lane slot.
 fn fitting(value: i128, to: Elem) -> Option<u64> {
     let bits = 8 * to.size();
     let (min, max) = match to.is_signed() {
@@ -70,23 +77,32 @@ fn fitting(value: i128, to: Elem) -> Option<u64> {
     (min..=max).contains(&value).then_some(value as u64 & lane)
 }
 
-/// A binary32 as one of the types of at most 4 bytes.
+/// NaN of a 16-bit type: all bits but the sign.
+const NAN_OF_HALF: u64 = 0x7fff;
+
+/// Converts a binary32 to a floating-point type of at most 4 bytes.
 fn single(to: Elem, value: f32) -> u64 {
     let bits = value.to_bits();
     match to {
-        Elem::F16 if value.is_nan() => 0x7fff,
+        Elem::F16 if value.is_nan() => NAN_OF_HALF,
         Elem::F16 => f16::from_f32(value).to_bits().into(),
-        Elem::Bf16 if value.is_nan() => 0x7fff,
+        Elem::Bf16 if value.is_nan() => NAN_OF_HALF,
         Elem::Bf16 => bf16::from_f32(value).to_bits().into(),
         Elem::Tf32 if value.is_nan() => CANONICAL_NAN.into(),
         Elem::Tf32 if value.is_infinite() => bits.into(),
-        // Ties go away from zero.
-        Elem::Tf32 => (bits.wrapping_add(0x1000) & 0xffff_e000).into(),
-        _ => value.canonical().to_bits().into(),
+        // Rounds to nearest, with ties away from zero.
+        Elem::Tf32 => {
+            let last = 1 << Format::Tf32.unused_bits();
+            (bits.wrapping_add(last / 2) & !(last - 1)).into()
+        }
+        Elem::F32 => value.canonical().to_bits().into(),
+        Elem::F64 => unreachable!("convert: it has 8 bytes"),
+        Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => unreachable!("convert: it is an integer"),
+        Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => unreachable!("convert: it is an integer"),
     }
 }
 
-/// The integer towards zero, or the nearest of the type.
+/// Rounds towards zero and saturates to the range of the type.
 fn saturated(to: Elem, value: f64) -> u64 {
     match to {
         Elem::I32 => (value as i32) as u32 as u64,

@@ -26,7 +26,8 @@ fn conversion(lane: u32, value: i128, ty: Ty) -> BoxedTrap {
 }
 
 impl Machine<'_> {
-    /// A 32-bit value per lane: where it lies, or `out`, filled.
+    /// Evaluates a 32-bit value per lane. Returns its slot if it is stored in one, else fills and
+    /// returns `out`.
     #[inline]
     pub(crate) fn lane<'r>(
         &mut self,
@@ -145,7 +146,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The negation of an `I32`.
+    /// Negates an `I32`; overflow is an error.
     fn negate(
         &mut self,
         e: &Lane,
@@ -164,7 +165,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A `U64` as an `I32`.
+    /// Converts a `U64` to an `I32`.
     fn narrow(
         &mut self,
         e: &Wide,
@@ -183,7 +184,6 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The values that lanes take from one another.
     fn shuffle(
         &mut self,
         name: &'static str,
@@ -204,7 +204,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The disjunction of the values of all lanes.
+    /// Evaluates the bitwise OR of the values of all lanes.
     fn or_of_lanes(
         &mut self,
         name: &'static str,
@@ -221,7 +221,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Two numbers of binary32 as the halves of a word.
+    /// Packs two binary32 numbers into the halves of a word.
     fn pack(
         &mut self,
         elem: Elem,
@@ -241,7 +241,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// An element of a vector.
+    /// Extracts an element of a vector.
     fn part_of(
         &mut self,
         vector: &Vector,
@@ -263,7 +263,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The lane that each lane of a shuffle takes its value from.
+    /// Source lane of each lane of a shuffle.
     fn sources(
         &self,
         intrinsic: &'static str,
@@ -278,7 +278,7 @@ impl Machine<'_> {
             let fault = || trap(l as u32, FaultKind::ShuffleSource { delta });
             let by = usize::try_from(delta).ok().filter(|&by| by < WARP).ok_or_else(fault)?;
             let source = match shuffle {
-                // Past the warp's end a lane reads itself.
+                // A lane whose source is beyond the warp's end reads itself.
                 Shuffle::Down if l + by < WARP => l + by,
                 Shuffle::Down => l,
                 Shuffle::Xor => l ^ by,
@@ -291,7 +291,7 @@ impl Machine<'_> {
         Ok(sources)
     }
 
-    /// Has those who watch see what lanes took from one another.
+    /// Records a shuffle in the trace, if the block is watched.
     pub(crate) fn shuffled(&mut self, values: [u64; WARP], sources: &[usize; WARP], mask: u32) {
         let rank = self.rank;
         if let Some(recorder) = self.recorder() {
@@ -301,7 +301,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Fails unless all lanes of the warp take part in an intrinsic.
+    /// Traps unless all existing lanes of the warp execute the intrinsic.
     pub(crate) fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), BoxedTrap> {
         let absent = (self.existing & !mask).count_ones();
         if absent == 0 {
@@ -329,7 +329,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A truth value per lane, as the mask of the active lanes where it holds.
+    /// Evaluates a boolean per lane, as the mask of the active lanes where it is true.
     pub(crate) fn pred(
         &mut self,
         pred: &Pred,
@@ -406,7 +406,7 @@ impl Machine<'_> {
         self.pred(&lazy.value, regs, mask)
     }
 
-    /// 16 bytes per lane, as words.
+    /// Evaluates 16 bytes per lane, as four words.
     pub(crate) fn vector(
         &mut self,
         vector: &Vector,

@@ -1,17 +1,16 @@
-//! Frames: the variables of the functions that a warp evaluates.
+//! Stack frames for the variables of functions.
 
 use super::lanes::{Lanes, WideLanes};
 use crate::lower::code::Slots;
 use crate::mask::WARP;
 
-/// The value of an expression.
 pub(crate) enum Outcome {
     Lane(Lanes),
     Wide(WideLanes),
     Pred(u32),
 }
 
-/// Where the variables of a function start.
+/// Start of a function's variables in each stack.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FrameBase {
     lanes: usize,
@@ -19,13 +18,13 @@ pub(crate) struct FrameBase {
     preds: usize,
 }
 
-/// The variables of the functions being evaluated, the innermost last.
+/// Variables of the active functions, innermost last.
 #[derive(Default)]
 pub(crate) struct Frames {
     lanes: Vec<Lanes>,
     wides: Vec<WideLanes>,
     preds: Vec<u32>,
-    /// That of the innermost function.
+    /// Base of the innermost function.
     base: FrameBase,
 }
 
@@ -42,12 +41,12 @@ impl Frames {
         self.preds[self.base.preds + local as usize]
     }
 
-    /// Where the next function's variables will start.
+    /// Base of the next function's frame.
     pub(crate) fn top(&self) -> FrameBase {
         FrameBase { lanes: self.lanes.len(), wides: self.wides.len(), preds: self.preds.len() }
     }
 
-    /// Adds a parameter of the next function.
+    /// Pushes an argument of the next function.
     pub(crate) fn push(&mut self, value: Outcome) {
         match value {
             Outcome::Lane(value) => self.lanes.push(value),
@@ -56,7 +55,7 @@ impl Frames {
         }
     }
 
-    /// Turns to the function whose parameters were pushed from a base on; gives that of the caller.
+    /// Enters a function whose arguments were pushed from `base` on. Returns the caller's base.
     pub(crate) fn enter(&mut self, base: FrameBase, slots: Slots) -> FrameBase {
         self.lanes.resize(base.lanes + slots.lanes as usize, Lanes::ZERO);
         self.wides.resize(base.wides + slots.wides as usize, [0; WARP]);
@@ -64,7 +63,6 @@ impl Frames {
         std::mem::replace(&mut self.base, base)
     }
 
-    /// Gives a variable of the innermost function its value.
     pub(crate) fn set(&mut self, local: u32, value: Outcome) {
         let local = local as usize;
         match value {
@@ -74,7 +72,7 @@ impl Frames {
         }
     }
 
-    /// Turns back to the caller.
+    /// Drops the frame and returns to the caller's.
     pub(crate) fn leave(&mut self, caller: FrameBase) {
         self.lanes.truncate(self.base.lanes);
         self.wides.truncate(self.base.wides);

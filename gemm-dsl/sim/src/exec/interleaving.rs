@@ -1,16 +1,16 @@
-//! Orders that are the machine's choice: how the threads of a block take turns.
+//! Thread interleavings: orders that hardware is free to choose.
 //!
-//! Which warp runs first, and how far, shows only where threads ask one another by atomics. A block in
-//! which they do is run in each of these turns.
+//! The order and progress of warps matters only if threads synchronise by atomics. Such a block
+//! runs in each of these interleavings.
 
-/// A shuffle that is the same on every run.
+/// Deterministic shuffle, given by its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shuffle {
     pub(crate) seed: u64,
     pub(crate) name: &'static str,
 }
 
-/// The shuffles of blocks, and of the warps of a block.
+/// Shuffles of blocks, and of the warps of a block.
 pub(crate) const SHUFFLES: [Shuffle; 4] = [
     Shuffle { seed: 1, name: "shuffled (seed 1)" },
     Shuffle { seed: 2, name: "shuffled (seed 2)" },
@@ -18,14 +18,14 @@ pub(crate) const SHUFFLES: [Shuffle; 4] = [
     Shuffle { seed: 4, name: "shuffled (seed 4)" },
 ];
 
-/// The shuffles of so many besides the first two: of three, all orders are few enough.
+/// Additional shuffles for `count` items: 3 items have few enough orders to run them all.
 pub(crate) fn more(count: usize) -> &'static [Shuffle] {
     if count == 3 { &SHUFFLES[2..] } else { &[] }
 }
 
 impl Shuffle {
-    /// The numbers below `count` in its order, with more that is drawn by: neither ascending nor
-    /// descending nor in the order of a shuffle before it, where there are others.
+    /// Returns a permutation of `0..count` drawn from the seed and from `more`. For three or more
+    /// items it differs from the ascending and descending order and from all earlier shuffles.
     pub(crate) fn order(self, count: u32, more: u64) -> Vec<u32> {
         let ascending: Vec<u32> = (0..count).collect();
         if count < 3 {
@@ -46,7 +46,7 @@ impl Shuffle {
     }
 }
 
-/// Numbers of a multiplicative generator.
+/// Linear congruential generator with a 64-bit state.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -60,7 +60,7 @@ impl Random {
         (self.0 >> 33) as usize % n
     }
 
-    /// Fisher and Yates's shuffle.
+    /// Shuffles by the Fisher-Yates algorithm.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -68,24 +68,21 @@ impl Random {
     }
 }
 
-/// How the warps of a block take turns, and the lanes of a warp at an atomic.
+/// Order of the warps of a block, and of the lanes of a warp at an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interleaving {
-    /// From the first to the last, each warp as far as it comes.
+    /// Ascending order; each warp runs until it must wait.
     Forward,
-    /// From the last to the first. The lanes for which the condition of a branch does not hold go before
-    /// the others.
+    /// Descending order. Lanes that fail the condition of a branch run before the others.
     Reversed,
-    /// From the first to the last or the other way round, and a warp hands over behind each atomic: when
-    /// the block has done so for long, as drawn, since who does what another one does in step with it may
-    /// never get ahead of it.
+    /// Ascending or descending order, and a warp yields after each atomic. After many rounds it
+    /// yields at random, because warps in lockstep may block each other forever.
     Interleaved { reversed: bool },
-    /// As drawn for each round: the order of the warps, that of the lanes, and whether a warp hands over
-    /// behind an atomic.
+    /// Random in each round: the order of warps, the order of lanes, and yields after atomics.
     Shuffled(Shuffle),
 }
 
-/// The turns of a block whose threads ask one another by atomics.
+/// Interleavings of a block whose threads synchronise by atomics.
 pub(crate) const INTERLEAVINGS: [Interleaving; 6] = [
     Interleaving::Forward,
     Interleaving::Reversed,
@@ -96,12 +93,12 @@ pub(crate) const INTERLEAVINGS: [Interleaving; 6] = [
 ];
 
 impl Interleaving {
-    /// Whether the last come first, where nothing is drawn.
+    /// Returns true if the order is descending without a random draw.
     pub(crate) fn are_reversed(self) -> bool {
         matches!(self, Interleaving::Reversed | Interleaving::Interleaved { reversed: true })
     }
 
-    /// What the numbers that are drawn begin with.
+    /// Seed of the random numbers.
     pub(crate) fn seed(self) -> u64 {
         match self {
             Interleaving::Shuffled(shuffle) => shuffle.seed,

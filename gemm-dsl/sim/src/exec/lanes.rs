@@ -1,6 +1,6 @@
-//! Values of a warp, one per lane, and the arithmetic on them.
+//! Values of a warp, one per lane, and their arithmetic.
 //!
-//! Operations compute all 32 lanes, active or not: what an inactive lane holds is never looked at.
+//! Operations compute all 32 lanes. Values of inactive lanes are never used.
 
 use crate::error::FaultKind;
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
@@ -9,12 +9,12 @@ use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
 use gemm_dsl::target::intrinsic::{CanonicalFloat, canonical};
 use pulp::Arch;
 
-/// One 32-bit value per lane: an `I32`, or the bits of an `F32`.
+/// 32-bit value per lane: an `I32`, or the bits of an `F32`.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Lanes(pub [u32; WARP]);
 
-/// One 64-bit value per lane.
+/// 64-bit value per lane: an integer, or the bits of an `F64`.
 pub(crate) type WideLanes = [u64; WARP];
 
 impl Default for Lanes {
@@ -31,14 +31,13 @@ impl Lanes {
         Self([value; WARP])
     }
 
-    /// The values as integers.
     #[inline]
     pub(crate) fn i32s(&self) -> [i32; WARP] {
         self.0.map(|v| v as i32)
     }
 }
 
-/// What an integer operation cannot compute: the lane and why.
+/// Fault of an integer operation in a lane.
 pub(crate) struct ArithmeticFault {
     pub(crate) lane: u32,
     pub(crate) kind: Box<FaultKind>,
@@ -49,7 +48,7 @@ fn arithmetic(lane: usize, kind: FaultKind) -> ArithmeticFault {
     ArithmeticFault { lane: lane as u32, kind: Box::new(kind) }
 }
 
-/// Copies the active lanes.
+/// Copies the values of the active lanes.
 #[inline]
 pub(crate) fn blend<T: Copy>(target: &mut [T; WARP], value: &[T; WARP], mask: u32) {
     if mask == ALL {
@@ -63,10 +62,11 @@ pub(crate) fn blend<T: Copy>(target: &mut [T; WARP], value: &[T; WARP], mask: u3
     }
 }
 
-/// `a * b + c`, rounded once, by the machine's own instruction where it has one.
+/// Computes `a * b + c` with one rounding, by the host's FMA instruction if it has one.
 #[inline]
 pub(crate) fn fma(arch: Arch, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
-    // The result is a local of the closure: the compiler then knows that it overlaps no operand.
+    // A local result, unlike an output parameter, cannot alias the operands, so the loop
+    // vectorises.
     arch.dispatch(
         #[inline(always)]
         || {
@@ -81,7 +81,7 @@ pub(crate) fn fma(arch: Arch, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
     )
 }
 
-/// An arithmetic operator on `F32`.
+/// Applies an arithmetic operator to `F32` values.
 #[inline]
 pub(crate) fn float(op: Arith, a: &Lanes, b: &Lanes, out: &mut Lanes) {
     match op {
@@ -92,7 +92,7 @@ pub(crate) fn float(op: Arith, a: &Lanes, b: &Lanes, out: &mut Lanes) {
     }
 }
 
-/// An arithmetic operator on `F64`.
+/// Applies an arithmetic operator to `F64` values.
 pub(crate) fn double(op: Arith, a: &WideLanes, b: &WideLanes, out: &mut WideLanes) {
     for lane in 0..WARP {
         let (a, b) = (f64::from_bits(a[lane]), f64::from_bits(b[lane]));
@@ -114,7 +114,7 @@ fn each_float(a: &Lanes, b: &Lanes, out: &mut Lanes, f: impl Fn(f32, f32) -> f32
     }
 }
 
-/// A comparison, as the mask of the lanes where it holds.
+/// Compares the values of all lanes and returns the mask of true results.
 #[inline]
 pub(crate) fn compare<T: PartialOrd + Copy>(op: Cmp, a: &[T; WARP], b: &[T; WARP]) -> u32 {
     match op {
@@ -127,7 +127,7 @@ pub(crate) fn compare<T: PartialOrd + Copy>(op: Cmp, a: &[T; WARP], b: &[T; WARP
     }
 }
 
-/// An operator on `I32` in the active lanes.
+/// Applies an operator to `I32` values in the active lanes; overflow is an error.
 #[inline]
 pub(crate) fn int(
     op: BinaryOp,
@@ -136,7 +136,7 @@ pub(crate) fn int(
     mask: u32,
     out: &mut Lanes,
 ) -> Result<(), ArithmeticFault> {
-    // The sign bit of `wrong` says that some lane overflowed, perhaps an inactive one.
+    // The sign bit of `wrong` is set if some lane overflowed, active or not.
     let mut wrong = 0u32;
     match op {
         BinaryOp::ADD => {
@@ -176,7 +176,7 @@ pub(crate) fn int(
     Ok(())
 }
 
-/// An operator on `U64` in the active lanes.
+/// Applies an operator to `U64` values in the active lanes.
 #[inline]
 pub(crate) fn wide(
     op: BinaryOp,
@@ -198,7 +198,7 @@ pub(crate) fn wide(
     Ok(())
 }
 
-/// An operator on `I64` in the active lanes.
+/// Applies an operator to `I64` values in the active lanes; overflow is an error.
 pub(crate) fn long(
     op: BinaryOp,
     a: &WideLanes,
@@ -213,7 +213,7 @@ pub(crate) fn long(
     Ok(())
 }
 
-/// An operator on `U32` in the active lanes.
+/// Applies an operator to `U32` values in the active lanes.
 pub(crate) fn unsigned(
     op: BinaryOp,
     a: &Lanes,

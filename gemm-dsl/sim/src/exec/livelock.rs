@@ -1,23 +1,24 @@
-//! Whether a warp goes round for ever.
+//! Livelock detection: warps that poll forever.
 //!
-//! A warp that waits for others has to let them run, and may wait in vain: it does where it is again in a
-//! state that it has been in, and nothing has happened in between. What it did then it will do again.
-//! Variables that decide nothing in the loop that it goes round in are no part of its state
-//! ([`crate::lower`] knows which do): how often it has asked, most often. So may all warps of a block
-//! together, that meet in each round.
+//! A warp that polls lets the others run. It polls forever if it returns to an earlier state and
+//! nothing has happened in between, because it will then repeat the same steps. Variables that do
+//! not influence the loop, such as a round counter, are not part of its state ([`crate::lower`]
+//! determines them). The same holds for all warps of a block that meet in every round.
 
-/// The state of a warp, or of all warps of a block, to which it may come back.
+/// State to which a warp, or all warps of a block, may return.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LivelockDetector {
-    /// What had happened at the last look.
+    /// Event count at the last check.
     events: u64,
-    /// How often there has been a look since, and the state at one of those times: some of it, and all.
+    /// Number of checks since the last event, and the state at one of them: its brief hash and its
+    /// full hash.
     looks: u32,
     state: Option<(u64, u64)>,
 }
 
 impl LivelockDetector {
-    /// Whether nothing has happened since this was asked last; what has is known by its number.
+    /// Returns true if the event count is unchanged since the last call. Otherwise restarts the
+    /// detection.
     pub(crate) fn is_quiet(&mut self, events: u64) -> bool {
         let quiet = self.events == events;
         if !quiet {
@@ -26,11 +27,12 @@ impl LivelockDetector {
         quiet
     }
 
-    /// Whether this is a state that there has been, while all was quiet. The whole is asked for only where
-    /// what is brief does not tell.
+    /// Returns true if the state has occurred before in the quiet period. The full hash is computed
+    /// only if the brief one does not already differ.
     pub(crate) fn again(&mut self, brief: u64, whole: impl FnOnce() -> u64) -> bool {
         self.looks += 1;
-        // As Brent finds cycles of whatever length: the state to come back to is ever younger.
+        // Brent's cycle detection: the stored state is replaced at every power of two, so cycles of
+        // any length are found.
         let younger = self.looks.is_power_of_two();
         if !younger && self.state.is_none_or(|(then, _)| then != brief) {
             return false;

@@ -1,4 +1,4 @@
-//! What a warp runs on: its registers, the block's memory, and who watches.
+//! Execution state of warps: registers, memory of the block, and observers.
 
 use super::frames::Frames;
 use super::lanes::{Lanes, WideLanes};
@@ -21,18 +21,19 @@ use crate::region::{THREAD_X, THREAD_Y};
 use crate::trace::recorder::Recorder;
 use pulp::Arch;
 
-/// So often the warps of a block hand over behind each atomic; then as drawn.
+/// Number of atomics of a block that are always followed by a yield in interleaved turns. Later
+/// ones are followed by a yield at random.
 const IN_STEP: u32 = 1 << 10;
 
-/// The variables and register arrays of a warp.
+/// Variables and register arrays of a warp.
 pub(crate) struct Registers {
     pub(crate) lanes: Vec<Lanes>,
-    /// For each lane slot, the lanes in which it has a value.
+    /// Lanes with a value, per lane slot.
     pub(crate) ready: Vec<u32>,
     pub(crate) wides: Vec<WideLanes>,
     pub(crate) preds: Vec<u32>,
     pub(crate) uniforms: Vec<i64>,
-    /// The matrix instructions in flight.
+    /// Matrix instructions of the warp in flight.
     pub(crate) flight: Flight,
 }
 
@@ -48,8 +49,9 @@ impl Registers {
         }
     }
 
-    /// As at the start of a warp whose first thread has this index. A variable always has a value
-    /// where it can be seen; of register arrays, from slot 2 to `first_variable`, nothing has.
+    /// Resets to the start of a warp whose first thread has this index. A variable always has a
+    /// value where it is visible, so its slots count as initialised. Register arrays, from slot 2
+    /// to `first_variable`, are uninitialised.
     pub(crate) fn reset(&mut self, launch: &Launch<'_>, first_thread: u32) {
         self.ready.fill(ALL);
         self.flight = Flight::default();
@@ -65,9 +67,9 @@ impl Registers {
     }
 }
 
-/// The observers of an execution, asked one after the other.
+/// Observers of an execution, called in this order.
 pub(crate) struct Observers<'l> {
-    /// Whether the second looks at accesses of threads.
+    /// True if the race detector observes accesses.
     looks_for_races: bool,
     pub(crate) init: Init,
     pub(crate) race: Race<'l>,
@@ -97,61 +99,62 @@ impl Observer for Observers<'_> {
     }
 }
 
-/// The shared memory of a block of a cluster, and what watches over it, while warps of another block run.
+/// Shared memory of a block of a cluster and its detectors, while warps of another block run.
 struct ParkedBlock {
     shared: Vec<u32>,
     init: Init,
     shadow: Shadow,
 }
 
-/// Executes the warps of one block after the other, or of those of a cluster together.
+/// Executes the warps of one block after another, or the warps of a cluster's blocks together.
 pub(crate) struct Machine<'l> {
     pub(crate) launch: &'l Launch<'l>,
     pub(crate) code: &'l Code<'l>,
     pub(crate) arch: Arch,
     pub(crate) shared: Vec<u32>,
-    /// For each block of the cluster but the one of the warp that runs, what is its own.
+    /// State of each block of the cluster except the running warp's.
     parked: Vec<ParkedBlock>,
-    /// The barriers in shared memory.
+    /// Mbarriers of all blocks of the cluster.
     pub(crate) mbarriers: Mbarriers,
-    /// What the warps of each warpgroup execute together.
+    /// Steps that the warps of each warpgroup execute together.
     pub(crate) warpgroups: Warpgroups,
     pub(crate) limits: RegisterLimits,
     pub(crate) observers: Observers<'l>,
     pub(crate) group_cache: GroupCache,
     executions: Executions,
-    /// Takes down what happens, if somebody watches.
+    /// Recorder of events, if some block is watched.
     pub(crate) recorder: Option<Box<Recorder<'l>>>,
     pub(crate) frames: Frames,
-    /// The number of the cluster, that of the block in it whose warp runs, and the block's `blockIdx`.
+    /// Cluster number, rank of the running warp's block in the cluster, and the block's `blockIdx`.
     pub(crate) cluster: u32,
     pub(crate) rank: u32,
     pub(crate) block: (u32, u32, u32),
-    /// The warp that runs, counted through all blocks of the cluster, its lanes that exist, and the number of its statement.
+    /// Running warp, numbered across all blocks of the cluster, its existing lanes, and its
+    /// statement number.
     pub(crate) warp: u32,
     pub(crate) existing: u32,
     pub(crate) stmt: u32,
-    /// How often memory has changed here, and where other blocks run: who waits for anything else waits in
-    /// vain.
+    /// Number of memory changes by this machine, and by other blocks. A warp that waits for
+    /// anything else waits in vain.
     pub(crate) happened: u64,
     pub(crate) elsewhere: u64,
-    /// Whether a write is looked at for what it changes. As long as nobody goes round for ever, each
-    /// counts.
+    /// True if each write is compared with the old contents. Until then every write counts as a
+    /// change.
     pub(crate) careful: bool,
-    /// How often warps of the block have met.
+    /// Number of meetings of warps of the block.
     pub(crate) meetings: u64,
-    /// Whether the lanes of a warp take turns at an atomic from the last to the first, and those of an
-    /// `else` go before the others.
+    /// True if lanes execute atomics in descending order, and the lanes of an `else` run before
+    /// those of its `if`.
     pub(crate) reversed: bool,
-    /// How the warps of the block take turns, and what is drawn for it.
+    /// Thread interleaving of the block, and its random numbers.
     pub(crate) turns: Interleaving,
     pub(crate) random: Random,
-    /// How often warps have handed over behind an atomic.
+    /// Number of yields after atomics.
     handed: u32,
-    /// The statement that has read memory last, since the warp that runs may be waiting: nobody asks
-    /// before writes are looked at.
+    /// Last statement of the running warp that read memory, for livelock detection. Set only if
+    /// `careful`.
     pub(crate) asked: Option<u32>,
-    /// What the block has written to global memory, if it is to be run again.
+    /// Old contents of global memory written by the block, if it is to be run again.
     pub(crate) undo_log: Option<UndoLog>,
     pub(crate) budget: &'l Budget,
 }
@@ -216,7 +219,6 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Begins a cluster.
     pub(crate) fn begin(&mut self, cluster: u32) {
         let (launch, blocks) = (self.launch, self.launch.cluster());
         self.cluster = cluster;
@@ -239,7 +241,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// The warp that runs executes a site.
+    /// Counts the execution of a site by the running warp.
     #[inline(always)]
     pub(crate) fn executes(&mut self, site: u32, mask: u32) {
         self.executions.hit(site, mask, self.stmt);
@@ -248,13 +250,14 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Who takes down what happens in this cluster.
+    /// Recorder, if a block of this cluster is watched.
     #[inline(always)]
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder<'l>> {
         self.recorder.as_deref_mut().filter(|recorder| recorder.is_on())
     }
 
-    /// The warp comes to an instruction that somebody sees; again, if it has been waiting there.
+    /// Notes in the recorder that the warp reaches an instruction; `again` is true if the warp has
+    /// been waiting there.
     #[cold]
     #[inline(never)]
     pub(crate) fn reach(&mut self, instr: &Instr, regs: &Registers, mask: u32, again: bool) {
@@ -277,7 +280,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// What the blocks that have run are charged with.
+    /// Returns the counters of all blocks run here.
     pub(crate) fn finish(self) -> Profile {
         let (total, statements, compiled_statements) = self.observers.traffic.finish();
         let mut profile = Profile { total, statements, compiled_statements, ..Profile::default() };
@@ -287,17 +290,17 @@ impl<'l> Machine<'l> {
         profile
     }
 
-    /// How often memory has changed, here and elsewhere.
+    /// Number of memory changes, by this machine and by other blocks.
     pub(crate) fn changes(&self) -> u64 {
         self.happened + self.elsewhere
     }
 
-    /// How much has happened for which a warp may wait: others that it meets go on too.
+    /// Number of events that a polling warp may react to: memory changes and meetings.
     pub(crate) fn events(&self) -> u64 {
         self.changes() + self.meetings
     }
 
-    /// Whether a warp hands over to others behind an atomic.
+    /// Returns true if the warp yields after an atomic.
     pub(crate) fn hands_over(&mut self) -> bool {
         match self.turns {
             Interleaving::Forward | Interleaving::Reversed => false,
@@ -309,7 +312,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Turns to a warp.
+    /// Makes a warp the running one.
     pub(crate) fn turn_to(&mut self, warp: u32) {
         let (rank, number) = (warp / self.launch.warps(), warp % self.launch.warps());
         self.enter(rank);
@@ -318,12 +321,12 @@ impl<'l> Machine<'l> {
         self.existing = if rest < 32 { (1 << rest) - 1 } else { ALL };
     }
 
-    /// Turns to the memory of a block of the cluster.
+    /// Switches to the memory of a block of the cluster.
     pub(crate) fn enter(&mut self, rank: u32) {
         if rank == self.rank {
             return;
         }
-        // What is parked for the one that was entered is empty: it changes places twice.
+        // The parked entry of the current block is empty, so two swaps exchange the blocks.
         self.exchange(self.rank);
         self.exchange(rank);
         self.rank = rank;

@@ -1,5 +1,5 @@
-//! What threads do at barriers in shared memory, and copies of boxes that these count. Barriers are numbered through all blocks
-//! of a cluster: each block has the same, behind those of the block before.
+//! Mbarrier operations, and TMA copies counted by mbarriers. Mbarriers are numbered across all
+//! blocks of a cluster; the numbering within each block is the same.
 
 use super::machine::{Machine, Registers};
 use crate::error::{FaultKind, MbarrierFault, Position};
@@ -11,19 +11,19 @@ use crate::region::Region;
 use crate::trace::{Action, BoxCopy};
 use gemm_dsl::ir::{ProxyFence, Space};
 
-/// The rows of a box of which it is recorded where they lie.
+/// Maximal number of rows of a TMA box whose addresses are recorded.
 const ROWS: u64 = 8;
 
-/// A barrier at which a warp waits.
+/// Mbarrier phase for which a warp waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AwaitedPhase {
-    /// Its number among all.
+    /// Mbarrier number within the cluster.
     pub(crate) slot: u32,
     pub(crate) parity: u32,
 }
 
 impl Machine<'_> {
-    /// The numbers of the barriers that the lanes name.
+    /// Numbers of the mbarriers named by the lanes.
     fn barriers(
         &mut self,
         at: &Barriers,
@@ -46,18 +46,18 @@ impl Machine<'_> {
         Ok(index.map(|index| first + index as usize))
     }
 
-    /// The number of a barrier among those of all blocks of the cluster, as a block has it.
+    /// Number of the corresponding mbarrier of another block of the cluster.
     fn slot_in(&self, slot: usize, rank: u32) -> usize {
         let of_block = self.launch.mbarriers() as usize;
         slot % of_block + rank as usize * of_block
     }
 
-    /// The number in the cluster of the block that has a barrier.
+    /// Cluster rank of the block that holds an mbarrier.
     pub(crate) fn rank_of_barrier(&self, slot: usize) -> u32 {
         slot as u32 / self.launch.mbarriers()
     }
 
-    /// The name of a barrier, and which of its declaration it is.
+    /// Name of an mbarrier's declaration, and its index there.
     pub(crate) fn name_of_barrier(&self, slot: usize) -> (String, u32) {
         let slot = self.slot_in(slot, 0);
         let numbers = self.launch.mbarrier_numbers.iter().zip(&self.launch.kernel.mbarriers);
@@ -70,7 +70,7 @@ impl Machine<'_> {
         found.unwrap_or_default()
     }
 
-    /// What is wrong at a barrier, as threads of a block of the cluster see it.
+    /// Builds an mbarrier fault as seen by threads of the block with rank `seen_by`.
     pub(crate) fn at_barrier(&self, slot: usize, seen_by: u32, wrong: MbarrierFault) -> FaultKind {
         let (barrier, index) = self.name_of_barrier(slot);
         let rank = self.rank_of_barrier(slot);
@@ -84,7 +84,7 @@ impl Machine<'_> {
         trap(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
     }
 
-    /// Has those who watch see what was done at a barrier, and whether it completed the phase that there was before.
+    /// Records an action at an mbarrier, and the completion of `phase` if the action caused it.
     fn did_at(&mut self, slot: usize, phase: u32, did: impl FnOnce(u32) -> Action) {
         let rank = self.rank_of_barrier(slot);
         let barrier = slot as u32 % self.launch.mbarriers();
@@ -97,7 +97,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes an operation of a barrier in shared memory: where it has to wait, for what.
+    /// Executes an mbarrier operation. Returns the phase if the warp has to wait.
     pub(crate) fn mbarrier(
         &mut self,
         barrier: &Mbarrier,
@@ -143,7 +143,7 @@ impl Machine<'_> {
         Ok(None)
     }
 
-    /// Arrives at barriers of blocks of the cluster.
+    /// Arrives at mbarriers of blocks of the cluster.
     fn arrive_remote(
         &mut self,
         slots: &[usize; WARP],
@@ -175,7 +175,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Waits for the phases of barriers that the lanes mean by their parities: the first that is not over.
+    /// Waits for the phases that the lanes name by parity. Returns the first incomplete one.
     fn wait_for_phase(
         &mut self,
         slots: &[usize; WARP],
@@ -209,7 +209,6 @@ impl Machine<'_> {
         Ok(None)
     }
 
-    /// Executes a fence between two ways to memory.
     pub(crate) fn proxy_fence(&mut self, fence: ProxyFence, mask: u32) {
         let first = self.warp as usize * WARP;
         let race = &mut self.observers.race;
@@ -221,8 +220,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Issues the copy of a box in each lane. The data moves at once: whoever looks before the copy is known to be over is in
-    /// a race with it.
+    /// Issues a TMA copy in each lane. The data moves at once; an access before the copy is known
+    /// to be complete is a race.
     pub(crate) fn tensor_copy(
         &mut self,
         copy: &TensorCopy,
@@ -261,7 +260,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A box that a lane has had copied comes to the block that was entered, and counts there.
+    /// Writes the TMA box of a lane to the entered block, and counts its bytes there.
     fn box_arrives(
         &mut self,
         copy: &TensorCopy,
@@ -313,11 +312,11 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The element of a shared array at which a box begins that is inside of it.
+    /// First element of a TMA box in the destination array, inside which the whole box must lie.
     fn start_of_box(&self, copy: &TensorCopy, offset: u32, lane: usize) -> Result<u32, BoxedTrap> {
         let to = self.region(&copy.to);
         let start = to.exchanged(offset);
-        // A box that is one element deep may go to an array without that dimension.
+        // The leading unit extents of a box need no dimension in the array.
         let deep = copy.tile.iter().position(|extent| *extent > 1);
         let tile = &copy.tile[deep.unwrap_or(copy.tile.len() - 1)..];
         let outer = to.dims.len() - tile.len();
@@ -347,14 +346,14 @@ impl Machine<'_> {
         }
     }
 
-    /// Moves the elements of a box that begins at `at`, and zeros for those outside of the array.
+    /// Copies the elements of the TMA box at `at`; elements outside the source array are zero.
     fn move_box(&mut self, copy: &TensorCopy, at: &[i64], to: &Region, start: u32) {
         let from = &self.launch.regions[copy.from as usize];
         let row = copy.tile.last().copied().unwrap_or(1);
         let rows = copy.tile.iter().rev().skip(1).product::<u64>();
         let (column, outer) = at.split_last().map_or((0, at), |(column, outer)| (*column, outer));
         for number in 0..rows {
-            // Which row it is, from the inside out.
+            // Decompose the row number, innermost dimension first.
             let (mut rest, mut offset, mut inside) = (number, 0, true);
             for (d, first) in outer.iter().enumerate().rev() {
                 let index = first + (rest % copy.tile[d]) as i64;

@@ -1,4 +1,4 @@
-//! Memory of a running warp: addresses, their checks, loads and stores.
+//! Memory accesses of a running warp: addresses, checks, loads and stores.
 
 mod parts;
 mod refused_access;
@@ -20,10 +20,9 @@ use std::sync::atomic::Ordering;
 
 use parts::{extended, part_bits};
 
-/// The first element that each lane accesses, counted from the buffer's first.
+/// First element of each lane's access, relative to the buffer's first element.
 type Offsets = [u32; WARP];
 
-/// The words of a vector.
 pub(crate) type Quad = [Lanes; 4];
 
 impl<'l> Machine<'l> {
@@ -31,7 +30,7 @@ impl<'l> Machine<'l> {
         &self.launch.regions[memory.region as usize]
     }
 
-    /// Where the lanes access, all inside the extents and the allocation, and aligned.
+    /// Evaluates the elements that the lanes access, and checks bounds and alignment.
     pub(crate) fn offsets(
         &mut self,
         memory: &Memory,
@@ -43,8 +42,8 @@ impl<'l> Machine<'l> {
         }
         let region = self.region(memory);
         let width = region.width(memory.vector);
-        // Inside the extents every offset is inside the allocation, which 32 bits address, so it may
-        // be computed modulo 2^32.
+        // An in-bounds offset is inside the allocation and fits 32 bits, so it may be computed
+        // modulo 2^32.
         let mut offsets = [0; WARP];
         let mut wrong = if memory.vector && memory.index.is_empty() { mask } else { 0 };
         for (d, index) in memory.index.iter().enumerate() {
@@ -107,7 +106,7 @@ impl<'l> Machine<'l> {
         Ok(offsets)
     }
 
-    /// Where the lanes access memory: checked, and seen by those who watch.
+    /// Evaluates and checks the elements that the lanes access, and notifies the observers.
     #[inline]
     pub(crate) fn accessed(
         &mut self,
@@ -154,7 +153,7 @@ impl<'l> Machine<'l> {
         self.observers.access(&request)
     }
 
-    /// Where the lanes read, checked and observed.
+    /// Evaluates the elements of a read, as [`Self::accessed`] does, and returns the region too.
     fn reading(
         &mut self,
         memory: &Memory,
@@ -196,7 +195,6 @@ impl<'l> Machine<'l> {
         Ok(())
     }
 
-    /// Reads an element of 8 bytes in the active lanes.
     pub(crate) fn load_wide(
         &mut self,
         memory: &Memory,
@@ -212,7 +210,6 @@ impl<'l> Machine<'l> {
         Ok(())
     }
 
-    /// Reads 16 bytes in the active lanes.
     pub(crate) fn load_vector(
         &mut self,
         memory: &Memory,
@@ -250,7 +247,6 @@ impl<'l> Machine<'l> {
         Ok(())
     }
 
-    /// The bits of an element of shared or global memory.
     pub(crate) fn bits(&self, region: &Region, offset: u32) -> u64 {
         let Some(buffer) = &region.memory else {
             let size = region.elem.size();
@@ -264,7 +260,6 @@ impl<'l> Machine<'l> {
         buffer.read(offset as usize)
     }
 
-    /// Sets the bits of an element of shared or global memory.
     pub(crate) fn set_bits(&mut self, region: &Region, offset: u32, bits: u64) {
         if let Some(buffer) = &region.memory {
             return buffer.write(offset as usize, bits);
@@ -283,7 +278,6 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Writes shared or global memory.
     pub(crate) fn store(
         &mut self,
         memory: &Memory,
@@ -298,7 +292,7 @@ impl<'l> Machine<'l> {
         Ok(())
     }
 
-    /// Evaluates what a store writes: the words of a vector, or one value, its low word first.
+    /// Evaluates the value of a store: the words of a vector, or one value with its low word first.
     pub(crate) fn value(
         &mut self,
         value: &StoredValue,
@@ -373,7 +367,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Sees what a write is about to change, and notes what it replaces.
+    /// Notes the old contents in the undo log, and counts a change only if a write changes memory.
     #[cold]
     #[inline(never)]
     fn look_at_write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
@@ -395,8 +389,8 @@ impl<'l> Machine<'l> {
         self.happened += u64::from(changes);
     }
 
-    /// Issues an asynchronous copy. The data moves at once: whoever looks before the copy is known
-    /// to be over is in a race with it.
+    /// Issues an asynchronous copy. The data moves at once; an access before the copy is known to
+    /// be complete is a race.
     pub(crate) fn copy(
         &mut self,
         target: &Memory,

@@ -1,4 +1,5 @@
-//! Matrix instructions: the lanes of a warp put together what they hold, and each gets its sums.
+//! Matrix instructions of a warp: the lanes' fragments are gathered, and each lane gets its
+//! accumulators.
 
 use super::lanes::Lanes;
 use super::machine::{Machine, Registers};
@@ -11,21 +12,20 @@ use crate::tensor_core::MmaOperand;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
 use gemm_dsl::target::Format;
 
-/// The names of the instructions, for messages.
+/// Instruction names, as messages show them.
 const MULTIPLY: &str = "mma";
 const LOAD: &str = "ldmatrix";
 
-/// Rows, and columns, of a matrix that is loaded.
+/// Rows and columns of an `ldmatrix` matrix.
 const SIDE: usize = 8;
 
-/// The most terms of a sum.
-const TERMS: usize = 16;
+/// Maximal K of an `mma` instruction.
+const TERMS: usize = Format::MOST_TERMS;
 
-/// Lines of a matrix, each with the terms of its sums.
+/// Rows of A, or columns of B, each with its K elements.
 type Lines<const N: usize> = [[MmaOperand; TERMS]; N];
 
 impl Machine<'_> {
-    /// Executes a matrix instruction.
     pub(crate) fn multiply(
         &mut self,
         mma: &Mma,
@@ -61,7 +61,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The lines of A or B.
+    /// Decodes the fragments of A or B into its rows or columns.
     fn lines<const N: usize, const WORDS: usize>(
         &mut self,
         format: Format,
@@ -86,7 +86,7 @@ impl Machine<'_> {
         Ok(lines)
     }
 
-    /// Executes a load of matrices.
+    /// Executes `ldmatrix` with 1, 2 or 4 matrices of 8 × 8 16-bit elements.
     pub(crate) fn load_matrix(
         &mut self,
         load: &LoadMatrix,
@@ -95,7 +95,7 @@ impl Machine<'_> {
     ) -> Result<(), BoxedTrap> {
         self.converged(LOAD, mask)?;
         let count = usize::from(load.count);
-        // One lane for each row says where it lies.
+        // One lane per row holds the row's address.
         let asked = ALL >> (WARP - SIDE * count);
         let mut rows = Quad::default();
         self.load_vector(&load.from, regs, asked, AccessKind::Read, &mut rows)?;
@@ -107,7 +107,7 @@ impl Machine<'_> {
                     |row: usize| rows.each_ref().map(|words: &Lanes| words.0[SIDE * matrix + row]);
                 let value = match load.transposed {
                     false => row(at)[word],
-                    // Of two rows that are neighbours the element in this column.
+                    // Takes this column's element from each of two adjacent rows.
                     true => {
                         let half = |row: [u32; 4]| row[at / 2] >> (16 * (at % 2)) & 0xffff;
                         half(row(2 * word)) | half(row(2 * word + 1)) << 16
@@ -120,7 +120,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The slots of what each lane holds.
+    /// Lane slots of each lane's fragment.
     fn fragment<const COUNT: usize>(
         &mut self,
         fragment: &Fragment,
@@ -137,7 +137,7 @@ impl Machine<'_> {
         Ok(first.map(|first| std::array::from_fn(|at| first + at as u32)))
     }
 
-    /// Fails unless all slots have a value.
+    /// Traps unless all slots have values.
     fn written<const COUNT: usize>(
         &self,
         slots: &[[u32; COUNT]; WARP],

@@ -1,5 +1,5 @@
-//! Pointers of a running warp: a slot for each holds, lane by lane, a word of the buffer it points
-//! into; of a list also which of its arrays that was.
+//! Pointers of a running warp. A pointer's slot holds, per lane, an element number of its buffer;
+//! for a list it also holds the number of the array.
 
 use super::lanes::Lanes;
 use super::machine::{Machine, Registers};
@@ -11,11 +11,11 @@ use crate::mask::{WARP, lanes_of};
 use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
 
-/// The bits below the number of the array, in the word of a pointer into a list.
+/// Position of the array number in the value of a pointer into a list.
 const LIST: u32 = 40;
 
 impl Machine<'_> {
-    /// An index in all lanes, a negative one as its two's complement.
+    /// Evaluates an index in all lanes; negative values are in two's complement.
     pub(crate) fn distances(
         &mut self,
         index: &Index,
@@ -36,7 +36,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The slot of the pointer in each lane.
+    /// Slot of the pointer in each lane.
     fn slots(
         &mut self,
         pointer: &Pointer,
@@ -57,7 +57,7 @@ impl Machine<'_> {
         Ok(index.map(|i| pointer.first + i as u32))
     }
 
-    /// Sets a pointer to a place. The place need not exist: it is looked at by accesses only.
+    /// Sets a pointer to a place. Bounds are checked only by accesses.
     pub(crate) fn point(
         &mut self,
         pointer: &Pointer,
@@ -72,7 +72,8 @@ impl Machine<'_> {
             let mut index = self.distances(index, regs, mask)?;
             let mut stride = stride;
             if let (0, Some(list)) = (d, &region.list) {
-                // One that is none of the list stays none.
+                // An array number beyond the list is clamped to the list's length, which no array
+                // has.
                 index = index.map(|nth| nth.min(list.len() as u64));
                 stride = 1 << LIST;
             }
@@ -86,7 +87,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Checks that a list has such an array in each lane.
+    /// Traps unless the list has the chosen array in each lane.
     pub(crate) fn chosen(
         &mut self,
         list: u32,
@@ -107,7 +108,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Moves a pointer forward.
     pub(crate) fn advance(
         &mut self,
         pointer: &Pointer,
@@ -126,7 +126,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Where the lanes access through a pointer, all inside the allocation and aligned.
+    /// Evaluates the elements that the lanes access through a pointer, and checks allocation bounds
+    /// and alignment.
     pub(crate) fn pointed(
         &mut self,
         memory: &Memory,
@@ -166,7 +167,7 @@ impl Machine<'_> {
         Ok(words)
     }
 
-    /// The slot of the pointer in each lane, and how far from where it points the lane accesses.
+    /// Slot of the pointer in each lane, and the distance of the access from its target.
     pub(crate) fn pointers(
         &mut self,
         memory: &Memory,
@@ -183,18 +184,18 @@ impl Machine<'_> {
     }
 }
 
-/// Where a lane accesses through a pointer.
+/// Target of a lane's access through a pointer.
 pub(crate) struct PointerTarget {
-    /// Of a list, which array.
+    /// Number of the array in a list.
     pub(crate) nth: Option<i128>,
-    /// The element of the array, as its two's complement where it is before the first.
+    /// Element of the array, in two's complement if it is before the first.
     pub(crate) word: u64,
-    /// The array; an empty one where the list has none.
+    /// Accessed array; empty if the list has no such array.
     pub(crate) array: ListedArray,
 }
 
 impl PointerTarget {
-    /// Through what a pointer holds, so far behind it; none where it was never set.
+    /// Target at a distance from a pointer's value. `None` if the pointer was never set.
     #[inline]
     pub(crate) fn new(region: &Region, from: u64, distance: u64) -> Option<Self> {
         if from == NOWHERE {
@@ -205,7 +206,7 @@ impl PointerTarget {
             let array = ListedArray { first: 0, len: region.len };
             return Some(Self { nth: None, word, array });
         };
-        // What lies before an array has borrowed from the number of the array.
+        // A position before the array has borrowed from the array number.
         let word = word.wrapping_add(1 << (LIST - 1));
         let nth = (word >> LIST) as usize;
         let none = ListedArray { first: 0, len: 0 };
@@ -213,7 +214,8 @@ impl PointerTarget {
         let array = list.get(nth).copied().unwrap_or(none);
         Some(Self { nth: Some(nth as i128), word, array })
     }
-    /// How many elements that is from the first of all that the pointer may point into; none where the list has no such array.
+    /// Distance from the first element of the buffer, in elements. `None` if the list has no such
+    /// array.
     pub(crate) fn at(&self) -> Option<i64> {
         let is_there = self.nth.is_none() || self.array.len > 0;
         let first = i64::try_from(self.array.first).ok().filter(|_| is_there)?;

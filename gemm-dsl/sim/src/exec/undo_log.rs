@@ -1,9 +1,9 @@
-//! What a block has written to global memory, so that it can be run again.
+//! Undo log of a block's writes to global memory, to run the block again.
 
 use crate::region::{ElementId, Region};
 use std::collections::BTreeMap;
 
-/// The bits of elements of global memory: those before the first write.
+/// Bits of global elements before their first write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndoLog(BTreeMap<ElementId, u64>);
 
@@ -13,17 +13,16 @@ fn bits(regions: &[Region], at: ElementId) -> u64 {
 }
 
 impl UndoLog {
-    /// An element that holds these bits is about to be written.
+    /// Notes the old bits of an element before a write.
     pub(crate) fn note(&mut self, at: ElementId, bits: u64) {
         self.0.entry(at).or_insert(bits);
     }
 
-    /// What its elements hold now.
+    /// Current contents of the noted elements.
     pub(crate) fn contents(&self, regions: &[Region]) -> Self {
         Self(self.0.keys().map(|&at| (at, bits(regions, at))).collect())
     }
 
-    /// Writes what was noted.
     pub(crate) fn restore(&self, regions: &[Region]) {
         for (&ElementId { buffer, element }, &bits) in &self.0 {
             let memory = regions.get(buffer).and_then(|r| r.memory.as_ref());
@@ -31,8 +30,9 @@ impl UndoLog {
         }
     }
 
-    /// The first element that holds something else than it did when it had these contents, with both:
-    /// one that they lack held what was noted first. Only buffers that are results are looked at.
+    /// Returns the first element of a result buffer that differs from `contents`, with the expected
+    /// and the found bits. An element that `contents` lacks is expected to hold its originally
+    /// noted bits.
     pub(crate) fn differing(
         &self,
         regions: &[Region],

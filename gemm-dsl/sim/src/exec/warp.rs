@@ -1,4 +1,4 @@
-//! Execution of one warp, to where it must wait or lets others go on.
+//! Execution of one warp, until it must wait or yields.
 
 use super::machine::{Machine, Registers};
 use crate::error::FaultKind;
@@ -12,59 +12,66 @@ use crate::observe::{BoxedTrap, Observer, Sync, trap};
 use gemm_dsl::ir::Scope;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A warp, by its number among those of the cluster: its registers and where it is. It runs as a coroutine: [`Warp::run`] returns at every
-/// statement that others may have to come before, and goes on behind it when called again.
+/// Warp of a cluster, with its registers and position. It is a coroutine: [`Warp::run`] returns at
+/// every statement that other warps may have to precede, and continues behind it at the next call.
 pub(crate) struct Warp {
     pub(crate) number: u32,
     pub(crate) regs: Registers,
     pc: usize,
     mask: u32,
     frames: Vec<BranchFrame>,
-    /// Atomics since the warp has let others run.
+    /// Atomics since the last yield.
     atomics: u32,
-    /// Strides of the budget that it has run.
+    /// Number of completed budget strides.
     strides: u32,
     livelock: LivelockDetector,
-    /// The statement that has read memory last, since it may be waiting.
+    /// Last statement that read memory, for livelock detection.
     asked: Option<u32>,
-    /// Whether the instruction before this place is a wait that has not ended.
+    /// True if the previous instruction is a wait that has not ended.
     waits: bool,
 }
 
-/// Behind so many atomics a warp lets others run, for which it may wait.
+/// Number of atomics after which a warp yields, because it may be polling.
 const TURN: u32 = 64;
-/// After so many strides of the budget a warp may be going round for ever.
+/// Number of budget strides after which a warp is checked for livelock.
 const PATIENCE: u32 = 8;
 
-/// An `if` or loop that some lanes are in.
+/// Entered `if` or loop, with the lanes to restore.
 #[derive(Hash)]
 struct BranchFrame {
-    /// The lanes to go on with after it.
+    /// Lanes that are active after it.
     after: u32,
-    /// The lanes that wait for the other branch.
+    /// Lanes that wait for the other branch.
     waiting: u32,
-    /// Where that one begins, if it is the first of the two.
+    /// Start of the `then` branch, if the `else` branch runs first.
     then: usize,
 }
 
-/// Where a warp has come to.
+/// Reason for the return of [`Warp::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// A barrier of the block, in the statement of this number.
+    /// Barrier of the block, in this statement.
     Barrier(u32),
-    /// A barrier of the cluster, in the statement of this number.
+    /// Barrier of the cluster, in this statement.
     Cluster(u32),
-    /// A barrier with a name, in the statement of this number.
-    Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
-    /// A wait for a phase of a barrier in shared memory, in the statement of this number.
-    Phase { awaited: AwaitedPhase, stmt: u32 },
-    /// The statement of this number, of a loop that will not end before something happens.
+    /// Named barrier, in this statement.
+    Named {
+        barrier: u32,
+        threads: u32,
+        wait: bool,
+        stmt: u32,
+    },
+    /// Wait for a phase of an mbarrier, in this statement.
+    Phase {
+        awaited: AwaitedPhase,
+        stmt: u32,
+    },
+    /// Polling loop that cannot end without an event; its statement.
     Polling(u32),
-    /// An atomic or the end of a round, behind which others are to have their turn.
+    /// Yield after an atomic or a round of a loop.
     Turn,
-    /// The launch has executed as many instructions as it may.
+    /// Instruction limit of the launch is spent.
     Spent,
-    /// The end of the kernel.
     Exit,
 }
 
@@ -84,7 +91,6 @@ impl Warp {
         }
     }
 
-    /// Goes to the start of the kernel.
     pub(crate) fn restart(&mut self, machine: &mut Machine<'_>) {
         machine.turn_to(self.number);
         let in_block = self.number % machine.launch.warps();
@@ -97,7 +103,7 @@ impl Warp {
         self.waits = false;
     }
 
-    /// Runs to where it must wait or lets others go on, or to the end.
+    /// Runs until the warp must wait, yields or exits.
     pub(crate) fn run(&mut self, machine: &mut Machine<'_>) -> Result<Progress, BoxedTrap> {
         machine.turn_to(self.number);
         machine.asked = self.asked;
@@ -107,7 +113,7 @@ impl Warp {
         Ok(if machine.budget.charge(steps) { reached } else { Progress::Spent })
     }
 
-    /// Executes again the wait at which the warp was, if it was at one.
+    /// Executes the pending wait again. Returns the progress if the warp still waits.
     fn resume_wait(&mut self, machine: &mut Machine<'_>) -> Result<Option<Progress>, BoxedTrap> {
         let before = machine.code.instrs.get(self.pc.wrapping_sub(1));
         if let Some((instr, Op::Mbarrier(barrier))) = before.map(|i| (i, &i.op)) {
@@ -240,7 +246,7 @@ impl Warp {
         if machine.reversed && holds != 0 && waiting != 0 {
             self.frames.push(BranchFrame { after: mask, waiting: holds, then: self.pc });
             self.mask = waiting;
-            // Behind the `Else`, which is for those that come from the first branch.
+            // Skips the `Else`, which is executed only after the first branch.
             self.pc = other as usize + 1;
             return Ok(());
         }
@@ -252,7 +258,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Hands over to the lanes that wait for the other branch.
+    /// Activates the lanes that wait for the other branch.
     #[inline]
     fn enter_else(&mut self, end: u32) {
         let waiting = self.frames.last_mut().map_or(0, |f| std::mem::take(&mut f.waiting));
@@ -262,7 +268,7 @@ impl Warp {
         }
     }
 
-    /// Drops the lanes for which the test of a loop fails.
+    /// Deactivates the lanes whose loop test fails.
     #[inline]
     fn test(&mut self, machine: &mut Machine<'_>, test: &Pred, end: u32) -> Result<(), BoxedTrap> {
         let mask = self.mask;
@@ -275,7 +281,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Ends an `if` or a loop, once no lane waits for its other branch.
+    /// Ends an `if` or a loop, or starts its other branch if lanes wait for it.
     #[inline]
     fn end(&mut self) {
         if let Some(frame) = self.frames.last_mut()
@@ -288,7 +294,8 @@ impl Warp {
         }
     }
 
-    /// Executes an operation by which a warp meets others: where it has to wait, or lets them run, for what.
+    /// Executes a synchronising instruction. Returns the progress if the warp has to wait or
+    /// yields.
     fn meet(&mut self, machine: &mut Machine<'_>, op: &Op) -> Result<Option<Progress>, BoxedTrap> {
         let (mask, stmt) = (self.mask, machine.stmt);
         let absent = (machine.existing & !mask).count_ones();
@@ -339,7 +346,7 @@ impl Warp {
         Ok(None)
     }
 
-    /// Lets others run after a stride of the budget, for which the warp may wait by loads alone.
+    /// Yields after a budget stride, as the warp may be polling by loads alone.
     #[cold]
     fn stride(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         self.strides += 1;
@@ -350,32 +357,33 @@ impl Warp {
         self.hand_over(machine, stmt)
     }
 
-    /// Lets others run, in this statement: until something happens, if the warp goes round in vain.
+    /// Yields in this statement. A warp that polls in vain is not resumed before an event.
     #[cold]
     fn hand_over(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         if !self.livelock.is_quiet(machine.events()) {
-            // Whatever it has asked before, it may ask for something else now.
+            // Its next poll may read something else.
             machine.asked = None;
             return Progress::Turn;
         }
         let (code, mut livelock) = (machine.code, self.livelock);
         let in_vain = livelock.again(self.brief(code), || self.state(code));
         self.livelock = livelock;
-        // It waits by what it asks, not by what it does between two questions.
+        // Reports the load that the warp polls by, rather than the statement in between.
         if in_vain { Progress::Polling(machine.asked.unwrap_or(stmt)) } else { Progress::Turn }
     }
 
-    /// The statement that comes next.
+    /// Next statement of the warp.
     pub(crate) fn stmt(&self, code: &Code<'_>) -> u32 {
         code.instrs.get(self.pc).map_or(0, |instr| instr.stmt)
     }
 
-    /// The first of the lanes that go on.
+    /// First active lane; 0 if there is none.
     pub(crate) fn lane(&self) -> u32 {
         self.mask.trailing_zeros() % WARP as u32
     }
 
-    /// Where the warp is, and what all its threads share: most often that tells states apart.
+    /// Brief state hash: position, active lanes and uniform variables, which usually differ between
+    /// states.
     pub(crate) fn brief(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         (self.pc, self.mask).hash(&mut state);
@@ -384,7 +392,7 @@ impl Warp {
         state.finish()
     }
 
-    /// What else tells the states of the warp apart. Outside of all loops it does not come back to any.
+    /// Hash of the remaining state. Outside all loops a warp never returns to a state.
     pub(crate) fn state(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         self.frames.hash(&mut state);

@@ -1,5 +1,5 @@
-//! The state of warpgroups: what warps execute together, what is in flight, and how many registers they have. What changes it is
-//! in `wgmma`.
+//! State of warpgroups: steps executed together, accumulators in flight, and register limits.
+//! `wgmma` updates it.
 
 mod flight;
 mod limits;
@@ -11,5 +11,4 @@ pub(crate) use steps::{OperandTiles, WarpgroupDivergence, WarpgroupStep, Warpgro
 
 use gemm_dsl::ir::Wgmma as Matrix;
 
-/// Warps of a warpgroup.
 pub(crate) const WARPS: usize = Matrix::WARPS as usize;

@@ -1,10 +1,12 @@
-//! Matrix instructions of four warps.
+//! Matrix instructions of a warpgroup (`wgmma`).
 //!
-//! Each warp computes its quarter of the sums when it comes to the instruction. What the warps of a warpgroup execute together
-//! is one sequence: the first to come adds to it, and the others must come to the same ([`crate::exec::warpgroup`]). Which elements of
-//! the operands an instruction reads follows from its descriptor alone, and they are decoded once for all four.
+//! Each warp computes its quarter of the accumulators when it reaches the instruction. A warpgroup
+//! executes one sequence of steps: the first warp to arrive appends a step, and the others must
+//! reach the same one ([`crate::exec::warpgroup`]). The descriptor alone determines the operand
+//! elements, which are decoded once for all four warps.
 //!
-//! The sums are computed at once, but have no value before the warp has waited for them ([`crate::exec::warpgroup::Flight`]).
+//! Accumulators are computed at once, but count as uninitialised until the warp has waited for them
+//! ([`crate::exec::warpgroup::Flight`]).
 
 use super::machine::{Machine, Registers};
 use crate::error::FaultKind;
@@ -21,13 +23,13 @@ use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
 use gemm_dsl::target::Format;
 use std::rc::Rc;
 
-/// Bytes that lie together however rows are swizzled.
+/// Contiguous bytes under every swizzle.
 const PART: u32 = 16;
-/// The name of the instructions, for messages.
+/// Instruction name, as messages show it.
 const NAME: &str = "wgmma";
 
 impl Machine<'_> {
-    /// A warp comes to a step of its warpgroup, as a whole.
+    /// Advances the whole warp by one step of its warpgroup.
     fn together(
         &mut self,
         mask: u32,
@@ -45,7 +47,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes a fence, a commit, a wait, or a limit of registers.
+    /// Executes a fence, a commit, a wait, or a register limit.
     pub(crate) fn wgmma_sync(
         &mut self,
         op: &WgmmaSyncOp,
@@ -80,7 +82,7 @@ impl Machine<'_> {
                     flight.over.extend(group);
                 }
                 let mut over = std::mem::take(&mut flight.over);
-                // What a group in flight changes again is there when that is over.
+                // Accumulators that a group in flight changes again become ready with that group.
                 over.retain(|sums| !flight.in_flight().any(|other| other.overlaps(sums)));
                 let (there, unnamed) =
                     over.into_iter().partition(|sums| arrays.contains(&sums.array));
@@ -97,7 +99,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Fails if sums that are in flight have been written.
+    /// Traps if accumulators in flight have been written.
     fn untouched(&self, sums: &Accumulators, regs: &Registers) -> Result<(), BoxedTrap> {
         match sums.slots().find(|&slot| regs.ready[slot as usize] != 0) {
             None => Ok(()),
@@ -105,13 +107,13 @@ impl Machine<'_> {
         }
     }
 
-    /// The fault of a lane that has touched a sum in flight.
+    /// Builds the fault of a lane that has accessed an accumulator in flight.
     #[cold]
     pub(crate) fn touched(&self, slot: u32, lane: u32) -> BoxedTrap {
         trap(lane, FaultKind::AccumulatorsInFlight { place: self.position_of(slot) })
     }
 
-    /// Notes that statements use an array of sums; `declared` says whether they are made anew.
+    /// Records an ordinary use of an accumulator array; `declared` is true for its declaration.
     pub(crate) fn use_accumulators(
         &self,
         array: u32,
@@ -128,7 +130,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Executes a matrix instruction of four warps.
+    /// Executes a matrix instruction of a warpgroup.
     pub(crate) fn wgmma(
         &mut self,
         wgmma: &Wgmma,
@@ -187,7 +189,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A tile, for those who watch.
+    /// Describes an operand tile for the trace.
     fn read_as(&self, tile: &PlacedTile, format: Format) -> Read {
         let region = &self.launch.regions[tile.region];
         let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
@@ -207,7 +209,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The sums that a matrix instruction changes, if it may.
+    /// Accumulators of a matrix instruction. Traps if it may not change them.
     fn changed(
         &mut self,
         wgmma: &Wgmma,
@@ -231,7 +233,7 @@ impl Machine<'_> {
             return Err(trap(0, FaultKind::AccumulatorsNotFenced { buffer }));
         }
         let flight = &mut regs.flight;
-        // Instructions of one shape may follow one another on the same sums.
+        // Instructions of one shape may use the same accumulators back to back.
         if let Some(other) = flight
             .in_flight()
             .chain(&flight.over)
@@ -249,7 +251,8 @@ impl Machine<'_> {
         Ok(sums)
     }
 
-    /// Where a tile of so many rows lies that the lanes name.
+    /// Locates an operand tile of `rows` rows, and checks bounds, alignment and agreement of the
+    /// lanes.
     fn tile(
         &mut self,
         tile: &Tile,
@@ -293,7 +296,7 @@ impl Machine<'_> {
         Ok(PlacedTile { region, descriptor, start: address })
     }
 
-    /// Has those who watch see that a warp reads a tile.
+    /// Notifies the observers of the tile's reads.
     fn read_tile(
         &mut self,
         tile: &PlacedTile,
@@ -316,7 +319,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The elements of a tile, row by row, that its descriptor selects.
+    /// Decodes the tile elements that the descriptor selects, row by row.
     fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<MmaOperand> {
         let (terms, size) = (format.terms() as u32, format.bits() / 8);
         let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
@@ -328,10 +331,10 @@ impl Machine<'_> {
     }
 }
 
-/// A tile in shared memory.
+/// Located tile in shared memory.
 struct PlacedTile {
     region: usize,
     descriptor: Descriptor,
-    /// The address of its first byte, counted from the start of shared memory.
+    /// Address of the first byte, relative to the start of shared memory.
     start: u32,
 }

@@ -9,7 +9,7 @@ use gemm_dsl::ir::{
     Stmt, TensorCopy, Wgmma, WgmmaSync,
 };
 
-/// For each buffer, whether matrix instructions of warpgroups change it.
+/// For each buffer: true if it holds accumulators of warpgroup matrix instructions.
 pub(super) fn sums(kernel: &Kernel) -> Vec<bool> {
     let mut sums = vec![false; kernel.buffers.len()];
     kernel.visit(&mut |stmt| {
@@ -21,7 +21,7 @@ pub(super) fn sums(kernel: &Kernel) -> Vec<bool> {
 }
 
 impl Lowering<'_, '_> {
-    /// Notes the sums of warpgroups that a statement uses by itself.
+    /// Records ordinary uses of warpgroup accumulators by a statement.
     pub(super) fn touched(&mut self, stmt: &Stmt) {
         if !self.sums.contains(&true) || matches!(stmt, Stmt::Wgmma(_)) {
             return;

@@ -8,12 +8,12 @@ use crate::lower::code::{LoopIndex, Op};
 use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
-/// The most rounds of a loop that are unrolled.
+/// Maximal number of rounds of an unrolled loop.
 const MAX_ROUNDS: usize = 1 << 12;
-/// The most instructions that unrolling one loop may give.
+/// Maximal number of instructions of one unrolled loop.
 const MAX_UNROLLED: usize = 1 << 18;
-/// The most rounds without an instruction, and instructions that are given up, of which all unrolling of
-/// a kernel may make use.
+/// Maximal waste of all unrolling in a kernel: rounds without an instruction, plus abandoned
+/// instructions.
 const MAX_WASTED: usize = 1 << 20;
 
 impl<'k> Lowering<'_, 'k> {
@@ -93,7 +93,7 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
-    /// Where the value of the variable of a loop is.
+    /// Location of a loop variable's value.
     fn round(&self, var: Var) -> LoopIndex {
         let place = self.places[var.id];
         match var.ty {
@@ -103,7 +103,8 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
-    /// Lowers the body once for each round if the rounds are known and not too many.
+    /// Lowers the body once per round, if the rounds are static and not too many. Returns false
+    /// otherwise.
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
         let before = (self.code.instrs.len(), self.code.sites.len(), self.code.loops.len());
@@ -135,7 +136,7 @@ impl<'k> Lowering<'_, 'k> {
         true
     }
 
-    /// The values of the loop variable, if they are all static.
+    /// Values of the loop variable, if all are static.
     fn rounds(&mut self, l: &Loop) -> Option<Vec<i64>> {
         let mut rounds = Vec::new();
         let mut value = self.fixed(&l.from);
@@ -157,7 +158,7 @@ impl<'k> Lowering<'_, 'k> {
     }
 }
 
-/// The value of the loop variable in the next round.
+/// Value of the loop variable in the next round.
 fn stepped(l: &Loop) -> Expr {
     let (op, by) = match &l.change {
         Change::Add(by) => (BinaryOp::ADD, by),

@@ -1,14 +1,13 @@
-//! Which loops an instruction is in, for who watches it.
+//! Enclosing loops of each instruction, for traces.
 
 use crate::lower::code::LoopIndex;
 use std::collections::HashMap;
 
-/// The loops around what is lowered.
 pub(super) struct EnclosingLoops {
-    /// Whether anybody wants to know.
+    /// True if some block is watched.
     is_wanted: bool,
     loops: Vec<(usize, LoopIndex)>,
-    /// The number of these loops, if it has been asked for.
+    /// Number of the current set of loops, if it was requested before.
     number: Option<u32>,
     numbers: HashMap<Vec<(usize, LoopIndex)>, u32>,
 }
@@ -19,7 +18,7 @@ impl EnclosingLoops {
         Self { is_wanted, loops: Vec::new(), number: Some(0), numbers }
     }
 
-    /// A loop begins, or a round of one that is unrolled.
+    /// Enters a loop, or a round of an unrolled one.
     pub(super) fn enter(&mut self, var: usize, round: LoopIndex) {
         self.loops.push((var, round));
         self.number = None;
@@ -30,7 +29,7 @@ impl EnclosingLoops {
         self.number = None;
     }
 
-    /// The number of the loops that there are around here, among all such sets.
+    /// Number of the current set of enclosing loops among all such sets.
     pub(super) fn number(&mut self, known: &mut Vec<Vec<(usize, LoopIndex)>>) -> u32 {
         if !self.is_wanted {
             return 0;

@@ -1,4 +1,4 @@
-//! Lowering of expressions, with folding and with the count of what they cost.
+//! Lowering of expressions, with constant folding and cost counting.
 
 use super::super::counters::IrClass;
 use super::Lowering;
@@ -11,12 +11,12 @@ use gemm_dsl::ir::{
 use gemm_dsl::target::intrinsic::{Semantics, canonical};
 
 impl Lowering<'_, '_> {
-    /// Whether the expression is an integer or truth value that all threads share.
+    /// Returns true if the expression is an integer or boolean shared by all threads.
     pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
         !uniformity::differs(expr, &self.varying)
     }
 
-    /// A value of at most 4 bytes.
+    /// Lowers a value of at most 4 bytes.
     pub(super) fn lane(&mut self, expr: &Expr) -> Lane {
         let ty = expr.ty();
         if ty == Ty::I32 && self.is_uniform(expr) {
@@ -45,13 +45,15 @@ impl Lowering<'_, '_> {
                 Some(convert) => Lane::Convert(Box::new(convert)),
                 None => self.lane(e),
             },
-            // A narrow integer is extended in its lane: its bits are those of its own width.
+            // A lane holds a narrow integer extended to 32 bits, so its own bits must be extracted
+            // first.
             Expr::Bitcast(to, e) => match to {
                 Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 | Elem::F16 | Elem::Bf16 => {
                     let vector = self.alone(*to, e);
                     Lane::Part(Box::new(vector), *to, 0)
                 }
-                _ => self.lane(e),
+                Elem::F64 | Elem::F32 | Elem::Tf32 => self.lane(e),
+                Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => self.lane(e),
             },
             Expr::Load(access) => {
                 let memory = self.load(access);
@@ -64,7 +66,7 @@ impl Lowering<'_, '_> {
             Expr::Call(f, args) => self.call(*f, args),
             Expr::Apply(function, args) => Lane::Apply(self.apply(*function, args)),
             Expr::Lane(e, lane) => match (self.vector(e), ty) {
-                // The slots of a variable are words.
+                // The slots of a vector variable are its words.
                 (Vector::Slot(slot), Ty::Scalar(elem))
                     if matches!(**e, Expr::Var(_)) && elem.size() == 4 =>
                 {
@@ -119,7 +121,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A call of an intrinsic that gives a word.
+    /// Lowers the call of an intrinsic with a result of at most 4 bytes.
     fn call(&mut self, f: Intrinsic, args: &[Expr]) -> Lane {
         match f.info().semantics {
             Semantics::Shuffle(shuffle) => {
@@ -150,7 +152,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A number alone in a vector, whose parts are bits.
+    /// Packs a single number into a vector, to access its bits.
     fn alone(&mut self, elem: Elem, value: &Expr) -> Vector {
         let value = self.number(value);
         Vector::Pack(elem, vec![value])
@@ -163,7 +165,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A conversion; none where the type stays the same.
+    /// Returns the conversion, or `None` if the type stays the same.
     fn convert(&mut self, to: Elem, e: &Expr) -> Option<Convert> {
         match e.ty() {
             Ty::Scalar(from) if from != to => Some(Convert { from, to, value: self.number(e) }),
@@ -171,7 +173,6 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A value of 8 bytes.
     pub(super) fn wide(&mut self, expr: &Expr) -> Wide {
         let ty = expr.ty();
         if ty == Ty::U64 && self.is_uniform(expr) {
@@ -245,7 +246,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A call of an intrinsic that gives 8 bytes.
+    /// Lowers the call of an intrinsic with an 8-byte result.
     fn wide_call(&mut self, f: Intrinsic, args: &[Expr]) -> Wide {
         match f.info().semantics {
             Semantics::Shuffle(shuffle) => {
@@ -265,7 +266,6 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A truth value.
     pub(super) fn pred(&mut self, expr: &Expr) -> Pred {
         if self.is_uniform(expr) {
             return Pred::Uniform(self.uniform(expr));
@@ -325,7 +325,6 @@ impl Lowering<'_, '_> {
         pred
     }
 
-    /// 16 bytes.
     pub(super) fn vector(&mut self, expr: &Expr) -> Vector {
         match expr {
             Expr::Var(v) => Vector::Slot(self.places[v.id]),
@@ -351,7 +350,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A select, or the arm of one whose condition is static.
+    /// Lowers a select, or only the chosen arm if the condition is static.
     fn choice<T>(
         &mut self,
         cond: &Expr,

@@ -1,4 +1,4 @@
-//! Lowering of functions, once each, and of their applications.
+//! Lowering of functions, once each, and of their calls.
 
 use super::Lowering;
 use crate::lower::code::Slots;
@@ -6,7 +6,7 @@ use crate::lower::code::expr::{Apply, Datum, Function};
 use gemm_dsl::ir::{Expr, FunctionId, Stmt, Ty, Var};
 
 impl Lowering<'_, '_> {
-    /// Lowers the kernel's functions, each after those that it applies.
+    /// Lowers the kernel's functions; a function follows those it calls.
     pub(super) fn functions(&mut self) {
         self.inside = true;
         for function in &self.launch.kernel.functions {
@@ -33,7 +33,7 @@ impl Lowering<'_, '_> {
         self.inside = false;
     }
 
-    /// Gives a variable its place among those of its function.
+    /// Assigns a slot to a variable of a function.
     fn local(&mut self, slots: &mut Slots, var: Var) {
         let count = match var.ty {
             Ty::Bool => &mut slots.preds,

@@ -1,16 +1,16 @@
-//! Which variables are part of the state of a warp that goes round in a loop: those on which depends what
-//! it does there.
+//! Variables that belong to the state of a warp in a loop, because they determine its behaviour
+//! there.
 //!
-//! One that is read there only to give variables their values, none of which is part of the state, is none:
-//! a counter of rounds that nobody asks before they are over. A warp leaves a loop that is inside no other
-//! once, so that while it goes round there nothing else counts.
+//! A variable that is read only to assign variables outside the state is not part of it. An example
+//! is a round counter that is read only after the loop. A warp enters an outermost loop only once,
+//! so nothing else matters while it iterates.
 
 use gemm_dsl::ir::{Change, Expr, Loop, Stmt};
 
-/// For each of so many variables, whether it is part of the state in a loop.
+/// For each of `vars` variables: true if it is part of the state in the loop.
 pub(super) fn in_loop(vars: usize, l: &Loop) -> Vec<bool> {
     let mut pass = LoopStatePass { matters: vec![false; vars], changed: true };
-    // Each round finds variables of which those found before are made.
+    // Each pass adds the variables that known ones are computed from.
     while pass.changed {
         pass.changed = false;
         pass.head(l);
@@ -42,10 +42,10 @@ impl LoopStatePass {
         self.given(l.var.id, by);
     }
 
-    /// A variable is given a value.
+    /// Marks the variables read by `value` if the assignment belongs to the warp's behaviour.
     fn given(&mut self, var: usize, value: &Expr) {
         let mut acts = self.matters[var];
-        // Where it reads memory, and whether all lanes come to a shuffle, is something the warp does.
+        // Memory accesses, and the convergence of lanes at a shuffle, are behaviour of the warp.
         value.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
         if acts {
             self.read(value);

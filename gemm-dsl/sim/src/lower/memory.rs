@@ -1,5 +1,3 @@
-//! Lowering of places in memory.
-
 use super::super::counters::IrClass;
 use super::super::region::slots_of;
 use super::Lowering;
@@ -8,7 +6,7 @@ use crate::lower::code::{Fragment, Memory, Pointer};
 use gemm_dsl::ir::{Access, BufferId, Expr, Space, Ty};
 
 impl Lowering<'_, '_> {
-    /// A place that is read.
+    /// Lowers a place that is read, and counts the load.
     pub(super) fn load(&mut self, access: &Access) -> Memory {
         let memory = self.memory(access);
         match memory.space {
@@ -20,7 +18,6 @@ impl Lowering<'_, '_> {
         memory
     }
 
-    /// An index along one dimension.
     pub(super) fn index(&mut self, e: &Expr) -> Index {
         match e.ty() {
             ty if self.is_uniform(e) => {
@@ -31,7 +28,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A pointer and the buffer it points into.
+    /// Lowers a pointer, and returns it with the buffer it points into.
     pub(super) fn pointer(&mut self, buffer: BufferId, index: &[Expr]) -> (Pointer, BufferId) {
         let Some((first, count, into)) = self.pointers[buffer.id] else {
             unreachable!("verified: the buffer stands for pointers");
@@ -40,7 +37,7 @@ impl Lowering<'_, '_> {
         (Pointer { first, count, index }, into)
     }
 
-    /// A place.
+    /// Lowers a place without counting an access instruction.
     pub(super) fn memory(&mut self, access: &Access) -> Memory {
         if self.pointers[access.buffer.id].is_some()
             && let Some((last, index)) = access.index.split_last()
@@ -67,7 +64,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What a lane holds of a matrix, from its first element on.
+    /// Lowers a matrix fragment of a lane, given its first element.
     pub(super) fn fragment(&mut self, first: &Access) -> Fragment {
         let first = self.memory(first);
         let slot = self.element(&first);
@@ -79,8 +76,8 @@ impl Lowering<'_, '_> {
         self.code.accesses - 1
     }
 
-    /// The lane slot of an element of a register array, or of the first of four, if the index is
-    /// static and right.
+    /// Lane slot of an element of a register array, or of the first word of a vector, if the index
+    /// is static and in bounds.
     pub(super) fn element(&self, place: &Memory) -> Option<u32> {
         let region = &self.launch.regions[place.region as usize];
         if place.space != Space::Register {
@@ -98,7 +95,7 @@ impl Lowering<'_, '_> {
             }
             offset += index * region.strides[d];
         }
-        // The elements of a vector are its words where they are at least as large.
+        // A vector maps directly to lane slots only if its elements are at least one word each.
         let width = region.width(place.vector);
         let right = !place.vector
             || (region.elem.size() >= 4

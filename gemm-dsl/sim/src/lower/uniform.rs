@@ -1,4 +1,4 @@
-//! Lowering of integers and truth values that all threads share.
+//! Lowering of integers and booleans shared by all threads.
 
 use super::super::counters::IrClass;
 use super::Lowering;
@@ -7,7 +7,6 @@ use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
 
 impl Lowering<'_, '_> {
-    /// An integer or truth value that all threads share.
     pub(super) fn uniform(&mut self, expr: &Expr) -> Uniform {
         match expr {
             Expr::I32(v) => Uniform::Static((*v).into()),
@@ -16,13 +15,14 @@ impl Lowering<'_, '_> {
                 let kernel = self.launch.kernel;
                 match kernel.eval_const(expr) {
                     Ok(value) => Uniform::Static(value as i64),
-                    // Its value wraps or overflows in its own type, which the exact one does not.
+                    // The value wraps or overflows in its own type, which exact evaluation does not
+                    // model.
                     Err(_) => self.uniform(&kernel[*c].value),
                 }
             }
             Expr::Param(p) => {
                 let bits = self.launch.scalars[p.param];
-                // An argument may be negative: its bits are those of its own type.
+                // An `I32` argument may be negative, so its 32 bits are sign-extended.
                 Uniform::Known(if p.ty == Ty::I32 { (bits as i32).into() } else { bits as i64 })
             }
             Expr::Var(v) => match self.statics[v.id] {
@@ -119,8 +119,8 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// An operation on uniforms, computed now where its operands are known. It costs one integer
-    /// instruction unless they are static.
+    /// Builds an operation on uniforms, folded if the operands are known. It costs one integer
+    /// instruction unless all operands are static.
     fn fold<const N: usize>(
         &mut self,
         operands: [Uniform; N],

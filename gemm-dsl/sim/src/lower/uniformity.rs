@@ -1,21 +1,21 @@
-//! Which variables hold the same value in all threads that can see them.
+//! Uniformity analysis: variables that hold the same value in all threads that can see them.
 //!
-//! A variable is uniform if every value it is given is computed from literals, constants,
-//! parameters, block coordinates and uniform variables, and if no assignment is under more
-//! divergence than its declaration. Divergence around the declaration does no harm: a thread that
-//! is not active there never sees the variable.
+//! A variable is uniform under two conditions. Every assigned value is computed from literals,
+//! constants, parameters, block coordinates and uniform variables. No assignment is under more
+//! divergence than the declaration. Divergence around the declaration is harmless: an inactive
+//! thread never sees the variable.
 
 use gemm_dsl::ir::{Change, Expr, Kernel, Special, Stmt, Ty};
 
-/// For each variable, whether it may differ between threads.
+/// For each variable: true if it may differ between threads.
 pub(crate) fn varying(kernel: &Kernel) -> Vec<bool> {
     let floats = kernel.vars.iter();
     let varying: Vec<bool> = floats.map(|v| matches!(v.ty, Ty::F32 | Ty::F32X4)).collect();
-    // What a function is given may differ from one application to the next.
+    // Function parameters may differ from one call to the next.
     let own = kernel.own_variables();
     let varying: Vec<bool> = varying.iter().zip(own).map(|(v, own)| *v || !own).collect();
     let mut pass = UniformityPass { depth: vec![0; varying.len()], varying, changed: true };
-    // Optimistic: each round finds variables that depend on those found before.
+    // Optimistic fixed point: each pass finds variables that depend on those found before.
     while pass.changed {
         pass.changed = false;
         pass.block(&kernel.body, 0);
@@ -23,8 +23,8 @@ pub(crate) fn varying(kernel: &Kernel) -> Vec<bool> {
     pass.varying
 }
 
-/// Whether an expression may differ between threads. Only integers and truth values over integers
-/// are ever uniform: there is nothing to gain from others.
+/// Returns true if an expression may differ between threads. Only integers and booleans over
+/// integers are treated as uniform; other types gain nothing.
 pub(crate) fn differs(expr: &Expr, varying: &[bool]) -> bool {
     let mut differs = false;
     expr.visit(&mut |e| {
@@ -34,7 +34,7 @@ pub(crate) fn differs(expr: &Expr, varying: &[bool]) -> bool {
             Expr::Load(_) | Expr::Call(..) | Expr::Apply(..) | Expr::Pack(_) | Expr::Lane(..) => {
                 true
             }
-            // Numbers of other types are computed lane by lane, though all are the same.
+            // Numbers of other types are computed per lane, even if all lanes agree.
             Expr::F32(_) | Expr::F64(_) | Expr::U32(_) | Expr::I64(_) | Expr::Bitcast(..) => true,
             Expr::Cast(to, _) => !Ty::Scalar(*to).is_index(),
             Expr::Const(c) => !c.ty.is_index() && c.ty != Ty::Bool,
@@ -47,7 +47,7 @@ pub(crate) fn differs(expr: &Expr, varying: &[bool]) -> bool {
 
 struct UniformityPass {
     varying: Vec<bool>,
-    /// The number of divergent statements around the declaration of a variable.
+    /// Number of divergent statements around each variable's declaration.
     depth: Vec<u32>,
     changed: bool,
 }
@@ -92,13 +92,14 @@ impl UniformityPass {
                 Stmt::For(l) => {
                     let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
                         &l.change;
-                    // Change and test see what the body assigns: the next round looks again.
+                    // Change and test depend on assignments in the body, which the next pass takes
+                    // into account.
                     self.mark(l.var.id, self.differs(&l.from) || self.differs(by));
                     let inner = depth + u32::from(self.differs(&l.test));
                     self.declare(l.var.id, inner);
                     self.block(&l.body, inner);
                 }
-                // What one lane finds is not what the next one finds.
+                // Each lane of an atomic reads a different old value.
                 Stmt::Atomic(atomic) => {
                     if let Some(old) = atomic.old {
                         self.declare(old.id, depth);

@@ -1,8 +1,7 @@
-//! The lanes of a warp grouped by the element that each accesses first.
+//! Lanes of a warp grouped by the first element of their access.
 
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
 
-/// Lanes grouped by the element that they access.
 #[derive(Clone)]
 pub(crate) struct LaneGroups {
     len: usize,
@@ -12,7 +11,7 @@ pub(crate) struct LaneGroups {
 impl LaneGroups {
     pub(crate) fn new(words: &[u32; WARP], mask: u32) -> Self {
         let mut found = Self { len: 0, groups: [(0, 0); WARP] };
-        // Words that rise with the lane are all different: no search is needed.
+        // Strictly ascending words are all different, so no search is needed.
         let rising = (1..WARP).fold(true, |rising, l| rising & (words[l - 1] < words[l]));
         if rising {
             for lane in lanes_of(mask) {
@@ -37,20 +36,20 @@ impl LaneGroups {
         }
     }
 
-    /// The same groups, all their words moved by as much.
+    /// Returns the same groups with a constant added to every word.
     fn moved(&self, by: u32) -> Self {
         let groups = self.groups.map(|(word, lanes)| (word.wrapping_add(by), lanes));
         Self { len: self.len, groups }
     }
 
-    /// Each word accessed with the mask of the lanes that access it.
+    /// Each accessed word with the mask of its lanes.
     pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
         &self.groups[..self.len]
     }
 }
 
-/// How the lanes of each access of a kernel were grouped last. A loop moves an access as a whole, which
-/// leaves its groups as they are, so that most need no search.
+/// Last lane groups of each access of a kernel. A loop usually shifts an access as a whole, which
+/// keeps its groups, so most accesses need no search.
 pub(crate) struct GroupCache(Vec<Option<CachedGroups>>);
 
 struct CachedGroups {
@@ -60,12 +59,11 @@ struct CachedGroups {
 }
 
 impl GroupCache {
-    /// Of a kernel with so many accesses.
     pub(crate) fn new(accesses: u32) -> Self {
         Self((0..accesses).map(|_| None).collect())
     }
 
-    /// The groups of an access whose lanes start at these words.
+    /// Groups the lanes of an access by their first words.
     #[inline]
     pub(crate) fn groups(&mut self, access: u32, words: &[u32; WARP], mask: u32) -> LaneGroups {
         let known = &mut self.0[access as usize];

@@ -1,10 +1,10 @@
-//! Words at which threads meet: the race detector of buffers that atomics work on, and of global memory
-//! where blocks synchronise.
+//! Race detector for words accessed by atomics, and for global memory of kernels whose blocks
+//! synchronise.
 //!
-//! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
-//! all others but reads. All accesses of a word are kept until an ordinary write comes after them.
-//! What atomics hand on by a word is kept apart ([`crate::race::release_sequence`]): most words see none. So most take
-//! 24 bytes: there is a write, and nothing since.
+//! Two atomics do not race if each is in the other's scope. An ordinary access must be ordered with
+//! all others, except a read with reads. All accesses of a word are kept until the next ordinary
+//! write. Release sequences are kept separately ([`crate::race::release_sequence`]), as most words
+//! have none. A word with just a write takes 24 bytes.
 
 use super::clock::Clocks;
 use crate::race::model::{Timeline, WordEffect};
@@ -15,15 +15,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Bound;
 
-/// Who accesses: a timeline of a thread.
+/// Agent of an access: a timeline of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Agent {
     pub(crate) block: u32,
-    /// Its number in the block.
+    /// Agent number within the block.
     pub(crate) number: u32,
 }
 
-/// An access that is about to happen.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'c> {
     pub(crate) clocks: &'c Clocks,
@@ -31,11 +30,11 @@ pub(crate) struct Access<'c> {
     pub(crate) thread: usize,
     pub(crate) on: Timeline,
     pub(crate) touch: WordEffect,
-    /// Whether it comes after those of its own thread alone.
+    /// True if the buffer is declared exclusive: only accesses of the same thread count as ordered.
     pub(crate) exclusive: bool,
 }
 
-/// An earlier access that it is not ordered after.
+/// Earlier access without an order to the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnorderedAccess {
     pub(crate) agent: Agent,
@@ -43,15 +42,15 @@ pub(crate) struct UnorderedAccess {
     pub(crate) wrote: bool,
 }
 
-/// The last epoch in which each agent has made an access of one kind.
+/// Last epoch of each agent's accesses of one kind.
 #[derive(Clone, Debug)]
 enum LastEpochs {
-    /// In the order of agents.
+    /// List sorted by agent.
     Few(Vec<(Agent, u32)>),
     Many(BTreeMap<Agent, u32>),
 }
 
-/// So many are few.
+/// Maximal length of [`LastEpochs::Few`], beyond which a tree is used.
 const FEW: usize = 16;
 
 impl Default for LastEpochs {
@@ -75,8 +74,8 @@ impl LastEpochs {
         }
     }
 
-    /// The first in the order of agents of which that holds, but for those of a block, if one is left out:
-    /// they are not looked at.
+    /// Returns the first agent, in ascending order, for which `of` is true. Agents of the block
+    /// `but` are skipped without a test.
     fn find(&self, but: Option<u32>, of: impl Fn(Agent, u32) -> bool) -> Option<(Agent, u32)> {
         let counts = |agent: Agent| but != Some(agent.block);
         match self {
@@ -94,37 +93,34 @@ impl LastEpochs {
     }
 }
 
-/// The atomics on a word.
 #[derive(Clone, Debug)]
 struct AtomicHistory {
-    /// Those whose scope is the block, and those whose scope is the device.
+    /// Atomics of block scope, then atomics of device scope.
     by_scope: [LastEpochs; 2],
     last: Agent,
 }
 
-/// What is remembered of a word.
 #[derive(Clone, Debug, Default)]
 struct WordHistory {
-    /// The last ordinary write: epochs start at 1.
+    /// Last ordinary write. Epochs start at 1.
     write: Option<(Agent, NonZeroU32)>,
     since: Option<Box<LaterAccesses>>,
 }
 
 const _: () = assert!(size_of::<WordHistory>() <= 24);
 
-/// The accesses since that.
+/// Accesses since the last ordinary write.
 #[derive(Clone, Debug, Default)]
 struct LaterAccesses {
     reads: LastEpochs,
     atomics: Option<Box<AtomicHistory>>,
 }
 
-/// Words that are neighbours.
+/// Histories of [`PAGE`] adjacent words.
 type HistoryPage = Box<[WordHistory]>;
-/// So many are.
 const PAGE: usize = 64;
 
-/// Words by the number of their buffer and element.
+/// Access histories by buffer and element number.
 #[derive(Debug, Default)]
 pub(crate) struct AccessHistory {
     buffers: Vec<Vec<Option<HistoryPage>>>,
@@ -151,7 +147,7 @@ impl AccessHistory {
         &mut page[at]
     }
 
-    /// The elements of a buffer that have been written.
+    /// Calls `element` for each element of a buffer that was written.
     pub(crate) fn written(&self, buffer: usize, mut element: impl FnMut(u32)) {
         let pages = self.buffers.get(buffer).into_iter().flatten().enumerate();
         for (page, words) in pages.filter_map(|(page, words)| Some((page, words.as_ref()?))) {
@@ -163,7 +159,6 @@ impl AccessHistory {
         }
     }
 
-    /// Checks and records an access.
     pub(crate) fn access(
         &mut self,
         at: ElementId,
@@ -176,7 +171,7 @@ impl AccessHistory {
                 access.after(reads, false, None)?;
             }
             if let Some(AtomicHistory { by_scope: [block, device], .. }) = atomics.as_deref() {
-                // Two of one block are in each other's scope, whatever it is.
+                // Two atomics of one block are in each other's scope, whatever the scope is.
                 let own = Some(access.block);
                 match access.touch {
                     WordEffect::Read | WordEffect::Write => {
@@ -210,7 +205,7 @@ impl AccessHistory {
         Ok(())
     }
 
-    /// The agent that has written a word last, if one has.
+    /// Returns the agent that wrote a word last, if any.
     pub(crate) fn writer(&self, at: ElementId) -> Option<Agent> {
         let ElementId { buffer, element } = at;
         let page = self.buffers.get(buffer)?.get(element as usize / PAGE)?.as_ref()?;
@@ -219,7 +214,6 @@ impl AccessHistory {
 }
 
 impl WordHistory {
-    /// The agent that has written it last.
     fn writer(&self) -> Option<Agent> {
         let atomics = self.since.as_ref().and_then(|since| since.atomics.as_ref());
         atomics.map(|atomics| atomics.last).or(self.write.map(|(agent, _)| agent))
@@ -252,7 +246,8 @@ impl Access<'_> {
         }
     }
 
-    /// Fails if it does not come after one of those accesses, but for those of a block that is left out.
+    /// Returns an error if the access is unordered with one of the past accesses; those of block
+    /// `but` are skipped.
     fn after(
         &self,
         past: &LastEpochs,

@@ -1,5 +1,4 @@
-//! An access of a warp to words that have a shadow: whether it comes after those that the shadow
-//! remembers.
+//! Race check of a warp's access against shadow memory.
 
 use super::clock::Clocks;
 use super::shadow::{Reads, Shadow, ShadowWord};
@@ -8,7 +7,7 @@ use crate::race::access_history::{Agent, UnorderedAccess};
 use crate::race::model::{ORDINARY, Timeline};
 use crate::race::vector_clock::VectorClock;
 
-/// An access of a warp, by one of its timelines. Its lanes may go to different words.
+/// Access of a warp on one of its timelines. Its lanes may access different words.
 pub(crate) struct Check<'a> {
     clocks: &'a Clocks,
     block: u32,
@@ -16,16 +15,16 @@ pub(crate) struct Check<'a> {
     on: Timeline,
     writes: bool,
     row: usize,
-    /// The number of the barrier whose access it is, where it is no thread's.
+    /// Mbarrier whose agent makes the access, for a TMA copy.
     slot: Option<usize>,
-    /// What all lanes have seen, and their clock, where these are the same.
+    /// Acquired clock and own clock of all lanes, if both are the same in all lanes.
     common: Option<(&'a VectorClock, u32)>,
 }
 
-/// An access that is not ordered after an earlier one.
+/// Access that is unordered with an earlier one.
 pub(crate) struct Conflict {
     pub(crate) lane: u32,
-    /// The word, counted from the first of the access.
+    /// Offset of the word from the first word of the access.
     pub(crate) offset: u32,
     pub(crate) earlier: UnorderedAccess,
 }
@@ -43,7 +42,8 @@ impl<'a> Check<'a> {
         Self { clocks, block, warp, on, writes, row, slot: None, common }
     }
 
-    /// What a copy writes that a lane of a warp issues and a barrier counts.
+    /// Creates the check of a TMA copy's writes: a lane of the warp issues it and an mbarrier
+    /// counts it.
     pub(crate) fn by_copy(
         clocks: &'a Clocks,
         block: u32,
@@ -54,8 +54,8 @@ impl<'a> Check<'a> {
         Self { slot: Some(slot), ..Self::new(clocks, block, warp, on, true) }
     }
 
-    /// Checks and records what a warp reads as one: all its lanes must come after the writes, and its first lane stands for
-    /// all.
+    /// Checks and records a read by the warp as a whole: all lanes must be ordered after the
+    /// writes, and the read is recorded for the first lane.
     pub(crate) fn read_as_one(
         &self,
         shadow: &mut Shadow,
@@ -72,12 +72,12 @@ impl<'a> Check<'a> {
             place.ordered_after(word.agent, word.epoch, true)?;
         }
         let epoch = self.clocks.epoch(self.warp as usize * WARP, self.on);
-        // That it is ordered has been seen to.
+        // The order is already checked above.
         _ = shadow.read(at, width as usize, self.row, Reads { epoch, lanes: 1 }, |_| true);
         Ok(())
     }
 
-    /// Checks and records what some lanes access: `width` words, of which the first is found at `at`.
+    /// Checks and records an access of some lanes to `width` words from `at` on.
     #[inline]
     pub(crate) fn access(
         &self,
@@ -90,7 +90,7 @@ impl<'a> Check<'a> {
             && self.on == ORDINARY
             && let Some((seen, epoch)) = self.common
         {
-            // Most accesses are of this kind and are ordered for all lanes alike.
+            // Fast path: most accesses are ordinary reads with the same order for all lanes.
             let ordered = |word: &ShadowWord| seen.covers(word.agent, word.epoch);
             let read = Reads { epoch, lanes };
             if shadow.read(at, width as usize, self.row, read, ordered).is_ok() {
@@ -111,7 +111,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// One word and the lanes that access it.
+/// Access of some lanes to one word.
 struct WordAccess<'a> {
     check: &'a Check<'a>,
     at: usize,
@@ -124,7 +124,7 @@ impl WordAccess<'_> {
         self.check.warp as usize * WARP + lane
     }
 
-    /// Fails if a lane does not come after an epoch of an agent.
+    /// Returns a conflict if some lane is unordered with an epoch of an agent.
     fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
         let Check { clocks, on, .. } = *self.check;
         let ordered = |lane| clocks.ordered(self.thread(lane), on, agent as usize, epoch);
@@ -170,7 +170,7 @@ impl WordAccess<'_> {
         let Check { clocks, on, row, .. } = *self.check;
         for lane in lanes_of(self.lanes) {
             let epoch = clocks.epoch(self.thread(lane), on);
-            // That it is ordered has been seen to.
+            // The order is already checked by the caller.
             _ = shadow.read(self.at, 1, row, Reads { epoch, lanes: 1 << lane }, |_| true);
         }
     }
@@ -184,7 +184,7 @@ impl WordAccess<'_> {
             None => ((row * WARP + lane) as u32, clocks.epoch(self.thread(lane), on)),
         };
         shadow.write(self.at, agent, epoch);
-        // Two lanes that write one word in one statement are not ordered either.
+        // Two lanes that write one word in one statement are unordered as well.
         match self.lanes & (self.lanes - 1) {
             0 => Ok(()),
             others => Err(self.conflict(others.trailing_zeros(), agent, epoch, true)),

@@ -1,12 +1,13 @@
-//! Vector clocks: what each thread of a block knows to be over.
+//! Vector clocks: the epochs that each thread of a block knows to be complete.
 //!
-//! An agent is a timeline of a thread (see [`crate::race::model`]); agents are numbered by timeline, then
-//! by thread, so that the agents of a warp's timeline are a *row* of 32. The epoch of an ordinary
-//! access is the thread's clock, which ticks when the thread gives what it has done to others; the
-//! epoch of an asynchronous one is the number of its group.
+//! An agent is a timeline of a thread (see [`crate::race::model`]). Agents are numbered by
+//! timeline, then by thread, so the agents of a warp's timeline form a *row* of 32. The epoch of an
+//! ordinary access is the thread's clock, which ticks when the thread releases its accesses to
+//! others. The epoch of an asynchronous access is the number of its group.
 //!
-//! Invariant: nobody knows more of a thread's timeline than the thread itself. So a thread's own
-//! components are kept beside what it has learnt, and threads that have met share one [`AcquiredClock`].
+//! Invariant: no thread knows more of another thread's timeline than that thread itself. A thread's
+//! own components are therefore stored apart from its acquired ones, and threads that have met
+//! share one [`AcquiredClock`].
 
 use crate::mask::WARP;
 use crate::race::model::{AcquireRule, AwaitRule, MeetRule, Model, Timeline, WAITS};
@@ -18,22 +19,23 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The clocks of a block.
+/// Vector clocks of a block.
 pub(crate) struct Clocks {
     model: &'static Model,
-    /// Threads, rounded up to whole warps: those that do not exist never do anything.
+    /// Threads, rounded up to whole warps. The padding threads never act.
     threads: usize,
-    /// What each thread has learnt: of each proxy's view, of each thread.
+    /// Acquired clock of each thread, per proxy view.
     acquired: Vec<Rc<AcquiredClock>>,
-    /// Each thread's own clock; epochs of accesses start at 1.
+    /// Own clock of each thread. Epochs of accesses start at 1.
     own: Vec<u32>,
-    /// Of each timeline and thread, the groups that are closed, and those that were when the thread's clock
-    /// ticked last.
+    /// Number of closed groups, per timeline and thread. `ticked` holds the numbers at the last
+    /// tick of the thread's clock.
     closed: Vec<u32>,
     ticked: Vec<u32>,
-    /// Of each proxy's view and each agent, what its own thread knows of it to be over.
+    /// Last complete epoch of each agent as known to its own thread, per proxy view.
     known: Vec<u32>,
-    /// Of each proxy's view, of each warp, whether its lanes have seen the same and have the same clock.
+    /// True if all lanes of a warp have the same acquired clock and own clock, per proxy view and
+    /// warp.
     alike: Vec<bool>,
 }
 
@@ -55,29 +57,29 @@ impl Clocks {
         }
     }
 
-    /// Rows of 32 agents.
+    /// Number of rows of 32 agents.
     pub(crate) fn rows(&self) -> usize {
         self.model.timelines.len() * self.threads / WARP
     }
 
-    /// The row of a timeline of a warp.
+    /// Row of a warp's timeline.
     #[inline]
     pub(crate) fn row(&self, warp: u32, of: Timeline) -> usize {
         of.0 * (self.threads / WARP) + warp as usize
     }
 
-    /// The thread of an agent, and which of its timelines it is.
+    /// Thread and timeline of an agent.
     pub(crate) fn thread_of(&self, agent: u32) -> (u32, Timeline) {
         let threads = self.threads as u32;
         (agent % threads, Timeline((agent / threads) as usize))
     }
 
-    /// The agent that is a timeline of a thread.
+    /// Agent of a thread's timeline.
     pub(crate) fn agent(&self, thread: usize, of: Timeline) -> u32 {
         (of.0 * self.threads + thread) as u32
     }
 
-    /// The epoch of what a thread does now on a timeline.
+    /// Epoch of a thread's current accesses on a timeline.
     #[inline(always)]
     pub(crate) fn epoch(&self, thread: usize, of: Timeline) -> u32 {
         match self.model.timelines[of.0].grouped {
@@ -86,14 +88,14 @@ impl Clocks {
         }
     }
 
-    /// The number of an agent's timeline. Most ask for the first: that needs no division.
+    /// Timeline index of an agent. Timeline 0 is the most frequent case and needs no division.
     #[inline]
     fn timeline(&self, agent: usize) -> usize {
         if agent < self.threads { 0 } else { agent / self.threads }
     }
 
-    /// What an agent's own thread knows of it to be over, in the view of a proxy. Of what it does in
-    /// order, and by the same way, that is everything.
+    /// Last epoch of an agent known to be complete by its own thread, in a proxy view. An ungrouped
+    /// timeline that uses the same proxy executes in order, so all of its epochs count.
     fn own_known(&self, view: usize, agent: usize) -> u32 {
         let track = self.model.timelines[self.timeline(agent)];
         match !track.grouped && track.proxy == view {
@@ -102,12 +104,13 @@ impl Clocks {
         }
     }
 
-    /// Whether an agent's own thread has waited for one of its epochs.
+    /// Returns true if the agent's own thread has waited for this epoch.
     pub(crate) fn has_awaited(&self, agent: u32, epoch: u32) -> bool {
         self.own_known(0, agent as usize) >= epoch
     }
 
-    /// Whether an epoch of an agent comes before what a thread does next on a timeline.
+    /// Returns true if an epoch of an agent happens before the next access of a thread on a
+    /// timeline.
     #[inline]
     pub(crate) fn ordered(&self, thread: usize, on: Timeline, agent: usize, epoch: u32) -> bool {
         let view = self.model.timelines[on.0].proxy;
@@ -118,7 +121,8 @@ impl Clocks {
         }
     }
 
-    /// Whether an epoch of an agent of another block comes before what a thread does next.
+    /// Returns true if an epoch of another block's agent happens before the next access of a
+    /// thread.
     pub(crate) fn knows(
         &self,
         thread: usize,
@@ -132,8 +136,8 @@ impl Clocks {
         blocks.get(block).is_some_and(|acquired| acquired.covers(agent, epoch))
     }
 
-    /// What all lanes of a warp have seen, in the view that a timeline has, and their clock, where these
-    /// are the same in all.
+    /// Acquired clock and own clock shared by all lanes of a warp, in a timeline's proxy view.
+    /// `None` if the lanes differ.
     #[inline]
     pub(crate) fn common(&self, warp: u32, on: Timeline) -> Option<(&VectorClock, u32)> {
         let view = self.model.timelines[on.0].proxy * self.threads;
@@ -142,8 +146,8 @@ impl Clocks {
         alike.then(|| (&self.acquired[view + first].here, self.own[first]))
     }
 
-    /// Threads that arrive add what they have done and know, and their clocks tick: what they do next
-    /// is no part of it.
+    /// Releases: adds the knowledge and accesses of arriving threads to a barrier clock. Their
+    /// clocks tick, so that later accesses are not included.
     pub(crate) fn give(&mut self, givers: Range<usize>, into: &mut BarrierClock) {
         for view in 0..self.model.proxies {
             self.give_view(view, givers.clone(), into);
@@ -179,13 +183,13 @@ impl Clocks {
         }
     }
 
-    /// Whether nobody knows more of a thread's timelines than the thread, in a view. Where there are
-    /// others, somebody else may have brought them together.
+    /// Returns true if in this view no thread can know more of a thread's timelines than the thread
+    /// itself. With several proxies, another thread may have merged the views.
     fn is_own(&self, view: usize) -> bool {
         self.model.timelines.iter().all(|track| track.proxy == view)
     }
 
-    /// A thread learns what others have found out of its own timelines.
+    /// Updates a thread's knowledge of its own timelines from its acquired clock.
     fn learn(&mut self, view: usize, thread: usize) {
         let agents = self.closed.len();
         let acquired = &self.acquired[view * self.threads + thread];
@@ -195,8 +199,8 @@ impl Clocks {
         }
     }
 
-    /// Whether an agent's own thread has closed this group since its clock ticked last: nobody else can
-    /// know even that what is in it has been issued.
+    /// Returns true if the agent's own thread closed this group after its clock's last tick. No
+    /// other thread can then be ordered even after the issue of the group.
     pub(crate) fn has_just_closed(&self, agent: u32, epoch: u32) -> bool {
         let agent = agent as usize;
         self.ticked[agent] < epoch && epoch <= self.closed[agent]
@@ -212,8 +216,8 @@ impl Clocks {
         own.fill(next);
     }
 
-    /// Threads take over what has been gathered. They are among those that gave it, so it holds all
-    /// that each of them knew.
+    /// Acquires: replaces the clocks of the takers by the gathered one. The takers also contributed
+    /// to it, so it covers everything each of them knew.
     pub(crate) fn take(
         &mut self,
         rule: &MeetRule,
@@ -248,31 +252,31 @@ impl Clocks {
         }
     }
 
-    /// The threads meet at a barrier, and nobody else is waited for.
+    /// Synchronises threads at a barrier that waits for no others.
     pub(crate) fn meet(&mut self, threads: Range<usize>) {
         let mut gathered = BarrierClock::default();
         self.give(threads.clone(), &mut gathered);
         self.take(&self.model.barrier, &[threads], gathered);
     }
 
-    /// All threads of the block.
     pub(crate) fn all(&self) -> Range<usize> {
         0..self.threads
     }
 
-    /// A thread closes its group on a timeline.
+    /// Closes a thread's group on a timeline.
     pub(crate) fn close(&mut self, thread: usize, of: Timeline) {
         self.closed[of.0 * self.threads + thread] += 1;
     }
 
-    /// A thread waits, which is a group by itself: the agent and the epoch by which others know of it.
+    /// Records a wait, which is a group of its own. Returns the agent and epoch by which others
+    /// know of it.
     pub(crate) fn waits(&mut self, rule: &AwaitRule, thread: usize) -> (u32, u32) {
         self.close(thread, WAITS);
         self.wait(rule, thread, 0);
         (self.agent(thread, WAITS), self.closed[WAITS.0 * self.threads + thread])
     }
 
-    /// A thread waits for all but its `pending` newest groups.
+    /// Completes all but the `pending` newest groups of a thread.
     pub(crate) fn wait(&mut self, rule: &AwaitRule, thread: usize, pending: u32) {
         for of in rule.over {
             let agent = of.0 * self.threads + thread;
@@ -284,15 +288,16 @@ impl Clocks {
         }
     }
 
-    /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
+    /// Returns the clock that a thread of `block` releases to a word: its knowledge and all its
+    /// accesses.
     pub(crate) fn release(&mut self, block: u32, thread: usize) -> ReleaseClock {
         let pending_release = self.pending_release(thread);
         self.compare(thread..thread + 1);
         pending_release.left(block).clone()
     }
 
-    /// What a thread may leave in words later: what it knows now, and all that it has done. Its clock ticks,
-    /// so its warp is to be compared.
+    /// Returns a clock that a thread may release later: its current knowledge and all its accesses.
+    /// Its clock ticks, so the caller must call [`Self::compare`] for its warp.
     pub(crate) fn pending_release(&mut self, thread: usize) -> PendingRelease {
         let agents = self.closed.len();
         let learnt =
@@ -313,13 +318,13 @@ impl Clocks {
         pending_release
     }
 
-    /// A thread of block `block` takes over what others have left.
+    /// Acquires a released clock, for a thread of `block`.
     pub(crate) fn acquire(&mut self, block: u32, thread: usize, left: &ReleaseClock) {
         for &view in self.model.acquire.views {
             let slot = &mut self.acquired[view * self.threads + thread];
             let blocks = slot.blocks.and(&left.0[view]);
             if blocks.is(&slot.blocks) {
-                // It has found all that before.
+                // Nothing new was released.
                 continue;
             }
             let mut agents = slot.here.agents().to_vec();
@@ -332,12 +337,13 @@ impl Clocks {
         }
     }
 
-    /// The last epoch of an agent that a thread has learnt to be over, in the view of statements.
+    /// Last epoch of an agent that a thread has acquired, in the view of ordinary accesses.
     pub(crate) fn learnt(&self, thread: usize, agent: u32) -> u32 {
         self.acquired[thread].here.agents()[agent as usize]
     }
 
-    /// What all lanes of a warp have seen, in the view that a timeline has, where that is the same in all.
+    /// Acquired clock shared by all lanes of a warp, in a timeline's proxy view. `None` if the
+    /// lanes differ. Own clocks may differ.
     pub(crate) fn acquired_by_all(&self, warp: u32, on: Timeline) -> Option<&VectorClock> {
         let view = self.model.timelines[on.0].proxy * self.threads;
         let lanes = &self.acquired[view + warp as usize * WARP..][..WARP];
@@ -345,13 +351,13 @@ impl Clocks {
         lanes.first().filter(|_| alike).map(|known| &known.here)
     }
 
-    /// Threads arrive: they add what they have done and know, and do not wait.
+    /// Releases a thread's knowledge and accesses at an arrival without a wait.
     pub(crate) fn arrive(&mut self, thread: usize, into: &mut BarrierClock) {
         self.give(thread..thread + 1, into);
         self.compare(thread..thread + 1);
     }
 
-    /// The same of what they know of asynchronous work alone.
+    /// Releases only a thread's knowledge of asynchronous work, at a relaxed arrival.
     pub(crate) fn arrive_relaxed(&mut self, thread: usize, into: &mut BarrierClock) {
         let mut all = BarrierClock::default();
         self.give(thread..thread + 1, &mut all);
@@ -370,7 +376,7 @@ impl Clocks {
         self.compare(thread..thread + 1);
     }
 
-    /// A thread meets itself.
+    /// Synchronises a thread with itself, to merge proxy views.
     pub(crate) fn meet_itself(&mut self, rule: &MeetRule, thread: usize) {
         let mut gathered = BarrierClock::default();
         self.give(thread..thread + 1, &mut gathered);
@@ -378,7 +384,7 @@ impl Clocks {
         self.take(rule, std::slice::from_ref(&itself), gathered);
     }
 
-    /// Threads of a warp take over what others have gathered.
+    /// Acquires a barrier clock, for threads of one warp.
     pub(crate) fn find(
         &mut self,
         rule: &AcquireRule,
@@ -398,7 +404,8 @@ impl Clocks {
         }
     }
 
-    /// A warp waits for all but its `pending` newest groups, which are its first lane's: all its lanes know then.
+    /// Completes all but the `pending` newest groups of a warp, which belong to its first lane. All
+    /// lanes acquire this.
     pub(crate) fn wait_together(&mut self, rule: &AwaitRule, warp: u32, pending: u32) {
         let first = warp as usize * WARP;
         for of in rule.over {
@@ -414,7 +421,8 @@ impl Clocks {
         }
     }
 
-    /// Changes what threads of a warp know in a view. Those that knew the same do so again.
+    /// Changes the acquired clocks of threads of a warp in a view. Threads that shared a clock
+    /// share the new one.
     fn update(
         &mut self,
         view: usize,
@@ -442,7 +450,7 @@ impl Clocks {
         warp.into_iter().for_each(|thread| self.compare(thread..thread + 1));
     }
 
-    /// Finds out again which of the warps that the threads belong to are alike.
+    /// Recomputes [`Self::alike`] for the warps of these threads.
     pub(crate) fn compare(&mut self, threads: Range<usize>) {
         for view in 0..self.model.proxies {
             for warp in threads.start / WARP..threads.end.div_ceil(WARP) {
@@ -458,7 +466,7 @@ impl Clocks {
     }
 }
 
-/// What is known in one view becomes known in the others.
+/// Merges the given views of a clock.
 fn bring_together(views: &[usize], gathered: &mut BarrierClock) {
     let Some((&first, others)) = views.split_first() else { return };
     let mut sum = gathered.0[first].clone();

@@ -1,11 +1,11 @@
 //! Race detector: two accesses of one word, one of them a write, must be ordered by
 //! synchronisation.
 //!
-//! Order is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
-//! after the other, or lanes together, orders nothing. Inside a block every word of shared memory
-//! and of the global buffers that the kernel writes has a shadow. Blocks that do not synchronise are not
-//! ordered, and [`crate::race::grid`] finds what two of them touch; words at which threads meet are
-//! kept by [`crate::race::access_history`].
+//! The order is happens-before by the vector clocks of [`super::clock`]. The simulator's execution
+//! order of warps and lanes orders nothing. Inside a block, every word of shared memory and of the
+//! written global buffers has shadow state. Blocks that do not synchronise are unordered;
+//! [`crate::race::grid`] finds words accessed by two of them. [`crate::race::access_history`]
+//! handles words accessed by atomics.
 
 use super::check::{Check, Conflict};
 use super::clock::Clocks;
@@ -28,38 +28,38 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What watches over the accesses of different blocks to one word.
+/// Detector of races between blocks.
 #[derive(Clone)]
 pub(crate) enum InterBlock<'l> {
-    /// Nothing orders the blocks.
+    /// Blocks that no synchronisation orders.
     Isolated(&'l GridRace),
-    /// They synchronise.
+    /// Blocks that synchronise by atomics on global memory.
     Synchronising(Rc<RefCell<AccessHistory>>),
 }
 
-/// The race detector of one cluster after the other. To it a cluster is one block of all its threads: the numbers of those
-/// of its blocks follow one another.
+/// Race detector of one cluster after another. A cluster is treated as one block of all its
+/// threads, with consecutive thread numbers.
 pub(crate) struct Race<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code<'l>,
     between: InterBlock<'l>,
     pub(crate) model: &'static Model,
-    /// Threads of a block, as of whole warps, and those of a cluster; or its barriers in shared memory where these are more:
-    /// their copies are numbered as threads are.
+    /// Threads per block, rounded up to whole warps. `threads` is the number per cluster, or the
+    /// number of mbarriers if that is larger, because agents of TMA copies are numbered by
+    /// mbarrier.
     threads_of_block: usize,
     threads: u32,
-    /// The number of the cluster.
     block: u32,
     pub(crate) clocks: Clocks,
-    /// The thread that has issued the last copy of each such barrier.
+    /// Thread that issued the last copy of each mbarrier.
     issuers: Vec<u32>,
-    /// What those who came to the barriers with a name have brought, in their rounds.
+    /// Clocks gathered at named barriers, in their current rounds.
     gathered: HashMap<u32, BarrierClock>,
-    /// What its threads hand on to one another.
+    /// Release sequences between threads of the block.
     block_releases: BlockReleases,
-    /// Shared arrays that atomics work on.
+    /// Access history of shared arrays with atomics.
     history: AccessHistory,
-    /// The shared memory of the block whose warp runs.
+    /// Shadow of the shared memory of the running warp's block.
     pub(crate) shared: Shadow,
     global: PagedShadow,
 }
@@ -90,17 +90,17 @@ impl<'l> Race<'l> {
         }
     }
 
-    /// A shadow of the shared memory of another block, without memory as long as that has not begun.
+    /// Creates a shadow for the shared memory of another block; it has no pages until that block
+    /// starts.
     pub(crate) fn shadow(&self) -> Shadow {
         Shadow::new(self.clocks.rows())
     }
 
-    /// The pages of a shadow of shared memory.
     pub(crate) fn pages(&self) -> usize {
         (self.launch.shared.elements as usize).div_ceil(PAGE)
     }
 
-    /// A thread that has written an element of a shared array last, if one has.
+    /// Last writer of an element of a shared array, if any.
     pub(crate) fn writer(&self, at: ElementId) -> Option<EarlierAccess> {
         let ElementId { buffer, element } = at;
         if self.code.atomics[buffer] {
@@ -113,7 +113,7 @@ impl<'l> Race<'l> {
         (word.epoch > 0).then(|| self.earlier(agent, true))
     }
 
-    /// The thread that made an access, and on which timeline.
+    /// Thread and timeline of an access.
     fn thread_of(&self, agent: Agent) -> (u32, Timeline) {
         let (number, timeline) = self.clocks.thread_of(agent.number);
         let issuer = self.issuers.get(number as usize).filter(|_| timeline == TMA);
@@ -149,13 +149,14 @@ impl<'l> Race<'l> {
         let UnorderedAccess { agent, epoch, wrote } = conflict.earlier;
         let earlier = self.earlier(agent, wrote);
         let (thread, timeline) = self.thread_of(agent);
-        // What a barrier counts nobody waits for as its own.
+        // TMA copies are completed by an mbarrier, not by a wait of their own thread.
         let is_own = timeline != TMA;
         let in_flight = self.model.timelines[timeline.0].grouped
             && agent.block == self.block
             && !(is_own && self.clocks.has_awaited(agent.number, epoch));
-        // Of a copy that another thread has only just issued this one does not come after the start: it is
-        // not what was to be read here, but overwrites it.
+        // This thread is not even ordered after the issue of a copy whose group another thread has
+        // just closed. The copy overwrites the element rather than providing the data to be read,
+        // so this is a plain race.
         let overwrites = is_own
             && thread != warp * WARP as u32 + conflict.lane
             && self.clocks.has_just_closed(agent.number, epoch);
@@ -167,7 +168,8 @@ impl<'l> Race<'l> {
         trap(conflict.lane, kind)
     }
 
-    /// A lane of a warp has a copy write elements of a shared array, which a barrier counts.
+    /// Checks and records a TMA write to a shared array, issued by a lane and counted by an
+    /// mbarrier.
     pub(crate) fn tma_write(
         &mut self,
         warp: u32,
@@ -183,7 +185,7 @@ impl<'l> Race<'l> {
         found.map_err(|conflict| self.race_trap(region, warp, true, elements.start, &conflict))
     }
 
-    /// A matrix instruction of a warp reads elements of a shared array.
+    /// Checks and records a matrix instruction's read of a shared array.
     pub(crate) fn wgmma_read(
         &mut self,
         warp: u32,
@@ -196,22 +198,23 @@ impl<'l> Race<'l> {
         found.map_err(|conflict| self.race_trap(region, warp, false, elements.start, &conflict))
     }
 
-    /// Threads execute a fence of proxies.
+    /// Merges the proxy views of threads at a proxy fence.
     pub(crate) fn proxy_fence(&mut self, threads: impl Iterator<Item = usize>) {
         threads.for_each(|thread| self.clocks.meet_itself(&self.model.fence, thread));
     }
 
-    /// A warp closes a group of matrix instructions.
+    /// Closes a warp's group of matrix instructions.
     pub(crate) fn close_wgmma(&mut self, warp: u32) {
         self.clocks.close(warp as usize * WARP, WGMMA);
     }
 
-    /// A warp waits for its matrix instructions, but so many of the newest groups.
+    /// Completes all but the `pending` newest matrix-instruction groups of a warp.
     pub(crate) fn await_wgmma(&mut self, warp: u32, pending: u32) {
         self.clocks.wait_together(&self.model.wgmma, warp, pending);
     }
 
-    /// Accesses of words at which threads meet: lane by lane, in the order of the request.
+    /// Checks and records accesses in the access history, lane by lane, in the order of the
+    /// request.
     fn meeting(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
         let found = match self.synchronising(request.buffer) {
             Some(history) => self.meet_in(&mut history.borrow_mut(), request),
@@ -225,7 +228,7 @@ impl<'l> Race<'l> {
         found.map_err(|(word, conflict)| self.report(request, word, &conflict))
     }
 
-    /// The words of a global buffer, where blocks synchronise.
+    /// Access history of a global buffer, if blocks synchronise.
     fn synchronising(&self, buffer: usize) -> Option<Rc<RefCell<AccessHistory>>> {
         match &self.between {
             InterBlock::Synchronising(history)
@@ -237,7 +240,7 @@ impl<'l> Race<'l> {
         }
     }
 
-    /// What atomics take over from their words and leave in them.
+    /// Applies the acquire and release effects of atomics.
     fn synchronise(&mut self, atomics: &AtomicRequest<'_>) {
         let synchronising = self.synchronising(atomics.buffer);
         let mut synchronising = synchronising.as_ref().map(|history| history.borrow_mut());
@@ -312,7 +315,7 @@ impl Observer for Race<'_> {
                 }
             }
             (Space::Global, InterBlock::Synchronising(_)) => {
-                // What nobody writes needs no watching.
+                // Buffers that are never written cannot race.
                 if self.code.stored[request.buffer] {
                     self.meeting(request)?;
                 }

@@ -1,10 +1,12 @@
 //! Races between blocks: nothing orders the blocks of a launch.
 //!
-//! Blocks run in parallel, so what is kept must not depend on their order: of each word the lowest
-//! write and the lowest write of another block, the lowest and the highest read. Whether two of them
-//! conflict is then the same on every run; which do, [`crate::schedule::grid`] finds out with one at a time.
+//! Blocks run in parallel, so the recorded state must not depend on their order. For each word it
+//! is the lowest write, the lowest write of another block, and the lowest and the highest read. The
+//! existence of a conflict is thus the same on every run. [`crate::schedule::grid`] then identifies
+//! the conflicting accesses with a sequential run.
 //!
-//! Blocks of a cluster can synchronise: what they touch is ordered by the clocks, and none is another one here.
+//! Blocks of a cluster can synchronise. The clocks order their accesses, so a cluster counts as one
+//! block here.
 
 use crate::mask::WARP;
 use crate::race::model::{MODEL, Timeline};
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// An access of a word: which block, thread and statement, and by which of the thread's timelines.
+/// Access of a word: block, thread, statement and timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GridAccess {
     pub(crate) block: u32,
@@ -29,7 +31,8 @@ const _: () = assert!(gemm_dsl::target::arch::BLOCK_THREADS == 1 << THREAD_BITS 
 const _: () = assert!(MODEL.timelines.len() < 1 << TIMELINE_BITS && THREAD_BITS + LOW_BITS == 32);
 
 impl GridAccess {
-    /// As a number that sorts by block, then thread, then statement, and is not `NONE`.
+    /// Packs the access into a number that sorts by block, thread and statement, and differs from
+    /// `NONE`.
     fn pack(self) -> u64 {
         u64::from(self.block) << 32
             | u64::from(self.thread) << LOW_BITS
@@ -50,13 +53,13 @@ impl GridAccess {
 
 const NONE: u64 = u64::MAX;
 
-/// The words of one buffer that the kernel writes.
+/// Recorded accesses of a buffer that the kernel writes.
 struct WatchedBuffer {
-    /// The lowest write of each word.
     writes: Vec<AtomicU64>,
-    /// The lowest write of another block, where there is one.
+    /// Lowest write of another block, by word, if there is one.
     second: Mutex<BTreeMap<usize, u64>>,
-    /// The lowest read and the complement of the highest, if the kernel reads the buffer.
+    /// Lowest read and complement of the highest read of each word; empty if the kernel never reads
+    /// the buffer.
     reads: Vec<[AtomicU64; 2]>,
 }
 
@@ -70,18 +73,18 @@ pub(crate) struct GridConflict {
     pub(crate) higher_writes: bool,
 }
 
-/// What the blocks of a launch have touched.
+/// Recorded accesses of all blocks of a launch.
 pub(crate) struct GridRace {
     buffers: Vec<Option<WatchedBuffer>>,
     cluster: ClusterSize,
 }
 
-/// How many blocks, which follow one another, are as one.
+/// Number of consecutive blocks that form a cluster.
 #[derive(Clone, Copy)]
 struct ClusterSize(u32);
 
 impl ClusterSize {
-    /// Whether two packed accesses are by blocks of different clusters.
+    /// Returns true if two packed accesses belong to different clusters.
     fn parts(self, a: u64, b: u64) -> bool {
         let number = |packed: u64| (packed >> 32) / u64::from(self.0);
         number(a) != number(b)
@@ -89,7 +92,8 @@ impl ClusterSize {
 }
 
 impl GridRace {
-    /// Watches buffers: for each the words to watch, and whether it is read too; of clusters of so many blocks.
+    /// Watches buffers, each with its number of words and true if it is also read, for clusters of
+    /// `cluster` blocks.
     pub(crate) fn new(watched: impl Iterator<Item = Option<(usize, bool)>>, cluster: u32) -> Self {
         let none = || AtomicU64::new(NONE);
         let watch = |(words, read): (usize, bool)| WatchedBuffer {
@@ -101,13 +105,12 @@ impl GridRace {
         Self { buffers, cluster: ClusterSize(cluster) }
     }
 
-    /// Whether the kernel writes the buffer.
     #[inline]
     pub(crate) fn watches(&self, buffer: usize) -> bool {
         matches!(self.buffers.get(buffer), Some(Some(_)))
     }
 
-    /// Whether a block has written a word.
+    /// Returns true if some block has written the word.
     pub(crate) fn is_written(&self, buffer: usize, word: usize) -> bool {
         let Some(Some(watched)) = self.buffers.get(buffer) else {
             return false;
@@ -115,7 +118,6 @@ impl GridRace {
         watched.writes.get(word).is_some_and(|write| write.load(Ordering::Relaxed) != NONE)
     }
 
-    /// Records an access.
     pub(crate) fn touch(&self, buffer: usize, word: usize, writes: bool, touch: GridAccess) {
         let Some(Some(watched)) = self.buffers.get(buffer) else {
             return;
@@ -133,7 +135,7 @@ impl GridRace {
         };
         let before = lowest.fetch_min(packed, Ordering::Relaxed);
         if before != NONE && self.cluster.parts(before, packed) {
-            // Every write but those of the lowest block comes by here once.
+            // Each write, except those of the lowest block, is the loser here once.
             let loser = before.max(packed);
             let mut second = watched.second.lock().unwrap_or_else(PoisonError::into_inner);
             let entry = second.entry(word).or_insert(loser);
@@ -141,7 +143,7 @@ impl GridRace {
         }
     }
 
-    /// The first conflict in the order of buffers and words.
+    /// Returns the first conflict in ascending order of buffers and words.
     pub(crate) fn conflict(&self) -> Option<GridConflict> {
         let buffers = self.buffers.iter().enumerate();
         buffers.filter_map(|(b, w)| w.as_ref()?.conflict(b, self.cluster)).next()
@@ -178,7 +180,7 @@ impl WatchedBuffer {
     }
 }
 
-/// A read by another block than that of the write.
+/// Returns a read by another cluster than the write's, if any.
 fn other_block(reads: &[AtomicU64; 2], write: u64, cluster: ClusterSize) -> Option<u64> {
     let [lowest, highest] = reads.each_ref().map(|r| r.load(Ordering::Relaxed));
     let candidates = [lowest, !highest];

@@ -1,4 +1,4 @@
-//! Detector of reads of shared memory that nobody has written.
+//! Detector of uninitialised reads of shared memory.
 
 use crate::error::FaultKind;
 use crate::observe::{BoxedTrap, Observer, Request, Sync, trap};
@@ -6,7 +6,7 @@ use crate::region::Region;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
-/// One bit for each element of shared memory: whether it was written since the block began.
+/// Bit set of the shared-memory elements written since the block started.
 pub(crate) struct Init {
     written: Vec<u64>,
 }
@@ -19,7 +19,7 @@ impl Init {
 }
 
 impl Init {
-    /// Elements of a shared array are written.
+    /// Marks elements of a shared array as written.
     pub(crate) fn write(&mut self, region: &Region, elements: Range<u32>) {
         for at in elements {
             let at = (region.shadow + at) as usize;
@@ -27,7 +27,7 @@ impl Init {
         }
     }
 
-    /// The first of some elements of a shared array that nobody has written.
+    /// Returns the first unwritten element of a range in a shared array.
     pub(crate) fn missing(&self, region: &Region, elements: Range<u32>) -> Option<u32> {
         elements.into_iter().find(|at| {
             let at = (region.shadow + at) as usize;
@@ -46,7 +46,7 @@ impl Observer for Init {
         if request.region.space != Space::Shared {
             return Ok(());
         }
-        // The elements of a vector are aligned, so they share an entry of the bit set.
+        // The elements of a vector are aligned, so they share one entry of the bit set.
         let bits = (1 << request.width) - 1;
         for &(offset, lanes) in request.groups.as_slice() {
             let at = request.region.shadow + offset;

@@ -1,12 +1,13 @@
-//! Barriers in shared memory: their phases, and what is known of them.
+//! Mbarriers in shared memory: their phases, and their happens-before order.
 //!
-//! A barrier's phases come one after the other. That one is over is an epoch of an agent, as what its copies have written is:
-//! the agent is the barrier's, and epoch `n + 1` is phase `n`. So whether somebody may know that a phase is over is asked of
-//! the clocks, and nothing depends on who ran first:
-//! * Who arrives, or lets a copy count, knows that the phase before is over: else it might count there.
-//! * Who waits for a parity means the phase that is to come after those it knows, or the last of those. That one must be the
-//!   current one or the one before, whenever the wait is executed: so a phase is over only when all are known to have
-//!   waited who wait for the one before.
+//! The phases of an mbarrier are epochs of an agent of its own, which also makes its copies'
+//! writes: epoch `n + 1` is phase `n`. The clocks therefore decide if a thread knows that a phase
+//! is complete, and the execution order does not matter:
+//! * An arriving thread, or the issuer of a counted copy, must know that the previous phase is
+//!   complete. Otherwise it might count in that phase.
+//! * A wait for a parity means the phase that follows the known complete ones, or the last of
+//!   these. At the time of the wait it must be the current or the previous phase. A phase may
+//!   therefore complete only after all waiters of the previous phase are known to have waited.
 
 use super::clock::Clocks;
 use crate::error::MbarrierFault;
@@ -16,37 +17,35 @@ use gemm_dsl::ir::Mbarrier;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// An epoch of an agent.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     agent: u32,
     epoch: u32,
 }
 
-/// One barrier.
 #[derive(Debug, Default)]
 struct MbarrierState {
     made: Option<Initialisation>,
-    /// Arrivals that are missing in the phase.
+    /// Missing arrivals of the current phase.
     pending: u32,
-    /// Bytes that are expected in it and have not come; below zero where more have come.
+    /// Missing bytes of the current phase; negative if more bytes have arrived than were expected.
     bytes: i64,
-    /// The number of the phase.
     phase: u32,
-    /// What those who have arrived have left, and what those had who completed the phase before.
+    /// Clock released by arrivals of the current phase. `complete` is the clock of the previous
+    /// phase.
     arrived: BarrierClock,
     complete: BarrierClock,
-    /// The agents that have waited for the phase before, and when.
+    /// Waits for the previous phase.
     waited: Vec<Moment>,
-    /// The last phase in which a copy was issued, counted from 1, and who has issued it.
+    /// Last phase, counted from 1, in which a copy was issued, and its issuer.
     copied: Option<(u32, Issuer)>,
-    /// Phases of other barriers that those had come after who issued its copies in other blocks.
+    /// Phases of other mbarriers that issuers in other blocks were ordered after.
     carried: Vec<Moment>,
-    /// The agents that have arrived from other blocks, when they did so last, and where.
+    /// Last arrival of each thread of another block.
     from_others: Vec<RemoteArrival>,
 }
 
-/// An arrival from another block: when it was, the phase to which it counts, from 1, and where.
+/// Arrival from another block: its time, its phase counted from 1, and its origin.
 #[derive(Debug)]
 struct RemoteArrival {
     then: Moment,
@@ -54,23 +53,23 @@ struct RemoteArrival {
     issuer: Issuer,
 }
 
-/// A thread that has issued a copy, or has arrived, and the number of the statement.
+/// Thread that issued a copy or arrived, and its statement number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Issuer {
     pub(crate) thread: u32,
     pub(crate) stmt: u32,
 }
 
-/// That a thread has made it a barrier.
+/// Initialisation of an mbarrier by a thread.
 #[derive(Debug)]
 struct Initialisation {
     expected: u32,
     by: Moment,
-    /// When a fence has shown it to asynchronous units.
+    /// Fences after which the initialisation is visible to asynchronous units.
     shown: Vec<Moment>,
 }
 
-/// What a barrier that somebody waits for lacks.
+/// Missing arrivals and bytes of the current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhaseState {
     pub(crate) phase: u32,
@@ -78,24 +77,23 @@ pub(crate) struct PhaseState {
     pub(crate) bytes: i64,
 }
 
-/// What an arrival does to a phase, beside being one.
+/// Effects of an arrival beyond the arrival itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// Bytes that the barrier expects from then on.
+    /// Bytes added to the expectation of the phase.
     pub(crate) bytes: i64,
-    /// Whether it leaves behind what the thread knows of asynchronous work alone.
+    /// True if the arrival releases only knowledge of asynchronous work.
     pub(crate) relaxed: bool,
 }
 
-/// The barriers of a block, or of those of a cluster, one block's after the other's.
+/// Mbarriers of a block, or of all blocks of a cluster in order of rank.
 #[derive(Debug, Default)]
 pub(crate) struct Mbarriers {
     objects: Vec<MbarrierState>,
-    /// How many phases are over.
     pub(crate) completed: u64,
 }
 
-/// What two states have in common between which nothing has happened: not how many phases there have been.
+/// Hashes the state for livelock detection. The number of phases is excluded, except its parity.
 impl Hash for Mbarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for object in &self.objects {
@@ -110,20 +108,19 @@ fn now(clocks: &Clocks, thread: usize) -> Moment {
     Moment { agent: clocks.agent(thread, ORDINARY), epoch: clocks.epoch(thread, ORDINARY) }
 }
 
-/// Whether a moment comes before what a thread does by its own statements.
+/// Returns true if a moment happens before the next statement of a thread.
 fn is_known(clocks: &Clocks, thread: usize, moment: Moment) -> bool {
     clocks.ordered(thread, ORDINARY, moment.agent as usize, moment.epoch)
 }
 
 impl Mbarriers {
-    /// A block, or a cluster, with so many begins.
+    /// Starts a block, or a cluster, with `count` mbarriers.
     pub(crate) fn begin(&mut self, count: u32) {
         self.objects.clear();
         self.objects.resize_with(count as usize, MbarrierState::default);
         self.completed = 0;
     }
 
-    /// A thread makes a barrier.
     pub(crate) fn make(
         &mut self,
         clocks: &Clocks,
@@ -140,14 +137,14 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// A thread shows asynchronous units the barriers that it has made.
+    /// Makes the mbarriers that a thread has initialised visible to asynchronous units.
     pub(crate) fn show(&mut self, clocks: &Clocks, thread: usize) {
         let now = now(clocks, thread);
         let made = self.objects.iter_mut().filter_map(|object| object.made.as_mut());
         made.filter(|made| made.by.agent == now.agent).for_each(|made| made.shown.push(now));
     }
 
-    /// A barrier of which a thread knows that it is one.
+    /// Returns an mbarrier if the thread knows of its initialisation.
     fn made(&mut self, clocks: &Clocks, slot: usize, thread: usize) -> Checked<&mut MbarrierState> {
         let object = &mut self.objects[slot];
         match &object.made {
@@ -157,7 +154,8 @@ impl Mbarriers {
         }
     }
 
-    /// Fails where a fence of who has made a barrier has not shown it, as a thread would know.
+    /// Returns [`MbarrierFault::NotShown`] if the thread is not ordered after a fence of the
+    /// initialising thread.
     fn shown(&self, clocks: &Clocks, slot: usize, thread: usize) -> Checked {
         let is_shown = self.objects[slot].made.as_ref().is_some_and(|made| {
             let Moment { agent, epoch } = made.by;
@@ -167,12 +165,13 @@ impl Mbarriers {
         if is_shown { Ok(()) } else { Err(MbarrierFault::NotShown) }
     }
 
-    /// How many phases of a barrier a thread knows to be over.
+    /// Number of complete phases that a thread knows of.
     fn known(clocks: &Clocks, slot: usize, thread: usize) -> u32 {
         clocks.learnt(thread, clocks.agent(slot, TMA))
     }
 
-    /// A thread arrives.
+    /// Records an arrival: adds its expected bytes, releases the thread's clock, and completes the
+    /// phase if nothing is missing.
     pub(crate) fn arrive(
         &mut self,
         clocks: &mut Clocks,
@@ -201,7 +200,7 @@ impl Mbarriers {
         self.settle(clocks, slot)
     }
 
-    /// A thread of another block arrives, in the statement of this number.
+    /// Records an arrival of a thread of another block, at statement `stmt`.
     pub(crate) fn arrive_from_other(
         &mut self,
         clocks: &mut Clocks,
@@ -225,7 +224,7 @@ impl Mbarriers {
         self.arrive(clocks, slot, thread, Arrival { bytes: 0, relaxed })
     }
 
-    /// Fails where a copy that a thread is about to issue may not count at a barrier.
+    /// Returns a fault if a copy that a thread is about to issue may not count at this mbarrier.
     pub(crate) fn may_copy(&mut self, clocks: &Clocks, slot: usize, thread: usize) -> Checked {
         self.made(clocks, slot, thread)?;
         self.shown(clocks, slot, thread)?;
@@ -236,8 +235,8 @@ impl Mbarriers {
         }
     }
 
-    /// A copy that a thread issues counts at a barrier of another block, whose threads learn by it which phases the thread came
-    /// after.
+    /// Passes on the issuer's knowledge of phases with a copy counted in another block, so that its
+    /// waiters acquire it.
     pub(crate) fn carry(&mut self, clocks: &Clocks, slot: usize, thread: usize) {
         let over = (0..self.objects.len()).map(|of| {
             let agent = clocks.agent(of, TMA);
@@ -247,7 +246,7 @@ impl Mbarriers {
         self.objects[slot].carried.extend(over);
     }
 
-    /// Bytes of a copy have come.
+    /// Counts arrived bytes of a copy.
     pub(crate) fn count(
         &mut self,
         clocks: &mut Clocks,
@@ -265,7 +264,7 @@ impl Mbarriers {
         self.settle(clocks, slot)
     }
 
-    /// Ends the phase of a barrier if nothing is missing.
+    /// Completes the current phase if nothing is missing.
     fn settle(&mut self, clocks: &mut Clocks, slot: usize) -> Checked {
         let object = &mut self.objects[slot];
         let Some(made) = object.made.as_ref().filter(|_| object.pending == 0 && object.bytes == 0)
@@ -289,7 +288,7 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// Whether the phase that a thread waits for by its parity lacks anything.
+    /// Returns true if the phase that a thread waits for, by parity, is incomplete.
     pub(crate) fn lacking(
         &mut self,
         clocks: &Clocks,
@@ -302,7 +301,7 @@ impl Mbarriers {
         }
         let object = self.made(clocks, slot, thread)?;
         let known = Self::known(clocks, slot, thread);
-        // Counted from 1: phase 0 is the first, and before it there is one that is over.
+        // Phases count from 1 here; the phase before the first is complete from the start.
         let meant = known + u32::from(u64::from(known % 2) == parity);
         if object.phase > meant {
             return Err(MbarrierFault::TooLate { phase: i64::from(meant) - 1, now: object.phase });
@@ -310,7 +309,7 @@ impl Mbarriers {
         Ok(object.phase < meant)
     }
 
-    /// Threads of a warp have waited for the last phase of a barrier that is over.
+    /// Records that threads of a warp have waited for the last complete phase.
     pub(crate) fn wait(
         &mut self,
         clocks: &mut Clocks,
@@ -326,8 +325,8 @@ impl Mbarriers {
         clocks.find(&model.phase, threads, &object.complete);
     }
 
-    /// What may come to a barrier when its block is gone, all of whose threads have left: a copy that none of them has waited
-    /// for, or an arrival from another block that none of them came after. Who has done it, and what that is.
+    /// Returns a copy or a remote arrival that may come after all threads of the mbarrier's block
+    /// have exited. None of them has waited for the copy, or is ordered after the arrival.
     pub(crate) fn left_behind(
         &self,
         clocks: &Clocks,
@@ -339,7 +338,8 @@ impl Mbarriers {
             let copy = object.copied.filter(|&(phase, _)| {
                 !threads().any(|thread| Self::known(clocks, slot, thread) >= phase)
             });
-            // Who has waited for the phase knows of an arrival, or who comes after it anyhow.
+            // A thread knows of an arrival if it has waited for that phase, or is ordered after it
+            // otherwise.
             let arrival = object.from_others.iter().find(|other| {
                 !threads().any(|thread| {
                     Self::known(clocks, slot, thread) >= other.phase
@@ -351,7 +351,6 @@ impl Mbarriers {
         })
     }
 
-    /// What a barrier lacks of its phase.
     pub(crate) fn state(&self, slot: usize) -> PhaseState {
         let MbarrierState { phase, pending, bytes, .. } = self.objects[slot];
         PhaseState { phase, arrivals: pending, bytes }

@@ -1,114 +1,112 @@
-//! Timelines and what orders them: the model of the race detector, as data.
+//! Timelines and their order: the model of the race detector, as data.
 //!
-//! A thread acts on several timelines at once: its own statements are one, the asynchronous copies
-//! that it has issued another. A thread's timeline is an *agent*: the accesses of one agent come in
-//! order, those of two do not, unless synchronisation says so. What synchronisation says is the
-//! [`Model`], a row for each kind of statement; the detector reads the rows and knows no instruction.
+//! A thread acts on several timelines at once: one for its own statements, another for the
+//! asynchronous copies it has issued. A thread's timeline is an *agent*. Accesses of one agent are
+//! in order; accesses of two agents are unordered without synchronisation. The [`Model`] holds the
+//! rules of synchronisation, one for each kind of statement. The detector applies the rules and
+//! knows no instructions.
 //!
-//! A timeline goes through a *proxy*, its way to memory. What a thread knows to be over, it knows in
-//! the view of a proxy: an ordinary store that a thread is ordered after may still be on its way to
-//! where another proxy looks, until a fence has brought the two views together.
+//! A timeline accesses memory through a *proxy*. A thread's knowledge of complete accesses is kept
+//! per proxy view. An ordinary store that happens before a thread may be invisible to another proxy
+//! until a fence merges the two views.
 
 use crate::observe::AccessKind;
 use gemm_dsl::ir::{Kernel, Scope};
 
-/// One of a thread's timelines: an index into [`Model::timelines`].
+/// Timeline of a thread: an index into [`Model::timelines`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline(pub(crate) usize);
 
-/// A row of the table of timelines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Track {
-    /// What of a thread makes its accesses, for a report: nothing for its own statements.
+    /// Prefix for reports that names the unit making the accesses; empty for the thread's own
+    /// statements.
     pub(crate) by: &'static str,
-    /// Its way to memory, counted from 0.
     pub(crate) proxy: usize,
-    /// Whether an access belongs to a group, which is over when the thread has waited for it; else an
-    /// access is over when the next one of the thread begins.
+    /// True if an access belongs to a group, which is complete when the thread has waited for it.
+    /// Otherwise an access is complete when the thread's next one begins.
     pub(crate) grouped: bool,
-    /// Whether a relaxed arrival hands on what is known of it: what asynchronous units do, which goes past the order of
-    /// statements. That a copy of a box has come it hands on as well, so that the phases of other barriers are known; who reads
-    /// what that copy brought has to have waited for it himself.
+    /// True if a relaxed arrival releases knowledge of this timeline. That holds for asynchronous
+    /// units, which are not subject to the order of statements. The completion of a TMA copy is
+    /// released too, so that phases of other mbarriers are known; a reader of the copied data must
+    /// still wait for it itself.
     pub(crate) relaxed: bool,
 }
 
-/// Threads meet, or one meets itself: what each knows, and has done on the timelines that have no
-/// groups, comes before what those who wait do next.
+/// Rule for threads that meet, or one that meets itself. The knowledge of each, and its accesses on
+/// ungrouped timelines, happen before the next accesses of the waiting threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeetRule {
-    /// The proxies through which it comes after.
+    /// Proxies of these next accesses.
     pub(crate) views: &'static [usize],
-    /// Whether what is known in the view of one of them becomes known in that of all.
+    /// True if the rule merges the knowledge of all these views.
     pub(crate) across: bool,
 }
 
-/// A thread waits for its own groups: they come before what it does next.
+/// Rule for a thread that waits for its own groups. They happen before its next accesses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AwaitRule {
-    /// The timelines whose groups are over then.
+    /// Timelines whose groups are complete then.
     pub(crate) over: &'static [Timeline],
-    /// The proxies through which it comes after them.
+    /// Proxies of these next accesses.
     pub(crate) views: &'static [usize],
 }
 
-/// A thread takes over what others have left in a word. They leave what they know, and have done on the
-/// timelines that have no groups.
+/// Rule for a thread that acquires a released clock. The clock holds the releasing threads'
+/// knowledge and their accesses on ungrouped timelines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcquireRule {
-    /// The proxies through which it comes after that.
+    /// Proxies of the next accesses, which happen after.
     pub(crate) views: &'static [usize],
 }
 
-/// Timelines, and what the statements that synchronise do.
+/// Timelines and the rules of synchronising statements.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) timelines: &'static [Track],
-    /// How many proxies there are.
     pub(crate) proxies: usize,
-    /// The barriers of a warp, of the block, and those with a name.
+    /// Barriers of a warp, of the block, and named barriers.
     pub(crate) barrier: MeetRule,
-    /// The timelines on which a commit closes the group of a thread.
+    /// Timelines on which a commit closes the thread's group.
     pub(crate) commit: &'static [Timeline],
-    /// A wait, for all groups but the newest.
+    /// Wait for all groups but the newest.
     pub(crate) wait: AwaitRule,
-    /// An atomic that acquires, and a fence behind atomics. What releases has nothing to choose.
+    /// Atomic with acquire order, or a fence after atomics. A release needs no parameters.
     pub(crate) acquire: AcquireRule,
-    /// A thread's fence of proxies.
+    /// Proxy fence of a thread.
     pub(crate) fence: MeetRule,
-    /// A wait for a phase of a barrier in shared memory, at which those that arrived have left what they know and have
-    /// done, and copies that they are over.
+    /// Wait for a phase of an mbarrier. It acquires the clocks of the arrived threads and the
+    /// completion of copies.
     pub(crate) phase: AcquireRule,
-    /// A wait of a warp for its matrix instructions, for all groups but the newest.
+    /// Wait of a warp for all matrix-instruction groups but the newest.
     pub(crate) wgmma: AwaitRule,
-    /// A thread's wait at a barrier in shared memory, as others know of it.
+    /// Record of a thread's wait at an mbarrier, for other threads.
     pub(crate) waits: AwaitRule,
 }
 
-/// What a thread does by its own statements.
+/// Ordinary statements of a thread.
 pub(crate) const ORDINARY: Timeline = Timeline(0);
-/// The asynchronous copies (`cp.async`) that it has issued.
+/// Asynchronous copies (`cp.async`) issued by a thread.
 pub(crate) const COPIES: Timeline = Timeline(1);
 
-/// The copies of boxes whose bytes count at a barrier in shared memory. They are the barrier's and not a thread's: their
-/// number is the barrier's, and their group its phase.
+/// TMA copies counted by an mbarrier. They belong to the mbarrier rather than to a thread: the
+/// agent number is the mbarrier's, and the group is its phase.
 pub(crate) const TMA: Timeline = Timeline(2);
-/// What matrix instructions of a warp read in shared memory: the first lane's.
+/// Shared-memory reads of a warp's matrix instructions, attributed to the first lane.
 pub(crate) const WGMMA: Timeline = Timeline(3);
 
-/// That a thread has waited at a barrier in shared memory: no access, but others must know of it.
+/// Waits of a thread at an mbarrier. They are no accesses, but other threads must know of them.
 pub(crate) const WAITS: Timeline = Timeline(4);
 
-/// The proxies.
 const GENERIC: usize = 0;
 const ASYNC: usize = 1;
 const BOTH: &[usize] = &[GENERIC, ASYNC];
 
-/// The model of a kernel.
 pub(crate) fn model_of(kernel: &Kernel) -> &'static Model {
     if kernel.copies_boxes() || kernel.has_warpgroups() { &ASYNCHRONOUS } else { &MODEL }
 }
 
-/// The model of kernels whose threads alone access memory. Both timelines go the generic way.
+/// Model of kernels without asynchronous units. Both timelines use the generic proxy.
 pub(crate) static MODEL: Model = Model {
     timelines: &[
         Track { by: "", proxy: 0, grouped: false, relaxed: false },
@@ -125,7 +123,7 @@ pub(crate) static MODEL: Model = Model {
     waits: AwaitRule { over: &[], views: &[0] },
 };
 
-/// The model of kernels with asynchronous units.
+/// Model of kernels with asynchronous units.
 pub(crate) static ASYNCHRONOUS: Model = Model {
     timelines: &[
         Track { by: "", proxy: GENERIC, grouped: false, relaxed: false },
@@ -135,29 +133,28 @@ pub(crate) static ASYNCHRONOUS: Model = Model {
         Track { by: "a wait of ", proxy: GENERIC, grouped: true, relaxed: true },
     ],
     proxies: 2,
-    // What synchronises hands on both views, each as it is.
+    // Synchronisation passes on both views, each separately.
     barrier: MeetRule { views: BOTH, across: false },
     commit: &[COPIES],
     wait: AwaitRule { over: &[COPIES], views: &[GENERIC] },
     acquire: AcquireRule { views: BOTH },
     fence: MeetRule { views: BOTH, across: true },
-    // That an asynchronous operation is over is known in both views.
+    // The completion of an asynchronous operation is known in both views.
     phase: AcquireRule { views: BOTH },
     wgmma: AwaitRule { over: &[WGMMA], views: BOTH },
     waits: AwaitRule { over: &[WAITS], views: BOTH },
 };
 
-/// What an access does to a word.
+/// Effect of an access on a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordEffect {
     Read,
     Write,
-    /// An atomic of this scope.
     Atomic(Scope),
 }
 
 impl AccessKind {
-    /// The timeline of a thread that does it, and what that does to a word.
+    /// Timeline and effect of this kind of access.
     #[inline]
     fn row(self) -> (Timeline, WordEffect) {
         match self {

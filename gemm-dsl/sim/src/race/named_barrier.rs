@@ -1,4 +1,4 @@
-//! Barriers with names: who has come to each.
+//! Named barriers and their arrivals.
 
 use super::clock::Clocks;
 use crate::mask::WARP;
@@ -6,30 +6,29 @@ use crate::race::model::ORDINARY;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// A warp that has come, and the epochs of its threads then.
+/// Arrival of a warp, with the epochs of its threads at that time.
 #[derive(Debug)]
 struct WarpArrival {
     warp: u32,
     epochs: [u32; WARP],
 }
 
-/// A barrier with a name.
 #[derive(Debug, Default)]
 struct NamedBarrier {
-    /// The threads that take part.
+    /// Participating threads, as the arriving warps state it.
     expected: u32,
     arrivals: Vec<WarpArrival>,
-    /// Those of them that wait.
     waiting: Vec<u32>,
-    /// Who came to the round before.
+    /// Arrivals of the previous round.
     before: Vec<WarpArrival>,
 }
 
-/// The barriers of a block, by their names.
+/// Named barriers of a block, by number.
 #[derive(Debug, Default)]
 pub(crate) struct NamedBarriers(BTreeMap<u32, NamedBarrier>);
 
-/// Who has come to which and who waits: not when, by which no two rounds would be alike.
+/// Hashes arrivals and waiting warps for livelock detection. Epochs are excluded, as they differ in
+/// every round.
 impl Hash for NamedBarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for (barrier, round) in &self.0 {
@@ -39,7 +38,7 @@ impl Hash for NamedBarriers {
     }
 }
 
-/// A warp has come to a round that it is in, or before it could know that the last one is over.
+/// A warp arrives twice in one round, or without knowing that the previous round is complete.
 pub(crate) struct TooEarly;
 
 impl NamedBarriers {
@@ -47,8 +46,8 @@ impl NamedBarriers {
         self.0.clear();
     }
 
-    /// A warp comes to a barrier of so many threads. Whether it may must not depend on who runs when:
-    /// that all have come to the round before has to be known to it.
+    /// Records the arrival of a warp at a barrier of `threads` threads. The check must not depend
+    /// on execution order, so the warp must be ordered after all arrivals of the previous round.
     pub(crate) fn arrive(
         &mut self,
         clocks: &Clocks,
@@ -71,29 +70,29 @@ impl NamedBarriers {
         Ok(())
     }
 
-    /// Ends the round of a barrier if all have come: the warps that have waited.
+    /// Ends a complete round and returns the warps that waited.
     pub(crate) fn complete(&mut self, barrier: u32) -> Option<Vec<u32>> {
         let round = self.0.get_mut(&barrier).filter(|r| r.arrived() >= r.expected)?;
         round.before = std::mem::take(&mut round.arrivals);
         Some(std::mem::take(&mut round.waiting))
     }
 
-    /// The threads that have come to a barrier, and those that take part.
+    /// Arrived and participating threads of a barrier.
     pub(crate) fn count(&self, barrier: u32) -> (u32, u32) {
         self.0.get(&barrier).map_or((0, 0), |round| (round.arrived(), round.expected))
     }
 }
 
 impl NamedBarrier {
-    /// A warp counts as a whole one, whatever it lacks.
+    /// Number of arrived threads; a partial warp counts as a full one.
     fn arrived(&self) -> u32 {
         (self.arrivals.len() * WARP) as u32
     }
 }
 
 impl WarpArrival {
-    /// Whether a warp knows of it: it comes as a whole, and so did the other, so that any thread may know
-    /// of any.
+    /// Returns true if a warp is ordered after this arrival. Both warps act as a whole, so any
+    /// thread of one may know of any thread of the other.
     fn is_known(&self, clocks: &Clocks, warp: u32) -> bool {
         let first = |warp: u32| warp as usize * WARP;
         let arrivals = self.epochs.iter().enumerate();

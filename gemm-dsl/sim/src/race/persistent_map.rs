@@ -1,20 +1,20 @@
-//! A map by numbers that shares what it has in common with those that it was made from.
+//! Persistent map with integer keys: maps share the parts they have in common.
 //!
-//! Each block that synchronises with others knows almost what the one before it knew. A Patricia trie: of two
-//! maps, what is the same stays one and is not looked at again, so that joining them takes the time of
+//! Each synchronising block knows almost the same as the previous one. The map is a Patricia trie:
+//! equal parts of two maps are one node and are skipped, so a union takes time proportional to
 //! their differences.
 
 use std::rc::Rc;
 
-/// A map. Its clones are the same map.
+/// Persistent map; clones share all nodes.
 #[derive(Debug)]
 pub(crate) struct PersistentMap<T>(Option<Rc<Node<T>>>);
 
 #[derive(Debug)]
 struct Node<T> {
-    /// What all keys agree in, and 0 from `bit` on.
+    /// Common bits of all keys above `bit`; 0 from `bit` on.
     prefix: u32,
-    /// The highest bit in which keys differ; 0 where there is one.
+    /// Highest bit in which keys differ; 0 for a single key.
     bit: u32,
     kind: NodeKind<T>,
 }
@@ -22,11 +22,11 @@ struct Node<T> {
 #[derive(Debug)]
 enum NodeKind<T> {
     Leaf(T),
-    /// The keys that lack the bit, and those that have it.
+    /// Keys without the bit, then keys with it.
     Fork([Rc<Node<T>>; 2]),
 }
 
-/// What two values of one key are together.
+/// Join of two values of one key.
 pub(crate) enum Join<T> {
     First,
     Second,
@@ -57,13 +57,13 @@ impl<T> PersistentMap<T> {
         }
     }
 
-    /// With a value, in place of any other of its key.
+    /// Returns a copy with this value, which replaces any other of its key.
     pub(crate) fn with(&self, key: u32, value: T) -> Self {
         let leaf = Self(Some(Rc::new(Node { prefix: key, bit: 0, kind: NodeKind::Leaf(value) })));
         self.and(&leaf, &|_, _| Join::Second)
     }
 
-    /// What either holds.
+    /// Returns the union of two maps; `both` joins values of the same key.
     pub(crate) fn and(&self, other: &Self, both: &impl Fn(&T, &T) -> Join<T>) -> Self {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
             return Self(self.0.as_ref().or(other.0.as_ref()).cloned());
@@ -71,7 +71,7 @@ impl<T> PersistentMap<T> {
         Self(Some(Node::and(a, b, both)))
     }
 
-    /// Whether it is the same map, not just an equal one.
+    /// Returns true if both are the same nodes, rather than just equal maps.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => Rc::ptr_eq(a, b),
@@ -81,12 +81,12 @@ impl<T> PersistentMap<T> {
 }
 
 impl<T> Node<T> {
-    /// Whether a key has the prefix.
+    /// Returns true if the key has the prefix.
     fn spans(&self, key: u32) -> bool {
         key & !self.low() == self.prefix
     }
 
-    /// The bits in which keys may differ.
+    /// Bits in which keys may differ.
     fn low(&self) -> u32 {
         self.bit | self.bit.saturating_sub(1)
     }
@@ -140,7 +140,7 @@ impl<T> Node<T> {
         }
     }
 
-    /// A fork of these sides: itself or the other one, if that has them.
+    /// Returns a fork of these sides: `self` or `other` if one of them has exactly these sides.
     fn or_same(self: &Rc<Self>, other: Option<&Rc<Self>>, sides: [Rc<Self>; 2]) -> Rc<Self> {
         let has = |node: &&Rc<Self>| match &node.kind {
             NodeKind::Fork(own) => own.iter().zip(&sides).all(|(a, b)| Rc::ptr_eq(a, b)),

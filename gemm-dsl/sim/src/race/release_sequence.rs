@@ -1,11 +1,11 @@
-//! What atomics hand on between threads: an atomic's word is a synchronisation object.
+//! Release sequences: synchronisation between threads through the words of atomics.
 //!
-//! It keeps what was left in it by those that released, for those that acquire. Every atomic reads and
-//! writes, so each hands on what was left before it, unless it and the one before are not in each
-//! other's scope: then the chain breaks.
+//! A word keeps the clocks released by atomics, for atomics that acquire. Every atomic is a
+//! read-modify-write, so it continues the sequence of the previous one. The sequence breaks if two
+//! consecutive atomics are not in each other's scope.
 //!
-//! What was left for all threads of the launch is kept with the word; what only those of a block may
-//! find is kept with the block, and goes when that has ended.
+//! Clocks released to the whole launch are stored with the word. Clocks that only threads of the
+//! block may acquire are stored with the block and dropped at its end.
 
 use super::clock::Clocks;
 use crate::race::vector_clock::PendingRelease;
@@ -14,56 +14,54 @@ use crate::region::ElementId;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::HashMap;
 
-/// The word of an atomic.
+/// Release sequence of a word.
 #[derive(Debug, Default)]
 struct ReleaseSequence {
-    /// What was left for all threads of the launch.
+    /// Clock released to all threads of the launch.
     left: Option<ReleaseClock>,
-    /// The block and scope of the last atomic that wrote.
+    /// Block and scope of the last atomic that wrote.
     last: Option<(u32, Scope)>,
-    /// How often the chain was broken: what was left before is lost.
+    /// Number of breaks; a break discards the earlier clocks.
     breaks: u32,
 }
 
-/// Those of words on which there were atomics, by the number of their buffer and element.
+/// Release sequences by buffer and element number.
 #[derive(Debug, Default)]
 pub(crate) struct ReleaseSequences(HashMap<ElementId, ReleaseSequence>);
 
-/// What the threads of a block hand on to one another, and what their fences stand for.
+/// Clocks released within a block, and the effects of its fences.
 #[derive(Debug, Default)]
 pub(crate) struct BlockReleases {
-    /// What was left in a word by threads of the block, and how often its chain was broken until then.
+    /// Per word, the clock released by threads of the block and the number of breaks at that time.
     left: HashMap<ElementId, (u32, ReleaseClock)>,
     fenced: Vec<ThreadFences>,
 }
 
-/// What the fences of a thread stand for.
+/// Effects of a thread's fences.
 #[derive(Debug, Default)]
 struct ThreadFences {
-    /// What the thread has done before its last fence of the block, and of the device: left by every
-    /// atomic behind it.
+    /// Clocks at the thread's last fence of block scope and of device scope. Every later atomic
+    /// releases them.
     left: [Option<PendingRelease>; 2],
-    /// What the atomics before the next fence have found, for those fences to take over.
+    /// Clocks found by atomics since the last fence of each scope, to be acquired by the next one.
     found: [Option<ReleaseClock>; 2],
 }
 
-/// An atomic of a thread on an element.
+/// Atomic of a thread on an element.
 pub(crate) struct AtomicAccess {
     pub(crate) at: ElementId,
     pub(crate) block: u32,
     pub(crate) thread: usize,
     pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
-    /// Whether it has written: one that compares may not.
+    /// True if the atomic wrote; a failed compare-and-swap does not.
     pub(crate) wrote: bool,
 }
 
-/// Whether an order takes over what others have left.
 fn acquires(order: MemoryOrder) -> bool {
     matches!(order, MemoryOrder::Acquire | MemoryOrder::AcqRel | MemoryOrder::SeqCst)
 }
 
-/// Whether an order leaves something for others.
 fn releases(order: MemoryOrder) -> bool {
     matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel | MemoryOrder::SeqCst)
 }
@@ -73,7 +71,8 @@ impl ReleaseSequences {
         self.0.clear();
     }
 
-    /// A thread's atomic on a word takes over what its order says, and leaves it where it has written.
+    /// Applies an atomic of a thread: acquires from the word, and releases to it if the atomic
+    /// wrote, as its order says.
     pub(crate) fn synchronise(
         &mut self,
         atomic: &AtomicAccess,
@@ -92,7 +91,7 @@ impl ReleaseSequences {
             if acquires(order) {
                 clocks.acquire(block, thread, &found);
             } else {
-                // A fence behind it takes over what is in the scopes of both.
+                // A later fence acquires what lies in the scopes of both the atomic and the fence.
                 fenced.found[0] = ReleaseClock::and(fenced.found[0].as_ref(), own);
                 fenced.found[1] = ReleaseClock::and(fenced.found[1].as_ref(), Some(&found));
             }
@@ -129,15 +128,15 @@ impl ReleaseSequences {
 }
 
 impl BlockReleases {
-    /// A block begins, of so many threads.
+    /// Starts a block of `threads` threads.
     pub(crate) fn begin(&mut self, threads: usize) {
         self.left.clear();
         self.fenced.clear();
         self.fenced.resize_with(threads, ThreadFences::default);
     }
 
-    /// A fence of threads of a warp: what atomics have found comes before it, and what it stands behind will
-    /// be left by those that follow.
+    /// Applies a fence of threads of a warp: acquires the clocks found by earlier atomics, and
+    /// prepares the release by later ones.
     pub(crate) fn fence(
         &mut self,
         clocks: &mut Clocks,
@@ -148,7 +147,7 @@ impl BlockReleases {
         let device = usize::from(scope == Scope::Device);
         let mut last = None;
         for thread in threads {
-            // A kernel without atomics has nobody to tell.
+            // A kernel without atomics has no thread that could acquire.
             let Some(fenced) = self.fenced.get_mut(thread) else { return };
             if let Some(found) = fenced.found[device].take() {
                 clocks.acquire(block, thread, &found);

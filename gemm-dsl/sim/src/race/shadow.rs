@@ -1,46 +1,47 @@
-//! Shadow memory: of each word the last write and the reads since.
+//! Shadow memory: for each word, the last write and the reads since.
 
 use std::collections::HashMap;
 
-/// Words of a page: the reads of a page are given memory together, when the first happens.
+/// Words per page. The reads of a page are allocated together at the first read.
 pub(crate) const PAGE: usize = 64;
 const NO_READS: u32 = u32::MAX;
 
-/// What is remembered of a word.
+/// Shadow state of a word.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ShadowWord {
-    /// The agent of the last write.
+    /// Agent of the last write.
     pub(crate) agent: u32,
-    /// Its epoch; 0 if nobody has written.
+    /// Epoch of the last write; 0 if there is none.
     pub(crate) epoch: u32,
-    /// The rows of agents that have read since: bit `row % 64`, which stands for more than one row where
-    /// a block has more agents than 2048. What was read before the last write may then be looked at
-    /// again; that is harmless, as who comes after the write comes after it too.
+    /// Rows of agents that have read the word since the last write. Bit `row % 64` stands for
+    /// several rows if a block has more than 2048 agents. Reads before the last write may then be
+    /// checked again. That is harmless: an access ordered after the write is ordered after them
+    /// too.
     readers: u64,
 }
 
-/// The bit of a row among the readers of a word.
+/// Bit of a row in [`ShadowWord::readers`].
 fn bit(row: usize) -> u64 {
     1 << (row % 64)
 }
 
-/// Reads of a word by agents of one row in one epoch.
+/// Reads of a word by lanes of one row in one epoch.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Reads {
     pub(crate) epoch: u32,
     pub(crate) lanes: u32,
 }
 
-/// The shadow of a growing array of words.
+/// Shadow of a growing array of words.
 pub(crate) struct Shadow {
     rows: usize,
     pub(crate) words: Vec<ShadowWord>,
-    /// For each page, where its reads start.
+    /// Start of the reads of each page.
     read_pages: Vec<u32>,
-    /// Of each word and row the newest reads.
+    /// Newest reads of each word and row.
     reads: Vec<Reads>,
-    /// Reads by the same row in other epochs, by lanes that have not read since: each lane is in one entry
-    /// at most.
+    /// Reads of the same row in older epochs, by lanes that have not read since. Each lane is in at
+    /// most one entry.
     older: HashMap<(u32, u32), Vec<Reads>>,
 }
 
@@ -55,7 +56,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets everything, and has `pages` pages.
+    /// Resets the shadow to `pages` empty pages.
     pub(crate) fn reset(&mut self, pages: usize) {
         self.words.clear();
         self.words.resize(pages * PAGE, ShadowWord::default());
@@ -65,14 +66,15 @@ impl Shadow {
         self.older.clear();
     }
 
-    /// Appends a page and gives its number.
+    /// Appends a page and returns its number.
     fn grow(&mut self) -> u32 {
         self.words.resize(self.words.len() + PAGE, ShadowWord::default());
         self.read_pages.push(NO_READS);
         self.read_pages.len() as u32 - 1
     }
 
-    /// Where the newest reads of a word by a row are. Those of the rest of its page follow.
+    /// Index of the newest reads of a word by a row. The entries of the page's other words are
+    /// adjacent.
     #[inline]
     fn reads_at(&mut self, word: usize, row: usize) -> usize {
         let start = match self.read_pages[word / PAGE] {
@@ -90,8 +92,8 @@ impl Shadow {
         start as u32
     }
 
-    /// Records a read of `width` words of one page. `ordered` says whether it comes after a write;
-    /// where it does not, nothing is recorded and the number of that word is returned.
+    /// Records a read of `width` words of one page, if `ordered` is true for each word's last
+    /// write. Otherwise records nothing and returns the position of the first unordered word.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -127,7 +129,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// Records a read beside those of other epochs: of each lane the newest stands for all.
+    /// Records a read in a new epoch. A lane's newest read replaces its older ones.
     fn supersede(&mut self, word: usize, row: usize, read: Reads) {
         let at = self.reads_at(word, row);
         let newest = &mut self.reads[at];
@@ -150,7 +152,7 @@ impl Shadow {
         }
     }
 
-    /// The rows by which a word may have been read since the last write.
+    /// Rows that may have read a word since the last write.
     pub(crate) fn readers(&self, word: usize) -> impl Iterator<Item = usize> + use<> {
         let (mut bits, rows) = (self.words[word].readers, self.rows);
         std::iter::from_fn(move || {
@@ -161,7 +163,7 @@ impl Shadow {
         .flat_map(move |first| (first..rows).step_by(64))
     }
 
-    /// The reads of a word by a row since the last write.
+    /// Newest and older reads of a word by a row since the last write.
     pub(crate) fn reads_of(&mut self, word: usize, row: usize) -> (Reads, &[Reads]) {
         let at = self.reads_at(word, row);
         let newest = self.reads[at];
@@ -172,7 +174,7 @@ impl Shadow {
         (newest, older.map_or(&[], Vec::as_slice))
     }
 
-    /// Records a write that is ordered after all accesses so far.
+    /// Records a write that is ordered after all earlier accesses.
     #[inline]
     pub(crate) fn write(&mut self, word: usize, agent: u32, epoch: u32) {
         if !self.older.is_empty() {
@@ -184,10 +186,10 @@ impl Shadow {
     }
 }
 
-/// The shadow of global buffers: of what has been touched, by pages.
+/// Shadow of global buffers; only touched pages exist.
 pub(crate) struct PagedShadow {
     shadow: Shadow,
-    /// The page of the shadow, by buffer and page of the buffer.
+    /// Page of the shadow, by buffer and page of the buffer.
     pages: HashMap<(usize, u32), u32>,
     last: Option<((usize, u32), u32)>,
 }
@@ -197,14 +199,13 @@ impl PagedShadow {
         Self { shadow: Shadow::new(rows), pages: HashMap::new(), last: None }
     }
 
-    /// Forgets everything.
     pub(crate) fn reset(&mut self) {
         self.shadow.reset(0);
         self.pages.clear();
         self.last = None;
     }
 
-    /// Where a word of a buffer lies in the shadow.
+    /// Location of a buffer's word in the shadow, whose page is added if missing.
     pub(crate) fn word(&mut self, buffer: usize, word: u32) -> (&mut Shadow, usize) {
         let key = (buffer, word / PAGE as u32);
         let page = match self.last {

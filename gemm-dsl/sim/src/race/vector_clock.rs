@@ -1,16 +1,16 @@
-//! What is known to be over: of the agents of a block, and of other blocks.
+//! Vector clocks: last complete epochs, of the agents of a block and of other blocks.
 
 use crate::mask::WARP;
 use crate::race::persistent_map::{Join, PersistentMap};
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// What is known of the agents of a block.
+/// Vector clock of the agents of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VectorClock {
-    /// For each agent, the last epoch known to be over.
+    /// Last epoch known to be complete, per agent.
     agents: Box<[u32]>,
-    /// For each row, the least of those.
+    /// Minimum of each row of `agents`.
     rows: Box<[u32]>,
 }
 
@@ -20,19 +20,20 @@ impl VectorClock {
         Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into() }
     }
 
-    /// Whether an epoch of an agent is known to be over. A thread knows more of itself.
+    /// Returns true if an epoch of an agent is known to be complete. A thread's own components are
+    /// stored elsewhere and may be higher.
     #[inline]
     pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
         self.agents[agent as usize] >= epoch
     }
 
-    /// As [`VectorClock::covers`] for all agents of a row.
+    /// Returns true if [`VectorClock::covers`] holds for all agents of a row.
     #[inline]
     pub(crate) fn covers_row(&self, row: usize, epoch: u32) -> bool {
         self.rows[row] >= epoch
     }
 
-    /// The last epoch of each agent that is known to be over.
+    /// Last epoch known to be complete, per agent.
     #[inline]
     pub(crate) fn agents(&self) -> &[u32] {
         &self.agents
@@ -54,7 +55,7 @@ impl VectorClock {
     }
 }
 
-/// What is known of blocks, by their numbers.
+/// Vector clocks of blocks, by block number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockClocks(PersistentMap<VectorClock>);
 
@@ -63,32 +64,31 @@ impl BlockClocks {
         self.0.get(block)
     }
 
-    /// With what is known of a block, which is all that was and more.
+    /// Returns a copy with a new clock for a block, which must cover the old one.
     pub(crate) fn with(&self, block: u32, seen: VectorClock) -> Self {
         Self(self.0.with(block, seen))
     }
 
-    /// What either holds: itself, if the other adds nothing.
+    /// Joins two clocks. Returns the same nodes as `self` if `other` adds nothing.
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self(self.0.and(&other.0, &VectorClock::and))
     }
 
-    /// Whether it is the same, not just equal.
+    /// Returns true if both are the same nodes, rather than just equal clocks.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.is(&other.0)
     }
 }
 
-/// What a thread has learnt of others by synchronisation, in the view of one proxy.
+/// Clock that a thread has acquired from others, in one proxy view.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AcquiredClock {
-    /// Of its own block.
     pub(crate) here: VectorClock,
-    /// Of all blocks that it has heard of; what that says of its own is in `here` too.
+    /// All known blocks. The entry of the thread's own block is also part of `here`.
     pub(crate) blocks: BlockClocks,
 }
 
-/// What some know together.
+/// Join of the clocks of several threads.
 #[derive(Clone, Debug)]
 pub(crate) struct JoinedClock {
     pub(crate) agents: Vec<u32>,
@@ -110,34 +110,35 @@ impl JoinedClock {
     }
 }
 
-/// Raises epochs to those of the others.
+/// Raises each epoch to the maximum of both.
 pub(crate) fn raise(epochs: &mut [u32], others: &[u32]) {
     epochs.iter_mut().zip(others).for_each(|(epoch, &other)| *epoch = (*epoch).max(other));
 }
 
-/// What threads have left for others, in the view of each proxy.
+/// Clock released by threads, per proxy view.
 #[derive(Clone, Debug)]
 pub(crate) struct ReleaseClock(pub(crate) Vec<BlockClocks>);
 
 impl ReleaseClock {
-    /// What either holds.
+    /// Joins two clocks; `None` is the empty clock.
     pub(crate) fn and(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
         Some(Self(a.0.iter().zip(&b.0).map(|(a, b)| a.and(b)).collect()))
     }
 }
 
-/// What threads that meet have brought, in the view of each proxy.
+/// Clock gathered from threads that meet, per proxy view.
 #[derive(Debug, Default)]
 pub(crate) struct BarrierClock(pub(crate) Vec<JoinedClock>);
 
 impl BarrierClock {
-    /// The last epoch of an agent that those who brought it know to be over, in the view of statements.
+    /// Returns true if the contributing threads know an epoch of an agent to be complete, in the
+    /// view of ordinary accesses.
     pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
         self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
     }
 
-    /// Adds, in all views, that an epoch of an agent is over.
+    /// Marks an epoch of an agent as complete in all views.
     pub(crate) fn add(&mut self, agent: u32, epoch: u32) {
         for sum in &mut self.0 {
             let known = &mut sum.agents[agent as usize];
@@ -146,17 +147,19 @@ impl BarrierClock {
     }
 }
 
-/// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
+/// Clock that a thread may release, computed on demand. Until then it mostly shares the clocks of
+/// others.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
-    /// In the view of each proxy what it had learnt, and of its own agents what it knew.
+    /// Acquired clocks per proxy view. `own` holds the known epochs of the thread's own agents per
+    /// proxy view.
     pub(crate) learnt: Vec<Rc<AcquiredClock>>,
     pub(crate) own: Vec<Vec<(usize, u32)>>,
     pub(crate) left: OnceCell<ReleaseClock>,
 }
 
 impl PendingRelease {
-    /// What a thread of block `block` leaves.
+    /// Returns the clock that a thread of `block` releases.
     pub(crate) fn left(&self, block: u32) -> &ReleaseClock {
         self.left.get_or_init(|| {
             let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {

@@ -1,4 +1,4 @@
-//! Branches: which of them are jumps, and which predicates.
+//! Branches: decides which are jumps and which are predicated.
 
 use super::charge::Charge;
 use super::cost::{self, SassCost};
@@ -7,37 +7,36 @@ use super::values::MergedValues;
 use crate::sass::polynomial::ValueId;
 use std::collections::{HashMap, HashSet};
 
-/// An `if`.
+/// `if` statement, which becomes a jump or predicated code.
 pub(super) struct Branch {
     pub(super) cond: ValueId,
-    /// What it is part of.
+    /// Count of the code around it.
     pub(super) by: CountId,
-    /// Its branches, where they have anything in them.
+    /// Counts of its non-empty branches.
     pub(super) arms: [Option<CountId>; 2],
     pub(super) divergent: bool,
-    /// Whether there are barriers in it.
+    /// True if it contains barriers.
     pub(super) has_barriers: bool,
-    /// Whether there are atomics or fences in it.
+    /// True if it contains atomics or fences.
     pub(super) asks: bool,
-    /// Whether the kernel ends behind it.
+    /// True if the kernel ends after it.
     pub(super) is_last: bool,
     pub(super) stmt: Option<u32>,
 }
 
-/// The branches of a kernel.
 #[derive(Default)]
 pub(super) struct Branches {
-    /// Those inside others first.
+    /// All branches, inner ones first.
     pub(super) all: Vec<Branch>,
-    /// What has loops in it.
+    /// Counts of code that contains loops.
     pub(super) of_loops: Vec<CountId>,
-    /// Comparisons for equality but for a constant, and what they compare.
+    /// Equality comparisons with a constant: the compared value and the constant.
     pub(super) equal: HashMap<ValueId, (ValueId, ValueId)>,
 }
 
 impl Branches {
-    /// Decides about all branches, by the instructions of values and the others that are executed. These are given back with
-    /// those of jumps; what is predicated is counted with what it is part of.
+    /// Decides all branches by their numbers of instructions. Predicated code is counted with the
+    /// code around it. Returns `others` with the instructions of jumps added.
     pub(super) fn predicate(
         self,
         values: &MergedValues,
@@ -48,7 +47,7 @@ impl Branches {
         for charge in values.charges().chain(others.iter().copied()) {
             *spent.entry(charge.count).or_default() += charge.cost.instructions();
         }
-        // What is no straight code jumps itself.
+        // Code with a jump inside is not predicated.
         let mut jumps: HashSet<CountId> = self.of_loops.into_iter().collect();
         let mut cases: HashMap<(ValueId, ValueId), u32> = HashMap::new();
         for what in self.all.iter().filter_map(|branch| self.equal.get(&branch.cond)) {
@@ -63,7 +62,7 @@ impl Branches {
                 (false, true) => cost::PREDICATED_LANES,
                 (false, false) => cost::PREDICATED,
             };
-            // One of several that ask which constant a number is: a jump by a table.
+            // Several comparisons of one value with constants become a jump table.
             let is_case = self.equal.get(&branch.cond).is_some_and(|what| cases[what] > 2);
             if is_straight && all <= most && !branch.is_last && !branch.asks && !is_case {
                 arms().for_each(|arm| counts.predicate(arm, branch.by));
@@ -84,10 +83,10 @@ impl Branches {
 }
 
 impl Branch {
-    /// Instructions of the jump, and of another one past the second branch.
+    /// Instructions of the jump, and of a second jump past the other branch.
     fn jump(&self) -> u32 {
         let jump = match (self.divergent, self.is_last) {
-            // Lanes that have nothing left to do leave.
+            // Lanes without further work exit.
             (_, true) => 1,
             (true, false) => cost::DIVERGENT_BRANCH,
             (false, false) => 1,

@@ -1,4 +1,4 @@
-//! What a launch is charged with, when it is known how often each piece of code was executed.
+//! Machine counters of a launch, computed from instruction costs and execution counts.
 
 use super::super::counters::{Executions, Profile};
 use super::cost::{SassClass, SassCost};
@@ -8,27 +8,24 @@ use crate::counters::quantity::SassCounters;
 /// Instructions that are executed together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
-    /// How often.
     pub(super) count: CountId,
-    /// The statement that needs them, if one does.
+    /// Statement that needs them, if any.
     pub(super) stmt: Option<u32>,
     pub(super) cost: SassCost,
 }
 
-/// The instructions of a kernel.
 #[derive(Debug)]
 pub(crate) struct Charges {
     pub(super) counts: Counts,
     pub(super) all: Vec<Charge>,
-    /// Whether all instructions are among them.
+    /// True if no instructions are missing.
     pub(super) is_whole: bool,
 }
 
-/// The instructions of a statement, executed by warps.
+/// Executed instructions of a statement, per warp.
 #[derive(Clone, Debug, Default)]
 struct ExecutedInstructions {
     of: [Parts; SassClass::COUNT],
-    /// Multiply-adds of all lanes.
     ffma_lanes: Parts,
 }
 
@@ -47,7 +44,8 @@ impl ExecutedInstructions {
         }
     }
 
-    /// As they are counted, but for what accesses cost; without the sum of all unless all are known.
+    /// Converts to counters, without traffic, and without the total unless all instructions are
+    /// known.
     fn counted(&self, is_whole: bool) -> SassCounters {
         let class = |class: SassClass| self.of[class as usize].rounded();
         SassCounters {
@@ -72,12 +70,12 @@ impl ExecutedInstructions {
 }
 
 impl Charges {
-    /// Adds what was executed to the traffic that the profile has.
+    /// Adds the executed instructions to a profile, which already has the traffic.
     pub(crate) fn charge(&self, profile: &mut Profile) {
         let Some(executions) = profile.executions.take() else { return };
         let mut statements =
             vec![ExecutedInstructions::default(); profile.compiled_statements.len()];
-        // What is no statement's.
+        // Instructions that belong to no statement.
         let mut kernel = ExecutedInstructions::default();
         for charge in &self.all {
             let of = charge.stmt.map_or(&mut kernel, |stmt| &mut statements[stmt as usize]);

@@ -1,35 +1,34 @@
-//! How often code is executed: each value is charged with one of these counts, and what the counts are says the launch.
+//! Execution counts: each value is charged with a count, which the launch determines.
 
 use super::super::counters::Executions;
 use std::iter::Sum;
 use std::ops::{AddAssign, Mul, RangeInclusive};
 
-/// The number of a count.
 pub(super) type CountId = usize;
 
-/// Rounds of a loop that a marked loop may have unrolled together.
+/// Rounds unrolled together in a loop with an unroll pragma.
 pub(super) const MARKED: RangeInclusive<u32> = 2..=16;
-/// Groups of them that ptxas unrolls together, and rounds of a loop of which nothing is said.
+/// Groups of such rounds that ptxas unrolls together, and rounds of a loop without a pragma.
 pub(super) const UNROLLED: u32 = 4;
 
-/// Executions, or instructions, in whole parts of one.
+/// Executions, or instructions, in fractions of [`Self::ONE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts(u128);
 
 impl Parts {
-    /// The parts of one: every number of rounds that are unrolled together divides it.
+    /// Fractions per unit, divisible by every number of rounds that are unrolled together.
     const ONE: u128 = 64 * 9 * 5 * 7 * 11 * 13;
 
     const fn whole(number: u64) -> Self {
         Self(number as u128 * Self::ONE)
     }
 
-    /// This share of it, rounded down to a part.
+    /// Share of it, rounded down to one fraction.
     fn share(self, numerator: u64, denominator: u64) -> Self {
         Self(self.0 * u128::from(numerator) / u128::from(denominator))
     }
 
-    /// The nearest whole number.
+    /// Rounds to the nearest integer.
     pub(super) fn rounded(self) -> u64 {
         u64::try_from((self.0 + Self::ONE / 2) / Self::ONE).unwrap_or(u64::MAX)
     }
@@ -55,15 +54,16 @@ impl Mul<u32> for Parts {
     }
 }
 
-/// Which rounds of a loop that the compiler unrolls.
+/// Rounds of an unrolled loop that a count covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
-    /// The site of the body, and how often the loop is begun.
+    /// Site of the body. `begun` counts the entries to the loop.
     body: u32,
     begun: CountId,
-    /// So many rounds are executed together.
+    /// Number of rounds executed together.
     together: u64,
-    /// Of those that are left when all groups of so many are done; 0 of all.
+    /// Group size of the preceding unrolled loop, whose remainder this loop executes; 0 if it
+    /// executes all rounds.
     left_by: u64,
 }
 
@@ -72,22 +72,23 @@ impl Rounds {
         Self { body, begun, together: together.into(), left_by: left_by.into() }
     }
 
-    /// Of so many rounds the groups that this is.
+    /// Number of groups of this loop within `trips` rounds.
     fn groups_of(&self, trips: u64) -> u64 {
         trips.checked_rem(self.left_by).unwrap_or(trips) / self.together
     }
 }
 
-/// How often a piece of code is executed.
+/// Execution count of a piece of code.
 #[derive(Clone, Copy, Debug)]
 struct Count {
-    /// What the simulator counts of it: where it is not predicated, by all lanes that are there.
+    /// Site whose executions the simulator counts; if not predicated, executed by all existing
+    /// lanes.
     site: u32,
-    /// Where it is executed under a predicate: as often as this other one.
+    /// Count of the surrounding code, if predicated.
     predicated: Option<CountId>,
-    /// The rounds that it is of.
+    /// Rounds of an unrolled loop that it covers.
     rounds: Option<Rounds>,
-    /// So many copies of it there are, one for each round of the loops that are unrolled completely.
+    /// Number of copies, one for each round of completely unrolled loops around it.
     copies: u64,
 }
 
@@ -95,28 +96,26 @@ struct Count {
 pub(super) struct Counts(Vec<Count>);
 
 impl Counts {
-    /// What is executed with a site.
+    /// Adds the count of a site.
     pub(super) fn add(&mut self, site: u32, rounds: Option<Rounds>, copies: u64) -> CountId {
         self.0.push(Count { site, predicated: None, rounds, copies });
         self.0.len() - 1
     }
 
-    /// What is executed with another one, whatever the condition.
+    /// Marks a count as predicated: it is executed as often as `by`.
     pub(super) fn predicate(&mut self, count: CountId, by: CountId) {
         self.0[count].predicated = Some(by);
     }
 
-    /// The rounds that it is of.
     pub(super) fn rounds(&self, count: CountId) -> Option<Rounds> {
         self.0[count].rounds
     }
 
-    /// How many copies of it there are.
     pub(super) fn copies(&self, count: CountId) -> u64 {
         self.0[count].copies
     }
 
-    /// How often warps execute it.
+    /// Executions by warps, of one copy and in the covered rounds.
     pub(super) fn warps(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
         match own.predicated {
@@ -125,23 +124,24 @@ impl Counts {
         }
     }
 
-    /// How often lanes do.
+    /// Executions by lanes, of one copy and in the covered rounds.
     pub(super) fn lanes(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
         self.in_rounds(own, executions.at_site(own.site)[1], executions)
     }
 
-    /// Of so many executions in all rounds and copies those of one copy, in the rounds that a count is of.
+    /// Executions of one copy, in the rounds that a count covers, out of all executions of its
+    /// site.
     fn in_rounds(&self, own: &Count, executions: u64, counted: &Executions) -> Parts {
         let all = Parts::whole(executions).share(1, own.copies);
         let Some(rounds) = own.rounds else { return all };
         let begun = self.warps(rounds.begun, counted).0 / Parts::ONE;
         let gone = u128::from(counted.at_site(rounds.body)[0]);
-        // As if every warp went round equally often.
+        // Assumes that all warps execute the same number of rounds.
         let trips = gone.checked_div(begun).map_or(0, |trips| trips as u64);
         match (gone, trips) {
             (0, _) => Parts::default(),
-            // Few warps go round at all: those do so once.
+            // If few warps enter the loop at all, they execute one round.
             (_, 0) if rounds.together == 1 => all,
             (_, 0) => Parts::default(),
             (_, trips) => all.share(rounds.groups_of(trips), trips),
@@ -153,7 +153,7 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// Each round is in one group, and groups are counted without a rest.
+    /// Each round belongs to one group, and no round is left over.
     #[test]
     fn groups_have_each_round_once() {
         let marked = MARKED.map(|by| (by * UNROLLED, by));

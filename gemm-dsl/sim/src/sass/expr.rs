@@ -1,4 +1,4 @@
-//! Expressions of the lowered code as values.
+//! Values of expressions in the lowered code.
 
 use super::Compiler;
 use super::cost::{self, SassClass, SassCost};
@@ -12,7 +12,7 @@ use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::{Arith, BinaryOp};
 use std::collections::HashMap;
 
-/// What computes an element from two.
+/// Cost of a floating-point operation.
 const FLOAT: SassCost = SassCost::others(1);
 
 impl Compiler<'_, '_> {
@@ -22,12 +22,12 @@ impl Compiler<'_, '_> {
         id
     }
 
-    /// What a variable holds that was given nothing: no constant, since nothing may follow from it.
+    /// Value of an uninitialised variable. It is not a constant, so nothing can be folded from it.
     pub(super) fn undefined(&mut self, slot: Slot) -> ValueId {
         self.values.op(Operation::Undefined(slot), &[], SassCost::FREE)
     }
 
-    /// Values that a register of the machine holds, or the constant bank.
+    /// Value in a special register or in the constant bank.
     fn special(&mut self, operation: Operation) -> ValueId {
         let id = self.values.op(operation, &[], SassCost::others(1));
         self.values.all[id as usize].positive = true;
@@ -67,7 +67,7 @@ impl Compiler<'_, '_> {
                 let (yes, no) = (self.uniform(&choice.1.value), self.uniform(&choice.2.value));
                 self.select(cond, yes, no, 1)
             }
-            // What is extended is so where an address is made of it.
+            // Extension is part of the address computation that uses the value.
             Uniform::Narrow(value) | Uniform::Widen(value) => self.uniform(value),
         }
     }
@@ -88,7 +88,7 @@ impl Compiler<'_, '_> {
                 let form = self.values.form(value).times(-1);
                 self.values.sum(form, false)
             }
-            // A sign is a flag of the operand.
+            // Negation is a flag of the operand.
             Lane::NegFloat(value) => {
                 let value = self.lane(value);
                 self.values.op(Operation::Negative, &[value], SassCost::FREE)
@@ -125,7 +125,7 @@ impl Compiler<'_, '_> {
                 let operands = vec![self.lane(&operands[0]), self.lane(&operands[1])];
                 self.values.fresh(operands, SassCost::one(SassClass::Shuffle))
             }
-            // `REDUX`, and the move from the uniform register that it gives.
+            // `REDUX`, and a move from its uniform result register.
             Lane::OrOfLanes(_, operand) => {
                 let operand = self.lane(operand);
                 self.values.fresh(vec![operand], SassCost::others(2))
@@ -241,7 +241,7 @@ impl Compiler<'_, '_> {
             Vector::Load(memory) => self.load(memory),
             Vector::Pack(elem, parts) => {
                 let operands: Vec<ValueId> = parts.iter().map(|part| self.number(part)).collect();
-                // Parts of a word are put together.
+                // Elements smaller than a word are packed into words.
                 let words = if elem.size() < 4 { operands.len() as u32 / 2 } else { 0 };
                 self.values.op(Operation::Vector, &operands, SassCost::others(words))
             }
@@ -249,12 +249,11 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Four words as a vector: the one that they are the parts of, if they are.
+    /// Combines four words into a vector.
     fn gathered(&mut self, parts: Vec<ValueId>) -> ValueId {
         self.values.op(Operation::Vector, &parts, SassCost::FREE)
     }
 
-    /// The words of a vector.
     pub(super) fn words(&mut self, vector: ValueId) -> Vec<ValueId> {
         (0..4).map(|at| self.part(vector, at, SassCost::FREE)).collect()
     }
@@ -297,7 +296,7 @@ impl Compiler<'_, '_> {
         )
     }
 
-    /// A function is compiled where it is applied.
+    /// Evaluates a function inline at its call.
     fn apply(&mut self, apply: &Apply) -> ValueId {
         let code = self.code;
         let function = &code.functions[apply.function as usize];
@@ -329,14 +328,14 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// A variable of the function being applied.
+    /// Variable of the innermost function call.
     fn own(&mut self, kind: SlotKind, at: u32) -> ValueId {
         let known = self.scope.applied.last().and_then(|own| own.get(&Slot { kind, at }).copied());
         known.unwrap_or_else(|| self.undefined(Slot { kind, at }))
     }
 }
 
-/// The kind of the variables that hold such a value.
+/// Kind of the variables that hold such a value.
 fn kind(value: &Datum) -> SlotKind {
     match value {
         Datum::Lane(_) => SlotKind::Lane,

@@ -1,4 +1,4 @@
-//! Operators on integers and truth values.
+//! Operators on integers and booleans.
 
 use super::Compiler;
 use super::cost::{self, SassCost};
@@ -7,7 +7,7 @@ use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
 
 impl Compiler<'_, '_> {
-    /// `ISETP` takes the truth of another one as it goes.
+    /// Combines two booleans; free, because `ISETP` takes another predicate as an operand.
     pub(super) fn logic(&mut self, or: bool, a: ValueId, b: ValueId) -> ValueId {
         for (one, other) in [(a, b), (b, a)] {
             if let Some(holds) = self.values.form(one).known() {
@@ -31,7 +31,6 @@ impl Compiler<'_, '_> {
         self.values.op(Operation::Select, &[cond, yes, no], SassCost::others(words))
     }
 
-    /// An operator on integers.
     pub(super) fn integer(&mut self, op: BinaryOp, a: ValueId, b: ValueId, wide: bool) -> ValueId {
         let (left, right) = (self.values.form(a), self.values.form(b));
         match op {
@@ -63,7 +62,7 @@ impl Compiler<'_, '_> {
         let cost = cost::integer(op, known, wide, positive);
         let mut operands = vec![a, b];
         if op == BinaryOp::Integer(Integer::Rem) && !is_power {
-            // The dividend less the product of quotient and divisor.
+            // Remainder: the dividend minus quotient times divisor.
             let quotient = self.integer(BinaryOp::Arith(Arith::Div), a, b, wide);
             operands.push(quotient);
         }
@@ -83,7 +82,8 @@ impl Compiler<'_, '_> {
         id
     }
 
-    /// A comparison of integers: a constant is its immediate operand, beside a number that is none it is added first.
+    /// Compares integers. A constant is an immediate operand; between two non-constant sums it is
+    /// added first.
     fn comparison(
         &mut self,
         cmp: Cmp,
@@ -105,7 +105,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// The value of an operator on constants.
+/// Value of an operator on constants.
 fn folded(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
     Some(match op {
         BinaryOp::Arith(Arith::Div) => a.checked_div(b)?,

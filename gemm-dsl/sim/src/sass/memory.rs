@@ -1,4 +1,4 @@
-//! Accesses to memory: their addresses, and which of them the compiler makes one of.
+//! Memory accesses: addresses, common loads and stores.
 
 use super::super::region::slots_of;
 use super::Compiler;
@@ -14,11 +14,11 @@ use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
-/// The addresses of which one is looked for that is near.
+/// Number of recent addresses that are searched for a near one.
 const ADDRESSES: usize = 32;
 
 impl Compiler<'_, '_> {
-    /// The place of an access in its buffer, in elements.
+    /// Position of an access in its buffer, in elements.
     pub(super) fn form_of(&mut self, memory: &Memory) -> Polynomial {
         if let Some(pointer) = &memory.pointer {
             let slot = pointer.index.as_ref().map(|index| self.index(index));
@@ -44,7 +44,7 @@ impl Compiler<'_, '_> {
                 row = own;
                 continue;
             }
-            // A stride that only the launch knows is a parameter.
+            // A stride known only at launch is a kernel parameter.
             let strided = match region.space == Space::Global && stride > 1 {
                 true => {
                     let stride = self.uniform(&Uniform::Known(stride));
@@ -59,7 +59,7 @@ impl Compiler<'_, '_> {
             form = form.add(&step, 1);
         }
         let Some((swizzle, width)) = region.swizzle else { return form };
-        // The rows that decide about the exchange come back after so many.
+        // Period of the rows' influence on the swizzle.
         let period = i64::from(width) << (swizzle.bits + swizzle.shift);
         let decides = Polynomial { constant: form.constant.rem_euclid(period), ..form.clone() };
         let operands = [decides, row].map(|form| self.values.sum(form, false));
@@ -68,7 +68,7 @@ impl Compiler<'_, '_> {
         form.add(&Polynomial::value(column), 1)
     }
 
-    /// The address that a form needs beside its constant, which is part of the instruction.
+    /// Address of a form without its constant, which is an immediate operand of the instruction.
     fn address(&mut self, space: Space, region: u32, form: &Polynomial) -> ValueId {
         let form = form.varying();
         let key = Key::Address(region, form.clone());
@@ -81,7 +81,8 @@ impl Compiler<'_, '_> {
         let mut operands: Vec<ValueId> =
             form.terms.iter().flat_map(|(of, _)| of.iter().copied()).collect();
         let cost = if depth > 0 {
-            // A pointer that moves from round to round; or, from what was loaded or chosen there, an address of its own.
+            // A pointer that is advanced in each round. If the address depends on values loaded or
+            // selected in the loop, it is computed there.
             let fixed = self.address(space, region, &Polynomial::from_terms(fixed));
             operands = varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
             operands.push(fixed);
@@ -104,8 +105,8 @@ impl Compiler<'_, '_> {
                 (plain + products, plain, products, *id)
             });
             match near.min() {
-                // Beside an address that is known: what is added to it. Where a row is multiplied by what only the launch
-                // knows, as 64 bits, each one is.
+                // An address near a known one: the differing terms are added to it. A row product
+                // with a value known only at launch takes 64-bit multiplies.
                 Some((apart, plain, products, id)) if apart < form.terms.len().max(2) => {
                     operands = vec![id];
                     let product = if products > 0 { cost::ROW } else { 0 };
@@ -119,7 +120,7 @@ impl Compiler<'_, '_> {
             Space::Shared => {
                 self.values.op(Operation::Window, &[], SassCost::others(cost::SHARED_WINDOW))
             }
-            // The pointer, from the constant bank.
+            // Pointer from the constant bank.
             _ => self.values.op(Operation::Pointer(region), &[], SassCost::others(1)),
         });
         let id = self.values.keyed(key, operands, SassCost::others(cost), depth);
@@ -135,13 +136,13 @@ impl Compiler<'_, '_> {
         found.map(|(_, form, _)| form.clone()).unwrap_or_default()
     }
 
-    /// The address of an access that is no load: as an operand of the statement.
+    /// Address of an access that is not a load, as an operand of the statement.
     pub(super) fn place(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.address(memory.space, memory.region, &form)
     }
 
-    /// A value that memory holds.
+    /// Value loaded from memory, shared with an earlier load or store if available.
     pub(super) fn load(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         let address = self.address(memory.space, memory.region, &form);
@@ -152,7 +153,7 @@ impl Compiler<'_, '_> {
             self.accesses.claim(memory.access, AccessFate::Gone);
             return known;
         }
-        // What was stored there is looked at.
+        // Earlier stores to this buffer may be read here, so they are no longer open.
         self.accesses.open.retain(|(region, ..), _| *region != memory.region);
         let shared = memory.space == Space::Shared;
         self.scope.copied &= !shared;
@@ -172,7 +173,7 @@ impl Compiler<'_, '_> {
         value
     }
 
-    /// The slots of elements of a register array, if their indices are static.
+    /// Slots of the accessed elements of a register array, if their indices are static.
     pub(super) fn slots_of(&mut self, memory: &Memory) -> Option<Vec<Slot>> {
         let at = self.form_of(memory).known()?;
         let region = &self.launch.regions[memory.region as usize];
@@ -182,13 +183,12 @@ impl Compiler<'_, '_> {
         Some((first..first + count).map(|at| Slot { kind: SlotKind::Lane, at }).collect())
     }
 
-    /// The lane slots of a register array.
     pub(super) fn array_of(&self, memory: &Memory) -> Range<u32> {
         let region = &self.launch.regions[memory.region as usize];
         region.base..region.base + region.len as u32 * slots_of(region.elem)
     }
 
-    /// Elements of a register array; at an index that only the thread knows, local memory.
+    /// Elements of a register array. A dynamic index places the array in local memory.
     pub(super) fn local(&mut self, memory: &Memory) -> ValueId {
         if let Some(slots) = self.slots_of(memory) {
             let parts: Vec<ValueId> = slots.into_iter().map(|slot| self.read(slot)).collect();
@@ -205,8 +205,8 @@ impl Compiler<'_, '_> {
         self.values.fresh(vec![address], SassCost::others(1))
     }
 
-    /// A value is stored. A store that is overwritten before anybody can look is not there, and who loads what the thread
-    /// itself has stored just before takes the value.
+    /// Adds a store. A store that is overwritten before any read is eliminated, and a load right
+    /// after the thread's own store reuses the value.
     pub(super) fn store(&mut self, memory: &Memory, value: ValueId) {
         let form = self.form_of(memory);
         let address = self.address(memory.space, memory.region, &form);
@@ -217,8 +217,8 @@ impl Compiler<'_, '_> {
         let place = (memory.region, address, at);
         let shared = memory.space == Space::Shared;
         let class = if shared { SassClass::SharedStore } else { SassClass::GlobalStore };
-        // Where roles have parted, uniform registers do not outlast the parting: what says how global memory is accessed is
-        // moved there for each store (`R2UR`).
+        // In warp-specialised code, uniform registers do not survive the branch into roles, so each
+        // store reloads the global memory descriptor (`R2UR`).
         let others = if self.has_roles && !shared { 2 } else { 0 };
         let (count, stmt) = (self.values.count(), self.values.stmt);
         let charge = Charge { count, stmt, cost: SassCost::one(class).beside(others) };
@@ -234,24 +234,26 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Of two branches that each store to the same place, one store is left: what it writes is chosen before.
+    /// Merges two stores of opposite branches to the same place; the stored value is selected
+    /// before.
     pub(super) fn sink(&mut self, since: usize) {
         if let [first, second] = &mut self.accesses.stores[since..]
             && first.place == second.place
         {
             first.fate = StoreFate::Sunk;
-            // It is chosen from both.
+            // The selection uses both values.
             self.roots.push(first.value);
         }
     }
 
-    /// Threads meet: any memory that is written in the kernel may have changed.
+    /// Records a synchronisation, after which all memory that the kernel writes may have changed.
     pub(super) fn met(&mut self) {
         self.accesses.meetings += 1;
         self.scope.piece += 1;
     }
 
-    /// How often what an address points to may have changed: by what is stored through other ones, and by other threads.
+    /// Version of the memory behind an address: counts stores through other addresses, and
+    /// synchronisations.
     fn epoch(&self, region: u32, address: ValueId) -> Epoch {
         let written = self.code.stored[region as usize];
         let meetings = if written { self.accesses.meetings } else { 0 };

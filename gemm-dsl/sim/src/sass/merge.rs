@@ -1,4 +1,4 @@
-//! Which loads the compiler makes one of.
+//! Merging of adjacent loads.
 
 use super::super::launch::Launch;
 use super::accesses::{Accesses, Epoch, Load};
@@ -8,11 +8,12 @@ use crate::counters::access_fate::AccessFate;
 use crate::sass::polynomial::{Polynomial, Term};
 use std::collections::BTreeMap;
 
-/// Which loads may be merged: their piece of straight code, buffer, epoch and address but for a constant.
+/// Key of mergeable loads: straight-line piece, buffer, memory version and address without its
+/// constant.
 type MergeKey = (u32, u32, Epoch, Vec<Term>);
 
-/// Makes one load of neighbours in straight code that lie, as the compiler can tell, in 8 or 16 aligned bytes. Which values are
-/// needed is known; what each access has become is known behind it.
+/// Merges adjacent loads of a straight-line piece that provably lie in the same aligned 8 or 16
+/// bytes. Runs after dead-value removal, and determines the fates of all accesses.
 pub(super) fn merge(
     launch: &Launch<'_>,
     NeededValues(mut values): NeededValues,
@@ -45,7 +46,8 @@ pub(super) fn merge(
     (MergedValues(values), accesses)
 }
 
-/// Makes one load of those in a window of so many elements, if all but one in four are there, and takes them from the run.
+/// Merges the loads within each window of `elements` elements if at most a quarter of them is
+/// missing. Merged loads leave the run.
 fn merge_in(
     values: &mut Values,
     loads: &[Load],

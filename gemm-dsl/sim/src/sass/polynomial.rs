@@ -1,20 +1,19 @@
-//! Integers as polynomials of what is not known when the kernel is built: how a compiler tells which addresses differ by a
-//! constant, and which part of one a loop leaves as it is.
+//! Integers as polynomials of values unknown at build time. They show which addresses differ by a
+//! constant, and which part of an address is loop-invariant.
 
-/// The number of a value.
 pub(super) type ValueId = u32;
 
-/// The most factors of a term, and terms of a sum, that are told apart.
+/// Maximal number of factors of a term, and of terms of a sum.
 const MAX_FACTORS: usize = 4;
 const MAX_TERMS: usize = 24;
 
-/// A product of values, in ascending order, and how often it is added.
+/// Product of values in ascending order, and its coefficient.
 pub(super) type Term = (Vec<ValueId>, i64);
 
-/// A sum of products of values, and a constant.
+/// Sum of products of values, plus a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Polynomial {
-    /// In ascending order of the products, none of them zero times.
+    /// Terms in ascending order of their products, with non-zero coefficients.
     pub(super) terms: Vec<Term>,
     pub(super) constant: i64,
 }
@@ -28,12 +27,12 @@ impl Polynomial {
         Self { terms: vec![(vec![id], 1)], constant: 0 }
     }
 
-    /// Its value, if it is a constant.
+    /// Value of the polynomial, if it is constant.
     pub(super) fn known(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// The one value that it is, if it is one.
+    /// Returns the value if the polynomial is just that value.
     pub(super) fn single(&self) -> Option<ValueId> {
         match &self.terms[..] {
             [(of, 1)] if of.len() == 1 && self.constant == 0 => Some(of[0]),
@@ -67,7 +66,7 @@ impl Polynomial {
         Self::default().add(self, by)
     }
 
-    /// The product, if it is not too long.
+    /// Returns the product, or `None` if it exceeds [`MAX_FACTORS`] or [`MAX_TERMS`].
     pub(super) fn product(&self, other: &Self) -> Option<Self> {
         let mut product = Self::default().add(self, other.constant);
         for (of, by) in &other.terms {
@@ -84,22 +83,21 @@ impl Polynomial {
         (product.terms.len() <= MAX_TERMS).then_some(product)
     }
 
-    /// The same without its constant.
     pub(super) fn varying(&self) -> Self {
         Self { terms: self.terms.clone(), constant: 0 }
     }
 
-    /// The terms of which this holds, and the others.
+    /// Partitions the terms by a predicate on their factors.
     pub(super) fn split(&self, is: impl Fn(&[ValueId]) -> bool) -> (Vec<Term>, Vec<Term>) {
         self.terms.iter().cloned().partition(|(of, _)| is(of))
     }
 
-    /// Those values, as a sum without a constant.
+    /// Polynomial of these terms, without a constant.
     pub(super) fn from_terms(terms: Vec<Term>) -> Self {
         Self { terms, constant: 0 }
     }
 
-    /// By how many terms two differ, of single values and of products.
+    /// Number of differing terms: those of single values, and those of products.
     pub(super) fn distance(&self, other: &Self) -> (usize, usize) {
         let apart = |a: &Self, b: &Self, product: bool| {
             let terms = a.terms.iter().filter(|t| (t.0.len() > 1) == product);

@@ -1,14 +1,14 @@
-//! What the variables of the lowered code hold, along the text: a value each, which changes with assignments.
+//! Values of the variables of the lowered code, at the current position.
 
 use crate::lower::code::Slot;
 use crate::sass::polynomial::ValueId;
 use std::collections::{BTreeMap, HashMap};
 
-/// What they hold, and what has changed since a mark.
+/// Current values, with a log of changes.
 #[derive(Default)]
 pub(super) struct SlotValues {
     held: HashMap<Slot, ValueId>,
-    /// What each held before it was changed.
+    /// Previous value for each change.
     before: Vec<(Slot, Option<ValueId>)>,
 }
 
@@ -22,18 +22,18 @@ impl SlotValues {
         self.before.push((slot, before));
     }
 
-    /// Where the changes begin that come from here on.
+    /// Position in the log of changes.
     pub(super) fn mark(&self) -> usize {
         self.before.len()
     }
 
-    /// What was assigned since a mark, in order of the variables, with what it is now.
+    /// Variables assigned since a mark, with their current values.
     pub(super) fn changed(&self, since: usize) -> BTreeMap<Slot, ValueId> {
         let slots = self.before[since..].iter().map(|(slot, _)| *slot);
         slots.filter_map(|slot| Some((slot, self.get(slot)?))).collect()
     }
 
-    /// Whether all that was assigned since a mark is among these.
+    /// Returns true if all variables assigned since a mark are among `known`.
     pub(super) fn changed_are<I: Iterator<Item = Slot>>(
         &self,
         since: usize,
@@ -42,7 +42,7 @@ impl SlotValues {
         self.before[since..].iter().all(|(slot, _)| known().any(|known| known == *slot))
     }
 
-    /// Takes back what was assigned since a mark.
+    /// Reverts the assignments since a mark.
     pub(super) fn restore(&mut self, since: usize) {
         for (slot, before) in self.before.drain(since..).rev() {
             match before {

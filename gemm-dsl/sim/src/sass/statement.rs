@@ -1,4 +1,4 @@
-//! Statements that are neither branch nor loop.
+//! Statements other than branches and loops.
 
 use super::Compiler;
 use super::cost::{self, SassClass, SassCost};
@@ -12,7 +12,7 @@ use crate::sass::polynomial::ValueId;
 use gemm_dsl::ir::Scope;
 
 impl Compiler<'_, '_> {
-    /// What a variable holds; before it was given anything, something of its own that costs nothing.
+    /// Value of a variable. An uninitialised variable has a value of its own that costs nothing.
     pub(super) fn read(&mut self, slot: Slot) -> ValueId {
         match self.scope.slots.get(slot) {
             Some(id) => id,
@@ -83,7 +83,7 @@ impl Compiler<'_, '_> {
                 self.root(SassCost::others(count.div_ceil(2)), []);
             }
             Op::Forget { .. } | Op::Unset { .. } | Op::UseAccumulators { .. } | Op::Assume(_) => {}
-            // The pointer of an array of the list is loaded.
+            // Loads the pointer of the chosen array from the list.
             Op::Choose(chosen) => {
                 let nth = self.index(&chosen.1);
                 self.root(SassCost::one(SassClass::GlobalLoad).beside(2), [nth]);
@@ -126,7 +126,6 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Writes elements of a register array.
     fn store_register(&mut self, memory: &Memory, value: &StoredValue) {
         let value = self.stored_value(value);
         if let Some(slots) = self.slots_of(memory) {
@@ -144,14 +143,13 @@ impl Compiler<'_, '_> {
         self.root(SassCost::others(1), [value]);
     }
 
-    /// Issues an asynchronous copy.
     fn async_copy(&mut self, copy: &AsyncCopy) {
         let places = [self.place(&copy.target), self.place(&copy.source)];
         let mut cost = SassCost::one(SassClass::Copy);
         if let Some((guard, or_zero)) = &copy.guard {
             let guard = self.pred(guard);
             self.roots.push(guard);
-            // How many bytes are read is chosen.
+            // A select determines the number of bytes to read.
             cost = cost.beside(u32::from(*or_zero));
         }
         self.root(cost, places);
@@ -163,7 +161,6 @@ impl Compiler<'_, '_> {
         self.accesses.written(copy.target.region);
     }
 
-    /// Executes an atomic.
     fn atomic(&mut self, atomic: &Atomic) {
         let value = self.stored_value(&atomic.value);
         let place = self.place(&atomic.target);
@@ -175,7 +172,6 @@ impl Compiler<'_, '_> {
         self.accesses.written(atomic.target.region);
     }
 
-    /// Executes an operation of a barrier in shared memory.
     fn mbarrier(&mut self, barrier: &Mbarrier) {
         let at = self.index(&barrier.at.index);
         let cost = match &barrier.op {
@@ -199,7 +195,6 @@ impl Compiler<'_, '_> {
         self.root(SassCost::others(cost), [at]);
     }
 
-    /// Issues the copy of a box.
     fn tensor_copy(&mut self, copy: &TensorCopy) {
         let mut operands: Vec<ValueId> = copy.at.iter().map(|at| self.index(at)).collect();
         operands.push(self.place(&copy.to));
@@ -208,7 +203,6 @@ impl Compiler<'_, '_> {
         self.accesses.written(copy.to.region);
     }
 
-    /// Executes a matrix instruction of a warpgroup.
     fn wgmma(&mut self, wgmma: &Wgmma) {
         let operands = [self.place(&wgmma.a.first), self.place(&wgmma.b.first)];
         let accumulate = self.pred(&wgmma.accumulate);
@@ -218,7 +212,6 @@ impl Compiler<'_, '_> {
         self.fill(&wgmma.d, wgmma.columns / 2, sums);
     }
 
-    /// Moves a pointer forward.
     fn advance(&mut self, pointer: &Pointer, by: &Index) {
         let by = self.index(by);
         let at = self.pointer(pointer.first, pointer.index.as_ref());
@@ -245,13 +238,13 @@ impl Compiler<'_, '_> {
         self.fill(&mma.d, 4, id);
     }
 
-    /// The first slot of what a lane holds of a matrix, if it is known where.
+    /// First slot of a fragment, if it is static.
     fn first_of(&mut self, fragment: &Fragment) -> Option<u32> {
         let known = fragment.slot;
         known.or_else(|| self.slots_of(&fragment.first)?.first().map(|slot| slot.at))
     }
 
-    /// So many words of what a lane holds of a matrix.
+    /// Values of `words` words of a fragment.
     fn fragment(&mut self, of: &Fragment, words: u32) -> Vec<ValueId> {
         let slots = match self.first_of(of) {
             Some(first) => first..first + words,
@@ -263,7 +256,7 @@ impl Compiler<'_, '_> {
         slots.map(|at| self.read(Slot { kind: SlotKind::Lane, at })).collect()
     }
 
-    /// Gives them the parts of a value.
+    /// Assigns the parts of a value to a fragment.
     fn fill(&mut self, to: &Fragment, words: u32, value: ValueId) {
         let Some(first) = self.first_of(to) else { return self.lost(&to.first) };
         for at in first..first + words {
@@ -272,7 +265,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// An element of a register array is written, and nobody knows which: the array is in local memory.
+    /// Writes an unknown element of a register array, which is then in local memory.
     fn lost(&mut self, memory: &Memory) {
         self.is_whole = false;
         for at in self.array_of(memory) {
@@ -291,14 +284,14 @@ impl Compiler<'_, '_> {
         self.set(SlotKind::Wide, at, id);
     }
 
-    /// The element of a place, as a sum.
+    /// Position of a place in its buffer, as a sum.
     fn element(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.values.sum(form, true)
     }
 }
 
-/// What it costs to synchronise threads, or to wait for copies.
+/// Cost of a synchronising statement.
 fn synchronisation(op: &Op) -> SassCost {
     match op {
         Op::Barrier(Scope::Block) | Op::Named { .. } => SassCost::one(SassClass::Barrier),
@@ -306,7 +299,7 @@ fn synchronisation(op: &Op) -> SassCost {
         Op::Barrier(Scope::Warp) => SassCost::others(1),
         // `UCGABAR_ARV`, `UCGABAR_WAIT`
         Op::Barrier(Scope::Cluster | Scope::Device) => SassCost::others(2),
-        // `MEMBAR`, `ERRBAR`, `CGAERRBAR`, and `CCTL` of the device's.
+        // `MEMBAR`, `ERRBAR`, `CGAERRBAR`, and for the device `CCTL`.
         Op::Fence(scope) => SassCost::others(if *scope == Scope::Block { 1 } else { 4 }),
         // `LDGDEPBAR`, `DEPBAR`
         Op::Commit | Op::Wait(_) => SassCost::others(1),

@@ -1,4 +1,4 @@
-//! Loops: how the compiler unrolls them, and what changes in them.
+//! Loops: unrolling by the compiler, and loop-carried values.
 
 use super::Compiler;
 use super::cost::SassCost;
@@ -8,13 +8,15 @@ use gemm_dsl::ir::{Stmt, Unroll};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Instructions of the lowered code in a loop that is unrolled so.
+/// Maximal number of lowered instructions in the body of a loop that the compiler unrolls without a
+/// pragma.
 const SMALL: usize = 12;
-/// Instructions of the lowered code in all rounds of a loop that is unrolled completely without being told to.
+/// Maximal number of lowered instructions in all rounds of a loop that the compiler unrolls
+/// completely without a pragma.
 const FEW: usize = 200;
 
 impl Compiler<'_, '_> {
-    /// A loop, of which the test stands here, up to its end.
+    /// Analyses a loop, from its test to its end.
     pub(super) fn repeat(&mut self, top: usize, end: usize) {
         let code = self.code;
         let body = top + 1..end - 1;
@@ -36,7 +38,7 @@ impl Compiler<'_, '_> {
             self.scope.piece += 1;
             return;
         }
-        // In a later round it is as behind the body.
+        // Later rounds start in the state at the end of the body, in which loads may have occurred.
         self.scope.copied = false;
         let groups = self.groups(top, &body);
         for (nth, &(together, left_by)) in groups.iter().enumerate() {
@@ -53,18 +55,18 @@ impl Compiler<'_, '_> {
                 self.scope.slots.set(slot, merged);
             }
             if nth > 0 {
-                // Whether rounds are left, and where the pointers are then.
+                // Test for remaining rounds, and the pointers at that point.
                 self.spend(outer, SassCost::others(4));
             }
         }
         self.branches.of_loops.push(outer);
         self.values.stmt = stmt;
         self.scope.piece += 1;
-        // The test before the first round.
+        // Test before the first round.
         self.spend(outer, SassCost::others(2));
     }
 
-    /// Some rounds of a loop together.
+    /// Analyses one loop that executes `together` rounds at a time.
     fn round(&mut self, top: usize, body: &Range<usize>, count: CountId, together: u32) {
         let code = self.code;
         let assigned = self.assigned(body);
@@ -83,7 +85,7 @@ impl Compiler<'_, '_> {
             self.scope.slots.set(slot, phi);
             phis.push((slot, phi));
         }
-        // What memory held before the loop is not known in its later rounds.
+        // Memory contents from before the loop are unknown in later rounds.
         for region in self.stored_in(body) {
             self.accesses.written(region);
         }
@@ -105,7 +107,7 @@ impl Compiler<'_, '_> {
         for (slot, phi) in phis {
             let id = self.read(slot);
             self.values.all[phi as usize].operands.push(id);
-            // A multiple of what it begins with stays one if it moves in steps that are.
+            // A value stays a multiple of its initial factor if all steps are multiples of it.
             let step = self.values.form(id).add(&self.values.form(phi), -1);
             let multiple = self.values.multiple(&step);
             let value = &mut self.values.all[phi as usize];
@@ -114,8 +116,8 @@ impl Compiler<'_, '_> {
         self.values.leave();
     }
 
-    /// The values of the variable of a loop that is unrolled completely: where they are known when the kernel is built, and not
-    /// too many.
+    /// Values of the loop variable if the compiler unrolls the loop completely: they must be known
+    /// at build time and not too many.
     fn trips(&mut self, top: usize, body: &Range<usize>) -> Option<Vec<i64>> {
         let code = self.code;
         if matches!(code.stmts[code.instrs[top].stmt as usize], Stmt::For(of) if matches!(of.unroll, Unroll::By(_)))
@@ -155,7 +157,8 @@ impl Compiler<'_, '_> {
         found
     }
 
-    /// A variable that a loop changes gets a register of its own before it. What register arrays begin with is written there.
+    /// Copies a variable that the loop changes into a register of its own before the loop. Register
+    /// arrays are initialised in place instead.
     fn copy(&mut self, slot: Slot) {
         let arrays = &self.code.arrays;
         let (words, is_array) = match slot.kind {
@@ -173,7 +176,8 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// How the rounds of a loop are unrolled: so many together, of those that so many together leave.
+    /// Unrolling of a loop: the rounds executed together, and the group size of the preceding loop
+    /// whose remainder they cover.
     fn groups(&self, top: usize, body: &Range<usize>) -> Vec<(u32, u32)> {
         let code = self.code;
         let Some(Stmt::For(of)) = code.stmts.get(code.instrs[top].stmt as usize) else {
@@ -198,13 +202,12 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// The variables that are assigned in a range.
     fn assigned(&self, range: &Range<usize>) -> BTreeSet<Slot> {
         let instrs = self.code.instrs[range.clone()].iter();
         instrs.flat_map(|instr| self.slots_assigned(&instr.op)).collect()
     }
 
-    /// The variables that an instruction assigns; of an array at an index that only the thread knows any of its elements.
+    /// Variables assigned by an instruction. A dynamic index may assign any element of its array.
     pub(super) fn slots_assigned(&self, op: &Op) -> impl Iterator<Item = Slot> + use<> {
         let (kind, slots) = match op.assigns() {
             Assigned::Nothing => (SlotKind::Lane, 0..0),
@@ -214,7 +217,6 @@ impl Compiler<'_, '_> {
         slots.map(move |at| Slot { kind, at })
     }
 
-    /// The buffers that are written in a range.
     fn stored_in(&self, range: &Range<usize>) -> BTreeSet<u32> {
         let instrs = self.code.instrs[range.clone()].iter();
         instrs.filter_map(|instr| instr.op.stores_to()).collect()

@@ -1,5 +1,5 @@
-//! The values that a kernel computes, each once where the compiler computes it once: where two expressions are the same, as long
-//! as the first is still known, and outside of the loops in which none of their operands changes.
+//! Values computed by a kernel. A common subexpression is computed once while the first result is
+//! available, and a loop invariant outside the loop.
 
 use super::charge::Charge;
 use super::cost::SassCost;
@@ -11,26 +11,26 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(super) struct Value {
     pub(super) cost: SassCost,
-    /// The values that it is computed from.
+    /// Values that it is computed from.
     pub(super) operands: Vec<ValueId>,
-    /// With which it is computed.
+    /// Execution count of its computation.
     pub(super) count: CountId,
-    /// The statement that needs it first.
+    /// First statement that uses it.
     pub(super) stmt: Option<u32>,
-    /// In how many loops it changes.
+    /// Number of loops in which it changes.
     pub(super) depth: usize,
-    /// What it is as a sum, if it is one.
+    /// Polynomial form, if it is a sum.
     pub(super) form: Option<Polynomial>,
-    /// A power of two of which it is a multiple.
+    /// Power of two that divides the value.
     pub(super) multiple: u64,
-    /// Whether the compiler knows that it is not negative.
+    /// True if the compiler knows that it is non-negative.
     pub(super) positive: bool,
-    /// Whether it is a variable that a loop changes.
+    /// True for a loop-carried variable.
     pub(super) is_variable: bool,
     pub(super) needed: bool,
 }
 
-/// A piece of code: the kernel, the body of a loop, a branch.
+/// Piece of code: the kernel, a loop body or a branch.
 struct CodePiece {
     count: CountId,
     is_loop: bool,
@@ -41,7 +41,6 @@ pub(super) struct Values {
     pub(super) all: Vec<Value>,
     known: HashMap<Key, ValueId>,
     frames: Vec<CodePiece>,
-    /// The statement that is compiled.
     pub(super) stmt: Option<u32>,
 }
 
@@ -55,30 +54,30 @@ impl Values {
         self.frames.push(CodePiece { count, is_loop, known: Vec::new() });
     }
 
-    /// What was computed in a piece of code is not known behind it.
+    /// Leaves a piece of code; the values computed in it are no longer available.
     pub(super) fn leave(&mut self) {
         for key in self.frames.pop().map_or_else(Vec::new, |frame| frame.known) {
             self.known.remove(&key);
         }
     }
 
-    /// The count of the piece of code being compiled.
+    /// Execution count of the current piece of code.
     pub(super) fn count(&self) -> CountId {
         self.frames.last().map_or(0, |frame| frame.count)
     }
 
-    /// How many loops it is in.
     pub(super) fn depth(&self) -> usize {
         self.frames.iter().filter(|frame| frame.is_loop).count()
     }
 
-    /// Where a value is computed that changes in so many loops: inside of these, and before all others.
+    /// Piece of code in which a value that changes in `depth` loops is computed: as far outside as
+    /// possible.
     fn place(&self, depth: usize) -> usize {
         let mut loops = self.frames.iter().enumerate().filter(|(_, frame)| frame.is_loop);
         loops.nth(depth).map_or(self.frames.len(), |(at, _)| at) - 1
     }
 
-    /// A value that is no other one.
+    /// Adds a value that is never shared.
     pub(super) fn fresh(&mut self, operands: Vec<ValueId>, cost: SassCost) -> ValueId {
         let at = self.frames.len() - 1;
         self.push(at, operands, cost, self.depth(), None)
@@ -108,7 +107,7 @@ impl Values {
         self.all.len() as ValueId - 1
     }
 
-    /// The value of an operation, known or new.
+    /// Value of an operation, shared if it is available.
     pub(super) fn op(
         &mut self,
         operation: Operation,
@@ -119,7 +118,7 @@ impl Values {
         self.keyed(Key::Op(operation, operands.to_vec()), operands.to_vec(), cost, depth)
     }
 
-    /// A value by its key.
+    /// Value of a key, shared if it is available.
     pub(super) fn keyed(
         &mut self,
         key: Key,
@@ -141,7 +140,7 @@ impl Values {
         self.known.insert(key, id);
     }
 
-    /// A value that has this key from here on.
+    /// Available value of a key.
     pub(super) fn known(&self, key: &Key) -> Option<ValueId> {
         self.known.get(key).copied()
     }
@@ -150,12 +149,12 @@ impl Values {
         self.known.remove(key);
     }
 
-    /// Remembers a value of this piece of code.
+    /// Makes a value available in the current piece of code.
     pub(super) fn remember(&mut self, key: Key, id: ValueId) {
         self.note(self.frames.len() - 1, key, id);
     }
 
-    /// What a value is as a sum.
+    /// Polynomial form of a value.
     pub(super) fn form(&self, id: ValueId) -> Polynomial {
         self.all[id as usize].form.clone().unwrap_or_else(|| Polynomial::value(id))
     }
@@ -164,12 +163,12 @@ impl Values {
         term.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0)
     }
 
-    /// In how many loops a sum changes.
+    /// Number of loops in which a sum changes.
     pub(super) fn depth_of_form(&self, form: &Polynomial) -> usize {
         form.terms.iter().map(|(of, _)| self.depth_of(of)).max().unwrap_or(0)
     }
 
-    /// The largest power of two, up to 16, of which a sum is known to be a multiple.
+    /// Largest power of two, up to 16, known to divide a sum.
     pub(super) fn multiple(&self, form: &Polynomial) -> u64 {
         let of = |(of, by): &(Vec<ValueId>, i64)| {
             let factors = of.iter().map(|&id| self.all[id as usize].multiple).product::<u64>();
@@ -186,7 +185,8 @@ impl Values {
         form.constant >= 0 && form.terms.iter().all(of)
     }
 
-    /// A sum as a value: what changes in the innermost loop is added to what does not, which is computed outside.
+    /// Value of a sum. Only the terms that change in the innermost loop are added there; the rest
+    /// is computed outside.
     pub(super) fn sum(&mut self, form: Polynomial, wide: bool) -> ValueId {
         if let Some(id) = form.single() {
             return id;
@@ -217,7 +217,7 @@ impl Values {
         id
     }
 
-    /// Marks values that are needed, and those that they are computed from.
+    /// Marks the values that the roots depend on.
     pub(super) fn needed(mut self, roots: Vec<ValueId>) -> NeededValues {
         let mut open = roots;
         while let Some(id) = open.pop() {
@@ -230,22 +230,22 @@ impl Values {
     }
 }
 
-/// All values of a kernel, of which it is known whether anybody needs them.
+/// All values, with dead ones marked.
 pub(super) struct NeededValues(pub(super) Values);
 
-/// Those of which loads that others bring too cost nothing.
+/// All values, with merged loads at no cost.
 pub(super) struct MergedValues(pub(super) Values);
 
 impl MergedValues {
-    /// What is executed of them.
+    /// Instructions of the remaining values.
     pub(super) fn charges(&self) -> impl Iterator<Item = Charge> {
         let values = self.0.all.iter().filter(|v| v.needed && v.cost != SassCost::FREE);
         values.map(|value| Charge { count: value.count, stmt: value.stmt, cost: value.cost })
     }
 }
 
-/// What it takes to add products to a rest: `IADD3` adds two, `IMAD` and `LEA` one that is multiplied; a product of values that
-/// are not constant is multiplied before.
+/// Cost of adding terms to a rest. `IADD3` adds two terms; `IMAD` and `LEA` add one scaled term.
+/// Products of non-constant values are multiplied first.
 pub(super) fn sum_cost(terms: &[Term], has_rest: bool, has_constant: bool) -> u32 {
     let (single, products): (Vec<&Term>, Vec<&Term>) =
         terms.iter().partition(|(of, _)| of.len() == 1);
@@ -253,7 +253,7 @@ pub(super) fn sum_cost(terms: &[Term], has_rest: bool, has_constant: bool) -> u3
         single.into_iter().partition(|(_, by)| by.abs() == 1);
     let multiplied = scaled.len() + products.iter().map(|(of, _)| of.len() - 1).sum::<usize>();
     let summands = plain.len() + usize::from(has_rest || has_constant);
-    // The first summand is not added to anything.
+    // The first summand needs no addition.
     (multiplied + summands.saturating_sub(1).div_ceil(2)) as u32
 }
 
@@ -270,10 +270,10 @@ mod tests {
             sum_cost(&terms, has_rest, false)
         };
         assert_eq!(cost(&[&a], false), 0);
-        // `IADD3`, one and two.
+        // `IADD3` with one and with two additions.
         assert_eq!((cost(&[&a, &b], false), cost(&[&a, &b, &c], false)), (1, 1));
         assert_eq!(cost(&[&a, &b, &c], true), 2);
-        // `LEA` and `IMAD` add as they multiply.
+        // `LEA` and `IMAD` multiply and add in one instruction.
         assert_eq!((cost(&[&scaled], false), cost(&[&scaled, &a], false)), (1, 1));
         assert_eq!((cost(&[&product], true), cost(&[&product, &a], true)), (1, 2));
     }

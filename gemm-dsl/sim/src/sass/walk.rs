@@ -1,4 +1,4 @@
-//! The code in its order: branches and loops as the compiler leaves them.
+//! Traversal of the code: branches and loops as the compiler transforms them.
 
 use super::Compiler;
 use super::branch::Branch;
@@ -11,11 +11,11 @@ use gemm_dsl::ir::Expr;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Instructions of the text in a branch that is predicated from the start.
+/// Maximal number of text instructions of a branch that is always predicated.
 const TINY: u64 = 6;
 
 impl Compiler<'_, '_> {
-    /// The code of a range, which is entered as a whole.
+    /// Analyses a range of code that is executed as a whole.
     pub(super) fn walk(&mut self, range: Range<usize>) {
         let code = self.code;
         let mut at = range.start;
@@ -73,7 +73,7 @@ impl Compiler<'_, '_> {
     }
 
     fn branch(&mut self, cond: ValueId, then: Range<usize>, other: Range<usize>, divergent: bool) {
-        // A condition that is known without the launch leaves one of the two.
+        // A condition known at build time leaves only one branch.
         if let Some(holds) = self.values.form(cond).known() {
             return self.walk(if holds != 0 { then } else { other });
         }
@@ -124,7 +124,7 @@ impl Compiler<'_, '_> {
             let before = self.read(slot);
             let [yes, no] = held.each_ref().map(|held| held.get(&slot).copied().unwrap_or(before));
             if yes != no {
-                // Each branch writes the same register.
+                // Both branches write the same register.
                 let merged = self.values.fresh(vec![cond, yes, no], SassCost::FREE);
                 self.scope.slots.set(slot, merged);
             } else {
@@ -147,7 +147,8 @@ impl Compiler<'_, '_> {
         });
     }
 
-    /// Whether a statement applies functions, whose instructions are not among its own.
+    /// Returns true if a statement calls functions, whose instructions are not counted in its
+    /// sites.
     fn applies(&self, stmt: u32) -> bool {
         let mut applies = false;
         if let Some(stmt) = self.code.stmts.get(stmt as usize) {
@@ -156,7 +157,7 @@ impl Compiler<'_, '_> {
         applies
     }
 
-    /// Whether it can be executed under a predicate, and nothing is gained by a jump.
+    /// Returns true if an instruction can be predicated and a jump would save nothing.
     fn is_predicable(op: &Op) -> bool {
         matches!(
             op,
@@ -174,7 +175,7 @@ impl Compiler<'_, '_> {
         )
     }
 
-    /// Instructions that are no value's.
+    /// Adds instructions that compute no value.
     pub(super) fn spend(&mut self, count: CountId, cost: SassCost) {
         let stmt = self.values.stmt;
         self.spent.push(Charge { count, stmt, cost });

@@ -1,10 +1,11 @@
-//! One block, or those of a cluster: its warps are coroutines that take turns, and this is who is next.
+//! Scheduling of one block, or of the blocks of one cluster: its warps are coroutines that take
+//! turns.
 //!
-//! In a round every warp that is ready runs to where it must wait. A barrier that all have reached
-//! makes its warps ready again; one that goes round in a loop is ready when something has happened.
-//! Warps, and barriers with a name, are counted through all blocks of a cluster.
-//! Where no warp is ready and some have not left, the block waits for others, or for ever. So it does
-//! where all its warps meet again and again, and come back to where they have been.
+//! In a round every ready warp runs until it must wait. A barrier that all warps have reached makes
+//! them ready again. A polling warp is ready after an event. Warps and named barriers are numbered
+//! across all blocks of a cluster. If no warp is ready and some have not exited, the block waits
+//! for other blocks, or forever. The same holds if all its warps meet repeatedly and return to an
+//! earlier state.
 
 mod report;
 
@@ -26,33 +27,32 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 use std::ops::Range;
 
-/// After so many meetings the warps of a block may be going round for ever.
+/// Number of meetings after which the block is checked for livelock.
 const PATIENCE: u64 = 1 << 10;
-/// So many barriers with a name warps pass in a round before others have their turn.
+/// Maximal number of named barriers that warps pass in a round before other warps run.
 const ARRIVALS: u32 = 64;
-/// A block has fewer barriers with a name than this.
+/// Hardware barriers per block; the numbers of named barriers are smaller.
 const NAMES: u32 = 16;
 
-/// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WarpState {
     Ready,
-    /// Waits at the barrier of the block in this statement.
+    /// Waits at the block barrier of this statement.
     Barrier(u32),
-    /// Waits at the barrier of the cluster in this statement.
+    /// Waits at the cluster barrier of this statement.
     Cluster(u32),
-    /// Waits at a barrier with a name.
     Named {
         barrier: u32,
         stmt: u32,
     },
-    /// Waits for a phase of a barrier in shared memory, when so many were over.
+    /// Waits for a phase of an mbarrier; `completed` is the number of completed phases at that
+    /// time.
     Phase {
         awaited: AwaitedPhase,
         stmt: u32,
         completed: u64,
     },
-    /// Goes round in a loop until something happens, when so much had.
+    /// Polls in a loop until an event; `events` is their number at that time.
     Polling {
         stmt: u32,
         events: u64,
@@ -60,30 +60,27 @@ enum WarpState {
     Exited,
 }
 
-/// What has become of a block, or a cluster, in a round.
+/// State of a block, or of a cluster, after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockProgress {
-    /// Some warp is ready.
     Ready,
-    /// None is, before others write memory.
+    /// No warp is ready until other blocks write memory.
     Stuck,
     Done,
 }
 
-/// A block that runs, or those of a cluster.
 pub(crate) struct Block<'l> {
     pub(crate) machine: Machine<'l>,
-    /// That of the cluster.
     number: u32,
     warps: Vec<Warp>,
     states: Vec<WarpState>,
     named_barriers: NamedBarriers,
-    /// The meetings at the last look at all warps, and what they may come back to.
+    /// Number of meetings at the last livelock check.
     met: u64,
     livelock: LivelockDetector,
-    /// Where they have: how often memory had changed.
+    /// Set if the block is livelocked: number of memory changes at that time.
     in_vain: Option<u64>,
-    /// The warps as they take turns in a round, and how many rounds there have been.
+    /// Order of the warps within a round, and number of rounds.
     order: Vec<u32>,
     rounds: u64,
 }
@@ -110,22 +107,21 @@ impl<'l> Block<'l> {
         }
     }
 
-    /// The warps of a block.
     pub(crate) fn warps(&self) -> usize {
         self.warps.len()
     }
 
-    /// Lets the threads of the blocks that begin here take these turns.
+    /// Sets the thread interleaving of the blocks that start next.
     pub(crate) fn take(&mut self, turns: Interleaving) {
         self.machine.turns = turns;
     }
 
-    /// What the blocks that have run here are charged with.
+    /// Returns the counters of all blocks run here.
     pub(crate) fn finish(self) -> Profile {
         self.machine.finish()
     }
 
-    /// Begins the cluster with this number, on the memory of the last one.
+    /// Starts a cluster, and reuses the memory of the last one.
     pub(crate) fn start(&mut self, number: u32) {
         self.number = number;
         self.machine.begin(number);
@@ -138,7 +134,7 @@ impl<'l> Block<'l> {
         if turns.are_reversed() {
             self.order.reverse();
         }
-        // Each cluster draws its own numbers, whoever runs it.
+        // Each cluster has its own seed, independent of the worker that runs it.
         self.machine.random = Random::new(turns.seed() + (u64::from(number) << 8));
         self.rounds = 0;
         self.states.clear();
@@ -147,7 +143,7 @@ impl<'l> Block<'l> {
         (self.met, self.livelock, self.in_vain) = (0, LivelockDetector::default(), None);
     }
 
-    /// Runs the cluster with this number to its end, alone.
+    /// Runs a cluster alone to its end.
     pub(crate) fn run(&mut self, number: u32) -> Result<(), SimError> {
         self.start(number);
         loop {
@@ -161,8 +157,8 @@ impl<'l> Block<'l> {
         }
     }
 
-    /// Lets every warp that is ready run to where it must wait. `elsewhere` says how much has happened
-    /// in other blocks.
+    /// Runs every ready warp until it must wait. `elsewhere` is the number of memory changes by
+    /// other blocks.
     pub(crate) fn round(&mut self, elsewhere: u64) -> Result<BlockProgress, SimError> {
         self.machine.elsewhere = elsewhere;
         if self.in_vain == Some(self.machine.changes()) {
@@ -201,8 +197,9 @@ impl<'l> Block<'l> {
                         let of_block = i as u32 / self.machine.launch.warps() * NAMES;
                         let state = self.arrive(i, of_block + barrier, threads, wait, stmt);
                         let state = state.map_err(SimError::Fault)?;
-                        // One that need not wait hands over in some turns, and goes on in others: so what
-                        // follows there comes before what others do, and behind it.
+                        // A warp that need not wait yields in some interleavings and continues in
+                        // others, so its next statements run both before and after those of other
+                        // warps.
                         if state == WarpState::Ready
                             && self.machine.turns != Interleaving::Forward
                             && passed < ARRIVALS
@@ -226,7 +223,8 @@ impl<'l> Block<'l> {
         self.settle().map_err(SimError::Fault)
     }
 
-    /// A warp arrives at a barrier with a name; where it is the last one, those that wait go on.
+    /// Records the arrival of a warp at a named barrier. The last arrival releases the waiting
+    /// warps.
     fn arrive(
         &mut self,
         i: usize,
@@ -253,7 +251,7 @@ impl<'l> Block<'l> {
         Ok(WarpState::Ready)
     }
 
-    /// Whether the block, or cluster, goes on, when every warp has come to where it must wait.
+    /// Determines the progress of the block, or cluster, after every warp has run until it waits.
     fn settle(&mut self) -> Result<BlockProgress, Box<Fault>> {
         if self.machine.meetings >= PATIENCE && self.is_livelocked() {
             self.in_vain = Some(self.machine.changes());
@@ -283,14 +281,14 @@ impl<'l> Block<'l> {
         self.left_behind().or_else(|| self.never_there()).map_or(Ok(BlockProgress::Done), Err)
     }
 
-    /// The warps of a block of the cluster.
+    /// Range of the warps of one block of the cluster.
     fn warps_of(&self, rank: u32) -> Range<usize> {
         let warps = self.machine.launch.warps() as usize;
         rank as usize * warps..(rank as usize + 1) * warps
     }
 
-    /// Whether all of these warps have met at a barrier of theirs, and go on. As long as some wait for something else they
-    /// may come yet.
+    /// Returns true if all of these warps have met at their barrier and continue. Warps that wait
+    /// for something else may still reach it.
     fn meet(
         &mut self,
         warps: Range<usize>,
@@ -332,8 +330,8 @@ impl<'l> Block<'l> {
         Err(self.fault(((warps.start + waiting) * WARP) as u32, stmt, kind))
     }
 
-    /// Whether all warps are where they have been, and met in between, but no memory has changed. A warp
-    /// that meets nobody is looked at by itself.
+    /// Returns true if all warps have met since the last check and returned to an earlier state
+    /// without a change of memory. A warp that meets no other is checked on its own.
     fn is_livelocked(&mut self) -> bool {
         self.machine.careful = true;
         let met = std::mem::replace(&mut self.met, self.machine.meetings);

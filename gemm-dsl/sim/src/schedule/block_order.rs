@@ -1,10 +1,10 @@
 //! Execution of blocks that synchronise: in several orders, whose results must agree.
 //!
-//! Which blocks run at the same time, and which first, is the machine's choice. So a kernel with
-//! atomics on global memory is run as if one block fitted the machine, in ascending, descending and
-//! shuffled order, and as if several did, whose warps hand over at every atomic. In each order the threads
-//! of a block take other turns. A block that waits for one that is not there waits for ever: that another
-//! block runs at the same time nothing guarantees.
+//! The GPU chooses the concurrent blocks and their order. A kernel with atomics on global memory
+//! therefore runs one block at a time, in ascending, descending and shuffled order. It also runs
+//! with several resident blocks, whose warps yield at every atomic. The threads of a block take
+//! other turns in each order. A block that waits for a block that is not resident waits forever, as
+//! nothing guarantees that both run at the same time.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::counters::Profile;
@@ -22,7 +22,7 @@ use crate::schedule::snapshot::Snapshot;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// In which order blocks run, one after the other or some at the same time.
+/// Order of blocks, sequential or interleaved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockOrder {
     Ascending,
@@ -31,7 +31,6 @@ pub(crate) enum BlockOrder {
     Interleaved,
 }
 
-/// The orders in which blocks that synchronise run.
 pub(crate) const BLOCK_ORDERS: [BlockOrder; 5] = [
     BlockOrder::Ascending,
     BlockOrder::Descending,
@@ -39,9 +38,9 @@ pub(crate) const BLOCK_ORDERS: [BlockOrder; 5] = [
     BlockOrder::Shuffled(SHUFFLES[1]),
     BlockOrder::Interleaved,
 ];
-/// Blocks that run at the same time, where some do.
+/// Blocks that run at the same time in interleaved order.
 const RESIDENT: u32 = 8;
-/// So many blocks are shuffled as one; of more, pieces of that size are.
+/// Maximal number of blocks shuffled as a whole; a larger grid is shuffled in pieces of this size.
 const PIECE: u32 = 1 << 16;
 
 impl BlockOrder {
@@ -54,7 +53,7 @@ impl BlockOrder {
         }
     }
 
-    /// How the threads of a block take turns in it.
+    /// Thread interleaving that goes with this block order.
     fn turns(self) -> Interleaving {
         match self {
             BlockOrder::Ascending => Interleaving::Forward,
@@ -64,7 +63,8 @@ impl BlockOrder {
         }
     }
 
-    /// The blocks of a launch in this order. As many as there may be are not all kept at once.
+    /// Returns the block numbers of a launch in this order. The iterator is lazy, as a grid may be
+    /// too large to list.
     pub(crate) fn blocks(self, count: u32) -> Box<dyn Iterator<Item = u32>> {
         match self {
             BlockOrder::Ascending | BlockOrder::Interleaved => Box::new(0..count),
@@ -81,7 +81,7 @@ impl BlockOrder {
     }
 }
 
-/// Runs all blocks of a launch in every order. The results and counters are those of the ascending one.
+/// Runs all blocks of a launch in every order. Results and counters are those of ascending order.
 pub(crate) fn run(
     launch: &Launch<'_>,
     code: &Code<'_>,
@@ -138,9 +138,9 @@ struct Execution<'e, 'l> {
     code: &'l Code<'l>,
     budget: &'l Budget,
     options: &'e Options<'e>,
-    /// Of each element of each buffer, whether an order has written it.
+    /// Per buffer and element: true if some order has written it.
     written: Vec<Vec<bool>>,
-    /// Blocks that have run, in all orders, and will have.
+    /// Finished blocks in all orders, and their final number.
     done: u64,
     all: u64,
 }
@@ -165,7 +165,7 @@ impl<'l> Execution<'_, 'l> {
         let happened = |resident: &[Block<'l>]| -> u64 {
             resident.iter().map(|block| block.machine.happened).sum()
         };
-        // Those that still run are the first `fitting`.
+        // The first `fitting` blocks are the running ones.
         while fitting > 0 {
             let (before, mut stuck) = (happened(&resident), true);
             for i in (0..fitting).rev() {
@@ -204,7 +204,7 @@ impl<'l> Execution<'_, 'l> {
     }
 }
 
-/// The fault of blocks none of which goes on, while others have not begun.
+/// Returns the fault of blocks that are all stuck while others have not started.
 fn deadlock(blocks: &[Block<'_>], to_come: u32) -> Box<Fault> {
     let Some((first, others)) = blocks.split_first() else { unreachable!("some block is stuck") };
     first.deadlock(others.iter().flat_map(Block::waiting), to_come)

@@ -1,9 +1,10 @@
-//! Execution of blocks that do not synchronise with one another: in parallel. Those of a cluster do; they run as one.
+//! Parallel execution of blocks that do not synchronise with one another. The blocks of a cluster
+//! do, and run as one.
 //!
-//! What is told must not depend on timing. Blocks of which none touches what another one writes do what
-//! each would do alone; so which of them is the first with a fault does not. As soon as two conflict, what
-//! either does may: then all is put back and run again on one worker, one block after the other, and what
-//! that finds is told.
+//! Reports must not depend on timing. If no block touches an element that another one writes, each
+//! behaves as if alone, so the first faulty block is the same on every run. If two blocks conflict,
+//! the behaviour of both is undefined. The buffers are then restored, and one worker runs the
+//! blocks one after the other; its findings are reported.
 
 use crate::counters::Profile;
 use crate::error::{EarlierAccess, Fault, FaultKind, SimError};
@@ -19,7 +20,6 @@ use crate::schedule::snapshot::Snapshot;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Runs all blocks of a launch.
 pub(crate) fn run(
     launch: &Launch<'_>,
     code: &Code<'_>,
@@ -34,14 +34,14 @@ pub(crate) fn run(
     let quiet = Options { progress: None, ..*options };
     let (found, touched) = attempt(launch, code, &quiet, 1);
     match touched.conflict() {
-        // What a block did that has read another one's words is of no account.
+        // A block that has read a racing block's data has no meaningful fault of its own.
         Some(conflict) => Err(SimError::Fault(fault(launch, code, &conflict))),
         None => found,
     }
 }
 
-/// Runs the blocks on so many workers, up to the first one with a fault. What they have touched says
-/// whether that is worth anything.
+/// Runs the blocks on `workers` workers, up to the first fault. The result is valid only if the
+/// returned record shows no conflict.
 fn attempt(
     launch: &Launch<'_>,
     code: &Code<'_>,
@@ -56,7 +56,7 @@ fn attempt(
     let budget = Budget::new(options.instructions);
     let clusters = launch.clusters();
     let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
-    // Clusters are taken in order, so all below the lowest one with a fault are run to their end.
+    // Clusters are taken in order, so all clusters below the lowest faulty one run to their end.
     let faulty = AtomicU32::new(u32::MAX);
     let work = |_| {
         let mut worker: Option<IsolatedBlocks<'_>> = None;
@@ -88,7 +88,7 @@ fn attempt(
         profile += &counted;
         errors.extend(end);
     }
-    // That the limit is spent says less than a fault.
+    // A fault says more than a spent instruction limit, so it takes precedence.
     let rank = |(cluster, error): &(u32, SimError)| {
         (matches!(error, SimError::OutOfInstructions { .. }), *cluster)
     };
@@ -99,7 +99,7 @@ fn attempt(
     (found, grid_race)
 }
 
-/// The fault of two blocks that access one element.
+/// Returns the race fault of two blocks that access one element.
 fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<Fault> {
     let region = &launch.regions[conflict.buffer];
     let kind = FaultKind::Race {

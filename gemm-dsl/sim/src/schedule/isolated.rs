@@ -1,5 +1,5 @@
-//! A block whose threads ask one another by atomics, and with which no other block synchronises: it is run in
-//! several turns, whose results must agree.
+//! Execution of blocks that synchronise with no other block. If threads of a block synchronise by
+//! atomics, the block runs in several thread interleavings, whose results must agree.
 
 use crate::counters::Profile;
 use crate::error::SimError;
@@ -13,12 +13,11 @@ use crate::region::ElementId;
 use crate::schedule::block::Block;
 use gemm_dsl::ir::Space;
 
-/// Runs isolated blocks, one after the other.
 pub(crate) struct IsolatedBlocks<'l> {
     launch: &'l Launch<'l>,
-    /// What runs a block for the first time, and counts.
+    /// First run of each block, which also counts.
     first: Block<'l>,
-    /// What runs it in other turns, if the kernel has atomics.
+    /// Runs in other interleavings, if the kernel has atomics on shared memory.
     again: Option<Block<'l>>,
 }
 
@@ -35,7 +34,7 @@ impl<'l> IsolatedBlocks<'l> {
         Self { launch, first: block(between), again }
     }
 
-    /// Runs the block with this number in all turns. The results are those of the first.
+    /// Runs a block in all interleavings. The results are those of the first.
     pub(crate) fn run(&mut self, number: u32) -> Result<(), SimError> {
         let Some(again) = &mut self.again else {
             return self.first.run(number);
@@ -70,7 +69,7 @@ impl<'l> IsolatedBlocks<'l> {
         Ok(())
     }
 
-    /// What the blocks that have run here are charged with, in their first turns.
+    /// Returns the counters of all blocks run here, in their first interleavings.
     pub(crate) fn finish(self) -> Profile {
         self.first.finish()
     }

@@ -1,9 +1,9 @@
-//! Launches that must have what they write to themselves.
+//! Exclusive access of launches to the buffers they write.
 //!
-//! One whose blocks synchronise is run in several orders, and each begins with what the launch
-//! was given: another launch that does so must not write the same memory, or read what this one writes,
-//! until it is done. Such launches wait for one another. Each runs on one thread and waits for nothing
-//! while it is on, so that all come to their turn.
+//! A launch whose blocks synchronise runs in several orders, and each order starts from the initial
+//! contents of the buffers. Until it is done, another such launch must not write memory that it
+//! uses, or read memory that it writes. Such launches wait for one another. Each runs on one thread
+//! and waits for nothing while it holds the lock, so all make progress.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::error::SimError;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Memory that a launch uses.
+/// Host memory used by a launch.
 struct MemoryUse {
     launch: u64,
     by: ThreadId,
@@ -28,7 +28,7 @@ impl MemoryUse {
     }
 }
 
-/// All that is used, and the number of the next launch.
+/// All memory in use, and the next launch number.
 static IN_USE: Mutex<(Vec<MemoryUse>, u64)> = Mutex::new((Vec::new(), 0));
 static FREED: Condvar = Condvar::new();
 
@@ -36,14 +36,14 @@ fn in_use() -> MutexGuard<'static, (Vec<MemoryUse>, u64)> {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A launch that has its buffers to itself, until this is dropped.
+/// Guard for exclusive use of a launch's buffers, released on drop.
 pub(crate) struct LaunchLock {
     launch: u64,
 }
 
 impl LaunchLock {
-    /// Waits until no other such launch uses the buffers. Fails where that would be for ever: this thread
-    /// is in the midst of one that does.
+    /// Waits until no other such launch uses the buffers in conflict. Returns [`SimError::InUse`]
+    /// if this thread itself is inside such a launch, as the wait would never end.
     pub(crate) fn acquire(launch: &Launch<'_>, code: &Code<'_>) -> Result<Self, SimError> {
         let mut all = in_use();
         let number = all.1;

@@ -1,24 +1,23 @@
-//! What the buffers that a launch writes held before, so that it can be run again.
+//! Contents of written buffers before a launch, to run it again.
 //!
-//! Only what the launch itself has written is looked at and put back: what a concurrent one writes
-//! elsewhere in the same buffers stays.
+//! Only elements that the launch has written are compared and restored. Elements that a concurrent
+//! launch writes in the same buffers stay.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::launch::Launch;
 use crate::lower::code::Code;
 
-/// A buffer that the kernel writes, and a copy.
 struct BufferCopy<'l> {
     region: usize,
     memory: &'l NumberedMemory,
     copy: NumberedMemory,
 }
 
-/// What the buffers held at one time.
+/// Contents of the written buffers at one point in time.
 pub(crate) struct Snapshot<'l>(Vec<BufferCopy<'l>>);
 
 impl<'l> Snapshot<'l> {
-    /// What the buffers that the kernel writes hold now.
+    /// Copies the buffers that the kernel writes.
     pub(crate) fn take(launch: &'l Launch<'_>, code: &Code<'_>) -> Self {
         let regions = launch.regions.iter().enumerate().filter(|&(i, _)| code.stored[i]);
         let kept = regions.filter_map(|(region, r)| {
@@ -28,7 +27,7 @@ impl<'l> Snapshot<'l> {
         Self(kept.collect())
     }
 
-    /// Puts back the elements of which that holds, by the numbers of their buffer and their own.
+    /// Restores the elements for which `which(buffer, element)` is true.
     pub(crate) fn restore(&self, which: impl Fn(usize, usize) -> bool) {
         for BufferCopy { region, memory, copy } in &self.0 {
             let elements = (0..copy.len()).filter(|&at| which(*region, at));
@@ -36,7 +35,8 @@ impl<'l> Snapshot<'l> {
         }
     }
 
-    /// The first element of those of which that holds that is another one now, with its bits then and now.
+    /// Returns the first element, among those for which `which(buffer, element)` is true, that
+    /// differs from the snapshot, with its old and new bits.
     pub(crate) fn differing(
         &self,
         which: impl Fn(usize, usize) -> bool,

@@ -1,8 +1,8 @@
-//! What is known of single sums; that they are those of a GPU is tested with its vectors.
+//! Tests of single sums. Test vectors from GPUs are checked elsewhere.
 
 use super::*;
 
-/// The word of a number, which the format has.
+/// Bits of a number that the format can represent.
 fn word(format: Format, value: f32) -> u32 {
     match format {
         Format::Bf16 => value.to_bits() >> 16,
@@ -11,17 +11,17 @@ fn word(format: Format, value: f32) -> u32 {
     }
 }
 
-fn dot(rules: Rules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
+fn dot(rules: AccumulationRules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
     let decoded = |value| MmaOperand::decode(format, word(format, value));
     let a: Vec<MmaOperand> = terms.iter().map(|(a, _)| decoded(*a)).collect();
     let b: Vec<MmaOperand> = terms.iter().map(|(_, b)| decoded(*b)).collect();
     f32::from_bits(rules.dot(format, &a, &b, c.to_bits()))
 }
 
-/// The least subnormal number of a format.
+/// Smallest subnormal number of a format.
 fn least(format: Format) -> f32 {
     match format {
-        Format::Bf16 | Format::Tf32 => f32::from_bits(1 << (FRACTION - format.fraction())),
+        Format::Bf16 | Format::Tf32 => f32::from_bits(1 << (FRACTION - format.layout().fraction)),
         Format::F16 => 2_f32.powi(-24),
     }
 }
@@ -29,7 +29,7 @@ fn least(format: Format) -> f32 {
 #[test]
 fn what_is_exact_is_not_changed() {
     for format in Format::ALL {
-        for rules in [Rules::SM_80, Rules::SM_90] {
+        for rules in [AccumulationRules::SM_80, AccumulationRules::SM_90] {
             assert_eq!(dot(rules, format, &[(3.0, 5.0), (-2.0, 4.0)], 0.5), 7.5);
             assert_eq!(dot(rules, format, &[(1.5, 1.5); 40], 1.0), 91.0);
             let tiny = least(format);
@@ -43,23 +43,29 @@ fn what_is_exact_is_not_changed() {
 #[test]
 fn sums_are_cut_towards_zero() {
     for format in Format::ALL {
-        // 2^24 and 1.5: half a unit in the last place of the sum, and more.
+        // Adds 2^24 and 1.5: more than half a unit in the last place of the sum.
         for sign in [1.0_f32, -1.0] {
             let large = sign * 16_777_216.0;
-            assert_eq!(dot(Rules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large), large);
-            let below = dot(Rules::SM_90, format, &[(-sign, 1.0)], large);
+            assert_eq!(
+                dot(AccumulationRules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large),
+                large
+            );
+            let below = dot(AccumulationRules::SM_90, format, &[(-sign, 1.0)], large);
             assert_eq!(below, large - sign);
         }
     }
 }
 
-/// One group sums its terms without an error, whatever their order; two cut between them.
+/// One group sums its terms exactly in any order; a chain of two truncates between them.
 #[test]
 fn groups_are_as_long_as_they_are() {
-    for (rules, terms) in [(Rules::SM_80, [8, 8, 4]), (Rules::SM_90, [16, 16, 8])] {
+    for (rules, terms) in
+        [(AccumulationRules::SM_80, [8, 8, 4]), (AccumulationRules::SM_90, [16, 16, 8])]
+    {
         for (format, terms) in Format::ALL.into_iter().zip(terms) {
             assert_eq!(rules.terms(format), terms);
-            // 2^24 and 1: the one is lost when a group ends, unless another term has taken the large one away by then.
+            // Adds 2^24 and 1: the 1 is truncated at the end of a group unless another term has
+            // cancelled 2^24 before.
             let mut products = vec![(0.0, 0.0); terms];
             (products[0], products[terms - 1]) = ((1.0, 1.0), (-4096.0, 4096.0));
             assert_eq!(dot(rules, format, &products, 16_777_216.0), 1.0, "{format:?}");
@@ -73,7 +79,9 @@ fn groups_are_as_long_as_they_are() {
 fn what_is_not_finite_gives_what_it_gives() {
     let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2000));
     for format in Format::ALL {
-        let of = |terms: &[(f32, f32)], c: f32| dot(Rules::SM_90, format, terms, c).to_bits();
+        let of = |terms: &[(f32, f32)], c: f32| {
+            dot(AccumulationRules::SM_90, format, terms, c).to_bits()
+        };
         let none = CANONICAL_NAN;
         assert_eq!(of(&[(nan, 1.0)], 1.0), none);
         assert_eq!(of(&[(1.0, 1.0)], nan), none);
@@ -83,39 +91,41 @@ fn what_is_not_finite_gives_what_it_gives() {
         assert_eq!(of(&[(inf, 1.0)], -inf), none);
         assert_eq!(of(&[(inf, -2.0), (3.0, 1.0)], 1.0), (-inf).to_bits());
         assert_eq!(of(&[(-inf, -2.0)], inf), inf.to_bits());
-        // The largest numbers, whose sum is none.
+        // Sums near the largest number are truncated, so they do not become infinite.
         assert_eq!(of(&[(1.0, 1.0)], f32::MAX), f32::MAX.to_bits());
         assert_eq!(of(&[(-32768.0, 32768.0); 8], -f32::MAX), (-f32::MAX).to_bits());
     }
-    let of = |terms: &[(f32, f32)], c: f32| dot(Rules::SM_90, Format::Bf16, terms, c);
+    let of = |terms: &[(f32, f32)], c: f32| dot(AccumulationRules::SM_90, Format::Bf16, terms, c);
     let large = 2_f32.powi(127);
     assert_eq!(of(&[(large, 1.0), (large, 1.0)], 0.0), inf);
     assert_eq!(of(&[(large, -1.5), (large, -1.5)], 0.0), -inf);
-    // What is too large by itself may be taken away again.
+    // A product out of range may be cancelled within the group.
     assert_eq!(of(&[(large, 4.0), (-large, 4.0)], -large), -large);
 }
 
 #[test]
 fn a_sum_without_a_bit_is_zero_above() {
     for format in Format::ALL {
-        let of = |terms: &[(f32, f32)], c: f32| dot(Rules::SM_90, format, terms, c).to_bits();
+        let of = |terms: &[(f32, f32)], c: f32| {
+            dot(AccumulationRules::SM_90, format, terms, c).to_bits()
+        };
         assert_eq!(of(&[(-0.0, 1.0)], -0.0), 0);
         assert_eq!(of(&[(1.5, 1.5), (-1.5, 1.5)], -0.0), 0);
         assert_eq!(of(&[], -0.0), (-0.0_f32).to_bits(), "no group, and nothing is added");
     }
-    // Half of the least number has a bit on the grid, and none in binary32.
+    // Half of the smallest number has a bit on the grid, but none in binary32.
     let half = [(-(2_f32.powi(-100)), 2_f32.powi(-50))];
-    assert_eq!(dot(Rules::SM_90, Format::Bf16, &half, 0.0).to_bits(), 0);
+    assert_eq!(dot(AccumulationRules::SM_90, Format::Bf16, &half, 0.0).to_bits(), 0);
     // Products of subnormal numbers vanish, and so does their sign.
     let tiny = least(Format::Bf16);
-    assert_eq!(dot(Rules::SM_90, Format::Bf16, &[(-tiny, tiny)], 0.0).to_bits(), 0);
+    assert_eq!(dot(AccumulationRules::SM_90, Format::Bf16, &[(-tiny, tiny)], 0.0).to_bits(), 0);
 }
 
-/// Zeros have no exponent that others hang on.
+/// Zeros do not take part in the largest exponent.
 #[test]
 fn a_zero_moves_nothing() {
     let large = 2_f32.powi(127);
-    let of = |terms: &[(f32, f32)]| dot(Rules::SM_90, Format::Bf16, terms, 0.0);
+    let of = |terms: &[(f32, f32)]| dot(AccumulationRules::SM_90, Format::Bf16, terms, 0.0);
     let tiny = 2_f32.powi(-120);
     assert_eq!(of(&[(tiny, 1.0), (0.0, large), (large, -0.0)]), tiny);
 }
@@ -124,14 +134,20 @@ fn a_zero_moves_nothing() {
 fn low_bits_of_a_tf32_do_not_count() {
     let [low, none] = [0x3f80_1fff, 0x7f80_1000].map(|word| MmaOperand::decode(Format::Tf32, word));
     assert_eq!(low, MmaOperand::decode(Format::Tf32, 0x3f80_0000));
-    // A NaN whose payload lies there alone is taken for an infinity.
+    // A NaN whose payload lies only in the low bits is decoded as infinity.
     assert_eq!(none, MmaOperand::Infinite { negative: false });
     assert_eq!(MmaOperand::decode(Format::Tf32, 0x7fc0_0000), MmaOperand::Nan);
 }
 
 #[test]
 fn architectures_have_their_rules() {
-    assert_eq!([70, 75, 79].map(Rules::for_arch), [None; 3]);
-    assert_eq!([80, 86, 87, 89].map(Rules::for_arch), [Some(Rules::SM_80); 4]);
-    assert_eq!([90, 100, 120].map(Rules::for_arch), [Some(Rules::SM_90); 3]);
+    assert_eq!([70, 75, 79].map(AccumulationRules::for_arch), [None; 3]);
+    assert_eq!(
+        [80, 86, 87, 89].map(AccumulationRules::for_arch),
+        [Some(AccumulationRules::SM_80); 4]
+    );
+    assert_eq!(
+        [90, 100, 120].map(AccumulationRules::for_arch),
+        [Some(AccumulationRules::SM_90); 3]
+    );
 }

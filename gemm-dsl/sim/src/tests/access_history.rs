@@ -1,4 +1,4 @@
-//! What is remembered of a word at which threads meet, at the level of clocks.
+//! Access history of a word that several threads use, tested at the level of clocks.
 
 use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess};
 use crate::race::clock::Clocks;
@@ -6,7 +6,7 @@ use crate::race::model::{MODEL, ORDINARY, WordEffect};
 use crate::region::ElementId;
 use gemm_dsl::ir::Scope;
 
-/// Threads of a block that access one word.
+/// Threads of one block that access one word.
 struct Rig {
     clocks: Clocks,
     words: AccessHistory,
@@ -54,7 +54,8 @@ fn who_has_written_last_is_not_the_first_of_them() {
     }
 }
 
-/// However many have accessed a word, the first of those that a write does not come after is told.
+/// A write reports the first earlier access that it is not ordered after, for any number of
+/// readers.
 #[test]
 fn all_that_have_accessed_a_word_are_remembered() {
     for touch in [WordEffect::Read, ATOMIC] {
@@ -76,12 +77,12 @@ fn all_that_have_accessed_a_word_are_remembered() {
     }
 }
 
-/// A thread that asks a word again and again takes over what it finds once.
+/// A thread that acquires the same release repeatedly joins its clock only once.
 #[test]
 fn what_was_found_before_is_not_taken_over_again() {
     let (mut a, mut b) = (Clocks::new(&MODEL, 32), Clocks::new(&MODEL, 32));
     let left = a.release(0, 3);
-    // A warp knows the same after it has met, until one of its threads learns more.
+    // The lanes of a warp share one clock after a barrier, until one of them learns more.
     for (block, clocks) in [(0, &mut a), (1, &mut b)] {
         clocks.acquire(block, 7, &left);
         clocks.meet(0..32);

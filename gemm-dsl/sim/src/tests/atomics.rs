@@ -1,12 +1,12 @@
-//! What atomics compute, and where.
+//! Results of atomics, and the memories and lanes they work on.
 
 use super::*;
 use gemm_dsl::ir::{Space, Ty};
 
 const OPS: [AtomicOp; 4] = [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max, AtomicOp::Exchange];
 
-/// One thread's operation on a word of global or of shared memory, all by their bits: what the word holds
-/// then, and what it held.
+/// One thread's operation on a word of global or shared memory. All values are given as bits.
+/// Returns the new contents of the word and the old value.
 fn once(
     space: Space,
     elem: Elem,
@@ -45,7 +45,7 @@ fn sums_extremes_and_exchanges_by_hand() {
         for elem in [Elem::U32, Elem::I32, Elem::U64, Elem::I64] {
             let signed = matches!(elem, Elem::I32 | Elem::I64);
             let m1 = m1(elem);
-            // What the word holds, the operand, and what it holds after each operation.
+            // Contents of the word, operand, and contents after each operation.
             let mut cases = vec![
                 (5, 3, [8, 3, 5, 3]),
                 (3, 5, [8, 3, 5, 5]),
@@ -87,7 +87,7 @@ fn sums_of_signed_numbers_must_fit() {
                 );
             }
         }
-        // Those of unsigned ones wrap.
+        // Unsigned sums wrap.
         assert_eq!(
             once(space, Elem::U32, &|_| AtomicOp::Add, [u32::MAX.into(), 2, 0]),
             Ok([1, u32::MAX.into()])
@@ -96,7 +96,7 @@ fn sums_of_signed_numbers_must_fit() {
     }
 }
 
-/// A word is compared by its bits, and moved with all of them.
+/// A compare-and-swap compares bits and moves all of them.
 #[test]
 fn a_compare_and_swap_is_of_bits() {
     let (zero, minus_zero) = (0, (-0.0f32).to_bits().into());
@@ -124,7 +124,7 @@ fn a_compare_and_swap_is_of_bits() {
                 }
             }
         }
-        // An exchange keeps a payload too.
+        // An exchange keeps NaN payloads too.
         for (elem, [a, b]) in [(Elem::F32, nans), (Elem::F64, wide_nans)] {
             let exchange = |_| AtomicOp::Exchange;
             assert_eq!(once(space, elem, &exchange, [a, b, 0]), Ok([b, a]));
@@ -132,7 +132,8 @@ fn a_compare_and_swap_is_of_bits() {
     }
 }
 
-/// What a kernel's lanes do to one word, and what each has found, in the order of the lanes.
+/// Applies an atomic of all lanes to one word. Returns the old value found by each lane, in lane
+/// order, and the final value.
 fn together(op: impl Fn(&mut KernelBuilder) -> (AtomicOp, Expr), space: Space) -> Vec<i32> {
     let mut t = team(64, 1);
     let (word, out) = (t.array("word", &[0]), t.array("out", &[0; 65]));
@@ -159,11 +160,11 @@ fn lanes_take_turns_at_one_word() {
         assert_eq!(found.pop(), Some(64));
         found.sort_unstable();
         assert_eq!(found, (0..64).collect::<Vec<_>>());
-        // Each finds what another one has left, and the last one's stays.
+        // Each lane finds the value of another lane, and the value of the last lane remains.
         let mut found = together(|_| (AtomicOp::Exchange, tid() + 1), space);
         found.sort_unstable();
         assert_eq!(found, (0..=64).collect::<Vec<_>>());
-        // One wins.
+        // Exactly one lane succeeds.
         let swap = AtomicOp::CompareExchange { expected: 0.into() };
         let found = together(|_| (swap.clone(), tid() + 1), space);
         assert_eq!(found.iter().filter(|&&f| f == 0).count(), 1);
@@ -172,7 +173,7 @@ fn lanes_take_turns_at_one_word() {
     }
 }
 
-/// Each lane its own word, of a view that does not start with its allocation.
+/// Each lane updates its own word, in a view that starts inside its allocation.
 #[test]
 fn atomics_on_a_view() {
     let memory = Buffer::from_slice(&[100u64; 10]);
@@ -205,7 +206,7 @@ fn only_the_lanes_that_take_part() {
     assert_eq!(t.run(), Ok(expected));
 }
 
-/// An ordinary access of a word that another thread's atomic works on.
+/// An ordinary access races with another thread's atomic on the same word.
 #[test]
 fn ordinary_accesses_are_ordered_with_atomics() {
     let kernel = |space: Space, barrier: bool, atomic_first: bool, writes: bool| {
@@ -259,7 +260,7 @@ fn an_atomic_reads_what_must_have_been_written() {
     assert!(matches!(fault.kind, FaultKind::Uninitialised { place } if place.index == [1]));
 }
 
-/// A copy in flight into an atomic's word.
+/// An asynchronous copy into the word of an atomic is still in flight.
 #[test]
 fn a_copy_is_awaited_before_an_atomic() {
     let kernel = |wait: bool| {

@@ -1,10 +1,10 @@
-//! Results that depend on the order in which blocks run.
+//! Detection of results that depend on the order of blocks.
 
 use super::*;
 use crate::Position;
 use crate::schedule::block_order::{BLOCK_ORDERS, BlockOrder};
 
-/// Five blocks that do so to one word.
+/// Five blocks that run one body on a shared word.
 fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> Team {
     let mut t = team(threads, 5);
     let (word, out) = (t.array("word", &[10]), t.array("out", &[0; 5]));
@@ -16,7 +16,7 @@ fn on(b: &mut KernelBuilder, op: AtomicOp, word: BufferId, value: impl Into<Expr
     b.atomic("old", op, at(word, 0), value, MemoryOrder::AcqRel, Scope::Device).into()
 }
 
-/// The first element that differs, the other order, and what it is in both.
+/// First element that differs, the other block order, and its value in both orders.
 fn differing(t: Team) -> (Position, &'static str, [u64; 2]) {
     match t.run() {
         Err(SimError::OrderDependent { kernel, place, order, bits }) => {
@@ -48,11 +48,11 @@ fn unless_declared(
 fn what_only_the_last_one_leaves() {
     let kernel = || five(1, |b, word, _| _ = on(b, AtomicOp::Exchange, word, block()));
     unless_declared(kernel, (element("word", 0), "descending", [4, 0]), &[0; 5]);
-    // The greatest and the least are those of any order.
+    // Maximum, minimum and sum are the same in any order.
     for (op, left) in [(AtomicOp::Max, 10), (AtomicOp::Min, 0), (AtomicOp::Add, 20)] {
         let (kernel, arrays) = five(1, |b, word, _| _ = on(b, op, word, block())).finish();
         launch(&kernel, &arrays, &[]).expect("the order does not matter");
-        // Each order begins with what the launch was given.
+        // Each order starts from the arrays as they were launched.
         assert_eq!(arrays[0].to_vec_of(), Some(vec![left]));
     }
 }
@@ -69,7 +69,7 @@ fn what_each_one_has_found() {
     unless_declared(kernel, place, &[10, 11, 12, 13, 14]);
 }
 
-/// The middle block is the third both ways.
+/// The middle block is the third one in ascending and in descending order.
 #[test]
 fn the_ends_are_not_all_orders() {
     let kernel = || {
@@ -83,7 +83,7 @@ fn the_ends_are_not_all_orders() {
     assert!(other != 12);
 }
 
-/// Both shuffles have a name of their own.
+/// Both shuffles have names of their own.
 #[test]
 fn a_shuffle_is_known_by_its_seed() {
     let names: Vec<_> = BLOCK_ORDERS.map(|order| order.name()).into();
@@ -91,7 +91,7 @@ fn a_shuffle_is_known_by_its_seed() {
     assert_eq!(names, ["ascending", "descending", seeds[0], seeds[1], "interleaved"]);
 }
 
-/// Every block once, in any order; of as many as there may be the first ones come at once.
+/// Every order contains each block exactly once, up to the largest grid, and is generated lazily.
 #[test]
 fn as_many_blocks_as_there_may_be() {
     for count in [0, 1, 2, 1000, (1 << 16) + 1, 200_000] {
@@ -99,14 +99,14 @@ fn as_many_blocks_as_there_may_be() {
             let mut blocks: Vec<u32> = order.blocks(count).collect();
             let is_ascending = blocks.is_sorted();
             let plain = matches!(order, BlockOrder::Ascending | BlockOrder::Interleaved);
-            // Few may be in order by chance.
+            // A shuffle of few blocks may be ascending by chance.
             let expected = plain || is_ascending && count < 3;
             assert_eq!(is_ascending, expected, "{order:?} of {count}");
             blocks.sort_unstable();
             assert!(blocks.into_iter().eq(0..count), "{order:?} of {count}");
         }
     }
-    // Nothing is kept for those that never begin.
+    // A grid of the largest size allocates nothing for blocks that never start.
     let mut t = team(1, 1);
     let word = t.array("word", &[0u32]);
     t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
@@ -121,7 +121,7 @@ fn as_many_blocks_as_there_may_be() {
     }
 }
 
-/// How many run at the same time.
+/// The result depends on the number of blocks that run at the same time.
 #[test]
 fn blocks_may_run_together() {
     let kernel = || {
@@ -135,7 +135,7 @@ fn blocks_may_run_together() {
     unless_declared(kernel, (element("out", 0), "interleaved", [11, 15]), &[11, 0, 0, 0, 0]);
 }
 
-/// Warps of a block have no order either, nor have the lanes of a warp.
+/// Warps of a block, and lanes of a warp, have no order either.
 #[test]
 fn threads_of_a_block_have_no_order() {
     for (threads, apart) in [(2, 1), (64, 32)] {
@@ -152,8 +152,7 @@ fn threads_of_a_block_have_no_order() {
     }
 }
 
-/// An array that is only read is the same in every order, and what an order leaves is not the next
-/// one's to find.
+/// Every order starts from the same contents: results of one order do not leak into the next.
 #[test]
 fn every_order_begins_with_what_was_given() {
     let mut t = team(1, 5);
@@ -166,7 +165,8 @@ fn every_order_begins_with_what_was_given() {
     assert_eq!(arrays[1].to_vec_of(), Some(vec![7, 8, 9, 10, 11]));
 }
 
-/// Who is third is declared to be open; what all have left is compared all the same.
+/// The old value of the third block is declared to depend on the order. The final word is still
+/// compared.
 #[test]
 fn a_declaration_is_of_one_array() {
     let kernel = |declared: [bool; 2], op: AtomicOp| {
@@ -179,10 +179,10 @@ fn a_declaration_is_of_one_array() {
         declared.for_each(|(array, _)| t.k.unordered(array));
         t
     };
-    // The sum is that of any order.
+    // The sum is the same in any order.
     assert!(kernel([false, true], AtomicOp::Add).run().is_ok());
     assert_eq!(differing(kernel([true, false], AtomicOp::Add)).0, element("out", 2));
-    // Who was the last is not.
+    // The last exchange is not.
     let (place, order, bits) = differing(kernel([false, true], AtomicOp::Exchange));
     assert_eq!((place, order, bits), (element("word", 0), "descending", [4, 0]));
     assert!(kernel([true, true], AtomicOp::Exchange).run().is_ok());

@@ -1,4 +1,4 @@
-//! Bounds, alignment and initialisation, in each memory.
+//! Bounds, alignment and initialisation in each memory space.
 
 use super::*;
 use gemm_dsl::ir::{Elem, Space};
@@ -31,7 +31,7 @@ fn negative_indices_are_out_of_bounds() {
     assert!(matches!(b.kind(), FaultKind::OutOfBounds { place, .. } if place.index == [-1]));
 }
 
-/// The padding of a row is allocated, and still outside the logical extents.
+/// The padding of a row is allocated but lies outside the logical extents.
 #[test]
 fn out_of_bounds_of_shared_memory() {
     let kernel = |column: i32| {
@@ -107,7 +107,7 @@ fn vectors_are_aligned() {
     };
     assert!(kernel(0).run().is_ok());
     assert!(matches!(kernel(1).kind(), FaultKind::Misaligned { place } if place.index == [1]));
-    // The base counts, too.
+    // The base of the view counts too.
     let memory = Buffer::zeros(40);
     let run = |offset| {
         let input = memory.view(offset, 32).expect("inside");
@@ -182,7 +182,7 @@ fn a_fault_names_everything() {
     assert!(!fault.statement.is_empty());
 }
 
-/// What one block wrote to shared memory the next one on the same worker has not.
+/// Shared memory written by one block is uninitialised for the next block on the same worker.
 #[test]
 fn shared_memory_is_uninitialised_in_every_block() {
     let kernel = |writers: i32| {

@@ -1,4 +1,5 @@
-//! Blocks of clusters: who waits, what is ordered, what comes to another block, and what is wrong with that.
+//! Clusters of blocks: waits, memory ordering, boxes copied to another block, and the faults of
+//! each.
 
 use super::*;
 use crate::{MbarrierFault, WaitReason};
@@ -8,11 +9,11 @@ use gemm_dsl::ir::{MbarrierId, ProxyFence, Stmt, TensorMap, TensorSwizzle};
 struct Clusters {
     k: KernelBuilder,
     blocks: usize,
-    /// Numbers from 0 on, in rows of 32.
+    /// Numbers 0, 1, 2 … in rows of 32.
     from: BufferId,
-    /// Rows that boxes come to.
+    /// Destination rows of boxes.
     to: BufferId,
-    /// A number of each thread.
+    /// One number per thread.
     out: BufferId,
     barrier: MbarrierId,
 }
@@ -21,7 +22,7 @@ fn rank() -> Expr {
     Special::ClusterRank.into()
 }
 
-/// A thread by its number among all.
+/// Index of the thread in the grid.
 fn index() -> Expr {
     block() * 64 + tid()
 }
@@ -43,7 +44,8 @@ fn clusters(blocks: usize) -> Clusters {
     Clusters { k: b, blocks, from, to, out, barrier }
 }
 
-/// Clusters whose blocks have each made a barrier that so many arrivals complete, and told one another.
+/// Clusters in which each block has initialised a barrier for `count` arrivals and the cluster has
+/// synchronised.
 fn with_barriers(count: i32) -> Clusters {
     let mut c = clusters(2);
     c.make(count, true);
@@ -51,7 +53,7 @@ fn with_barriers(count: i32) -> Clusters {
     c
 }
 
-/// A statement of the first thread of a block.
+/// Emits statements for the first thread of one block of each cluster.
 fn first_of(b: &mut KernelBuilder, of: i32, body: impl FnOnce(&mut KernelBuilder)) {
     b.if_(rank().equals(of).and(tid().equals(0)), body);
 }
@@ -67,7 +69,7 @@ impl Clusters {
         });
     }
 
-    /// The first block has a box brought to these blocks, each of which expects it.
+    /// The first block issues a box copy to these blocks; each of them expects its bytes.
     fn bring(&mut self, blocks: impl Into<Expr>) {
         let (Self { from, to, barrier, .. }, blocks) = (&*self, blocks.into());
         let (from, to, barrier) = (*from, *to, *barrier);
@@ -78,12 +80,12 @@ impl Clusters {
         });
     }
 
-    /// Each thread stores a number.
+    /// Stores one number per thread.
     fn give(&mut self, value: impl Into<Expr>) {
         self.k.store(at(self.out, index()), value);
     }
 
-    /// Each thread stores what a row that a box has brought holds.
+    /// Stores one row that a box copy wrote, one element per thread.
     fn give_row(&mut self, row: impl Into<Expr>) {
         let value = Access::new(self.to, [row.into(), tid() % 32]).load();
         self.give(value);
@@ -142,7 +144,8 @@ fn blocks_of_a_cluster_have_shared_memory_and_barriers_of_their_own() {
     assert_eq!((found, counters.block_barriers), (expected, 1));
 }
 
-/// Each block writes, and each thread of the first of a cluster reads what the other one has written.
+/// Each block writes; then each thread of a cluster's first block reads an element written by the
+/// other block.
 #[test]
 fn a_barrier_of_the_cluster_orders_what_its_blocks_do() {
     let speaking = |of_cluster: Option<bool>, distance: i32| {
@@ -169,7 +172,7 @@ fn a_barrier_of_the_cluster_orders_what_its_blocks_do() {
         blocks.sort_unstable();
         assert_eq!(blocks, [(0, 0, 0), (1, 0, 0)]);
     }
-    // Another cluster is no part of it.
+    // The barrier does not order blocks of another cluster.
     let fault = fault(speaking(Some(true), 2).run());
     let FaultKind::Race { earlier, .. } = &fault.kind else { panic!("{fault}") };
     let mut blocks = [fault.block, earlier.block];
@@ -226,7 +229,8 @@ fn a_hang_names_the_blocks_of_the_cluster() {
     );
 }
 
-/// The first block writes, and arrives at a barrier of the other, whose threads wait for it and read.
+/// The first block writes and arrives at a barrier of the other block, whose threads wait for it
+/// and read.
 #[test]
 fn an_arrival_from_another_block_orders() {
     let handed = |order: Option<MemoryOrder>| {
@@ -253,12 +257,13 @@ fn an_arrival_from_another_block_orders() {
     };
     let expected: Vec<i32> = (0..128).map(|i| if i == 0 || i >= 64 { 7 } else { 0 }).collect();
     assert_eq!(handed(Some(MemoryOrder::Release)).run(), Ok(expected));
-    // What is relaxed orders no store.
+    // A relaxed arrival orders no store.
     assert_eq!(race(handed(Some(MemoryOrder::Relaxed)).kind()), "out");
     assert_eq!(race(handed(None).kind()), "out");
 }
 
-/// A thread waits for its own asynchronous copies, and arrives at a barrier at which others of its block wait, and read.
+/// A thread waits for its own asynchronous copies and arrives at a barrier. Other threads of its
+/// block wait there and read.
 #[test]
 fn a_relaxed_arrival_publishes_no_copies() {
     let handed = |order: MemoryOrder| {
@@ -266,7 +271,7 @@ fn a_relaxed_arrival_publishes_no_copies() {
         let (barrier, out) = (c.barrier, c.out);
         let tile = c.k.shared("tile", Elem::I32, [4.into()], BufferLayout::row_major(1), "a tile");
         first_of(&mut c.k, 0, |b| {
-            // What no thread of the first block stores.
+            // An element that no thread of the first block stores.
             let source = at(out, 127);
             b.push(Stmt::CopyAsync { target: at(tile, 0), source, guard: None });
             b.push(Stmt::CopyCommit);
@@ -307,7 +312,7 @@ fn a_barrier_of_another_block_is_made_and_shown() {
     assert!(arriving(true, true, true).run().is_ok());
     assert_eq!(wrong(arriving(false, true, true).kind()), (OTHER, MbarrierFault::NotShown));
     assert_eq!(wrong(arriving(true, true, false).kind()), (OTHER, MbarrierFault::NotMade));
-    // Whether the other block has been as fast does not matter.
+    // The progress of the other block does not matter.
     let (block, early) = wrong(arriving(true, false, true).kind());
     assert!(block == OTHER && [MbarrierFault::NotMade, MbarrierFault::NotKnown].contains(&early));
 }
@@ -352,7 +357,7 @@ fn a_box_comes_to_all_blocks_that_are_named() {
             assert_eq!((counters.bulk_copies, bytes), (1, (1024, 1024 * arrived)));
             continue;
         }
-        // The other block expects bytes that never come, and nobody waits for them.
+        // The other block expects bytes that never arrive, and no thread waits for them.
         let (_, counters) = c.counted().expect("no fault");
         assert_eq!((counters.bulk_bytes, counters.bulk_arrived_bytes()), (1024, 1024 * arrived));
     }
@@ -375,7 +380,8 @@ fn a_cluster_has_the_blocks_that_are_named() {
     }
 }
 
-/// R13: threads of the other block have read, or written, what a box overwrites, and have told its issuer or not.
+/// R13: threads of the other block read or write the words that a box overwrites, with and without
+/// telling its issuer.
 #[test]
 fn a_box_overwrites_what_another_block_has_read() {
     for (tells, shows) in [(true, true), (true, false), (false, true)] {
@@ -397,7 +403,7 @@ fn a_box_overwrites_what_another_block_has_read() {
         c.k.mbarrier_wait(barrier, 1, 0);
         match tells && shows {
             true => assert!(c.run().is_ok()),
-            // If the other block has not been as fast, its write is not ordered behind the box.
+            // If the other block lags behind, its write is not ordered after the box.
             false => assert_eq!(race(c.kind()), "x"),
         }
     }
@@ -414,7 +420,7 @@ fn a_box_does_not_outlive_a_block_that_it_comes_to() {
     assert_eq!(fault.statement, "tensor_multicast_2d(&x[0][0], &in, &full[1], 0, 8, 3);");
 }
 
-/// What a box has brought is there for those who have waited for it in their own block.
+/// The contents of a box are visible to threads that waited for it in their own block.
 #[test]
 fn each_block_waits_for_its_own_box() {
     let mut c = with_barriers(1);

@@ -1,9 +1,10 @@
-//! Launches that share buffers, at the same time.
+//! Concurrent launches that share buffers.
 
 use super::*;
 use gemm_dsl::ir::For;
 
-/// So many blocks that add to a counter and write words of another array, from one on.
+/// Two blocks that each add `rounds` times to a counter and write one word of another array,
+/// starting at `from`.
 fn adding(rounds: i32, from: i32, arrays: [&Buffer; 2]) -> (VerifiedKernel, Vec<Buffer>) {
     let mut t = team(32, 2);
     let (count, out) = (t.bound("count", arrays[0].clone()), t.bound("out", arrays[1].clone()));
@@ -21,7 +22,7 @@ fn values(buffer: &Buffer) -> Vec<i32> {
     buffer.to_vec_of().expect("of four bytes")
 }
 
-/// Each is run in several orders, and leaves what it has done to what the others have.
+/// Each launch runs in several block orders, and adds its effect to the results of the others.
 #[test]
 fn launches_that_add_to_one_counter() {
     let (count, out) = (Buffer::from_slice(&[0]), Buffer::from_slice(&[0; 16]));
@@ -35,7 +36,7 @@ fn launches_that_add_to_one_counter() {
     assert_eq!(values(&out), [[5, 6]; 8].concat());
 }
 
-/// What somebody writes meanwhile to other elements of a buffer stays.
+/// Concurrent writes to other elements of a buffer are kept.
 #[test]
 fn what_others_write_elsewhere_stays() {
     let (count, out) = (Buffer::from_slice(&[0]), Buffer::from_slice(&[0; 4]));
@@ -45,7 +46,7 @@ fn what_others_write_elsewhere_stays() {
     let options = Options { progress: Some(&write), ..Options::default() };
     launch_with(&kernel, &arrays, &[], &options).expect("the order does not matter");
     assert_eq!((values(&count), values(&out)), (vec![6], vec![5, 6, 10, 7]));
-    // Nor is it lost where blocks race, and all is run again.
+    // They are also kept if blocks race and the grid is run again.
     let mut t = team(32, 2);
     let word = t.bound("word", out.clone());
     thread(&mut t.k, 0, |k| k.store(at(word, 0), block()));
@@ -56,7 +57,7 @@ fn what_others_write_elsewhere_stays() {
     assert_eq!(values(&elsewhere), [20, 21]);
 }
 
-/// A launch inside another one: of what it shares with that, nothing may be written.
+/// A launch from inside another launch may not write a buffer that both use.
 #[test]
 fn a_launch_does_not_wait_for_itself() {
     let all = Buffer::from_slice(&[0; 6]);
@@ -80,12 +81,12 @@ fn a_launch_does_not_wait_for_itself() {
         let in_use = SimError::InUse { kernel: "kernel".into(), buffer: shared.into() };
         assert_eq!(nested(own), Err(in_use));
     }
-    // It has let go of them.
+    // The outer launch has released the buffers.
     let (kernel, arrays) = adding(1, 0, [&part(0, 1), &part(1, 2)]);
     assert!(launch(&kernel, &arrays, &[]).is_ok());
 }
 
-/// What none of them writes they may share.
+/// Launches may share a buffer that none of them writes.
 #[test]
 fn launches_may_read_the_same() {
     let input = Buffer::from_slice(&[4, 5]);

@@ -1,6 +1,6 @@
-//! What is known before a kernel runs is computed as what is known only then: random expressions, with
-//! numbers that are loaded and with the same numbers known in any other way. They give the same bits,
-//! or the same fault.
+//! Constant folding gives the same results as execution. Random expressions are computed with
+//! loaded numbers and with the same numbers known in other ways. Each way gives the same bits or
+//! the same fault.
 
 mod casts;
 mod tree;
@@ -11,27 +11,27 @@ use gemm_dsl::ir::Source;
 use gemm_dsl::ir::Ty;
 use tree::Tree;
 
-/// Expressions.
 const TREES: usize = 6000;
-/// Ways to know the numbers of each.
+/// Random choices of how each number is known, per tree.
 const ROUNDS: usize = 4;
 
-/// How a number is known.
+/// Source of a number in an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
     Literal,
     Constant,
     Let,
     Mutable,
-    /// A scalar parameter.
+    /// Scalar parameter.
     Launch,
     Global,
     Shared,
-    /// An element of a register array at an index that is static.
+    /// Element of a register array at a static index.
     Register,
-    /// One at an index that differs between lanes.
+    /// Element of a register array at an index that differs between lanes.
     Indexed,
-    /// A part of a vector in global memory, of one in registers, of one that was packed.
+    /// Element of a vector: `Part` of one in global memory, `Kept` of one in registers, `Packed` of
+    /// one packed from scalars.
     Part,
     Kept,
     Packed,
@@ -48,14 +48,14 @@ const ANY: [Known; 7] = [
 ];
 const COMPUTED: [Known; 4] = [Known::Literal, Known::Let, Known::Mutable, Known::Launch];
 
-/// The ways in which a number of a type can be known.
+/// Ways in which a number of this type can be known.
 fn ways(elem: Elem) -> Vec<Known> {
     let computed = if elem.computes() { &COMPUTED[..] } else { &[] };
     let constant = (elem == Elem::I32).then_some(Known::Constant);
     ANY.iter().chain(computed).copied().chain(constant).collect()
 }
 
-/// A literal of a type that is computed with.
+/// Literal of a type that supports arithmetic.
 fn literal(elem: Elem, bits: u64) -> Expr {
     match elem {
         Elem::F64 => Expr::F64(f64::from_bits(bits)),
@@ -67,7 +67,7 @@ fn literal(elem: Elem, bits: u64) -> Expr {
     }
 }
 
-/// A kernel of one thread that computes an expression.
+/// Kernel of one thread that computes one expression.
 struct Rig {
     t: Team,
     scalars: Vec<u64>,
@@ -79,12 +79,12 @@ impl Rig {
         Self { t: team(1, 1), scalars: Vec::new(), numbers: 0 }
     }
 
-    /// A number known in this way.
+    /// Expression for a number that is known in this way.
     fn number(&mut self, elem: Elem, bits: u64, known: Known) -> Expr {
         self.numbers += 1;
         let name = |what: &str| format!("{what}{}", self.numbers);
         let lanes = i32::from(elem.vector_lanes());
-        // It lies in a vector beside its complement.
+        // The vector holds the number beside its complement.
         let place = self.numbers as i32 % lanes;
         let k = &mut self.t.k;
         match known {
@@ -130,7 +130,7 @@ impl Rig {
         }
     }
 
-    /// The bits of an expression of a type, with what it cost.
+    /// Bits of an expression's value, and the counters of its kernel.
     fn result(mut self, elem: Elem, value: Expr) -> Result<(u64, Counters), FaultKind> {
         let out = self.t.bound("out", Buffer::zeros_of(elem, 1));
         self.t.k.store(at(out, 0), value);
@@ -149,7 +149,7 @@ impl Rig {
 fn what_is_known_before_is_computed_as_what_is_not() {
     let (mut values, mut faults) = (0, 0);
     for seed in gemm_cases::seeds(TREES) {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let elem = random.of(&Elem::ALL);
         let depth = 1 + random.below(3);
         let tree = Tree::grow(elem, depth, random);
@@ -179,11 +179,11 @@ fn what_is_known_before_is_computed_as_what_is_not() {
     assert!(5 * faults.min(values) > values, "{values} values, {faults} faults");
 }
 
-/// As the counters say: operators of these types cost nothing on literals.
+/// Operators on literals cost nothing in the counters, for types that are folded.
 #[test]
 fn operators_on_literals_cost_nothing() {
     for seed in gemm_cases::seeds(TREES) {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let elem = random.of(&[Elem::I32, Elem::U64, Elem::F32]);
         let tree = Tree::arithmetic(elem, 1 + random.below(3), random);
         let mut rig = Rig::new();

@@ -1,9 +1,9 @@
-//! Asynchronous copies: an agent of its own from issue to wait.
+//! Asynchronous copies, each an agent of its own from issue to wait.
 
 use super::*;
 use gemm_dsl::ir::{Elem, Guard, Stmt};
 
-/// Which part of the protocol is planted out.
+/// Step of the copy protocol that a test leaves out.
 #[derive(Clone, Copy, PartialEq)]
 enum Plant {
     Nothing,
@@ -12,7 +12,7 @@ enum Plant {
     Barrier,
 }
 
-/// Each thread copies an element to shared memory and reads the element of another.
+/// Each thread copies one element to shared memory and reads the element of another thread.
 fn staged(threads: u32, plant: Plant, guard: Option<i32>) -> Bench {
     let n = threads as i32;
     let mut b = bench(threads, 1, [threads as usize, threads as usize]);
@@ -85,7 +85,7 @@ fn a_copy_awaited_by_its_thread_needs_a_barrier_for_others() {
 #[test]
 fn a_guarded_copy_writes_zeros_and_reads_nothing() {
     let mut b = staged(32, Plant::Nothing, Some(7));
-    // The source has only the elements behind the guard.
+    // The source array holds only the elements that the guard admits.
     b.k.shape(b.input, [Expr::U64(7)], [1.into()]);
     b.lens[0] = 7;
     let (out, counters) = b.run().expect("the guard protects the source");
@@ -94,8 +94,9 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
     assert_eq!((counters.global_load_bytes, counters.shared_store_bytes), (28, 128));
 }
 
-/// Two lanes copy from one element, in two groups; the second waits for its own and then writes the
-/// element. That the first lane's copy, an older reader of the row, has read it nobody knows.
+/// Two lanes copy from one element, in two groups. The second lane waits for its own copy and
+/// writes the element. Nothing orders the write after the first lane's copy, which is an older
+/// reader of the row.
 #[test]
 fn an_older_copy_still_reads() {
     let kernel = |all_wait: bool| {
@@ -132,8 +133,8 @@ fn an_older_copy_still_reads() {
     );
 }
 
-/// A pipeline of `stages` buffers over 6 tiles: wait, barrier, refill the buffer read in the round
-/// before, read.
+/// Pipeline of `stages` buffers over 6 tiles. Each round waits, meets at a barrier, refills the
+/// buffer read in the previous round, and reads.
 fn pipeline(stages: i32, pending: i32, barrier: bool) -> Bench {
     let (tiles, n) = (6, 64);
     let mut b = bench(n as u32, 1, [(tiles * n) as usize, n as usize]);
@@ -203,7 +204,7 @@ fn a_copy_may_not_overwrite_what_is_still_read() {
     );
 }
 
-/// A store over the target of a copy in flight, and two copies in flight to one word.
+/// A store hits the target of a copy in flight, or two copies in flight share a target.
 #[test]
 fn writes_over_a_copy_in_flight() {
     let kernel = |wait: bool, by_copy: bool| {

@@ -3,8 +3,7 @@
 use super::*;
 use gemm_dsl::ir::{For, Intrinsic, Stmt, Ty, Var};
 
-/// A kernel that reads `x[index]` of shared memory once, after its words have been written: the
-/// counters of the read alone.
+/// Counters of a single shared-memory read `x[index]`, without the writes that initialise `x`.
 fn shared_read(len: i32, index: Expr, vector: bool, active: i32) -> Counters {
     let kernel = |reads: bool| {
         let mut b = bench(32, 1, [1, 128]);
@@ -51,9 +50,9 @@ fn strided_reads_conflict_as_the_stride_has_twos() {
 fn lanes_that_read_one_word_share_it() {
     assert_eq!(wavefronts(&shared_read(64, 5.into(), false, 32)), (1, 0));
     assert_eq!(wavefronts(&shared_read(64, tid() / 2, false, 32)), (1, 0));
-    // Two words of one bank, each by half the lanes.
+    // Two words of one bank, each read by half of the lanes.
     assert_eq!(wavefronts(&shared_read(64, tid() % 2 * 32, false, 32)), (2, 1));
-    // Only the active lanes count.
+    // Only active lanes count.
     let c = shared_read(1024, tid() * 32, false, 3);
     assert_eq!((wavefronts(&c), c.shared_load_bytes), ((3, 2), 12));
 }
@@ -62,11 +61,11 @@ fn lanes_that_read_one_word_share_it() {
 fn sixteen_byte_reads_take_four_phases() {
     let read = |index, active| wavefronts(&shared_read(1024, index, true, active));
     assert_eq!(read(tid() * 4, 32), (4, 0));
-    // What neighbours share, two phases read at once.
+    // Two phases merge if neighbouring lanes read the same words.
     assert_eq!(read(0.into(), 32), (2, 0));
     assert_eq!(read(tid() / 2 * 4, 32), (2, 0));
     assert_eq!(read(tid() % 4 * 4, 32), (4, 0));
-    // The eight lanes of a phase on two bank groups, four words each.
+    // The eight lanes of a phase use two bank groups, four words each.
     assert_eq!(read(tid() * 16, 32), (16, 12));
     assert_eq!(read(tid() * 8, 32), (8, 4));
     assert_eq!(read(tid() * 32, 32), (32, 28));
@@ -81,13 +80,13 @@ fn shared_stores_and_bytes() {
     let x = b.shared(96);
     b.k.store(at(x, tid() * 2), 1.0);
     let c = b.counters();
-    // A full warp conflicts twofold; sixteen lanes at stride two fit.
+    // A full warp has two-way conflicts; sixteen lanes at stride two have none.
     assert_eq!((c.shared_requests, c.shared_wavefronts, c.shared_bank_conflicts), (2, 3, 1));
     assert_eq!((c.shared_stores, c.shared_store_bytes, c.shared_load_bytes), (2, 192, 0));
     assert_eq!(c.shared_bytes(), 192);
 }
 
-/// The sectors of one warp that loads `in[index]`.
+/// Sectors and loaded bytes of one warp that loads `in[index]`.
 fn sectors(index: Expr, vector: bool, offset: usize) -> (u64, u64) {
     let mut b = bench(32, 1, [1024, 1]);
     let place = at(b.input, index);
@@ -124,7 +123,7 @@ fn global_stores_and_partial_warps() {
     let c = b.counters();
     assert_eq!((c.blocks, c.global_requests, c.global_stores), (3, 6, 6));
     assert_eq!((c.global_store_bytes, c.global_load_bytes), (480, 0));
-    // 40 words are five sectors, four of the first warp and one of the second.
+    // 40 words are five sectors: four for the first warp and one for the second.
     assert_eq!(c.global_sectors, 15);
 }
 
@@ -139,17 +138,17 @@ fn divergent_branches() {
     assert_eq!(count(64, &|b| b.if_(tid().lt(16), nothing)), 1);
     assert_eq!(count(64, &|b| b.if_(tid().lt(32), nothing)), 0);
     assert_eq!(count(64, &|b| b.if_((tid() % 2).equals(0), nothing)), 2);
-    // In the lanes of a partial warp all agree.
+    // All existing lanes of a partial warp agree.
     assert_eq!(count(40, &|b| b.if_(tid().lt(40), nothing)), 0);
     assert_eq!(count(40, &|b| b.if_(tid().lt(39), nothing)), 1);
-    // Inside an `if`, only its own lanes have a say.
+    // Inside an `if`, only its active lanes count.
     assert_eq!(count(32, &|b| b.if_(tid().lt(8), |b| b.if_(tid().lt(9), nothing))), 1);
-    // Trips 0, 1, 2, 3 by lane: the first three tests split the lanes, the last has one outcome.
+    // Trip counts 0, 1, 2, 3 by lane: the first three tests diverge, the last has one outcome.
     let trips = |b: &mut KernelBuilder| {
         b.loop_("i", For::below(0, tid() % 4), |_, _| ());
     };
     assert_eq!(count(32, &trips), 3);
-    // Selects and short-circuits do not branch.
+    // Selects and short-circuit operators do not branch.
     let select = |b: &mut KernelBuilder| {
         b.let_("s", tid().lt(5).and(tid().gt(2)).select(1.0, 2.0));
     };
@@ -162,11 +161,11 @@ fn barriers_are_counted_for_a_block() {
     b.k.barrier();
     b.k.unrolled("i", 3, |b, _| b.barrier());
     b.k.if_(tid().lt(64), |b| b.warp_barrier());
-    // Only in the block that does most.
+    // Barriers are counted in the block that executes most.
     b.k.if_(Expr::from(Special::BlockX).equals(3), |b| b.barrier());
     let c = b.counters();
     assert_eq!((c.block_barriers, c.warp_barriers), (5, 2));
-    // 3 warps in 5 blocks: 4 barriers, 2 of 3 warps one more, and 3 in one block.
+    // 3 warps in 5 blocks: 4 barriers each, 2 of 3 warps one more, and 3 in one block.
     assert_eq!(c.sync, 3 * 5 * 4 + 2 * 5 + 3);
 }
 
@@ -175,10 +174,10 @@ fn instructions_by_class() {
     let mut b = bench(64, 1, [64, 64]);
     let n = b.k.constant("n", 4, "");
     let (input, output) = (b.input, b.output);
-    // Multiply and add, a load; the product of constants is folded.
+    // One multiply-add and one load; the product of constants is folded.
     let v = b.k.let_("v", load(input, (tid() * 3 + (Expr::from(n) * 2)) / 4));
     let acc = b.k.mut_("acc", 0.0);
-    // Completely unrolled: no control, 4 multiply-adds, and the comparison is folded.
+    // Completely unrolled: no control flow, 4 multiply-adds, and the comparison is folded.
     b.k.unrolled("i", n, |b, i| {
         let last = b.let_("last", i + 1);
         b.if_(Expr::from(last).lt(4), |b| {
@@ -186,9 +185,9 @@ fn instructions_by_class() {
             b.assign(acc, Expr::Call(Intrinsic::Fma, operands));
         });
     });
-    // Not unrolled: 3 tests and 2 steps; a test is a comparison and a branch.
+    // Not unrolled: 3 tests and 2 steps. A test is a comparison and a branch.
     b.k.loop_("j", For::below(0, 2), |b, _| b.assign(acc, Expr::from(acc) + v));
-    // A comparison and a branch, and in the lanes of one warp a store.
+    // A comparison and a branch, and a store in the lanes of one warp.
     b.k.if_(tid().lt(32), |b| b.store(at(output, tid()), acc));
     let c = b.counters();
     assert_eq!((c.global_loads, c.global_stores, c.fma), (2, 1, 6));
@@ -206,7 +205,7 @@ fn instructions_count_whatever_lanes_are_active() {
     b.k.if_(tid().lt(4), |b| b.store(at(output, tid()), load(input, tid())));
     let c = b.counters();
     assert_eq!((c.instructions, c.thread_instructions), (4, 2 * 32 + 2 * 4));
-    // Arms of a select count where some lane takes them.
+    // An arm of a select counts if some lane takes it.
     let mut b = bench(64, 1, [64, 64]);
     let value = tid().lt(32).select(b.read(tid()) + 1.0, 0.0);
     b.write(tid(), value);
@@ -228,18 +227,20 @@ fn shuffles_and_copies() {
     assert_eq!((c.copies, c.shuffle, c.sync, c.shared_stores), (1, 1, 2, 0));
     assert_eq!((c.global_requests, c.global_sectors), (2, 16 + 4));
     assert_eq!((c.global_load_bytes, c.shared_store_bytes, c.shared_load_bytes), (512, 512, 128));
-    // The copy's write takes four phases; the read has stride four.
+    // The write of the copy takes four phases; the read has stride four.
     assert_eq!((c.shared_wavefronts, c.shared_bank_conflicts), (4 + 4, 3));
-    // A shuffle is no barrier.
+    // A shuffle does not count as a barrier.
     assert_eq!((c.block_barriers, c.warp_barriers), (0, 0));
 }
 
-/// Of two blocks of two warps, each statement by its place in the text; all together are what the launch is charged with.
+/// A profile charges each statement with its own counts, in text order. Their sum is the total of
+/// the launch.
 #[test]
 fn each_statement_has_what_it_is_charged_with() {
     let mut b = bench(64, 2, [1, 64]);
     let (x, output) = (b.shared(128), b.output);
-    // Whether it is static is asked first: what was made of it to find out is no part of the code.
+    // The simulator first checks if the value is static. Statements built for this check are not
+    // part of the kernel.
     let block = || Expr::from(Special::BlockX);
     let some = block().ge(0).and(block().lt(1)).select(block() + 1, 3);
     b.k.let_("uniform", some);
@@ -272,7 +273,7 @@ fn each_statement_has_what_it_is_charged_with() {
     let buffers = [Buffer::zeros(1), Buffer::zeros(64)];
     let profile = crate::profile(&kernel, &buffers, &[], &Options::default());
     let profile = profile.expect("the kernel is right");
-    // Two comparisons, a logical operator and a choice, of which one warp in two also adds.
+    // Two comparisons, a logical operator and a select; one warp in two also adds.
     let uniform = profile.statements[0];
     assert_eq!((uniform.integer + uniform.select, uniform.instructions), (4 * 4 + 2, 4 * 4 + 2));
     let of = |number: usize| profile.statements[number + 1];
@@ -281,12 +282,12 @@ fn each_statement_has_what_it_is_charged_with() {
     assert_eq!((store.shared_stores, store.integer, store.instructions), (4, 4, 8));
     assert_eq!((store.shared_wavefronts, store.shared_bank_conflicts), (8, 4));
     assert_eq!((of(2).sync, of(2).instructions), (4, 4));
-    // The first warp of each block has lanes on both sides, the second on one.
+    // The first warp of each block diverges; the second does not.
     assert_eq!((of(3).branch, of(3).divergent_branches), (4, 2));
     let load = of(4);
     assert_eq!((load.shared_loads, load.thread_instructions), (2, 2 * 2 * 16));
     assert_eq!((load.shared_wavefronts, load.shared_bank_conflicts), (2, 0));
-    // Odd lanes go round twice: three tests for each warp, of which the second is divided.
+    // Odd lanes loop twice: each warp has three tests, and the second diverges.
     assert_eq!((of(5).branch, of(5).divergent_branches), (6, 2));
     assert_eq!((of(6).branch, of(6).divergent_branches), (4, 0));
     let store = of(7);
@@ -297,7 +298,8 @@ fn each_statement_has_what_it_is_charged_with() {
     assert_eq!(launch(&kernel, &buffers, &[]).expect("right"), profile.total);
 }
 
-/// A function that applies another one, which two statements apply, one of them in half of the warps and twice.
+/// Nested functions: two statements call the outer function. One of them calls it twice, in half of
+/// the warps.
 #[test]
 fn what_functions_do_is_charged_to_those_that_apply_them() {
     let mut b = bench(64, 1, [1, 64]);

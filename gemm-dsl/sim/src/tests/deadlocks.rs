@@ -1,11 +1,12 @@
-//! Threads that wait in vain, whatever they do besides.
+//! Deadlocks of threads that also do other work.
 
 use super::*;
 use crate::tests::polling::{handed, raise};
 use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{For, Space};
 
-/// In vain all the same: a warp that counts its rounds, stores what is there already, or both.
+/// A warp that never sees its flag is deadlocked even if it counts its rounds, stores an unchanged
+/// value, or both.
 #[test]
 fn a_warp_that_waits_in_vain_may_do_other_things() {
     let limited = |raised: bool, aside: &dyn Fn(&mut KernelBuilder, BufferId)| {
@@ -20,12 +21,12 @@ fn a_warp_that_waits_in_vain_may_do_other_things() {
     assert_eq!(limited(true, &store), Ok(vec![5]));
     let kind = fault(limited(false, &store)).kind;
     assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
-    // Memory that changes in each round is another state: somebody may look at it.
+    // Memory that changes in each round is a new state: another thread may read it.
     assert_eq!(limited(true, &count), Ok(vec![5]));
     assert_eq!(limited(false, &count), spent(1 << 22));
 }
 
-/// A thread asks until a word is raised and counts how often: in vain unless the count decides.
+/// A thread polls a flag and counts its polls. It is deadlocked unless the count can end the loop.
 #[test]
 fn how_often_nobody_asks() {
     let kernel = |raised: bool, most: Option<i32>| {
@@ -63,11 +64,12 @@ fn how_often_nobody_asks() {
     assert_eq!(kernel(true, None).run(), Ok(vec![1]));
     let kind = kernel(false, None).kind();
     assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
-    // One that gives up after so many rounds has not waited in vain.
+    // A loop that gives up after some number of rounds is not a deadlock.
     assert_eq!(kernel(false, Some(10_000)).run(), Ok(vec![1]));
 }
 
-/// Thread 0 asks and tells the others, which all meet: by a barrier of the block, or by one with a name.
+/// Thread 0 polls and passes the value to the others at a barrier: a block barrier or a named
+/// barrier.
 #[test]
 fn a_block_that_meets_in_each_round() {
     let kernel = |raised: i32, named: bool, rounds: Option<i32>| {
@@ -79,7 +81,7 @@ fn a_block_that_meets_in_each_round() {
             true => b.push(gemm_dsl::ir::Stmt::NamedBarrier { id: 1, threads: 64, wait: true }),
             false => b.barrier(),
         };
-        // Block `raised` raises the word, the other one asks.
+        // Block `raised` sets the word; block 1 polls it.
         t.k.if_(block().equals(raised), |b| thread(b, 0, |b| raise(b, at(word, 0), Scope::Device)));
         t.k.if_(block().equals(1), |b| {
             let (seen, count) = (b.mut_("seen", 0), b.mut_("count", 0));
@@ -103,7 +105,8 @@ fn a_block_that_meets_in_each_round() {
         t
     };
     for named in [false, true] {
-        // Whoever comes later finds it; in descending order block 1 comes first, and waits for ever.
+        // In ascending order block 1 finds the word set. In descending order it runs first and
+        // waits for ever.
         let fault = kernel(0, named, None).fault();
         assert_eq!((fault.block, fault.order), ((1, 0, 0), Some("descending")));
         let FaultKind::Deadlock { waiting, to_come: 1 } = &fault.kind else { panic!("{fault:?}") };
@@ -111,16 +114,16 @@ fn a_block_that_meets_in_each_round() {
         assert_eq!(waits, [(0, WaitReason::Change), (1, WaitReason::Change)]);
         let at_barrier = |w: &WaitingWarp| w.statement.contains("__syncthreads");
         assert!(named || waiting.iter().all(at_barrier), "{waiting:?}");
-        // Nobody raises it.
+        // No block sets the word.
         let fault = kernel(7, named, None).fault();
         assert_eq!((fault.block, fault.order), ((1, 0, 0), Some("ascending")));
         assert!(matches!(fault.kind, FaultKind::Deadlock { to_come: 0, .. }), "{fault:?}");
-        // It gives up in the end.
+        // The loop gives up in the end.
         assert_eq!(kernel(7, named, Some(5000)).run(), Ok(vec![0, 1]));
     }
 }
 
-/// Blocks that run together, of which one raises the word late: the others have gone round for long.
+/// Blocks run concurrently, and one sets the word late, after the others have polled for long.
 #[test]
 fn a_block_that_meets_until_another_one_is_done() {
     let kernel = |raises: bool| {
@@ -134,7 +137,7 @@ fn a_block_that_meets_until_another_one_is_done() {
             b.store(at(own, 0), old);
         });
         k.barrier();
-        // The first to draw raises the word after long; the second one waits for it.
+        // The block that draws first sets the word after many rounds; the second one waits for it.
         k.if_(load(own, 0).equals(0), |b| {
             b.loop_("i", For::below(0, 9000), |b, _| b.barrier());
             if raises {
@@ -162,8 +165,8 @@ fn a_block_that_meets_until_another_one_is_done() {
     assert!(matches!(kernel(false).kind(), FaultKind::Deadlock { .. }));
 }
 
-/// A warp that looks at a word by loads alone lets others run too: then it is seen that nothing orders
-/// the load and the store, or that nobody stores.
+/// A warp that polls by plain loads lets other warps run. The race of its load with their store is
+/// then found, or the deadlock if no warp stores.
 #[test]
 fn a_warp_may_not_wait_by_loads() {
     let kernel = |waits: i32, raises: bool, after: bool, space: Space| {
@@ -208,8 +211,8 @@ fn a_warp_may_not_wait_by_loads() {
     }
 }
 
-/// Whether what is read was never written or written by nobody who is ordered before shows when the other
-/// warp has run to its end, however often it hands over until then.
+/// A read of a word is either uninitialised or a race. The choice is known once the other warp has
+/// run to its end, however often the warps alternate before.
 #[test]
 fn an_unwritten_word_is_told_from_a_race() {
     let kernel = |atomics: i32, rounds: i32, written: bool| {

@@ -1,4 +1,4 @@
-//! Barriers and warp-wide intrinsics that not everybody reaches.
+//! Barriers and warp-wide intrinsics that some lanes or warps do not reach.
 
 use super::*;
 use gemm_dsl::ir::{For, Intrinsic, LoadMatrix, Mma, Scope, Stmt};
@@ -19,7 +19,7 @@ fn a_barrier_under_divergence() {
         assert_eq!(fault.kind, expected);
         assert_eq!(fault.thread, (32, 0));
     }
-    // The lanes that a partial warp lacks are not missing.
+    // Lanes that a partial warp does not have are not counted as missing.
     assert!(guarded(40, 40, Scope::Block).run().is_ok());
     assert!(guarded(40, 40, Scope::Warp).run().is_ok());
 }
@@ -48,7 +48,7 @@ fn warps_at_two_barriers() {
     assert!(matches!(b.kind(), FaultKind::BarrierMismatch { .. }));
 }
 
-/// A loop whose trip count differs between lanes, with a barrier in it.
+/// A loop contains a barrier, and its trip count differs between lanes.
 #[test]
 fn a_barrier_in_a_divergent_loop() {
     let kernel = |trips: Expr| {
@@ -97,7 +97,8 @@ fn a_shuffle_from_a_lane_that_does_not_exist() {
     }
 }
 
-/// A matrix instruction of zeros in the threads below a number, of which one is not written.
+/// Matrix instruction on zeros in the threads below a number, with one operand element left
+/// uninitialised.
 fn multiplied(below: i32, left_out: Option<(&'static str, i32)>) -> Bench {
     let mut b = bench(64, 1, [64, 64]);
     b.k.if_(tid().lt(below), |k| {
@@ -137,8 +138,8 @@ fn a_matrix_instruction_of_what_was_not_written() {
     }
 }
 
-/// A load of so many matrices by the threads below a number: row `lane` of them lies in row `lane * stride` of shared
-/// memory, all of which was written but one.
+/// Load of `count` matrices by the threads below a number. Row `lane` is at row `lane * stride` of
+/// shared memory, which is initialised except for one row.
 fn loaded(below: i32, count: u8, stride: i32, left_out: Option<i32>) -> Bench {
     let mut b = bench(32, 1, [64, 64]);
     let rows = 32 * stride;
@@ -161,7 +162,7 @@ fn loaded(below: i32, count: u8, stride: i32, left_out: Option<i32>) -> Bench {
 fn a_load_of_matrices() {
     let fault = loaded(31, 4, 1, None).fault();
     assert_eq!(fault.kind, FaultKind::DivergentIntrinsic { intrinsic: "ldmatrix", absent: 1 });
-    // What lanes say that are not asked is not looked at.
+    // Addresses of lanes that the instruction does not use are ignored.
     for (count, asked) in [(1, 8), (2, 16), (4, 32)] {
         assert!(asked == 32 || loaded(32, count, 1, Some(asked)).run().is_ok());
         let kind = loaded(32, count, 1, Some(asked - 1)).kind();
@@ -174,7 +175,7 @@ fn a_load_of_matrices() {
 fn a_load_of_matrices_conflicts_where_its_rows_do() {
     for (count, stride, wavefronts) in [(1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 8, 32), (2, 2, 4)] {
         let counters = loaded(32, count, stride, None).counters();
-        // Beside it 32 rows are written.
+        // The kernel also writes 32 rows; their wavefronts are subtracted.
         let (before, reads) = (loaded(0, count, stride, None).counters(), u64::from(count));
         assert_eq!(counters.shared_wavefronts - before.shared_wavefronts, wavefronts);
         assert_eq!(counters.shared_load_bytes, 8 * reads * 16);

@@ -1,11 +1,10 @@
-//! Orders that are drawn: each one that has not been yet, where there is one.
+//! Shuffled orders: each draw is a new order while there is one.
 
 use super::*;
 use crate::exec::interleaving::{SHUFFLES, more};
 use crate::schedule::block_order::{BLOCK_ORDERS, BlockOrder};
 use proptest::prelude::*;
 
-/// All orders of three.
 const ALL: [[i32; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 proptest! {
@@ -29,7 +28,7 @@ proptest! {
     }
 }
 
-/// A shuffle is not just another beginning.
+/// A shuffle is not just a rotation.
 #[test]
 fn a_shuffle_is_no_rotation() {
     let rotates = |order: &Vec<u32>| {
@@ -43,7 +42,7 @@ fn a_shuffle_is_no_rotation() {
     }
 }
 
-/// Of more blocks than are shuffled as one, the pieces are too.
+/// Grids larger than one shuffled piece have their pieces shuffled too.
 #[test]
 fn pieces_are_shuffled() {
     for order in BLOCK_ORDERS {
@@ -55,8 +54,8 @@ fn pieces_are_shuffled() {
     }
 }
 
-/// One writes and says so, another passes that on, a third one writes if it hears of it: nothing orders the
-/// first and the third, which shows in one order of the three.
+/// One thread writes and signals, a second one passes the signal on, and a third one writes if it
+/// receives it. The first and the third are unordered, which shows in one of six orders.
 fn passed_on([first, second, third]: [i32; 3], blocks: bool) -> Team {
     let (mut t, scope) = match blocks {
         true => (team(32, 3), Scope::Device),
@@ -102,7 +101,7 @@ fn three_come_in_every_order() {
     }
 }
 
-/// In shuffled turns the lanes of a warp have an order that does not follow from that of the warps.
+/// Shuffled turns order the lanes of a warp independently of the warps.
 #[test]
 fn lanes_have_an_order_of_their_own() {
     for first in [31, 32] {

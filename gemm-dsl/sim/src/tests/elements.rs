@@ -1,11 +1,11 @@
-//! Elements of every type that move through every memory: random programs of moves on the simulator
-//! and in plain Rust.
+//! Elements of every type moved through every memory: random programs of moves on the simulator and
+//! in plain Rust.
 //!
-//! A program is a list of steps with barriers between them. In each step some threads of a block move
-//! an element or 16 bytes from one array to another, at an index that is a literal, shared by all
-//! threads, or each lane's own. All arrays start with random bits, so what a step does not write stands
-//! guard beside what it does; at the end all of them, and what the step cost the memories, must be as
-//! the model says.
+//! A program is a list of steps with barriers between them. In each step some threads of a block
+//! move an element or 16 bytes from one array to another. The index is a literal, shared by all
+//! threads, or each lane's own. All arrays start with random bits, so that words a step does not
+//! write are guards. At the end all arrays, and the memory costs of each step, must agree with the
+//! model.
 
 mod kernel;
 mod limits;
@@ -16,14 +16,13 @@ use super::*;
 use gemm_dsl::ir::Space;
 use plain::Plain;
 
-/// Threads of the block: a warp and a part of one.
+/// Threads of the block: one warp and a partial one.
 const THREADS: usize = 40;
-/// Programs for each type of elements.
+/// Programs for each element type.
 const PROGRAMS: u64 = 25;
-/// Random steps of a program.
 const STEPS: usize = 24;
 
-/// The arrays by space, with their length in vectors. No two of shared memory start on the same bank.
+/// Arrays by space, with their length in vectors. No two shared arrays start at the same bank.
 const ARRAYS: [(Space, usize); 7] = [
     (Space::Global, 47),
     (Space::Global, 45),
@@ -33,16 +32,16 @@ const ARRAYS: [(Space, usize); 7] = [
     (Space::Register, 2),
     (Space::Global, 43 + 48 + 5 * THREADS),
 ];
-/// The one that all others are written to in the end.
+/// Array to which all others are written at the end.
 const LAST: usize = 6;
 
-/// A place in an array, by element.
+/// Index of an element in an array.
 #[derive(Clone, Debug)]
 enum Index {
     Literal(usize),
-    /// The same for all threads, known when the kernel is launched.
+    /// Uniform, known at launch.
     Launch(usize),
-    /// The same for all threads, known when the kernel runs.
+    /// Uniform, known only when the kernel runs.
     Uniform(usize),
     Lanes(Vec<usize>),
 }
@@ -56,15 +55,15 @@ impl Index {
     }
 }
 
-/// What becomes of a value on its way.
+/// Path of a value from load to store.
 #[derive(Clone, Copy, Debug)]
 enum Through {
-    /// The load is what is stored.
+    /// The load is stored directly.
     Nothing,
     Variable,
-    /// The elements of a vector, taken apart and packed again, so many places further.
+    /// A vector is unpacked and packed again, rotated by this many elements.
     Packed(usize),
-    /// An asynchronous copy, which writes zeros where a thread is idle, or nothing.
+    /// An asynchronous copy. For idle threads it writes zeros or nothing.
     Copy {
         zeros: bool,
     },
@@ -77,14 +76,13 @@ struct Step {
     read: Index,
     written: Index,
     vector: bool,
-    /// Whether indices have 64 bits.
+    /// True if indices have 64 bits.
     wide: bool,
     through: Through,
-    /// The threads that take part.
     active: Active,
 }
 
-/// The threads for which `tid * factor % 41 < below`.
+/// Threads for which `tid * factor % 41 < below`.
 #[derive(Clone, Copy, Debug)]
 struct Active {
     factor: usize,
@@ -99,7 +97,7 @@ impl Active {
     }
 }
 
-/// A random program, its arrays filled first and written out last.
+/// Random program that first fills its arrays and finally writes them out.
 fn program(elem: Elem, random: &mut Random) -> Vec<Step> {
     let lanes = usize::from(elem.vector_lanes());
     let vectors = |from, to, read: Vec<usize>, written: Index, below| Step {
@@ -148,7 +146,7 @@ fn step(elem: Elem, random: &mut Random) -> Step {
     let lanes = usize::from(elem.vector_lanes());
     let (from, to) = loop {
         let (from, to) = (random.below(LAST), random.below(LAST));
-        // The threads of a step are not ordered.
+        // The threads of a step are unordered, so that a step may not read and write one array.
         if from != to || ARRAYS[from].0 == Space::Register {
             break (from, to);
         }
@@ -188,7 +186,7 @@ fn step(elem: Elem, random: &mut Random) -> Step {
     }
 }
 
-/// A place to read from, or in registers to write to.
+/// Random index to read from, or to write to in registers.
 fn index(units: usize, unit: usize, random: &mut Random) -> Index {
     let at = unit * random.below(units);
     match random.below(8) {
@@ -199,7 +197,7 @@ fn index(units: usize, unit: usize, random: &mut Random) -> Index {
             let mut own = || unit * random.below(units);
             let own: Vec<usize> = (0..THREADS).map(|_| own()).collect();
             let kept = |t: usize| match pattern {
-                // What neighbours read is one place, or what lanes two apart read: phases merge.
+                // Neighbours, or lanes two apart, read the same index, so that phases merge.
                 3 => own[t & !1],
                 4 => own[t & !2],
                 _ => own[t],
@@ -213,7 +211,7 @@ fn index(units: usize, unit: usize, random: &mut Random) -> Index {
 fn elements_arrive_and_cost_what_the_model_says() {
     for elem in Elem::ALL {
         for seed in 0..PROGRAMS {
-            let random = &mut Random(seed);
+            let random = &mut Random::new(seed);
             let steps = program(elem, random);
             let mut plain = Plain::new(elem, random);
             let (found, counters) = kernel::run(&plain, &steps)

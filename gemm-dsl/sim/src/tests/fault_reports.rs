@@ -1,10 +1,10 @@
-//! What is told of a fault: who, where, and in which words.
+//! Fault reports: block, thread, order, and wording.
 
 use super::*;
 use crate::WaitingWarp;
 use gemm_dsl::ir::{For, Guard, Stmt};
 
-/// Tiles that travel by copies through two buffers: while one is read the next one is on its way.
+/// Double buffering by asynchronous copies: the next tile is copied while one is read.
 fn double_buffer(pending: i32, before: bool, behind: bool) -> Team {
     const TILES: i32 = 7;
     let mut t = team(64, 2);
@@ -37,7 +37,8 @@ fn double_buffer(pending: i32, before: bool, behind: bool) -> Team {
     t
 }
 
-/// What a copy is overwriting that came too early has nobody waited for in vain: others still read there.
+/// A copy that overwrites its buffer too early races with threads that still read it. It is not
+/// reported as a missing wait.
 #[test]
 fn a_copy_that_comes_too_early_is_a_race() {
     assert!(double_buffer(1, true, true).run().is_ok());
@@ -49,21 +50,21 @@ fn a_copy_that_comes_too_early_is_a_race() {
         text.contains("not ordered after the write by an asynchronous copy of thread"),
         "{text}"
     );
-    // Nobody has waited for what is read.
+    // No thread waited for the copy that is read.
     let fault = double_buffer(2, true, true).fault();
     let text = fault.to_string();
     assert!(matches!(fault.kind, FaultKind::CopyNotAwaited { .. }), "{text}");
     assert!(text.contains("] is being written by an asynchronous copy of thread ("), "{text}");
-    // All have, but each for its own.
+    // All threads waited, but each only for its own copy.
     let kind = double_buffer(1, false, true).kind();
     assert!(matches!(kind, FaultKind::Race { .. }), "{kind:?}");
 }
 
-/// Warps that wait for ever at a barrier with a name.
+/// Warps wait for ever at a named barrier.
 #[test]
 fn of_many_that_wait_four_are_named() {
     for (warps, more) in [(4, ""), (5, "; and 1 more"), (7, "; and 3 more")] {
-        // The last warp does not come.
+        // The last warp does not arrive.
         let mut t = team(32 * (warps + 1), 1);
         t.k.if_(tid().lt(32 * warps as i32), |b| {
             b.push(Stmt::NamedBarrier { id: 1, threads: 32 * (warps + 1), wait: true });
@@ -77,7 +78,7 @@ fn of_many_that_wait_four_are_named() {
     }
 }
 
-/// One lane of a warp asks in vain, and does nothing for long between two questions.
+/// One lane of a warp polls in vain, with a long pause between two polls.
 fn asks_in_vain(who: i32, by_atomics: bool, pause: i32) -> Team {
     let mut t = team(64, 1);
     let (flag, out) = (t.shared("flag", 1), t.array("out", &[0]));
@@ -114,7 +115,7 @@ fn who_waits_in_vain_is_told_by_what_it_asks() {
             }
         }
     }
-    // Who asks for nothing waits in the loop.
+    // A warp that polls nothing is reported as waiting in the loop.
     let mut t = team(32, 1);
     let out = t.array("out", &[0; 32]);
     t.k.store(at(out, tid()), load(out, tid()) + 1);
@@ -123,7 +124,7 @@ fn who_waits_in_vain_is_told_by_what_it_asks() {
     assert!(fault.statement.starts_with("for ("), "{fault}");
 }
 
-/// A block that is alone has no order among others: what differs is how its threads take turns.
+/// The report of a single block names no block order, only the turns of its threads.
 #[test]
 fn one_block_has_no_order() {
     let kernel = |beyond: i32| {

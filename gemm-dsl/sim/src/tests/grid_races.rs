@@ -1,10 +1,10 @@
-//! Races between blocks, in kernels that run in parallel and in those whose blocks speak to one another:
-//! two detectors, which find the same.
+//! Races between blocks, both in kernels whose blocks run in parallel and in kernels with
+//! inter-block synchronisation. The two detectors find the same races.
 
 use super::*;
 use gemm_dsl::ir::Stmt;
 
-/// Blocks of a thread, or of more, that do so to one array; with an atomic on another one, or without.
+/// Blocks that run one body on an array, with or without an atomic on another array.
 fn blocks(
     synchronising: bool,
     (threads, count): (u32, u64),
@@ -22,7 +22,7 @@ fn blocks(
     t
 }
 
-/// The two blocks that race on the first word of `x`, and whether the later one writes.
+/// The two blocks that race on the first word of `x`, and true if the later access is a write.
 fn between(t: Team) -> (u32, u32, bool) {
     let fault = t.fault();
     let FaultKind::Race { place, writes, earlier: other } = fault.kind else {
@@ -54,7 +54,7 @@ fn who_writes_and_reads_a_word_does_not_hide_another_who_reads_it() {
     }
 }
 
-/// Two blocks read the word; the write is by one of them.
+/// Two blocks read the word, and one of them writes it.
 #[test]
 fn a_read_does_not_hide_an_older_one() {
     for synchronising in [false, true] {
@@ -66,14 +66,14 @@ fn a_read_does_not_hide_an_older_one() {
                 })
             };
             assert_eq!(between(kernel(0)), (0, writer as u32, true));
-            // Alone it may read and write.
+            // A block alone may read and write the word.
             assert_eq!(kernel(2).run().is_ok(), writer == 2);
         }
     }
 }
 
-/// Inside a block: a thread's older read, by a copy whose group nobody has waited for, under the read of
-/// another thread of the warp.
+/// A copy reads a word in one thread, and no thread waits for its group. A later read by another
+/// thread of the warp does not hide it.
 #[test]
 fn an_older_read_of_a_copy_is_not_forgotten() {
     for synchronising in [false, true] {
@@ -107,8 +107,8 @@ fn an_older_read_of_a_copy_is_not_forgotten() {
     }
 }
 
-/// What a block leaves in shared memory is not the next one's, though the memory is the same: in none of
-/// the blocks that one worker, or one place, runs.
+/// Shared memory is uninitialised in every block, although blocks that run on one worker or in one
+/// slot reuse the memory.
 #[test]
 fn shared_memory_is_new_to_every_block() {
     for synchronising in [false, true] {
@@ -126,8 +126,7 @@ fn shared_memory_is_new_to_every_block() {
     }
 }
 
-/// What one block has been through orders nothing in the next: neither the barriers that its threads
-/// met at nor what they were told.
+/// Ordering is not carried from one block to the next, neither by barriers nor by acquired values.
 #[test]
 fn order_is_new_in_every_block() {
     for synchronising in [false, true] {
@@ -147,7 +146,7 @@ fn order_is_new_in_every_block() {
     }
 }
 
-/// Races of a block's threads on global memory, in every block that a worker runs.
+/// Threads of one block race on global memory, in any of the blocks that a worker runs.
 #[test]
 fn threads_of_any_block_race_on_global_memory() {
     for synchronising in [false, true] {
@@ -166,7 +165,8 @@ fn threads_of_any_block_race_on_global_memory() {
     }
 }
 
-/// A copy reads what another block writes: whichever of the two detectors finds it tells that it was a copy.
+/// An asynchronous copy reads a word that another block writes. Both detectors report that the
+/// access was a copy.
 #[test]
 fn a_copy_of_another_block() {
     for synchronising in [false, true] {

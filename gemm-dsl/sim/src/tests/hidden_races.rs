@@ -1,16 +1,16 @@
-//! What could hide a race, or depend on which block runs when.
+//! Conditions that could hide a race or make its report depend on scheduling.
 
 use super::*;
 use gemm_dsl::ir::{For, Stmt};
 
-/// What is told by so many workers, several times each.
+/// Error texts of `times` runs with this number of workers.
 fn told(workers: usize, times: usize, kernel: impl Fn() -> Team + Sync) -> Vec<String> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads");
     let run = || kernel().run().expect_err("it has a fault").to_string();
     pool.install(|| (0..times).map(|_| run()).collect())
 }
 
-/// The one thing that is told, however many workers there are.
+/// The single error text that all runs report, for 1, 2 and 4 workers.
 fn always(times: usize, kernel: impl Fn() -> Team + Sync) -> String {
     let mut all: Vec<String> = [1, 2, 4].iter().flat_map(|&n| told(n, times, &kernel)).collect();
     all.dedup();
@@ -18,7 +18,7 @@ fn always(times: usize, kernel: impl Fn() -> Team + Sync) -> String {
     all.swap_remove(0)
 }
 
-/// Blocks that write one word, while each is run in several turns.
+/// Blocks write one word, while each block runs in several turns.
 #[test]
 fn blocks_that_race_are_told_whatever_their_threads_ask() {
     let text = always(12, || {
@@ -37,7 +37,7 @@ fn blocks_that_race_are_told_whatever_their_threads_ask() {
     assert!(text.contains("data race on word[0]: this write"), "{text}");
 }
 
-/// A block goes wrong by what it has read from another one: that is the race, and no fault of its own.
+/// A block fails because of a value that another block wrote. The report is the race.
 #[test]
 fn a_fault_behind_a_race_is_the_race() {
     for late in [0, 200] {
@@ -56,7 +56,7 @@ fn a_fault_behind_a_race_is_the_race() {
     }
 }
 
-/// What a block before them does wrong is told first.
+/// A fault of an earlier block is reported before the race.
 #[test]
 fn a_fault_before_a_race_is_the_fault() {
     let text = always(20, || {
@@ -69,7 +69,7 @@ fn a_fault_before_a_race_is_the_fault() {
     assert!(text.contains("x[4] is out of bounds"), "{text}");
 }
 
-/// A loop that ends by what another block writes, or does not.
+/// A loop ends only if another block writes a word, without synchronisation.
 #[test]
 fn whom_a_race_keeps_waiting() {
     let text = always(10, || {
@@ -83,11 +83,11 @@ fn whom_a_race_keeps_waiting() {
         });
         t
     });
-    // Alone, as it may be, the first block waits for ever.
+    // Alone, which is allowed, the first block waits for ever.
     assert!(text.contains("deadlock"), "{text}");
 }
 
-/// What a block has written twice is put back as it was before the first time.
+/// A word that a block writes twice is restored to its value before the first write.
 #[test]
 fn a_word_that_is_written_twice_in_a_turn() {
     let mut t = team(64, 2);
@@ -101,7 +101,7 @@ fn a_word_that_is_written_twice_in_a_turn() {
     assert_eq!(t.run(), Ok(vec![9; 128]));
 }
 
-/// What only other turns have written does not stay, where results may differ too.
+/// Writes of discarded turns are undone, even where results may differ.
 #[test]
 fn what_is_written_in_another_turn_does_not_stay() {
     let mut t = team(64, 8);
@@ -111,14 +111,14 @@ fn what_is_written_in_another_turn_does_not_stay() {
     thread(k, 0, |b| b.store(at(s, 0), 0));
     k.barrier();
     let old = k.atomic("old", AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
-    // Whoever comes first; in the last turns that is another one in some block.
+    // The first thread to arrive writes; in the last turns that is another thread in some blocks.
     k.if_(Expr::from(old).equals(0), |b| b.store(at(out, block() * 64 + tid()), 1));
     let first = |i| i32::from(i % 64 == 0);
     assert_eq!(t.run(), Ok((0..512).map(first).collect::<Vec<i32>>()));
 }
 
-/// Who comes to a barrier with a name and leaves is nobody's business, not in the next block either: there
-/// a barrier of the same name does not stand for the one who came here.
+/// An arrival at a named barrier that no warp completes is dropped at the end of the block. A
+/// barrier of the same name in the next block does not count it.
 #[test]
 fn an_arrival_that_nobody_completes_is_lost() {
     let kernel = |reads: i32| {

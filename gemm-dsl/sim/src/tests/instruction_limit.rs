@@ -1,4 +1,4 @@
-//! The limit of instructions, and progress.
+//! Instruction limit and progress reports.
 
 use super::*;
 use gemm_dsl::ir::{Change, For};
@@ -6,7 +6,8 @@ use std::sync::Mutex;
 
 type Innermost<'a> = dyn FnMut(&mut KernelBuilder) + 'a;
 
-/// Each of six blocks counts to so many; with an atomic, and so in several orders, or without.
+/// Each of six blocks counts to `rounds`, either with an atomic, and thus in several orders, or
+/// without.
 fn counting(rounds: i32, synchronising: bool) -> Team {
     let mut t = team(64, 6);
     let (word, out) = (t.array("word", &[0]), t.array("out", &[0; 6]));
@@ -47,12 +48,12 @@ fn a_loop_without_an_end() {
         for limit in [0, 10, 100_000] {
             assert_eq!(limited(endless(true), limit), spent(limit));
         }
-        // It comes back to where it was, unless somebody asks how often before it ends.
+        // The state repeats unless the loop counts its rounds.
         assert_eq!(limited(endless(false), 10), spent(10));
         let stuck = endless(false).kind();
         assert!(matches!(stuck, FaultKind::Deadlock { .. }), "{stuck:?}");
     }
-    // One of atomics, none of which is in vain.
+    // A loop of atomics, each of which changes its word.
     let mut t = team(32, 2);
     let word = t.array("word", &[0u32]);
     t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |b, _| {
@@ -67,7 +68,7 @@ fn a_loop_without_an_end() {
     assert_eq!(limited(t, 100_000), spent(100_000));
 }
 
-/// The least limit with which a kernel comes to its end.
+/// Smallest limit with which a kernel completes.
 fn needed(kernel: impl Fn() -> Team) -> u64 {
     let (mut low, mut high) = (0, 1 << 20);
     while low < high {
@@ -87,13 +88,14 @@ fn a_limit_that_is_just_enough() {
         let few = needs(100);
         assert_eq!(limited(counting(100, synchronising), few), Ok(vec![100; 6]));
         assert_eq!(limited(counting(100, synchronising), few - 1), spent(few - 1));
-        // A round is a test, a sum, a step and a jump, of two warps in six blocks, in all orders.
+        // A round is a test, a sum, a step and a jump. Two warps in six blocks execute it in all
+        // orders.
         let orders = if synchronising { 5 } else { 1 };
         assert_eq!(needs(2000) - few, 1900 * 4 * 2 * 6 * orders);
     }
 }
 
-/// Loops that are unrolled to nothing cost something too.
+/// Loops that unroll to nothing still count against the limit.
 #[test]
 fn unrolling_ends() {
     let nested = |depth: usize, end: i32| {
@@ -122,7 +124,7 @@ fn progress_counts_every_block_once() {
         let options = Options { progress: Some(&report), ..Options::default() };
         assert_eq!(counting(10, synchronising).run_with(&options), Ok(vec![10; 6]));
         let mut reports = reports.into_inner().expect("nobody fails");
-        // Blocks in parallel report in any order.
+        // Parallel blocks report in any order.
         if !synchronising {
             reports.sort_unstable();
         }

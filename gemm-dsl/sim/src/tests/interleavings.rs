@@ -1,9 +1,9 @@
-//! Threads of one block that ask one another by atomics on shared memory: who comes first.
+//! Interleavings of threads of one block that synchronise by atomics on shared memory.
 
 use super::*;
 use crate::Position;
 
-/// A word that is 0 and one that nobody has written.
+/// Kernel with a zeroed flag and an uninitialised array in shared memory.
 fn two_warps() -> (Team, BufferId, BufferId) {
     let mut t = team(64, 2);
     let (flag, s) = (t.shared("flag", 1), t.shared("s", 2));
@@ -16,7 +16,7 @@ fn add(b: &mut KernelBuilder, word: BufferId, value: i32, order: MemoryOrder) ->
     b.atomic("old", AtomicOp::Add, at(word, 0), value, order, Scope::Block).into()
 }
 
-/// A warp writes and releases, the other one writes if it finds the word raised, or if it does not.
+/// Each warp writes and releases if it finds the flag set to the given value.
 fn writers(first: i32, raised: i32) -> Team {
     let (mut t, flag, s) = two_warps();
     for warp in [0, 1] {
@@ -38,7 +38,7 @@ fn whoever_comes_first_must_not_race() {
     for first in [0, 1] {
         assert!(writers(first, 1).run().is_ok());
         let fault = writers(first, 0).fault();
-        // The first turns, of warp 0 before warp 1, are not named.
+        // The first turns, with warp 0 before warp 1, are not named.
         let turns = [Some("reversed"), None][first as usize];
         assert_eq!((fault.block, fault.order, fault.turns), ((0, 0, 0), None, turns));
         let text = fault.to_string();
@@ -63,7 +63,8 @@ fn element(index: i128) -> Position {
     Position { buffer, space, index: vec![index], at: u64::try_from(index).ok() }
 }
 
-/// Each thread draws a slot: which one is anybody's guess, that all are filled is not.
+/// Each thread draws a slot. The slot of a thread depends on the turns; the set of filled slots
+/// does not.
 #[test]
 fn who_draws_which_slot() {
     let kernel = |what: fn() -> Expr| {
@@ -82,14 +83,14 @@ fn who_draws_which_slot() {
     let told = "block (0, 0, 0): the results depend on the order in which threads run: out[0] has the \
                 bits 0x0 if they take turns from the first to the last, and 0x3f in reversed turns";
     assert!(text.contains(told), "{text}");
-    // Where that is declared the results are those of the first turns.
+    // Under the declaration, the results are those of the first turns.
     let mut declared = kernel(tid);
     declared.unordered();
     assert_eq!(declared.run(), Ok((0..128).collect()));
 }
 
-/// The middle one of three warps is the second both ways, and a warp that adds twice is alone, unless
-/// another one comes in between.
+/// The middle of three warps is second in both plain turns. A warp that adds twice runs alone
+/// unless another warp interleaves.
 #[test]
 fn the_ends_are_not_all_turns() {
     let kernel = |twice: bool| {
@@ -129,7 +130,8 @@ fn the_ends_are_not_all_turns() {
     assert!(turns.starts_with("shuffled (seed "), "{turns}");
 }
 
-/// The lanes of an `else` may go before those of its `if`, and come to all that they come to otherwise.
+/// Lanes of an `else` may run before the lanes of its `if`, and still reach all their later
+/// statements.
 #[test]
 fn the_lanes_of_an_else_may_go_first() {
     let kernel = |looks: bool| {
@@ -174,7 +176,7 @@ fn the_lanes_of_an_else_may_go_first() {
     assert_eq!((fault.turns, race(fault.kind)), (Some("reversed"), "s".to_owned()));
 }
 
-/// Who arrives at a barrier with a name, and does not wait there, may be the first behind it too.
+/// A warp that arrives at a named barrier without waiting may also be the first to run after it.
 #[test]
 fn who_arrives_may_come_first() {
     let kernel = |raised: i32| {
@@ -203,7 +205,7 @@ fn who_arrives_may_come_first() {
     assert_eq!((fault.turns, race(fault.kind)), (Some("interleaved"), "s".to_owned()));
 }
 
-/// What a turn has written is not the next one's to find: by elements and by vectors, of all sizes.
+/// Every turn starts from the same contents, for accesses by element and by vector of all sizes.
 #[test]
 fn every_turn_begins_with_what_was_given() {
     let kernel = || {
@@ -234,7 +236,7 @@ fn every_turn_begins_with_what_was_given() {
     assert_eq!((counters.blocks, counters.global_stores), (2, 4 + 4 + 4));
 }
 
-/// The least limit is that of all turns, and progress is of blocks.
+/// Instructions of all turns count against the limit; progress counts blocks.
 #[test]
 fn turns_count_against_the_limit() {
     let needs = |atomic: bool| {
@@ -249,7 +251,7 @@ fn turns_count_against_the_limit() {
         };
         (0..10_000).find(|&limit| runs(limit)).expect("it ends")
     };
-    // A branch of which the second part comes first costs an instruction more.
+    // A branch whose second arm runs first costs one more instruction.
     let (all, one) = (needs(true), needs(false));
     assert!((6 * one..7 * one).contains(&all), "{all} and {one}");
 }

@@ -1,8 +1,9 @@
-//! Blocks that each compute a part, of which the last one adds up all: who is last says a ticket.
+//! Last-block reduction: each block computes a part, and the block with the last ticket adds up all
+//! parts.
 
 use super::*;
 
-/// How a block takes its ticket.
+/// Fences, order and scope with which a block takes its ticket.
 #[derive(Clone, Copy)]
 struct Ticket {
     before: Option<Scope>,
@@ -20,7 +21,7 @@ const FENCED: Ticket = Ticket {
     after: Some(Scope::Device),
 };
 
-/// How the last block makes the counter ready for the next launch.
+/// Reset of the counter by the last block, for the next launch.
 #[derive(Clone, Copy, PartialEq)]
 enum Reset {
     Atomic,
@@ -30,8 +31,8 @@ enum Reset {
 
 const BLOCKS: i32 = 5;
 
-/// One thread of a block writes its part, one of another warp takes the ticket, and a third one, if its
-/// block is the last, adds up the parts.
+/// One thread of a block writes its part and a thread of another warp takes the ticket. A third
+/// thread adds up the parts if its block is the last.
 fn reduction(ticket: Ticket, reset: Reset, part: fn() -> Expr) -> Team {
     let mut t = team(64, BLOCKS as u64);
     let parts = t.array("parts", &[0; BLOCKS as usize]);
@@ -77,14 +78,14 @@ const TOTAL: i32 = BLOCKS * (BLOCKS + 1) / 2;
 fn the_last_block_adds_up_what_all_have_written() {
     assert_eq!(by(ATOMIC).run(), Ok(vec![TOTAL]));
     assert_eq!(by(FENCED).run(), Ok(vec![TOTAL]));
-    // The half of each that the other lacks.
+    // One half of each protocol replaces the missing half of the other.
     let released = Ticket { before: None, order: MemoryOrder::Release, ..FENCED };
     let acquired = Ticket { order: MemoryOrder::Acquire, after: None, ..FENCED };
     assert_eq!(by(released).run(), Ok(vec![TOTAL]));
     assert_eq!(by(acquired).run(), Ok(vec![TOTAL]));
 }
 
-/// The fault is the last block's, which reads what another has written.
+/// Asserts that the last block has the fault, when it reads a part that another block wrote.
 fn on_parts(ticket: Ticket) {
     let fault = by(ticket).fault();
     assert_eq!((fault.block, fault.thread), ((4, 0, 0), (50, 0)));
@@ -111,14 +112,14 @@ fn a_ticket_speaks_to_the_device() {
         on_parts(Ticket { before: fence, ..FENCED });
         on_parts(Ticket { after: fence, ..FENCED });
     }
-    // Two atomics that do not speak to one another are a race themselves.
+    // Two block-scope atomics of different blocks race themselves.
     for ticket in [ATOMIC, FENCED] {
         let kind = by(Ticket { scope: Scope::Block, ..ticket }).kind();
         assert_eq!(race(kind), "counter");
     }
 }
 
-/// The fence of a thread stands for its own atomics, not for those of a thread that it meets.
+/// A fence orders the atomics of its own thread, not those of a thread that it synchronises with.
 #[test]
 fn the_fence_is_of_the_thread_that_takes_the_ticket() {
     let kernel = |who: i32| {
@@ -152,7 +153,8 @@ fn the_fence_is_of_the_thread_that_takes_the_ticket() {
     assert_eq!(race(kernel(40).kind()), "part");
 }
 
-/// An atomic that releases comes before who acquires; one behind a fence is not before that fence.
+/// A releasing atomic is ordered before its acquirer. A relaxed atomic after a fence is not ordered
+/// by that fence.
 #[test]
 fn the_counter_is_reset_when_all_have_counted() {
     assert_eq!(reduction(ATOMIC, Reset::Store, block).run(), Ok(vec![TOTAL]));
@@ -182,7 +184,8 @@ fn two_blocks_may_not_write_one_part() {
         if place.buffer == "parts" && earlier.block == (0, 0, 0) && earlier.wrote));
 }
 
-/// Partial sums are read by another thread than wrote them, in the order that tickets make; the total is one thread's.
+/// Partial sums are read by another thread than their writer, ordered by tickets, so that `parts`
+/// is not exclusive. The total belongs to one thread.
 #[test]
 fn an_exclusive_element_is_one_threads_however_others_are_ordered() {
     let declared = |nth: usize| {

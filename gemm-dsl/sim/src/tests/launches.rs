@@ -1,9 +1,9 @@
-//! Arguments, grids and requirements.
+//! Arguments, grids and requirements of launches.
 
 use super::*;
 use gemm_dsl::ir::{Elem, Extent, HostError, Requirement, Ty};
 
-/// Copies `n` elements, `per` a block, with one thread a block doing nothing beyond.
+/// Copies `n` elements with a fixed number of threads per block; surplus threads do nothing.
 fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
     let mut b = KernelBuilder::new("copy");
     let input = b.global("in", Elem::F32, Operand::Input(0));
@@ -62,7 +62,7 @@ fn wrong_arguments() {
     };
     assert!(matches!(run(&part(3), &[4]), Err(SimError::Overlap { .. })));
     assert!(run(&part(4), &[4]).is_ok());
-    // What is only read may be one and the same.
+    // Read-only arguments may be the same buffer.
     let mut t = team(1, 1);
     let shared = Buffer::from_slice(&[1, 2]);
     let [one, other] = ["one", "other"].map(|name| t.bound(name, shared.clone()));
@@ -91,7 +91,7 @@ fn wrong_grids() {
     along(0, Need::AtMost(longest), 1 << 31, [Expr::U64(longest + 1), Expr::U64(1), Expr::U64(1)]);
     let many = with_grid([Expr::U64(longest), Expr::U64(65535), Expr::U64(1)]);
     assert!(matches!(many, Err(SimError::ExtentRange { .. })));
-    // The product of both is 2^32 - 1, one more than there may be.
+    // The product of both is 2^32 - 1, one more than the limit.
     let one_more = with_grid([Expr::U64(65537), Expr::U64(65535), Expr::U64(1)]);
     let limit = u64::from(u32::MAX) - 1;
     assert!(
@@ -155,7 +155,7 @@ fn requirements() {
     assert_eq!((ragged.need, ragged.value), (Need::Multiple { of: 4 }, 6));
 }
 
-/// Elements of the same size are others too.
+/// Element types of the same size are still different types.
 #[test]
 fn elements() {
     let kernel = copy_kernel(&[]);

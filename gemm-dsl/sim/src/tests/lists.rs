@@ -1,10 +1,11 @@
-//! Lists of arrays: each wherever its pointer says, in one allocation with others or in its own.
+//! Lists of arrays: each array has its own pointer, into one allocation with others or into its
+//! own.
 
 use super::*;
 use gemm_dsl::ir::{PointerRef, Requirement, Space, Stmt};
 
-/// What the threads of a block do with the arrays of lists `in` and `out` of `count` arrays of 4 rows of 4, the
-/// rows `pitch` apart. Block `b` has the threads (row, column) of array `b`.
+/// Kernel on lists `in` and `out` of `count` arrays. Each array is 4 × 4 with row stride `pitch`.
+/// Thread (row, column) of block `b` works on array `b`.
 struct Lists {
     k: KernelBuilder,
     input: BufferId,
@@ -25,12 +26,12 @@ fn lists(count: u64, pitch: u64, body: impl FnOnce(&mut Lists)) -> VerifiedKerne
     lists.k.finish().expect("the test's kernel is valid")
 }
 
-/// Element (row, column) of array `nth`, for each thread its own.
+/// Element (row, column) of array `nth`, one for each thread.
 fn own(list: BufferId, nth: impl Into<Expr>) -> Access {
     Access::new(list, [nth.into(), tid() / 4, tid() % 4])
 }
 
-/// Each element of `in` goes where it is in `out`.
+/// Copies each element of `in` to the same place in `out`.
 fn copies(count: u64, pitch: u64) -> VerifiedKernel {
     lists(count, pitch, |lists| {
         let value = own(lists.input, block()).load();
@@ -54,7 +55,7 @@ fn run(kernel: &VerifiedKernel, input: &[Buffer], output: &[Buffer]) -> Result<C
 fn arrays_lie_anywhere() {
     let (one, other) = (numbers(0, 16), numbers(100, 40));
     let part = |start| other.view(start, 16).expect("inside");
-    // Twice the same, two that overlap, and the parts of an allocation in descending order.
+    // One array twice, two that overlap, and parts of an allocation in descending order.
     let input = [part(24), one.clone(), part(5), one, part(0)];
     let all = Buffer::zeros(100);
     let at = |start| all.view(start, 16).expect("inside");
@@ -63,13 +64,13 @@ fn arrays_lie_anywhere() {
     for (found, expected) in output.iter().zip(&input) {
         assert_eq!(found.to_vec(), expected.to_vec());
     }
-    // Nothing beside them was written.
+    // Elements outside of the arrays are unchanged.
     let inside = [3..19, 20..36, 40..56, 84..100];
     let beside = |at: &usize| !inside.iter().any(|range| range.contains(at));
     assert!((0..100).filter(beside).all(|at| all.to_vec()[at] == 0.0));
 }
 
-/// Arrays in one another: what lies between the rows of one are those of the other.
+/// Arrays may be interleaved: rows of one lie between the rows of the other.
 #[test]
 fn arrays_may_be_interleaved() {
     let all = Buffer::zeros(32);
@@ -78,7 +79,7 @@ fn arrays_may_be_interleaved() {
     run(&copies(2, 8), &input, &output).expect("no element of both");
     let expected = (0..32).map(|i| if i % 8 < 4 { i } else { 50 + i - 4 } as f32);
     assert_eq!(all.to_vec(), expected.collect::<Vec<_>>());
-    // One column further, each row of one ends where one of the other begins.
+    // One column further, the rows of the two arrays overlap by one element.
     let output = [0, 3].map(|start| all.view(start, 28).expect("inside"));
     let kind = fault(run(&copies(2, 8), &input, &output)).kind;
     let FaultKind::Race { place, writes: true, .. } = kind else { panic!("{kind:?}") };
@@ -87,7 +88,7 @@ fn arrays_may_be_interleaved() {
 
 #[test]
 fn a_race_between_arrays_of_a_list_is_one() {
-    // Of two blocks: one reads of its array of `out` what the other has written to its own.
+    // Two blocks: one reads, in its array of `out`, an element that the other wrote in its own.
     let kernel = lists(2, 4, |lists| {
         let value = own(lists.output, Expr::I32(1) - block()).load();
         lists.k.store(own(lists.output, block()), value + 1.0);
@@ -95,7 +96,7 @@ fn a_race_between_arrays_of_a_list_is_one() {
     let all = Buffer::zeros(64);
     let output = |starts: [usize; 2]| starts.map(|start| all.view(start, 16).expect("inside"));
     assert_eq!(race(fault(run(&kernel, &zeros(2, 16), &output([0, 16]))).kind), "out");
-    // Of one block: two arrays of the list have an element in common.
+    // One block: two arrays of the list share an element.
     let kernel = lists(2, 4, |lists| {
         let (k, output) = (&mut lists.k, lists.output);
         k.if_(block().equals(0), |b| {
@@ -109,7 +110,7 @@ fn a_race_between_arrays_of_a_list_is_one() {
     assert_eq!(race(fault(run(&kernel, &zeros(2, 16), &output([25, 10]))).kind), "out");
 }
 
-/// Blocks that speak are run in several orders, each from what was there.
+/// Blocks with inter-block synchronisation run in several orders, each from the original contents.
 #[test]
 fn arrays_of_a_list_are_put_back() {
     let kernel = |op: AtomicOp| {
@@ -125,7 +126,7 @@ fn arrays_of_a_list_are_put_back() {
     };
     let all = Buffer::from_slice(&[10u32, 20, 30, 40]);
     let apart = Buffer::from_slice(&[50u32, 60]);
-    // The second and the third element are one of two arrays each.
+    // The second element of `all` is in both arrays, and the third only in one.
     let at = |start| all.view(start, 2).expect("inside");
     let given = [BufferArg::List(vec![at(0), apart.clone(), at(1)])];
     launch(&kernel(AtomicOp::Add), &given, &[]).expect("sums do not depend on the order");
@@ -148,7 +149,7 @@ fn indices_are_checked_in_each_array() {
         })
     };
     let all = numbers(0, 100);
-    // There is more behind each.
+    // The allocation extends past the end of each array.
     let input = [0, 40].map(|start| all.view(start, 60).expect("inside"));
     let outcome = |nth: Expr, row| run(&read(nth, row), &input, &zeros(2, 16));
     assert!(outcome(block(), 3.into()).is_ok() && outcome(tid() % 2, tid() / 4).is_ok());
@@ -166,7 +167,7 @@ fn indices_are_checked_in_each_array() {
     }
 }
 
-/// Through a pointer an array ends where it ends, whatever lies behind it or before it.
+/// An access through a pointer is bounded by its array, not by the allocation around it.
 #[test]
 fn pointers_stay_in_their_array() {
     let walk = |nth: Expr, from: i32, to: i32| {
@@ -216,7 +217,7 @@ impl First for Vec<Buffer> {
     }
 }
 
-/// Each array has an alignment of its own, and sectors.
+/// Alignment and sectors are computed for each array.
 #[test]
 fn vectors_are_aligned_in_each_array() {
     let kernel = |required: bool| {
@@ -235,12 +236,12 @@ fn vectors_are_aligned_in_each_array() {
     let input = |starts: [usize; 2]| starts.map(|start| all.view(start, 16).expect("inside"));
     let output = zeros(2, 16);
     let run = |required, starts| run(&kernel(required), &input(starts), &output);
-    // Each of the two blocks reads 64 bytes and writes as many.
+    // Each of the two blocks reads 64 bytes and writes 64 bytes.
     assert_eq!(run(true, [16, 40]).expect("aligned").global_sectors, 8);
     assert_eq!(output[1].to_vec()[0], 40.0);
-    // An array that starts in the midst of a sector has a share in one more.
+    // An array that starts inside a sector touches one sector more.
     assert_eq!(run(true, [16, 44]).expect("aligned").global_sectors, 9);
-    // Wherever the first of the allocation is.
+    // The same holds for the first array of the allocation.
     assert_eq!(run(true, [20, 44]).expect("aligned").global_sectors, 10);
     let kind = fault(run(false, [17, 41])).kind;
     assert!(
@@ -279,7 +280,7 @@ fn what_is_no_such_list_is_refused() {
     let other = BufferArg::List(vec![Buffer::zeros(16), Buffer::zeros_of(Elem::U32, 16)]);
     let need = Need::Element { expected: Elem::F32, found: Elem::U32 };
     assert_eq!(unmet(with(other, full())).need, need);
-    // And a list is no array.
+    // A list is not accepted for a single array.
     let mut b = bench(1, 1, [1, 1]);
     let value = b.read(0);
     b.write(0, value);
@@ -287,7 +288,7 @@ fn what_is_no_such_list_is_refused() {
     assert_eq!((lacks.need, lacks.value), (Need::One, 2));
 }
 
-/// A kernel's pointers are `__restrict__`, or its blocks would not be what they are by themselves.
+/// Inputs may not overlap outputs: pointers of a kernel are `__restrict__`.
 #[test]
 fn what_is_read_shares_nothing_with_what_is_written() {
     let all = Buffer::zeros(96);
@@ -311,7 +312,7 @@ fn an_empty_list_runs_no_block() {
     assert_eq!(counters.blocks, 0);
 }
 
-/// Chosen once, an array is itself: with its own bounds, and no others.
+/// An array selected from a list has its own bounds.
 #[test]
 fn an_array_is_chosen_of_a_list() {
     let kernel = |nth: Expr, row: i32, ahead: i32| {
@@ -344,7 +345,7 @@ fn an_array_is_chosen_of_a_list() {
     assert_eq!((&*place.buffer, place.index), ("in", vec![0, 4, 0]));
     let kind = fault(run(&kernel(block(), 0, 16), &input, &output)).kind;
     assert!(matches!(kind, FaultKind::BeyondAllocation { len: 16, .. }), "{kind:?}");
-    // One that is not there, whether it is used or not.
+    // Selecting an array that does not exist is a fault, even if it is not used.
     for (nth, expected) in [(block() + 1, 2), (block() - 1, -1), (tid() / 15 + block(), 2)] {
         let fault = fault(run(&kernel(nth, 0, 0), &input, &output));
         let FaultKind::OutOfBounds { place, extents, .. } = fault.kind else { panic!("{fault}") };
@@ -353,7 +354,7 @@ fn an_array_is_chosen_of_a_list() {
     }
 }
 
-/// A race is one whichever way the list is gone into.
+/// A race is found for every way of selecting an array.
 #[test]
 fn chosen_arrays_race_as_others_do() {
     let kernel = |other: i32| {

@@ -1,10 +1,11 @@
-//! Who goes round for ever, and who only for long.
+//! Loops that never end, and loops that only take long.
 
 use super::*;
 use crate::exec::livelock::LivelockDetector;
 use gemm_dsl::ir::For;
 
-/// Two try to get two locks, each its own one first, and let go of what they have where they fail.
+/// Two agents try to take two locks, each its own first. On failure they release the locks they
+/// hold, if `releases` is set.
 fn try_locks(blocks: bool, releases: bool) -> Team {
     let (threads, count, scope) =
         if blocks { (32, 2, Scope::Device) } else { (64, 1, Scope::Block) };
@@ -46,19 +47,19 @@ fn try_locks(blocks: bool, releases: bool) -> Team {
     t
 }
 
-/// Whoever does the same in step with another one gets ahead of it some time.
+/// Try-locks in lockstep make progress in the end, because one agent gets ahead.
 #[test]
 fn try_locks_that_let_go_end() {
     for blocks in [false, true] {
         let options = Options { instructions: 1 << 20, ..Options::default() };
         assert_eq!(try_locks(blocks, true).run_with(&options), Ok(vec![2]), "{blocks}");
-        // Who keeps one and waits for the other waits for ever.
+        // An agent that keeps one lock and waits for the other waits for ever.
         let kept = fault(try_locks(blocks, false).run_with(&options));
         assert!(matches!(kept.kind, FaultKind::Deadlock { .. }), "{kept}");
     }
 }
 
-/// The instruction that was one too many says where it was.
+/// An exceeded limit reports where the last instruction was.
 #[test]
 fn what_never_ends_says_where() {
     let kernel = |device: bool, count: u64| {
@@ -97,7 +98,7 @@ fn what_never_ends_says_where() {
     assert_eq!((at.block, at.warp, at.order, at.turns), ((0, 0, 0), 1, None, None));
 }
 
-/// A thread of the block asks until a word is raised, and does so `aside` in each round.
+/// A thread polls a flag and runs `aside` in each round, and `after` once the flag is set.
 fn asking(
     raised: bool,
     aside: impl Fn(&mut KernelBuilder, &[gemm_dsl::ir::Var]),
@@ -132,7 +133,7 @@ fn limited(t: Team) -> Result<Vec<i32>, SimError> {
     t.run_with(&Options { instructions: 1 << 21, ..Options::default() })
 }
 
-/// How often a thread has asked it tells when it has waited, which it never has.
+/// The thread reports its number of polls after the wait, which never ends.
 #[test]
 fn what_is_told_of_a_wait_afterwards() {
     let kernel = |raised| {
@@ -148,7 +149,7 @@ fn what_is_told_of_a_wait_afterwards() {
     assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
 }
 
-/// One who asks ever less often, but not for ever less.
+/// A pause between polls grows up to a limit.
 #[test]
 fn a_pause_that_grows_to_a_limit() {
     let kernel = |raised| {
@@ -166,7 +167,7 @@ fn a_pause_that_grows_to_a_limit() {
     assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
 }
 
-/// What a loop inside another one comes back to again and again is no state that it stays in.
+/// An inner loop that returns to the same state in each outer round is not a livelock.
 #[test]
 fn rounds_of_rounds_end() {
     let mut t = team(32, 1);
@@ -185,7 +186,8 @@ fn rounds_of_rounds_end() {
     assert_eq!(t.run(), Ok(vec![300]));
 }
 
-/// What a block has been through in vain is not the next one's: for warps that ask, and for warps that meet.
+/// Wait states of one block are not carried to the next, for polling warps and for warps at
+/// barriers.
 #[test]
 fn each_block_waits_for_itself() {
     let mut t = team(32, 3);
@@ -203,7 +205,7 @@ fn each_block_waits_for_itself() {
     assert_eq!(pool.install(|| t.run()), Ok(vec![0]));
 }
 
-/// All of a state is looked at where some of it has been before, or is to be remembered.
+/// The full state is computed only if its brief part was seen before, or if it is to be stored.
 #[test]
 fn most_states_are_told_by_some_of_them() {
     let (mut livelock, mut wholes) = (LivelockDetector::default(), 0);
@@ -215,7 +217,7 @@ fn most_states_are_told_by_some_of_them() {
         assert!(!livelock.again(brief, whole));
     }
     assert_eq!(wholes, 14);
-    // A cycle of three states, two of which are alike in what is brief.
+    // A cycle of three states, two of which have the same brief part.
     let mut livelock = LivelockDetector::default();
     let mut states = [(1, 2), (1, 3), (2, 2)].into_iter().cycle();
     let looks = (1..20).find(|_| {

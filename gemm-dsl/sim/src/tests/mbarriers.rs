@@ -1,10 +1,10 @@
-//! Barriers in shared memory: who waits, what is ordered, and what is wrong at them.
+//! Barriers in shared memory (mbarriers): waits, ordering, and faults.
 
 use super::*;
 use crate::{MbarrierFault, WaitReason};
 use gemm_dsl::ir::{MbarrierId, ProxyFence, TensorMap, TensorSwizzle};
 
-/// A kernel of three warps with a barrier that so many arrivals complete, and an array that one thread fills.
+/// Kernel of three warps with a barrier for `count` arrivals and an array that one thread fills.
 struct Ring {
     t: Team,
     barrier: MbarrierId,
@@ -28,7 +28,7 @@ fn wrong(kind: FaultKind) -> MbarrierFault {
     }
 }
 
-/// The first thread writes and arrives, all others wait and read; with a step left out.
+/// The first thread writes and arrives; all others wait and read. Either step can be left out.
 fn handed(arrives: bool, waits: bool) -> Ring {
     let mut r = ring(1);
     let (barrier, x, out) = (r.barrier, r.x, r.out);
@@ -61,7 +61,8 @@ fn what_comes_before_an_arrival_comes_before_those_who_wait() {
 
 #[test]
 fn who_waits_has_told_nobody() {
-    // The second warp reads, and comes to the barrier without a word to the first, which then writes.
+    // The second warp reads and arrives at the barrier without signalling the first warp, which
+    // then writes.
     let told = |arrives: bool| {
         let mut r = ring(if arrives { 33 } else { 1 });
         let (barrier, x, out) = (r.barrier, r.x, r.out);
@@ -94,7 +95,7 @@ fn a_fresh_barrier_has_had_a_phase_of_parity_1() {
     assert_eq!(wrong(r.t.kind()), MbarrierFault::NoParity { parity: 2 });
 }
 
-/// Threads do this, of a barrier of so many arrivals.
+/// Fault of threads that run `body` on a barrier for `count` arrivals.
 fn doing(count: i32, body: impl FnOnce(&mut KernelBuilder, MbarrierId)) -> FaultKind {
     let mut r = ring(count);
     body(&mut r.t.k, r.barrier);
@@ -110,7 +111,7 @@ fn what_is_wrong_at_a_barrier_is_told() {
         });
     });
     assert_eq!(wrong(too_many), MbarrierFault::TooManyArrivals { phase: 0 });
-    // The second arrival may be one in the first phase or in the next.
+    // The second arrival may fall into the first phase or into the next.
     let early = doing(1, |b, barrier| {
         thread(b, 0, |b| {
             b.mbarrier_arrive(barrier, 1);
@@ -124,7 +125,8 @@ fn what_is_wrong_at_a_barrier_is_told() {
         });
         assert!(matches!(wrong(bytes), MbarrierFault::TooManyBytes { .. }));
     }
-    // A thread that knows only of the first phase waits for it again when the second is over.
+    // A thread that has observed only the first phase waits for it again after the second has
+    // completed.
     let late = doing(1, |b, barrier| {
         thread(b, 0, |b| {
             for phase in 0..2 {
@@ -135,7 +137,7 @@ fn what_is_wrong_at_a_barrier_is_told() {
         thread(b, 32, |b| b.mbarrier_wait(barrier, 1, 0));
     });
     assert_eq!(wrong(late), MbarrierFault::TooLate { phase: 0, now: 2 });
-    // One that waits for it in time is in nobody's way, but must be known to have waited.
+    // A thread that waits in time blocks no other, but its wait must be ordered.
     let unseen = doing(1, |b, barrier| {
         thread(b, 32, |b| b.mbarrier_wait(barrier, 1, 1));
         b.barrier();
@@ -148,7 +150,7 @@ fn what_is_wrong_at_a_barrier_is_told() {
     assert_eq!((place.buffer.as_str(), place.index, extents), ("full", vec![2], vec![2]));
 }
 
-/// A block that copies boxes of 8 rows of 128 bytes, and more.
+/// Block that copies boxes of 8 rows of 128 bytes.
 struct Copies {
     k: KernelBuilder,
     from: BufferId,
@@ -179,7 +181,7 @@ fn copies() -> Copies {
 }
 
 impl Copies {
-    /// The first thread has a box brought from one row to another.
+    /// The first thread issues a box copy from one row to another.
     fn bring(&mut self, from_row: i32, row: i32) {
         let Self { from, to, barrier, .. } = *self;
         thread(&mut self.k, 0, |b| {
@@ -236,7 +238,8 @@ fn a_box_starts_where_its_rows_do_and_ends_inside() {
     assert!(matches!(c.kind(), FaultKind::BoxOutside { .. }));
 }
 
-/// R4 and R5: what statements have read or written before a box overwrites it is shown by a fence, wherever on the way.
+/// R4 and R5: a proxy fence orders earlier reads and writes of statements before a box that
+/// overwrites them. It may be anywhere on the path.
 #[test]
 fn statements_before_a_box_that_overwrites() {
     for (writes, fence) in [true, false].into_iter().flat_map(|w| [0, 1, 2].map(|f| (w, f))) {
@@ -244,7 +247,7 @@ fn statements_before_a_box_that_overwrites() {
         let word = c.element(0);
         warp(&mut c.k, 1, |b| b.store(word.clone(), tid()));
         if !writes {
-            // Those writes are shown, and the reads behind them are what is to be.
+            // Those writes are fenced; only the later reads are under test.
             c.k.proxy_fence(ProxyFence::Async);
             c.k.barrier();
             let (out, value) = (at(c.out, tid() % 32), word.load());
@@ -266,7 +269,7 @@ fn statements_before_a_box_that_overwrites() {
     }
 }
 
-/// R13: two boxes to one place, of one phase.
+/// R13: two boxes of one phase have the same destination.
 #[test]
 fn two_boxes_to_one_place() {
     let mut c = copies();
@@ -302,7 +305,7 @@ fn a_copy_that_outlives_its_block() {
     }
 }
 
-/// R2: a thread that has not waited, but met one that has.
+/// R2: a thread that has not waited itself synchronised with one that has.
 #[test]
 fn a_box_is_there_for_those_who_are_told() {
     for told in [true, false] {

@@ -1,13 +1,14 @@
-//! A model check of the race detector: random tiny programs, whose interleavings are gone through one
-//! by one, and the race detector against races by definition.
+//! Model check of the race detector on random tiny programs. Their interleavings are enumerated one
+//! by one, and the detector is compared with races by definition.
 //!
-//! * The detector is fed with the events of each interleaving, and must report a race at the very event
-//!   that makes one, between two accesses that make it, and nothing else.
-//! * The program runs as a kernel on the simulator. What it finds must be a race in some interleaving,
-//!   and where its orders and turns lead to every order of the atomics, it must find one if there is one.
-//!   Where nobody's order depends on the interleaving, it must find what the definition says of any.
+//! * The detector receives the events of each interleaving. It must report a race at the very event
+//!   that completes one, between two accesses that race, and nothing else.
+//! * The program also runs as a kernel on the simulator. Any race it reports must exist in some
+//!   interleaving. If its orders and turns reach every order of the atomics, it must find a race
+//!   whenever one exists. If no order depends on the interleaving, it must agree with the
+//!   definition in every interleaving.
 //!
-//! A program on which they disagree is made smaller and printed, with the number of its seed.
+//! A program with a disagreement is shrunk and printed with its seed.
 
 mod definition;
 mod detector;
@@ -32,15 +33,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use verdict::{Trace, interleavings};
 
-/// Programs of each check, from these seeds on.
+/// Programs of each check, with seeds from `FIRST_SEED` on.
 const PROGRAMS: usize = 3000;
 const FIRST_SEED: u64 = 20_260_101;
 
-/// So many interleavings of a random program are gone through one by one, and of a planted one.
+/// Maximum number of interleavings to enumerate, for a random and for a planted program.
 const FEW: u128 = 150;
 const MANY: u128 = 5000;
 
-/// How often each verdict has occurred.
+/// Number of occurrences of each verdict.
 #[derive(Default)]
 struct Tally {
     racy: usize,
@@ -52,7 +53,7 @@ impl Tally {
         if racy { self.racy += 1 } else { self.clean += 1 }
     }
 
-    /// Both verdicts must occur often: at least each fifth time.
+    /// Asserts that each verdict occurs at least every fifth time.
     fn assert_both(&self, of: &str) {
         let Self { racy, clean } = self;
         let seeds = gemm_cases::seeds(PROGRAMS);
@@ -61,10 +62,10 @@ impl Tally {
     }
 }
 
-/// Checks programs; one that fails is made smaller as long as a statement can go, and printed.
+/// Checks all programs. A failing program is shrunk statement by statement and printed.
 fn check(mut disagreement: impl FnMut(&Program, u128) -> Option<String>) {
     let seeds = gemm_cases::seeds(PROGRAMS).map(|seed| FIRST_SEED + seed);
-    let random = seeds.map(|seed| (seed, generate::program(&mut Random(seed)), FEW));
+    let random = seeds.map(|seed| (seed, generate::program(&mut Random::new(seed)), FEW));
     let planted = (0..).zip(planted::planted()).map(|(seed, p)| (seed, p, MANY));
     for (seed, mut program, all) in planted.chain(random) {
         let Some(mut why) = disagreement(&program, all) else { continue };
@@ -76,7 +77,7 @@ fn check(mut disagreement: impl FnMut(&Program, u128) -> Option<String>) {
     }
 }
 
-/// What the detector and the definition say differently of an interleaving.
+/// Difference between the detector and the definition for one interleaving.
 fn of_detector(detector: &mut Detector<'_>, trace: &Trace<'_>) -> Option<String> {
     detector.begin();
     let reports = trace.events.iter().map(|event| detector.happen(event));
@@ -118,7 +119,7 @@ fn the_detector_reports_what_is_a_race_by_definition() {
                 let grid = detector::grid_race(&launch, &code);
                 wrong =
                     of_detector(&mut Detector::new(&launch, &code, Blocks::Isolated(&grid)), trace);
-                // What two blocks do counts where no block is at fault.
+                // Races between blocks count only if no block has a fault of its own.
                 let found = grid.conflict().map(|conflict| detector::between(&conflict));
                 let agree = found.map_or(trace.between.is_empty(), |f| trace.between.contains(&f));
                 if wrong.is_none() && trace.races.is_empty() && !agree {
@@ -150,12 +151,12 @@ fn the_simulator_finds_what_is_a_race_by_definition() {
             *(if trace.has_race() { &mut racy } else { &mut clean }) = true;
         });
         let told = || format!("racy {racy}, clean {clean} in some interleaving, found {found}");
-        // What is found is a race in some interleaving, where all have been gone through.
+        // A reported race must exist in some interleaving, provided that all were enumerated.
         let few = verdict::are_few(program, (Grain::Threads, all));
         if few && found && !racy {
             return Some(told());
         }
-        // A block that is stuck is told, also where another one would have raced.
+        // A deadlocked block is reported even if another block would have raced.
         stuck |= outcome == Outcome::Deadlock;
         if program.meets_anew() || stuck || !program.is_in_reach() {
             beyond += 1;

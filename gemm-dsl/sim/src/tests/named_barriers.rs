@@ -1,4 +1,4 @@
-//! Warps of a block in different parts, which meet at barriers with names.
+//! Named barriers, at which warps of a block meet from different branches.
 
 use super::*;
 use crate::{WaitReason, WaitingWarp};
@@ -8,8 +8,8 @@ fn named(b: &mut KernelBuilder, id: u32, threads: u32, wait: bool) {
     b.push(Stmt::NamedBarrier { id, threads, wait });
 }
 
-/// The first warp writes and comes to a barrier, the second one waits there and reads. The third has
-/// other things to do.
+/// The first warp writes and arrives at a barrier; the second one waits there and reads. The third
+/// warp does not take part.
 fn handed(threads: u32, arrives: impl FnOnce(&mut KernelBuilder)) -> Team {
     let mut t = team(96, 1);
     let (x, out) = (t.shared("x", 32), t.array("out", &[0; 32]));
@@ -49,7 +49,7 @@ fn a_named_barrier_that_counts_too_many() {
         assert!(text.contains("at barrier 1, where 64 of 96 threads have arrived"), "{text}");
         assert!(waiting[0].statement.contains("named_barrier(1, 96)") || !wait, "{text}");
     }
-    // Nobody comes but the one that waits.
+    // No warp but the waiting one arrives.
     let kind = handed(64, |_| ()).kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind:?}") };
     assert_eq!(waiting[0].waits_for, WaitReason::Named { barrier: 1, arrived: 32, expected: 64 });
@@ -57,19 +57,19 @@ fn a_named_barrier_that_counts_too_many() {
 
 #[test]
 fn a_named_barrier_that_counts_too_few() {
-    // Either could be the one that completes it.
+    // Either warp could be the one that completes the barrier.
     for wait in [false, true] {
         let kind = handed(32, |b| named(b, 1, 32, wait)).kind();
         assert_eq!(kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
     }
-    // One with another name is another one.
+    // A barrier with another number is another barrier.
     let other = handed(32, |b| named(b, 2, 32, false));
     assert_eq!(race(other.kind()), "x");
 }
 
 #[test]
 fn a_warp_comes_to_a_round_once() {
-    // Whichever of the two warps runs first.
+    // The fault is found whichever of the two warps runs first.
     let twice = |waits: bool| {
         handed(64, |b| {
             named(b, 1, 64, false);
@@ -84,13 +84,13 @@ fn a_warp_comes_to_a_round_once() {
     assert_eq!(fault.kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
     assert_eq!(fault.thread, (0, 0));
     assert!(fault.to_string().contains("the last round of barrier 1"), "{fault}");
-    // In the next round it may come again.
+    // In the next round the warp may arrive again.
     let mut t = handed(64, |b| (0..2).for_each(|_| named(b, 1, 64, true)));
     warp(&mut t.k, 1, |b| named(b, 1, 64, true));
     assert_eq!(t.run(), Ok((1..=32).rev().collect()));
 }
 
-/// Who only comes to a barrier has not met those that wait there.
+/// A warp that only arrives at a barrier is not ordered after the others.
 #[test]
 fn who_does_not_wait_learns_nothing() {
     let kernel = |wait: bool| {
@@ -114,11 +114,11 @@ fn who_does_not_wait_learns_nothing() {
     assert_eq!(race(kernel(false).kind()), "y");
 }
 
-/// What a role does in a round, with a slot.
+/// Body of a role for one round and one slot.
 type Round = Box<dyn FnMut(&mut KernelBuilder, Expr, u32)>;
 
-/// A producer that fills two slots by turns and a consumer that empties them: of each slot a barrier says
-/// that it is full, and another one that it is empty.
+/// A producer fills two slots in turn and a consumer empties them. Each slot has a "full" and an
+/// "empty" barrier.
 fn ring(full: bool, empty: bool, count: u32) -> Team {
     const ROUNDS: i32 = 9;
     let mut t = team(64, 1);
@@ -148,7 +148,7 @@ fn ring(full: bool, empty: bool, count: u32) -> Team {
                 named(b, 1 + slot, count, full);
                 let read = load(x, Expr::from(31) - lane() + 32 * slot as i32);
                 b.assign(sum, Expr::from(sum) + read);
-                // Nobody waits for the last of each slot.
+                // No warp waits for the last arrival of each slot.
                 b.if_(i.lt(ROUNDS - 2), |b| named(b, 3 + slot, 64, false));
             }),
         );
@@ -160,7 +160,8 @@ fn ring(full: bool, empty: bool, count: u32) -> Team {
 #[test]
 fn a_producer_and_a_consumer() {
     assert_eq!(ring(true, true, 64).run(), Ok(vec![36; 32]));
-    // The consumer does not wait for what is full, the producer not for what is empty.
+    // Either the consumer does not wait for a full slot, or the producer does not wait for an empty
+    // one.
     assert_eq!(race(ring(false, true, 64).kind()), "x");
     let too_early = |barrier| FaultKind::NamedBarrierTooEarly { barrier };
     assert_eq!(race(ring(true, false, 64).kind()), "x");
@@ -178,11 +179,11 @@ fn a_named_barrier_under_divergence() {
     let fault = kernel(48).fault();
     assert_eq!(fault.kind, FaultKind::DivergentNamedBarrier { barrier: 4, absent: 16 });
     assert_eq!(fault.thread, (32, 0));
-    // Whole warps that stay away are a matter of the count.
+    // A whole warp that does not arrive shows in the count.
     assert!(matches!(kernel(32).kind(), FaultKind::Deadlock { .. }));
 }
 
-/// The lanes that a partial warp lacks are counted as if they were there, as a barrier counts warps.
+/// A partial warp counts as a whole one, as in a hardware barrier, which counts warps.
 #[test]
 fn a_partial_warp_counts_as_a_whole_one() {
     let kernel = |threads: u32| {
@@ -196,7 +197,7 @@ fn a_partial_warp_counts_as_a_whole_one() {
     assert_eq!(kernel(96).run(), Ok((0..80).rev().collect()));
     let too_early = FaultKind::NamedBarrierTooEarly { barrier: 1 };
     assert_eq!(kernel(32).kind(), too_early);
-    // The third warp, which has 16 lanes.
+    // The third warp has 16 lanes.
     let fault = kernel(64).fault();
     assert_eq!((fault.kind, fault.thread), (too_early, (64, 0)));
 }
@@ -218,7 +219,7 @@ fn two_roles_that_wait_for_each_other() {
     assert_eq!(waiting.iter().map(|w| (w.warp, w.waits_for.clone())).collect::<Vec<_>>(), expected);
 }
 
-/// One role waits for all warps of the block and the other by name: neither goes on.
+/// One role waits at the block barrier and the other at a named barrier: a deadlock.
 #[test]
 fn a_role_at_the_barrier_of_the_block() {
     let kernel = |block: bool| {
@@ -240,7 +241,7 @@ fn a_role_at_the_barrier_of_the_block() {
     assert_eq!(*waits_for, WaitReason::Named { barrier: 1, arrived: 32, expected: 64 });
 }
 
-/// Who has come to a barrier with a name and left does not come to that of the block.
+/// A warp that exits after a named barrier does not reach the block barrier.
 #[test]
 fn a_role_that_leaves() {
     let kernel = |stays: bool| {
@@ -260,8 +261,9 @@ fn a_role_that_leaves() {
     assert_eq!(fault.thread, (32, 0));
 }
 
-/// The second warp waits at a barrier, or only comes to it, and one of its lanes tells one of the first
-/// warp's, which then comes to it again: that one lane knows is enough, whichever it is.
+/// The second warp waits at a barrier or only arrives there, and one of its lanes signals a lane of
+/// the first warp. The first warp then arrives again. One informed lane is enough for its warp,
+/// whichever it is.
 #[test]
 fn a_lane_may_know_for_its_warp_that_a_round_is_over() {
     const TOLD: i32 = 5;

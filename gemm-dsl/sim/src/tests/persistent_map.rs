@@ -1,11 +1,11 @@
-//! Maps that share what they have in common, against maps that do not.
+//! Persistent maps that share subtrees, compared with maps that do not.
 
 use super::shadow::Dice;
 use crate::race::persistent_map::{Join, PersistentMap};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// Values are sets of bits, which are united.
+/// Joins two values, which are bit sets, by union.
 fn united(a: &u32, b: &u32) -> Join<u32> {
     match a | b {
         all if all == *a => Join::First,
@@ -18,7 +18,7 @@ fn united(a: &u32, b: &u32) -> Join<u32> {
 fn a_map_holds_what_was_put_into_it() {
     for seed in 0..40 {
         let mut dice = Dice(seed);
-        // Of neighbours, and of keys that differ in any bit.
+        // Neighbouring keys, or keys that differ in any bit.
         let key = |dice: &mut Dice| match seed % 2 {
             0 => dice.below(40) as u32,
             _ => (dice.below(3) as u32) << dice.below(32) | dice.below(2) as u32,
@@ -38,7 +38,7 @@ fn a_map_holds_what_was_put_into_it() {
                     *expected.entry(key).or_default() |= value;
                 }
                 let both = map.and(other, &united);
-                // What adds nothing makes no other map.
+                // Joining a map that adds nothing returns the same map.
                 assert!(both.and(other, &united).is(&both) && both.and(map, &united).is(&both));
                 both
             };
@@ -52,7 +52,7 @@ fn a_map_holds_what_was_put_into_it() {
     }
 }
 
-/// Each of many blocks knows what the one before it knew, and itself.
+/// Each of many blocks knows the knowledge of the previous block, and itself.
 #[test]
 fn what_two_maps_share_is_not_looked_at() {
     let mut known = vec![PersistentMap::default()];
@@ -70,7 +70,7 @@ fn what_two_maps_share_is_not_looked_at() {
     }
     assert!(known[0].and(&known[1000], &both).is(&known[1000]));
     assert_eq!(asked.get(), 0);
-    // Two that have heard of all by other ways have everything to compare.
+    // Two maps with equal contents but no shared subtrees are compared entry by entry.
     let apart = (0..1000).rev().fold(PersistentMap::default(), |map, block| map.with(block, 1));
     assert!(apart.and(&known[1000], &both).is(&apart));
     assert_eq!(asked.get(), 1000);

@@ -1,4 +1,4 @@
-//! Pointers into global memory, and register arrays that start as zeros.
+//! Pointers into global memory, and register arrays initialised with zeros.
 
 use super::*;
 use gemm_dsl::ir::{Elem, For, Guard, PointerRef, Requirement, Stmt, Ty};
@@ -7,7 +7,7 @@ fn pointer(buffer: BufferId, index: impl IntoIterator<Item = Expr>) -> PointerRe
     PointerRef { buffer, index: index.into_iter().collect() }
 }
 
-/// Each thread walks 4 elements, 32 apart, through pointer `which` of two.
+/// Each thread walks 4 elements with stride 32 through pointer `which` of two.
 fn walk(len: usize, which: Expr, set: bool) -> Bench {
     let mut b = bench(32, 1, [len, 32]);
     let (input, output) = (b.input, b.output);
@@ -33,7 +33,7 @@ fn pointers_walk() {
     let (out, counters) = walk(132, 1.into(), true).run().expect("132 elements are enough");
     let expected = |t: usize| (4 * (t + 4) + 32 * 6) as f32;
     assert!((0..32).all(|t| out[t] == expected(t)), "{out:?}");
-    // Each load starts 16 bytes after a sector.
+    // Each load starts 16 bytes into a sector.
     assert_eq!((counters.global_requests, counters.global_sectors), (5, 4 * 5 + 4));
     // The pointer itself may differ between lanes.
     let (out, _) = walk(132, tid() % 2, true).run().expect("132 elements are enough");
@@ -84,7 +84,7 @@ fn a_vector_through_a_pointer_is_aligned() {
     assert!(matches!(kernel(3).kind(), FaultKind::Misaligned { place } if place.index == [7]));
 }
 
-/// A copy whose guard fails and which writes no zeros is not made at all.
+/// A copy with a false guard and no zero fill does nothing.
 #[test]
 fn a_skipped_copy_leaves_its_target_alone() {
     let kernel = |or_zero: bool| {

@@ -1,10 +1,10 @@
-//! Threads that wait for others by asking a word again and again.
+//! Threads that wait for others by polling a word.
 
 use super::*;
 use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{Change, For};
 
-/// Asks a word until it is no longer 0. `aside` is done in each round.
+/// Polls a word until it is non-zero. Each round also executes `aside`.
 fn spin(b: &mut KernelBuilder, word: Access, scope: Scope, aside: impl FnOnce(&mut KernelBuilder)) {
     let seen = b.mut_("seen", 0);
     let none = |_| Expr::from(seen).equals(0);
@@ -19,8 +19,8 @@ pub(super) fn raise(b: &mut KernelBuilder, word: Access, scope: Scope) {
     b.atomic_only(AtomicOp::Exchange, word, 1, MemoryOrder::Release, scope);
 }
 
-/// Each block waits for the one that `before` says, if that is one, and adds its number to what that
-/// has found.
+/// Each block waits for the predecessor given by `before`, if there is one, and adds its own number
+/// to the predecessor's sum.
 fn scan(blocks: i32, before: impl FnOnce(&mut KernelBuilder) -> (Expr, Expr)) -> Team {
     let mut t = team(32, blocks as u64);
     let flags = t.array("flags", &vec![0; blocks as usize]);
@@ -40,7 +40,7 @@ fn scan(blocks: i32, before: impl FnOnce(&mut KernelBuilder) -> (Expr, Expr)) ->
 
 #[test]
 fn a_block_may_not_wait_for_one_that_need_not_run() {
-    // For a later one: where blocks run one after the other from the first on.
+    // Waiting for a later block hangs in ascending order.
     let fault = scan(12, |_| (block(), block() + 1)).fault();
     assert_eq!((fault.block, fault.order), ((0, 0, 0), Some("ascending")));
     let FaultKind::Deadlock { waiting, to_come: 11 } = &fault.kind else {
@@ -54,13 +54,14 @@ fn a_block_may_not_wait_for_one_that_need_not_run() {
     assert!(statement.contains("flags"), "{statement}");
     let text = fault.to_string();
     assert!(text.contains("; and 11 blocks need not begin before these are done"), "{text}");
-    // For an earlier one: from the last on.
+    // Waiting for an earlier block hangs in descending order.
     let fault = scan(12, |_| (block(), block() - 1)).fault();
     assert_eq!((fault.block, fault.order), ((11, 0, 0), Some("descending")));
     assert!(matches!(fault.kind, FaultKind::Deadlock { to_come: 11, .. }));
 }
 
-/// Who draws a number finds that those with lower ones have begun, and they wait for nobody else.
+/// Blocks draw their numbers. A block with a lower number has already started, and waits only for
+/// still lower ones.
 #[test]
 fn a_block_may_wait_for_one_that_has_drawn_a_lower_number() {
     let mut numbers = None;
@@ -79,7 +80,7 @@ fn a_block_may_wait_for_one_that_has_drawn_a_lower_number() {
     assert_eq!(arrays[1].to_vec_of(), Some(expected));
 }
 
-/// One warp waits for the other, by a word in shared memory. The one that waits runs first.
+/// One warp waits for the other by a word in shared memory. The waiting warp runs first.
 pub(super) fn handed(raised: bool, aside: impl Fn(&mut KernelBuilder, BufferId)) -> Team {
     let mut t = team(64, 1);
     let (data, flag) = (t.shared("data", 1), t.shared("flag", 2));
@@ -112,7 +113,7 @@ fn a_warp_may_wait_for_another_of_its_block() {
     assert_eq!((waiting[0].warp, waiting[0].waits_for.clone()), (0, WaitReason::Change));
 }
 
-/// Whoever asks several words in turn, or leaves a trace of each round, lets others run all the same.
+/// A warp that polls several words, or writes in each round, still lets others run.
 #[test]
 fn a_warp_that_waits_may_do_other_things() {
     let other = |b: &mut KernelBuilder, op: AtomicOp, value: i32, flag: BufferId| {
@@ -128,7 +129,7 @@ fn a_warp_that_waits_may_do_other_things() {
     assert_eq!(handed(true, count).run(), Ok(vec![5]));
 }
 
-/// Asking often is no waiting: a loop that ends has not been in vain.
+/// Atomics that change nothing are not a deadlock if their loop ends.
 #[test]
 fn a_loop_of_atomics_that_change_nothing_ends() {
     let mut t = team(32, 1);
@@ -139,7 +140,7 @@ fn a_loop_of_atomics_that_change_nothing_ends() {
     assert_eq!(t.run(), Ok(vec![3]));
 }
 
-/// Two warps count to a hundred by turns.
+/// Two warps count to a hundred in turns.
 #[test]
 fn two_warps_take_turns() {
     let kernel = |turns: [i32; 2]| {
@@ -167,7 +168,7 @@ fn two_warps_take_turns() {
         t
     };
     assert_eq!(kernel([0, 1]).run(), Ok(vec![100]));
-    // The turn that nobody takes: both wait, and both are named.
+    // No warp takes this turn: both wait, and both are reported.
     let kind = kernel([2, 1]).kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else {
         panic!("{kind:?}");

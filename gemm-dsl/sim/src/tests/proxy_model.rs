@@ -1,9 +1,9 @@
-//! The table of a machine with more ways to memory than today's: its rows, at the level of clocks and
-//! shadows.
+//! Synchronisation rules for a machine with separate timelines for reads and writes of bulk copies,
+//! tested on clocks and shadow memory.
 //!
-//! Beside a thread's own statements and copies there are those of the asynchronous proxy: bulk copies, and
-//! matrix instructions that read shared memory. What goes the generic way is known there only behind a
-//! fence of proxies.
+//! Besides a thread's own statements and copies there is the asynchronous proxy. It has bulk
+//! copies, and matrix instructions that read shared memory. Accesses through the generic proxy are
+//! visible to it only after a proxy fence.
 
 use crate::race::check::Check;
 use crate::race::clock::Clocks;
@@ -16,20 +16,20 @@ use crate::race::vector_clock::BarrierClock;
 pub(super) const TIMELINES: [Timeline; 5] = [ORDINARY, COPIES, SOURCES, TARGETS, WGMMA];
 pub(super) const WAITS: [AwaitRule; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_WGMMA];
 
-/// Bulk copies: what they read, and what they write.
+/// Reads and writes of bulk copies.
 const SOURCES: Timeline = Timeline(2);
 const TARGETS: Timeline = Timeline(3);
-/// What matrix instructions read.
+/// Reads of matrix instructions.
 const WGMMA: Timeline = Timeline(4);
 
 const GENERIC: usize = 0;
 const ASYNC: usize = 1;
 const BOTH: &[usize] = &[GENERIC, ASYNC];
 
-/// A thread's fence of proxies.
+/// Proxy fence of a thread.
 const FENCE: MeetRule = MeetRule { views: BOTH, across: true };
-/// A thread waits for its copies, for what its bulk copies read, for all that they do, for its matrix
-/// instructions. That an asynchronous operation is over is known in both views.
+/// Waits of a thread: for its copies, for the reads of its bulk copies, for all their accesses, and
+/// for its matrix instructions. Completion of an asynchronous operation is known in both views.
 const WAIT: AwaitRule = AwaitRule { over: &[COPIES], views: &[GENERIC] };
 const WAIT_SOURCES: AwaitRule = AwaitRule { over: &[SOURCES], views: BOTH };
 const WAIT_TARGETS: AwaitRule = AwaitRule { over: &[SOURCES, TARGETS], views: BOTH };
@@ -44,7 +44,7 @@ static TENSOR: Model = Model {
         Track { by: "a matrix instruction of ", proxy: ASYNC, grouped: true, relaxed: true },
     ],
     proxies: 2,
-    // What synchronises hands on both views, each as it is.
+    // Synchronisation passes on both views separately.
     barrier: MeetRule { views: BOTH, across: false },
     commit: &[COPIES],
     wait: WAIT,
@@ -55,7 +55,7 @@ static TENSOR: Model = Model {
     waits: AwaitRule { over: &[], views: &[0] },
 };
 
-/// A block of threads and a page of words.
+/// Block of threads with a page of words.
 pub(super) struct Rig {
     pub(super) clocks: Clocks,
     shadow: Shadow,
@@ -69,7 +69,7 @@ impl Rig {
         Self { clocks, shadow }
     }
 
-    /// Whether a thread may access a word.
+    /// True if an access is ordered after all conflicting ones. Records it.
     pub(super) fn access(
         &mut self,
         thread: usize,
@@ -83,7 +83,6 @@ impl Rig {
         check.access(&mut self.shadow, word, 1, lanes).is_ok()
     }
 
-    /// Forgets all accesses.
     pub(super) fn forget(&mut self) {
         self.shadow.reset(1);
     }
@@ -98,24 +97,25 @@ impl Rig {
         self.clocks.meet(self.clocks.all());
     }
 
-    /// Closes what a thread has issued on timelines, and waits for it.
+    /// Commits a thread's operations on the timelines of a rule and waits for them.
     pub(super) fn finish(&mut self, thread: usize, rule: AwaitRule) {
         rule.over.iter().for_each(|&of| self.clocks.close(thread, of));
         self.clocks.wait(&rule, thread, 0);
     }
 
-    /// One thread tells another by a word.
+    /// One thread releases through a word and another one acquires.
     pub(super) fn tell(&mut self, from: usize, to: usize) {
         let left = self.clocks.release(0, from);
         self.clocks.acquire(0, to, &left);
     }
 }
 
-/// A thread of one warp, and one of another.
+/// One thread in each of two warps.
 const WRITER: usize = 3;
 const ISSUER: usize = 40;
 
-/// What happens between a first access and a second one, and whether the second is then ordered.
+/// Executes steps between two accesses. Returns true if the second access is ordered after the
+/// first.
 fn after(
     first: (usize, Timeline, bool),
     then: &[fn(&mut Rig)],
@@ -129,7 +129,7 @@ fn after(
     rig.access(thread, on, 0, writes)
 }
 
-/// The second access is ordered behind all of the steps, and not if any one of them is missing.
+/// Asserts that all steps together order the second access, and that each single step is necessary.
 fn needs_all(
     first: (usize, Timeline, bool),
     steps: &[fn(&mut Rig)],
@@ -155,12 +155,12 @@ fn fence_of_issuer(rig: &mut Rig) {
     rig.fence(ISSUER);
 }
 
-/// The writer tells the issuer by a word, as it does by the arrivals of an mbarrier.
+/// The writer signals the issuer through a word, as with mbarrier arrivals.
 fn tell(rig: &mut Rig) {
     rig.tell(WRITER, ISSUER);
 }
 
-/// R1, R4, R5: what goes the generic way, before what is asynchronous.
+/// R1, R4, R5: a generic access before an asynchronous one.
 #[test]
 fn generic_before_asynchronous() {
     let rows = [
@@ -173,46 +173,47 @@ fn generic_before_asynchronous() {
         let (first, second) = ((WRITER, ORDINARY, wrote), (ISSUER, on, writes));
         for meet in [barrier as fn(&mut Rig), tell] {
             needs_all(first, &[fence_of_writer, meet], second);
-            // Wherever on the way from one to the other the fence is.
+            // The fence may be on either side of the synchronisation.
             needs_all(first, &[meet, fence_of_issuer], second);
-            // But not anywhere else.
+            // Outside of the path between the two accesses it has no effect.
             assert!(!after(first, &[fence_of_issuer, meet], second));
             assert!(!after(first, &[meet, fence_of_writer], second));
         }
-        // A third thread's, which has met both.
+        // The fence may belong to a third thread that synchronises with both.
         let third: fn(&mut Rig) = |rig| rig.fence(9);
         needs_all(first, &[barrier, third, barrier], second);
-        // The thread's own operations too.
+        // The thread's own asynchronous operations need a fence too.
         needs_all(first, &[fence_of_writer], (WRITER, on, writes));
         assert!(after(first, &[barrier, third, barrier], (WRITER, on, writes)));
-        // A fence is for what comes before it.
+        // A fence covers only earlier accesses.
         let mut rig = Rig::new(64);
         rig.fence(WRITER);
         assert!(rig.access(WRITER, ORDINARY, 0, wrote));
         rig.barrier();
         assert!(!rig.access(ISSUER, on, 0, writes));
     }
-    // Two accesses that go the generic way need none.
+    // Two generic accesses need no fence.
     needs_all((WRITER, ORDINARY, true), &[barrier], (ISSUER, ORDINARY, false));
 }
 
-/// R3: what matrix instructions read, before a bulk copy overwrites it. No fence is needed.
+/// R3: a matrix instruction reads words before a bulk copy overwrites them. No fence is needed.
 #[test]
 fn matrix_instructions_before_a_bulk_copy() {
     let wait: fn(&mut Rig) = |rig| rig.finish(WRITER, WAIT_WGMMA);
     for meet in [barrier as fn(&mut Rig), tell] {
         needs_all((WRITER, WGMMA, false), &[wait, meet], (ISSUER, TARGETS, true));
-        // Nor by an ordinary write: that the instruction is over is known either way.
+        // An ordinary write needs none either: completion of the instruction is known in both
+        // views.
         needs_all((WRITER, WGMMA, false), &[wait, meet], (ISSUER, ORDINARY, true));
     }
-    // The issuer of both waits too.
+    // The issuer of both must wait too.
     needs_all((WRITER, WGMMA, false), &[wait], (WRITER, TARGETS, true));
-    // A group that is not closed is not waited for.
+    // A wait does not cover a group that is not committed.
     let late: fn(&mut Rig) = |rig| rig.clocks.wait(&WAIT_WGMMA, WRITER, 0);
     assert!(!after((WRITER, WGMMA, false), &[late, barrier], (ISSUER, TARGETS, true)));
 }
 
-/// R6, R7: what a bulk copy reads is over before what it writes is.
+/// R6, R7: the reads of a bulk copy complete before its writes.
 #[test]
 fn bulk_copies_before_others() {
     let sources: fn(&mut Rig) = |rig| rig.finish(ISSUER, WAIT_SOURCES);
@@ -226,7 +227,7 @@ fn bulk_copies_before_others() {
     assert!(after(write, &[targets, barrier], (WRITER, SOURCES, false)));
 }
 
-/// R9: what `cp.async` writes goes the generic way.
+/// R9: `cp.async` writes through the generic proxy.
 #[test]
 fn copies_before_others() {
     let wait: fn(&mut Rig) = |rig| rig.finish(WRITER, WAIT);
@@ -239,10 +240,10 @@ fn copies_before_others() {
     assert!(!after(first, &[fence_of_writer, wait, barrier], (ISSUER, WGMMA, false)));
 }
 
-/// R2: what a bulk copy writes, before those that have waited for its phase: as far as today's table goes.
-/// It has no phases, and no agent that is not a thread's. So a thread that does nothing else is borrowed
-/// as the copy: it is made to know what its issuer knew, waits for itself, and leaves that it is over in
-/// a word, for who waits. That many wait for one phase, and what a phase counts, is not said by that.
+/// R2: writes of a bulk copy are ordered before threads that waited for its phase. This table has
+/// no agent that is not a thread, so that an idle thread plays the copy. It acquires the issuer's
+/// knowledge, waits for itself, and releases the completion through a word. Several waiters of one
+/// phase, and arrival counts, are not modelled here.
 #[test]
 fn a_bulk_copy_that_a_barrier_tracks() {
     const COPY: usize = 63;
@@ -256,22 +257,23 @@ fn a_bulk_copy_that_a_barrier_tracks() {
     for (on, writes) in [(ORDINARY, false), (WGMMA, false), (ORDINARY, true), (TARGETS, true)] {
         let first = (COPY, TARGETS, true);
         needs_all(first, &[complete], (WRITER, on, writes));
-        // Others by a barrier with one who has waited.
+        // Other threads are ordered by a barrier with a thread that waited.
         needs_all(first, &[complete, barrier], (ISSUER, on, writes));
     }
-    // Two copies of one phase that write one word.
+    // Two copies of one phase write one word.
     assert!(!after((COPY, TARGETS, true), &[issue], (COPY, TARGETS, true)));
-    // What the issuer knew comes before the copy, and before those that wait for it.
+    // The issuer's earlier accesses are ordered before the copy, and before threads that wait for
+    // it.
     let fenced: &[fn(&mut Rig)] = &[fence_of_writer, tell, issue];
     needs_all((WRITER, ORDINARY, false), fenced, (COPY, TARGETS, true));
     let through: &[fn(&mut Rig)] =
         &[issue, |rig| rig.finish(COPY, WAIT_TARGETS), |rig| rig.tell(COPY, 5)];
     assert!(after((ISSUER, ORDINARY, true), through, (5, ORDINARY, false)));
-    // It is no fence: what went the generic way is still unknown in the other.
+    // It is not a fence: generic accesses remain unknown in the asynchronous view.
     assert!(!after((ISSUER, ORDINARY, true), through, (5, WGMMA, false)));
 }
 
-/// R14: between blocks, what is left in a word holds both views.
+/// R14: between blocks, a word passes on both views.
 #[test]
 fn views_of_other_blocks() {
     for (fences, asynchronous) in [(0, false), (1, true), (2, true)] {

@@ -1,10 +1,10 @@
-//! The race detector on threads.
+//! Race detection between threads.
 
 use super::*;
 use gemm_dsl::ir::{BufferLayout, Elem, Operand, Scope, Stmt};
 
-/// The last warp of a reduction tree, `x[tid] += x[tid + s]` for s = 16 … 1 without divergence: a
-/// warp barrier after the read and one after the write of each step, but for the one planted out.
+/// Last warp of a reduction tree, `x[tid] += x[tid + s]` for s = 16 … 1 without divergence. Each
+/// step has a warp barrier after its read and one after its write, except for the planted omission.
 fn last_warp(planted: Option<(i32, usize)>) -> Bench {
     let mut b = bench(32, 1, [64, 1]);
     let x = b.shared(64);
@@ -36,7 +36,7 @@ fn the_unrolled_last_warp_needs_both_of_its_warp_barriers() {
     for s in [16, 8, 4, 2, 1] {
         let after_read = last_warp(Some((s, 0))).kind();
         assert!(matches!(after_read, FaultKind::Race { writes: true, .. }), "{s}: {after_read:?}");
-        // After the last write, lane 0 reads what it has written itself.
+        // After the last write, lane 0 reads its own result.
         if s > 1 {
             let after_write = last_warp(Some((s, 1))).kind();
             assert!(
@@ -46,11 +46,11 @@ fn the_unrolled_last_warp_needs_both_of_its_warp_barriers() {
         }
     }
     assert!(last_warp(Some((1, 1))).run().is_ok());
-    // The step over 32 reads words that no lane writes in it.
+    // The step over 32 reads words that no lane writes in that step.
     assert!(last_warp(Some((32, 0))).run().is_ok());
 }
 
-/// Threads exchange values through shared memory, `barrier` between write and read.
+/// Threads exchange values through shared memory, with `barrier` between write and read.
 fn exchange(threads: u32, barrier: Option<Scope>) -> Bench {
     let n = threads as i32;
     let mut b = bench(threads, 1, [threads as usize, threads as usize]);
@@ -83,12 +83,12 @@ fn lanes_of_one_warp_need_a_warp_barrier() {
     assert!(exchange(32, Some(Scope::Warp)).run().is_ok());
     assert!(exchange(32, Some(Scope::Block)).run().is_ok());
     assert!(matches!(exchange(32, None).kind(), FaultKind::Race { writes: false, .. }));
-    // A partial warp, too.
+    // The same holds for a partial warp.
     assert!(exchange(20, Some(Scope::Warp)).run().is_ok());
     assert!(matches!(exchange(20, None).kind(), FaultKind::Race { .. }));
 }
 
-/// The first warp reads what the second has written, which then writes again.
+/// The first warp reads words of the second, which then overwrites them.
 #[test]
 fn overwriting_what_another_warp_still_reads() {
     let kernel = |barrier: bool| {
@@ -145,7 +145,7 @@ fn two_warps_may_not_write_one_word() {
     assert!(matches!(kernel(false).kind(), FaultKind::Race { writes: true, .. }));
 }
 
-/// A read in an earlier epoch by a lane that has not read since still counts.
+/// A read in an earlier epoch counts, if its lane has not read since.
 #[test]
 fn older_reads_are_not_forgotten() {
     let kernel = |barrier: bool| {
@@ -169,7 +169,7 @@ fn older_reads_are_not_forgotten() {
     assert!(matches!(kernel(false).kind(), FaultKind::Race { writes: false, .. }));
 }
 
-/// Threads of a block exchange through global memory.
+/// Threads of a block exchange values through global memory.
 #[test]
 fn races_in_global_memory_within_a_block() {
     let kernel = |barrier: bool| {
@@ -246,7 +246,7 @@ fn blocks_may_not_read_what_another_writes() {
     }
 }
 
-/// The block that writes a word reads it too: another block's read is a race all the same.
+/// A block reads the word that it writes. Another block's read is still a race.
 #[test]
 fn the_writer_of_a_word_does_not_hide_another_reader() {
     let kernel = |others: i32| {
@@ -281,7 +281,7 @@ fn the_writer_of_a_word_does_not_hide_another_reader() {
     }
 }
 
-/// A fault is that of the lowest block, however blocks are scheduled.
+/// The reported fault is that of the lowest block, independent of scheduling.
 #[test]
 fn the_lowest_block_is_reported() {
     for _ in 0..20 {
@@ -295,7 +295,7 @@ fn the_lowest_block_is_reported() {
     }
 }
 
-/// Two dimensions, transposed and padded: the reported index is the logical one.
+/// The array is two-dimensional, transposed and padded. The reported index is the logical one.
 #[test]
 fn a_race_is_reported_by_its_logical_index() {
     let mut b = bench(32, 1, [1, 1]);

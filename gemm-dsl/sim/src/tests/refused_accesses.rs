@@ -1,4 +1,5 @@
-//! Accesses that are not made: a fault has what they would have been, which is what the same kernel does where memory suffices.
+//! Refused accesses. A fault describes the access that was refused. The description equals the
+//! access that the same kernel makes with enough memory.
 
 use super::*;
 use crate::record;
@@ -9,12 +10,11 @@ use gemm_dsl::ir::{For, PointerRef, Space, Stmt, Unroll};
 /// Two warps.
 const THREADS: i32 = 64;
 
-/// Where a thread accesses, by its number and that of the round.
+/// Index that a thread accesses, given the number of the round.
 type Place = fn(&Places, Expr) -> Expr;
 
-/// What places are made of.
+/// Operands of the index expressions.
 struct Places {
-    /// An array of numbers.
     given: BufferId,
 }
 
@@ -79,10 +79,10 @@ fn traced((kernel, arrays): &(VerifiedKernel, Vec<Buffer>)) -> (Result<(), Fault
     (ran, traces.remove(0))
 }
 
-/// An event: its warp, its statement, where loops were, and what was done.
+/// Event as warp, statement, loop counters, and effect.
 type Told<'t> = (u32, u32, &'t [(usize, i64)], Done<'t>);
 
-/// How memory was accessed, from which element on, and what was written.
+/// Access pattern with its first element and the words written, or another effect.
 #[derive(Debug, PartialEq)]
 enum Done<'t> {
     Access(&'t Pattern, u32, &'t [u32]),
@@ -90,7 +90,7 @@ enum Done<'t> {
     Other,
 }
 
-/// What happens from a statement on.
+/// Events of a trace, from a statement on.
 fn told<'t>(trace: &'t Trace, start: usize) -> Vec<Told<'t>> {
     let of = |event: &'t Event| {
         let Event { warp, stmt, rounds, what, .. } = event;
@@ -106,7 +106,8 @@ fn told<'t>(trace: &'t Trace, start: usize) -> Vec<Told<'t>> {
     trace.events.iter().filter(|event| event.stmt as usize >= start).map(of).collect()
 }
 
-/// What a kernel is refused whose memory does not suffice is what the other one does next, where it does.
+/// Asserts that the access refused for lack of memory equals the next event of the same kernel with
+/// enough memory.
 fn is_what_would_be(
     whole: &(VerifiedKernel, Vec<Buffer>),
     short: &(VerifiedKernel, Vec<Buffer>),
@@ -116,7 +117,8 @@ fn is_what_would_be(
     ran.unwrap_or_else(|fault| panic!("{name}: {fault}"));
     let (ran, trace) = traced(short);
     let fault = ran.expect_err(name);
-    // What fills an array before the loop is as long as that.
+    // The loop that fills the array depends on its length, so events before the main loop are
+    // skipped.
     let is_loop = |stmt: &&Stmt| matches!(stmt, Stmt::For(_));
     let start = short.0.statements().iter().position(is_loop).unwrap_or(0);
     let (mut before, known) = (told(&trace, start), told(&expected, start));
@@ -132,7 +134,7 @@ fn is_what_would_be(
     assert_eq!(fault.number, stmt, "{name}");
     let statement = short.0.statements()[fault.number as usize];
     assert_eq!(cuda::statement(&short.0, statement), fault.statement, "{name}");
-    // Lane by lane.
+    // Compares the places lane by lane.
     let places: Vec<(u32, i64)> =
         refused.lanes.iter().map(|of| (of.lane, of.at.expect(name))).collect();
     let known = (0..).zip(&pattern.lanes).filter_map(|(lane, at)| Some((lane, (*at)?)));
@@ -174,7 +176,8 @@ fn what_is_outside_is_what_would_be_done_where_it_is_inside() {
     }
 }
 
-/// Rows with padding under a swizzle, accessed by columns: a lane is outside by its logical index, wherever that lies.
+/// Padded and swizzled rows are accessed by columns. A lane is out of bounds by its logical index,
+/// wherever the element is in memory.
 #[test]
 fn rows_and_columns_are_told_apart() {
     let kernel = |rows: i32| {
@@ -184,7 +187,7 @@ fn rows_and_columns_are_told_apart() {
         t.k.store(Access::new(x, [tid() / 2, tid() % 2 * 3]), 1);
         t.finish()
     };
-    // The rows are in the layout: the whole kernel lies otherwise, so only lanes are compared.
+    // The layout depends on the number of rows, so that only lanes are compared.
     let (ran, _) = traced(&kernel(16));
     assert!(ran.is_ok());
     let fault = traced(&kernel(11)).0.expect_err("five rows are outside");
@@ -193,13 +196,13 @@ fn rows_and_columns_are_told_apart() {
     for of in &refused.lanes {
         let (row, column) = (i128::from(of.lane / 2), i128::from(of.lane % 2 * 3));
         assert_eq!(of.index, [row, column]);
-        // Columns lie one behind the other, each of 11 rows and 3 elements between.
+        // Columns are contiguous: each has 11 rows, followed by 3 elements of padding.
         assert_eq!(of.at.map(i128::from), Some(column * 14 + row));
         assert_eq!(of.is_refused, row >= 11);
     }
 }
 
-/// What lies before an array has a place too.
+/// Places before an array are negative.
 #[test]
 fn before_the_first_element_places_are_negative() {
     let mut b = bench(32, 1, [64, 32]);
@@ -210,7 +213,7 @@ fn before_the_first_element_places_are_negative() {
     let places: Vec<Option<i64>> = refused.lanes.iter().map(|of| of.at).collect();
     assert_eq!(places, (0..32).map(|lane| Some(lane - 5)).collect::<Vec<_>>());
     assert!(refused.lanes.iter().all(|of| of.is_refused == (of.lane < 5)));
-    // Twenty bytes before a sector begins, and all of three others with the rest of a fourth.
+    // Twenty bytes before a sector boundary, three whole sectors, and part of a fifth.
     let pattern = refused.pattern.expect("lanes that are near");
     assert_eq!((pattern.skew, pattern.cost), (12, Price::Sectors(5)));
 }
@@ -234,11 +237,11 @@ fn a_vector_is_outside_with_its_last_element_or_not_on_16_bytes() {
     assert!(
         refused.lanes.iter().all(|of| of.is_refused && of.at == Some(4 * i64::from(of.lane) + 1))
     );
-    // 128 words from the second word on.
+    // 128 words, starting at the second word.
     assert_eq!(refused.pattern.map(|of| of.cost), Some(Price::Sectors(17)));
 }
 
-/// Each thread walks elements 32 apart through a pointer.
+/// Each thread walks elements with stride 32 through a pointer.
 fn walking(len: usize) -> (VerifiedKernel, Vec<Buffer>) {
     let mut b = bench(32, 1, [len, 32]);
     let (input, output) = (b.input, b.output);
@@ -267,7 +270,7 @@ fn through_a_pointer_the_array_is_what_it_has_elements() {
     }
 }
 
-/// Registers are in no bank and no sector.
+/// Registers have no banks and no sectors, so that only lanes are reported.
 #[test]
 fn of_registers_the_lanes_are_told_alone() {
     for is_read in [false, true] {
@@ -286,7 +289,7 @@ fn of_registers_the_lanes_are_told_alone() {
     }
 }
 
-/// A fault that is no access has none, and neither has one of an access that was made.
+/// Faults other than refused accesses carry no refused access.
 #[test]
 fn what_was_made_was_not_refused() {
     let mut b = bench(64, 1, [1, 64]);

@@ -1,10 +1,10 @@
-//! What atomics hand on between threads: from who releases, by others, to who acquires.
+//! Release sequences: ordering from a releasing atomic, through other atomics, to an acquiring one.
 
 use super::*;
 
 const DEVICE: Scope = Scope::Device;
 
-/// Adds to the first word of an array and gives what it held.
+/// Adds to the first word of an array and returns the old value.
 fn add(
     b: &mut KernelBuilder,
     word: BufferId,
@@ -15,7 +15,7 @@ fn add(
     b.atomic("old", AtomicOp::Add, at(word, 0), value, order, scope).into()
 }
 
-/// Block 0 writes and adds 1, block 1 adds 2, block 2 reads if it finds both.
+/// Block 0 writes and adds 1, block 1 adds 2, and block 2 reads if it finds both.
 fn chain(orders: [MemoryOrder; 3], between: impl Fn(&mut KernelBuilder)) -> Team {
     let mut t = team(32, 3);
     let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
@@ -41,14 +41,14 @@ fn an_atomic_that_only_counts_hands_on_what_was_released() {
     let (relaxed, acquire, release) =
         (MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release);
     assert_eq!(chain([release, relaxed, acquire], |_| ()).run(), Ok(vec![5]));
-    // Nor does a fence behind it do harm.
+    // A fence after it does no harm.
     let fence = |b: &mut KernelBuilder| b.fence(MemoryOrder::SeqCst, DEVICE);
     assert_eq!(chain([release, relaxed, acquire], fence).run(), Ok(vec![5]));
     assert_eq!(race(chain([relaxed, release, acquire], |_| ()).kind()), "data");
     assert_eq!(race(chain([release, release, relaxed], |_| ()).kind()), "data");
 }
 
-/// Block 0 tells block 1 by one word, and that tells block 2 by another.
+/// Block 0 signals block 1 through one word, and block 1 signals block 2 through another.
 #[test]
 fn what_is_released_holds_what_was_acquired() {
     let kernel = |acquire: MemoryOrder, release: MemoryOrder| {
@@ -60,7 +60,7 @@ fn what_is_released_holds_what_was_acquired() {
             add(b, first, 1, MemoryOrder::Release, DEVICE);
         });
         let heard = t.shared("heard", 1);
-        // Thread 0 hears of it and thread 40, which it meets, hands it on.
+        // Thread 0 receives the signal, meets thread 40 at a barrier, and thread 40 passes it on.
         t.k.if_(block().equals(1), |b| {
             thread(b, 0, |b| {
                 let old = add(b, first, 0, acquire, DEVICE);
@@ -83,7 +83,8 @@ fn what_is_released_holds_what_was_acquired() {
     assert_eq!(race(kernel(MemoryOrder::Acquire, MemoryOrder::Relaxed).kind()), "data");
 }
 
-/// One thread of a block writes, another one releases: the barrier between them makes it the other's.
+/// One thread of a block writes and another one releases. The barrier between them makes the write
+/// part of the release.
 #[test]
 fn a_release_holds_what_the_thread_has_learnt_at_a_barrier() {
     let kernel = |barrier: bool| {
@@ -108,7 +109,7 @@ fn a_release_holds_what_the_thread_has_learnt_at_a_barrier() {
     assert_eq!(race(kernel(false).kind()), "data");
 }
 
-/// What a thread does behind its release, or behind its fence, is not released.
+/// Accesses after a release, or after its fence, are not released.
 #[test]
 fn a_release_ends_with_itself() {
     let kernel = |fence: bool, late: bool| {
@@ -146,7 +147,7 @@ fn a_release_ends_with_itself() {
     }
 }
 
-/// Two warps of a block: there the scope of the block is enough, of an atomic and of a fence.
+/// Between two warps of a block, block scope is enough for atomics and fences.
 #[test]
 fn the_scope_of_a_block_is_for_its_own_threads() {
     let kernel = |order: MemoryOrder, fence: Option<Scope>| {
@@ -173,8 +174,8 @@ fn the_scope_of_a_block_is_for_its_own_threads() {
     assert_eq!(race(kernel(MemoryOrder::Relaxed, None).kind()), "data");
 }
 
-/// Lanes of one warp are agents like any others: each acquires and releases for itself, and may come to
-/// its atomic before another one has come to its own.
+/// Lanes of one warp are separate agents. Each acquires and releases for itself, and their atomics
+/// may run in any order.
 #[test]
 fn a_lane_acquires_for_itself() {
     let kernel = |reader: i32, looks: bool| {
@@ -207,7 +208,7 @@ fn a_lane_acquires_for_itself() {
     };
     assert_eq!(kernel(7, true).run(), Ok(vec![5]));
     assert_eq!(race(kernel(8, true).kind()), "data");
-    // Lane 7 comes first, and does not see that it does.
+    // Lane 7 runs first and does not check the flag.
     let fault = kernel(7, false).fault();
     assert_eq!((fault.turns, race(fault.kind)), (Some("reversed"), "data".to_owned()));
 }

@@ -1,11 +1,11 @@
-//! Counters as compiled, on kernels of which the machine code can be told on paper.
+//! Counters of compiled code, on kernels whose SASS is known on paper.
 
 use super::*;
 use crate::{Profile, SassCounters, profile};
 use gemm_dsl::ir::{For, Intrinsic, Unroll};
 
 impl Bench {
-    /// What the machine code counts.
+    /// Profile with the counters of compiled code.
     fn profiled(self) -> Profile {
         let input: Vec<f32> = (0..self.lens[0]).map(|i| i as f32).collect();
         let buffers = [Buffer::from_f32(&input), Buffer::zeros(self.lens[1])];
@@ -18,7 +18,8 @@ impl Bench {
     }
 }
 
-/// A warp that writes shared memory and then sums four elements `step` apart, of which lane `l` reads the first at `of * l`.
+/// A warp writes shared memory and then sums four elements that are `step` apart. Lane `l` starts
+/// at `of * l`.
 fn sum_of_four(of: i32, step: i32) -> Bench {
     let mut b = bench(32, 1, [1, 32]);
     let x = b.shared(512);
@@ -36,12 +37,12 @@ fn neighbours_that_are_aligned_are_loaded_together() {
         let counts = sum_of_four(of, step).compiled();
         (counts.shared_loads, counts.shared_load_wavefronts)
     };
-    // 16 bytes of each lane: four wavefronts, one for each eight lanes.
+    // 16 bytes per lane take four wavefronts, one for each eight lanes.
     assert_eq!(loads(4, 1), (1, 4));
     assert_eq!(loads(8, 1), (1, 8));
-    // Pairs lie in 8 bytes.
+    // Pairs are 8-byte loads.
     assert_eq!(loads(2, 1), (2, 4));
-    // Where nobody can tell, and where others lie between, each is loaded.
+    // Loads are not merged if their alignment is unknown or if they are not adjacent.
     assert_eq!(loads(5, 1), (4, 4));
     assert_eq!(loads(4, 4).0, 4);
 }
@@ -64,7 +65,8 @@ fn what_is_known_is_not_loaded_again() {
         b.write(tid(), one + two);
         b.compiled().shared_loads
     };
-    // A store behind the same address cannot change it; other threads, behind a barrier, could.
+    // The store is known to hit another word: it has the same base address and another offset.
+    // After a barrier other threads may have changed the word.
     assert_eq!(loads(true), 1);
     assert_eq!(loads(false), 2);
 }
@@ -105,7 +107,7 @@ fn multiply_adds_are_those_of_the_text_however_loops_are_unrolled() {
         assert_eq!((compiled.ffma, compiled.thread_ffma), text, "{unroll:?}, {trips}");
         let mut statements = SassCounters::default();
         profile.compiled_statements.iter().for_each(|of| statements += *of);
-        // What the kernel as a whole needs is no statement's.
+        // Overhead of the whole kernel is charged to no statement.
         assert!(statements.instructions < compiled.instructions);
         assert_eq!(statements.ffma, compiled.ffma);
         assert_eq!(statements.global_stores, compiled.global_stores);

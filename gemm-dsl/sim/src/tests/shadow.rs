@@ -1,4 +1,5 @@
-//! Shadow memory of more rows than its bits tell apart, against a list of all accesses.
+//! Shadow memory with more rows than its bits can distinguish, compared with a list of all
+//! accesses.
 
 use crate::mask::WARP;
 use crate::race::clock::Clocks;
@@ -6,7 +7,7 @@ use crate::race::model::Timeline;
 use crate::race::shadow::{Reads, Shadow};
 use crate::tests::proxy_model::{Rig, TIMELINES, WAITS};
 
-/// The numbers of a multiplicative generator.
+/// Multiplicative pseudo-random generator.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -21,21 +22,20 @@ impl Dice {
     }
 }
 
-/// An access that has happened.
 struct Past {
     agent: u32,
     epoch: u32,
     wrote: bool,
 }
 
-/// Whether an access comes after all those that it conflicts with.
+/// True if an access is ordered after all conflicting accesses.
 fn ordered(clocks: &Clocks, past: &[Past], (thread, on, writes): (usize, Timeline, bool)) -> bool {
     let mut conflicts = past.iter().filter(|p| writes || p.wrote);
     conflicts.all(|p| clocks.ordered(thread, on, p.agent as usize, p.epoch))
 }
 
-/// Threads of the same lane and of others, of the same warp and of others, on timelines of which every
-/// other one shares its bits.
+/// Threads of the same lane and of others, in the same warp and in others, on timelines of which
+/// every other one shares its bits.
 const THREADS: [usize; 5] = [0, 1, 33, 500, 993];
 const WORDS: usize = 4;
 
@@ -81,13 +81,13 @@ fn no_race_is_missed_and_none_is_invented() {
     assert!(races > 1000 && sound > 5000, "{races} races, {sound} sound accesses");
 }
 
-/// The epochs and lanes of the reads in an epoch.
+/// Epochs and lanes of the reads in one epoch.
 type Round<'d> = dyn FnMut(u32) -> [(u32, u32); 2] + 'd;
 
-/// However long lanes go on reading a word, each of them is remembered once.
+/// Each lane is stored once, however long it keeps reading a word.
 #[test]
 fn a_lane_stands_for_its_earlier_reads() {
-    // In each epoch both halves of the warp, then some lanes, of which some read twice.
+    // In each epoch, both halves of the warp read, then some lanes, some of them twice.
     let mut dice = Dice(7);
     let halves = |epoch: u32| [(epoch, 0xffff), (epoch, 0xffff_0000)];
     let mut some =
@@ -97,7 +97,7 @@ fn a_lane_stands_for_its_earlier_reads() {
     for (round, at_most) in rounds {
         let mut shadow = Shadow::new(1);
         shadow.reset(1);
-        // A word beside it, with older reads of its own.
+        // A neighbouring word has older reads of its own.
         for (epoch, lanes) in [(1, 1), (2, 2)] {
             shadow.read(1, 1, 0, Reads { epoch, lanes }, |_| true).expect("nobody has written");
         }

@@ -11,7 +11,7 @@ fn tid() -> Expr {
     Special::ThreadX.into()
 }
 
-/// What all blocks are seen to do comes to what the launch is charged with.
+/// Sum of the costs in the traces of all blocks, to be compared with the counters of the launch.
 fn prices(traces: &[Trace]) -> (u64, u64, u64) {
     let (mut sectors, mut wavefronts, mut conflicts) = (0, 0, 0);
     for trace in traces {
@@ -28,7 +28,8 @@ fn prices(traces: &[Trace]) -> (u64, u64, u64) {
     (sectors, wavefronts, conflicts)
 }
 
-/// Two blocks of two warps: what each does, where its loops are then, and what it has executed before.
+/// Two blocks of two warps: traces hold the events, their loop counters, and the instructions
+/// executed before.
 #[test]
 fn what_happens_is_taken_down() {
     let mut b = bench(64, 2, [256, 1]);
@@ -58,7 +59,7 @@ fn what_happens_is_taken_down() {
     assert_eq!(*stmt(second[4]), gemm_dsl::ir::Stmt::Barrier(Scope::Block));
     assert_eq!(second[4].what, EventKind::Statement);
 
-    // A load is seen before what it is stored by, with the values of both loops.
+    // The load is recorded before the store of its value, with the values of both loops.
     let EventKind::Access { pattern, first, words } = &second[7].what else { panic!("{second:?}") };
     let rounds = &trace.rounds[second[7].rounds as usize];
     assert_eq!(rounds.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [1, 1]);
@@ -77,9 +78,9 @@ fn what_happens_is_taken_down() {
     let Price::Shared(cost) = store.cost else { panic!("{store:?}") };
     assert_eq!((cost.wavefronts, cost.phases, cost.conflicts()), (2, 1, 1));
 
-    // As many instructions as the warp has executed: their sum is what the launch is charged with, a warp at a time.
+    // Instructions executed by the warp so far. They are charged to the launch one warp at a time.
     let executed: Vec<u64> = second.iter().map(|event| event.executed[0]).collect();
-    // The test of the loop is two, a load with its store eight; the barrier, the step and the test are four.
+    // The loop test counts two, a load with its store eight; barrier, step and test count four.
     assert_eq!(executed, [2, 2, 10, 10, 18, 22, 22, 30, 30, 38]);
 
     let all =
@@ -91,7 +92,7 @@ fn what_happens_is_taken_down() {
     assert_eq!(launch(&kernel, &buffers, &[]).expect("right"), total, "and whether anybody looks");
 }
 
-/// What came before a fault is seen; blocks that it has kept from running are not.
+/// A trace holds the events before a fault. Blocks that the fault prevented from running have none.
 #[test]
 fn a_fault_has_a_past() {
     let mut b = bench(32, 3, [64, 1]);
@@ -104,13 +105,13 @@ fn a_fault_has_a_past() {
         record(&kernel, &buffers, &[], &[1, 2], &Options::default()).expect("arguments fit");
     assert!(matches!(fault(ran).kind, FaultKind::OutOfBounds { .. }));
     let events: Vec<usize> = traces.iter().map(|trace| trace.events.len()).collect();
-    // Of the last one what it may not do.
+    // The last event is the refused access.
     assert_eq!(events, [2, 1]);
     assert_eq!(traces[1].events[0].what, EventKind::Refused);
     assert!(record(&kernel, &buffers[..1], &[], &[0], &Options::default()).is_err());
 }
 
-/// Of a launch whose blocks run in several orders the ascending one is seen.
+/// If blocks run in several orders, the ascending one is traced.
 #[test]
 fn of_a_kernel_that_speaks_the_first_order_is_seen() {
     let mut t = team(32, 3);
@@ -129,7 +130,7 @@ fn of_a_kernel_that_speaks_the_first_order_is_seen() {
     assert_eq!(kinds.collect::<Vec<_>>(), [(0, 1, Kind::Atomic), (2, 1, Kind::Atomic)]);
 }
 
-/// What lanes give one another is seen with the values, and what is stored to global memory with what is written.
+/// Shuffles are traced with their values, and global stores with the words written.
 #[test]
 fn shuffles_are_seen_with_their_values() {
     let mut b = bench(64, 1, [64, 64]);
@@ -148,7 +149,7 @@ fn shuffles_are_seen_with_their_values() {
         let own = |lane: usize| input[32 * warp as usize + lane].to_bits();
         assert!((0..32).all(|lane| values[lane] == u64::from(own(lane))));
         assert!((0..32).all(|lane| sources[lane] == Some(from(lane) as u8)));
-        // The load is before it, the store behind.
+        // The load precedes the shuffle, and the store follows it.
         assert_eq!((detail.rank, detail.warp, detail.event), (0, warp, 2 * warp as usize + 1));
         let stored = trace
             .accesses()

@@ -45,7 +45,7 @@ fn an_assumption_is_checked_and_costs_nothing() {
     let holds = tid().ge(0).and((tid() * 2).lt(128));
     let (bare, assumed) = (bench(64, 1, [1, 1]).run(), assuming(holds).run());
     assert_eq!(bare.expect("an empty kernel"), assumed.expect("it holds"));
-    // Only the threads that come there are asked.
+    // Only threads that reach the assumption are checked.
     let mut b = bench(64, 1, [1, 1]);
     b.k.if_(tid().ge(8), |k| k.push(Stmt::Assume(tid().gt(7))));
     assert!(b.run().is_ok());
@@ -121,8 +121,8 @@ fn shuffle_takes_from_the_lane_with_other_bits() {
     }
 }
 
-/// The same sum over 0 .. tid, by a divergent loop, by a loop whose bound is a parameter, and by an
-/// unrolled one.
+/// The sum over 0 .. tid agrees for a divergent loop, a loop with a parameter as bound, and an
+/// unrolled loop.
 #[test]
 fn loops_agree() {
     for unroll in [Unroll::Auto, Unroll::Full] {
@@ -155,7 +155,7 @@ fn loops_agree() {
     }
 }
 
-/// A variable that is uniform until a divergent assignment, and one that stays uniform.
+/// One variable is uniform until a divergent assignment, and another stays uniform.
 #[test]
 fn assignments_under_divergence_stay_in_their_lanes() {
     let mut b = bench(32, 1, [64, 64]);
@@ -172,7 +172,8 @@ fn assignments_under_divergence_stay_in_their_lanes() {
     assert!(out[32..].iter().all(|&v| v == 1.0), "{out:?}");
 }
 
-/// A truth value of each lane has a variable, and what a branch gives it stays in the lanes of the branch.
+/// A per-lane boolean is a variable; an assignment in a branch affects only the lanes of that
+/// branch.
 #[test]
 fn truth_values_are_kept_lane_by_lane() {
     let mut b = bench(40, 1, [1, 40]);
@@ -237,7 +238,7 @@ fn integers_that_do_not_fit_are_faults() {
     assert!(matches!(fault(large), FaultKind::Conversion { .. }));
 }
 
-/// An inactive lane may hold anything: it faults nothing.
+/// Values of inactive lanes cause no fault.
 #[test]
 fn inactive_lanes_do_not_fault() {
     let mut b = bench(32, 1, [32, 32]);

@@ -1,10 +1,11 @@
-//! Wavefronts and conflicts of shared accesses against what the profiler counted on an H200 for the
-//! patterns of `examples/bench/peers/shared_wavefronts.cu`.
+//! Wavefronts and bank conflicts of shared accesses, compared with profiler counts on an H200 for
+//! the patterns of `examples/bench/peers/shared_wavefronts.cu`.
 
 use super::*;
 
-/// A line of the measurement: `l16 4 0 : 0 1 2 …`, a load of 16 bytes that took 4 wavefronts (the
-/// metric `…_op_ld`, of a store `…_op_st`) and had no conflict; then the address of each lane in units of its width, `-` for an idle lane.
+/// A line of the measurement. `l16 4 0 : 0 1 2 …` is a 16-byte load with 4 wavefronts (metric
+/// `…_op_ld`; for a store `…_op_st`) and no conflict. The address of each lane follows, in units of
+/// its width, with `-` for an idle lane.
 struct Measured {
     store: bool,
     bytes: i32,
@@ -32,7 +33,7 @@ fn measured() -> Vec<Measured> {
 }
 
 impl Measured {
-    /// Two lanes that store to one place race: the simulator refuses to count them.
+    /// True if two lanes store to one place. The simulator then reports a race instead of counts.
     fn races(&self) -> bool {
         let mut addresses: Vec<_> = self.addresses.iter().flatten().collect();
         let all = addresses.len();
@@ -41,7 +42,7 @@ impl Measured {
         self.store && addresses.len() < all
     }
 
-    /// The counters of a kernel that makes the access, or else only what leads up to it.
+    /// Counters of a kernel with the access, or only with the code that leads up to it.
     fn counters(&self, makes: bool) -> Counters {
         let words = self.bytes / 4;
         let len = (self.addresses.iter().flatten().max().expect("an active lane") + 1) * words;

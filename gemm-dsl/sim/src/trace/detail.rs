@@ -1,113 +1,107 @@
-//! What a warp does that is no access of its own to memory.
+//! Recorded actions of a warp other than its own memory accesses.
 
 use crate::mask::WARP;
 
-/// Something that was done to a block, or in it.
+/// Action on a block, or within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detail {
-    /// How many of the block's [`events`](super::Trace::events) were before.
+    /// Number of the block's [`events`](super::Trace::events) recorded before this action.
     pub event: usize,
-    /// The number in the cluster of the block whose warp did it: others bring boxes and arrive too.
+    /// Cluster rank of the acting warp's block; other blocks may also copy to this block and arrive
+    /// here.
     pub rank: u32,
-    /// The warp, by its number in its block.
+    /// Warp number in its own block.
     pub warp: u32,
-    /// The number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
+    /// Number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
     pub stmt: u32,
-    /// Where the loops around the statement were, for the first lane: an index into [`Trace::rounds`](super::Trace::rounds).
+    /// Iteration of the enclosing loops, for the first lane: an index into
+    /// [`Trace::rounds`](super::Trace::rounds).
     pub rounds: u32,
-    /// What was done.
     pub did: Action,
 }
 
-/// What a warp did. Barriers in shared memory are those of the block, by their numbers in the order of the declarations.
+/// Kind of an action. Mbarriers are those of the block, numbered in declaration order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// Lanes took values of 32 or of 64 bits from one another.
+    /// Exchange of 32-bit or 64-bit values between lanes.
     Shuffle {
-        /// What each lane gave, zero-extended.
+        /// Value given by each lane, zero-extended.
         values: Box<[u64; WARP]>,
-        /// The lane that each took from; none of one that took no part.
+        /// Source lane of each lane; `None` for an inactive lane.
         sources: [Option<u8>; WARP],
     },
-    /// A lane made a barrier.
+    /// A lane initialised an mbarrier.
     Made {
-        /// The barrier.
         barrier: u32,
-        /// The arrivals of each of its phases.
+        /// Arrivals that each phase expects.
         arrivals: u32,
     },
-    /// A lane arrived at a barrier.
+    /// A lane arrived at an mbarrier.
     Arrived {
-        /// The barrier.
         barrier: u32,
-        /// Bytes that the phase expects from then on.
+        /// Bytes added to the expectation of the phase.
         bytes: u64,
     },
-    /// A lane had a box copied. In the simulator it comes at once.
+    /// A lane issued a TMA copy; the simulator completes it at once.
     BoxCopy(BoxCopy),
-    /// With that, or with an arrival, a phase was complete.
+    /// The preceding copy or arrival completed a phase.
     Completed {
-        /// The barrier.
         barrier: u32,
-        /// The phase, from 0 on.
+        /// Phase number, from 0 on.
         phase: u32,
     },
-    /// Lanes of the warp waited for a phase, and it is over.
+    /// Lanes of the warp waited for a phase, which is complete.
     Waited {
-        /// The barrier.
         barrier: u32,
-        /// The phase; -1 is the one before the first, which is over from the start.
+        /// Phase number; -1 for the phase before the first, which is complete from the start.
         phase: i64,
     },
-    /// The warp came to a matrix instruction of its warpgroup: it multiplied its quarter.
+    /// The warp executed a matrix instruction of its warpgroup, and computed its quarter.
     Multiplied {
-        /// What it read of A, 64 rows.
+        /// Operand A, a tile of 64 rows.
         a: Operand,
-        /// And of B, rows of which are columns of the product.
+        /// Operand B; its rows are columns of the result.
         b: Operand,
-        /// Columns of the product.
         columns: u32,
     },
 }
 
-/// A box of an array in global memory, as it was written to shared memory.
+/// TMA box, as written to shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoxCopy {
-    /// The barrier at which its bytes count.
+    /// Mbarrier that counts the bytes.
     pub barrier: u32,
-    /// The number of the buffer that it is a box of.
     pub from: usize,
-    /// Where it begins there: an index along each dimension.
+    /// Start of the box in the source: one index per dimension.
     pub at: Vec<i64>,
-    /// Its extents, from the outside in.
+    /// Extents of the box, outermost first.
     pub tile: Vec<u64>,
-    /// The number of the buffer that it went to.
     pub to: usize,
-    /// The element of that at which it begins.
     pub first: u32,
-    /// All its bytes.
+    /// Size of the box in bytes.
     pub bytes: u64,
-    /// Where the parts of 16 bytes of its first eight rows were written, row by row: bytes from the start of shared memory.
+    /// Addresses of the 16-byte parts of the first eight rows, row by row, in bytes from the start
+    /// of shared memory.
     pub parts: Vec<u32>,
 }
 
-/// A tile that a matrix instruction read in shared memory.
+/// Tile in shared memory read by a matrix instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Operand {
-    /// The number of its buffer.
     pub buffer: usize,
-    /// The element of that at which it begins.
+    /// First element of the tile in the buffer.
     pub first: u32,
-    /// What the instruction was given to find it.
+    /// Matrix descriptor given to the instruction.
     pub descriptor: u64,
-    /// The byte of the first row at which it begins.
+    /// First byte of the tile within its first row.
     pub column: u32,
-    /// Bytes of a row that it has.
+    /// Bytes per row of the tile.
     pub bytes: u32,
-    /// Where the parts of 16 bytes of its first eight rows were read, row by row: bytes from the start of shared memory.
+    /// Addresses of the 16-byte parts of the first eight rows, row by row, in bytes from the start
+    /// of shared memory.
     pub parts: Vec<u32>,
 }

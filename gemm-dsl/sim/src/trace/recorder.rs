@@ -1,4 +1,4 @@
-//! Recorder of the events of some blocks.
+//! Recorder of the events of selected blocks.
 
 use super::{Action, Detail, Event, EventKind, Trace};
 use crate::cost::pattern::{Kind, Pattern, Price};
@@ -10,7 +10,7 @@ use gemm_dsl::ir::Space;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// The blocks that are watched, and what was seen of them.
+/// Selected blocks and their traces.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedBlocks {
     blocks: Vec<u32>,
@@ -18,42 +18,41 @@ pub(crate) struct WatchedBlocks {
 }
 
 impl WatchedBlocks {
-    /// Of blocks by their numbers.
+    /// Selects blocks by their linear numbers.
     pub(crate) fn new(blocks: &[u32]) -> Self {
         Self { blocks: blocks.to_vec(), seen: Mutex::default() }
     }
 
-    /// Whether any are.
     pub(crate) fn any(&self) -> bool {
         !self.blocks.is_empty()
     }
 
-    /// What was seen, in the order of the blocks.
+    /// Returns the traces in ascending order of the blocks.
     pub(crate) fn seen(self) -> Vec<Trace> {
         self.seen.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
     }
 }
 
-/// Takes down what happens in a block, or in those of a cluster.
+/// Records the events of a block, or of the blocks of a cluster.
 pub(crate) struct Recorder<'l> {
     watched: &'l WatchedBlocks,
     sites: &'l [Site],
-    /// Warps of a block.
     warps: u32,
-    /// By the number of the block in the cluster, those that are watched.
+    /// Open traces of the watched blocks, by cluster rank.
     pages: Vec<Option<BlockTrace>>,
-    /// The warp that runs, and the statement that it is in, with what it had executed before and where loops are.
+    /// State of the running warp: its number, its statement, its counts before the statement, and
+    /// its loop iteration.
     warp: u32,
     stmt: u32,
     before: [u64; 2],
     rounds: Vec<(usize, i64)>,
-    /// By warp, what it has executed.
+    /// Counts of executed instructions and multiply-adds, per warp.
     executed: Vec<[u64; 2]>,
-    /// Whether a block of this cluster is watched.
+    /// True if a block of this cluster is watched.
     is_on: bool,
 }
 
-/// What has happened in a block so far.
+/// Trace of a running block.
 struct BlockTrace {
     number: u32,
     trace: Trace,
@@ -62,7 +61,7 @@ struct BlockTrace {
 }
 
 impl<'l> Recorder<'l> {
-    /// Of clusters of so many blocks, each of so many warps.
+    /// Creates a recorder for clusters of `blocks` blocks with `warps` warps each.
     pub(crate) fn new(
         watched: &'l WatchedBlocks,
         sites: &'l [Site],
@@ -83,12 +82,13 @@ impl<'l> Recorder<'l> {
         }
     }
 
-    /// Whether somebody looks at what happens now.
+    /// Returns true if a block of the running cluster is recorded.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// The blocks of a cluster begin, with these numbers and `blockIdx`; `first` says whether they run in their first order.
+    /// Starts the blocks of a cluster, with these numbers and `blockIdx`; `first` is true in the
+    /// first order.
     pub(crate) fn begin(
         &mut self,
         blocks: impl Iterator<Item = (u32, (u32, u32, u32))>,
@@ -107,7 +107,8 @@ impl<'l> Recorder<'l> {
         self.is_on = self.pages.iter().any(Option::is_some);
     }
 
-    /// Hands on what was seen. Of a block that was run again that stands.
+    /// Stores the open traces. Blocks that are run again are not recorded, so the first trace
+    /// stays.
     fn close(&mut self) {
         for page in self.pages.iter_mut().filter_map(Option::take) {
             let mut seen = self.watched.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +116,7 @@ impl<'l> Recorder<'l> {
         }
     }
 
-    /// A warp comes to a statement, with the values of the variables of the loops around it.
+    /// Notes that a warp reaches a statement, with the values of the enclosing loop variables.
     pub(crate) fn reach(
         &mut self,
         warp: u32,
@@ -128,7 +129,7 @@ impl<'l> Recorder<'l> {
         self.rounds.extend(rounds);
     }
 
-    /// The warp executes a site.
+    /// Counts a site executed by the warp.
     pub(crate) fn executed(&mut self, site: u32) {
         let cost = &self.sites[site as usize].cost;
         let [instructions, fma] = &mut self.executed[self.warp as usize];
@@ -136,12 +137,12 @@ impl<'l> Recorder<'l> {
         *fma += cost.fma();
     }
 
-    /// The warp comes to a statement that synchronises or starts something.
+    /// Records a statement that synchronises or starts asynchronous work.
     pub(crate) fn statement(&mut self) {
         self.note(self.warp, |_| EventKind::Statement);
     }
 
-    /// The warp accesses memory.
+    /// Records an access to global or shared memory.
     pub(crate) fn access(&mut self, request: &Request<'_>) {
         if request.region.space == Space::Register {
             return;
@@ -182,12 +183,12 @@ impl<'l> Recorder<'l> {
         });
     }
 
-    /// The warp would access memory, and may not.
+    /// Records an access that was refused.
     pub(crate) fn refused(&mut self) {
         self.note(self.warp, |_| EventKind::Refused);
     }
 
-    /// The access that was last seen wrote these words.
+    /// Adds the written words to the last recorded access.
     pub(crate) fn wrote(&mut self, written: impl Iterator<Item = u32>) {
         let rank = (self.warp / self.warps) as usize;
         if let Some(page) = self.pages.get_mut(rank).and_then(Option::as_mut)
@@ -198,7 +199,7 @@ impl<'l> Recorder<'l> {
         }
     }
 
-    /// The warp does something that is no access to memory, to the block with this number in the cluster.
+    /// Records an action, other than an access, on the block with this cluster rank.
     pub(crate) fn did(&mut self, to: u32, did: Action) {
         let Some(page) = &mut self.pages[to as usize] else { return };
         let (rounds, event) = (page.number_of(&self.rounds), page.trace.events.len());
@@ -216,7 +217,7 @@ impl<'l> Recorder<'l> {
 }
 
 impl BlockTrace {
-    /// The number of where loops are.
+    /// Number of a loop iteration, which is added if new.
     fn number_of(&mut self, rounds: &Vec<(usize, i64)>) -> u32 {
         if let Some(known) = self.rounds.get(rounds) {
             return *known;
@@ -228,7 +229,7 @@ impl BlockTrace {
     }
 }
 
-/// A block that has a fault is not followed by another one.
+/// Stores the traces of the last cluster: no further block starts after a fault.
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         self.close();

@@ -1,4 +1,4 @@
-//! An evaluator of expressions in Rust: what they mean, told a second time.
+//! Reference evaluator of expressions in plain Rust.
 
 use super::prototypes as prototype;
 use gemm_dsl::expr::{Binary, Block, Closure, Float, Function, Node, NodeKind, Unary};
@@ -26,7 +26,7 @@ pub fn function(function: Function) -> fn(f32) -> f32 {
     }
 }
 
-/// A function of one `f64`, where there is one.
+/// Function on one `f64`, if it has one.
 fn function_f64(function: Function) -> fn(f64) -> f64 {
     match function {
         Function::Rsqrt => |x| 1.0 / x.sqrt(),
@@ -66,7 +66,7 @@ pub enum Value {
     Bool(bool),
 }
 
-/// The value of a closure where its names, the reserved ones included, stand for these.
+/// Value of a closure whose names, including the reserved ones, are bound to these values.
 pub fn value<'c>(
     closure: &'c Closure,
     float: Float,
@@ -131,7 +131,7 @@ impl<'c> Evaluator<'c> {
                 (Binary::Sub, F64(a), F64(b)) => F64(a - b),
                 (Binary::Mul, F64(a), F64(b)) => F64(a * b),
                 (Binary::Div, F64(a), F64(b)) => F64(a / b),
-                // Checked: a debug build panics where one leaves its range.
+                // Checked, so that release builds panic on overflow too.
                 (Binary::Add, Int(a), Int(b)) => Int(a.checked_add(b).expect("in range")),
                 (Binary::Sub, Int(a), Int(b)) => Int(a.checked_sub(b).expect("in range")),
                 (Binary::Mul, Int(a), Int(b)) => Int(a.checked_mul(b).expect("in range")),

@@ -1,4 +1,4 @@
-//! Expressions: what they mean on the simulator, against an evaluator in Rust.
+//! Semantics of expressions on the simulator, compared with an evaluator in Rust.
 
 mod evaluator;
 mod meaning;
@@ -10,7 +10,7 @@ use gemm_dsl::ir::Elem;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// An environment of a reduction, and types that its expressions may have.
+/// Random scope of a reduction, with types that its expressions may have.
 fn typings() -> impl Strategy<Value = (&'static ExprScope, Typing)> {
     let float = || select(vec![Float::F32, Float::F64]);
     let integers = [Elem::I8, Elem::U8, Elem::I32, Elem::U32, Elem::I64];

@@ -1,4 +1,4 @@
-//! What an expression means: the simulator against an evaluator in Rust, to the bit.
+//! Semantics of an expression: the simulator agrees with an evaluator in Rust to the bit.
 
 use super::evaluator::{Value, function, value};
 use gemm_dsl::expr::random;
@@ -10,7 +10,7 @@ use gemm_dsl::ir::{
 use gemm_sim::{Buffer, launch};
 use proptest::prelude::*;
 
-/// Threads of a block, and what the reserved names stand for at an element.
+/// Threads of a block, and values of the reserved names at an element.
 const THREADS: usize = 128;
 const EXTENTS: [i32; 3] = [33, 129, 4097];
 
@@ -24,7 +24,7 @@ fn integer(name: &str, element: usize) -> i64 {
     }
 }
 
-/// A kernel that gives `closure(input[e])` for each element e.
+/// Kernel that stores `closure(input[e])` for each element e.
 fn kernel(closure: &Closure, len: usize) -> VerifiedKernel {
     of_each(len, |k| {
         let lowered = closure.lower(k);
@@ -40,7 +40,7 @@ fn kernel(closure: &Closure, len: usize) -> VerifiedKernel {
     })
 }
 
-/// A kernel that gives what is made of each element, of its row and of its column.
+/// Kernel that stores a function of each element, its row and its column.
 fn of_each<F: Fn(Expr, Expr, Expr) -> Expr>(
     len: usize,
     function: impl FnOnce(&mut KernelBuilder) -> F,
@@ -74,7 +74,7 @@ fn launched(kernel: &VerifiedKernel, input: &[f32]) -> Vec<f32> {
     buffers[1].to_vec()
 }
 
-/// Numbers that functions go wrong at, and their neighbours.
+/// Numbers at which functions tend to fail, and their neighbours.
 fn specials() -> Vec<f32> {
     let anchors = [
         0.0,
@@ -128,7 +128,7 @@ pub(super) fn inputs(seed: u64, len: usize) -> Vec<f32> {
     let mut random = Random(seed);
     let any = |random: &mut Random| {
         let bits = random.bits();
-        // Half of them of the size that people compute with.
+        // Half of the numbers have a common magnitude.
         if bits >> 63 == 0 { f32::from_bits(bits as u32) } else { (bits as i32) as f32 * 1e-8 }
     };
     specials().into_iter().chain((0..len).map(|_| any(&mut random))).collect()
@@ -225,7 +225,7 @@ fn functions_and_operators_of_integers_mean_what_they_say() {
     }
 }
 
-/// The text has functions of its own for those of the language.
+/// Generated code defines its own functions for those of the language.
 #[test]
 fn a_definition_hides_no_function_of_the_text() {
     let input = inputs(5, 100);

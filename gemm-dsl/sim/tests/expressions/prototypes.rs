@@ -1,5 +1,5 @@
-//! The functions of the library in plain Rust, as they were first written and measured: the
-//! reference for their definitions in the IR.
+//! Library functions in plain Rust, as originally written and measured: the reference for their
+//! definitions in the IR.
 
 use gemm_dsl::target::intrinsic::canonical;
 

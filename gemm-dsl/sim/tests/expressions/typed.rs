@@ -1,5 +1,5 @@
-//! Expressions of all types: each means on the simulator what the evaluator says, and its text gives it
-//! back.
+//! Expressions of all types agree with the evaluator on the simulator, and parse back from their
+//! text.
 
 use super::evaluator::{Value, value};
 use super::meaning::inputs;
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 const THREADS: usize = 128;
 
-/// The element that a value of the type is stored as: a truth value as 0 or 1.
+/// Element type in which a value is stored. A boolean is 0 or 1.
 fn stored(ty: Type) -> Elem {
     match ty.ty() {
         Ty::Scalar(elem) => elem,
@@ -25,7 +25,7 @@ fn stored(ty: Type) -> Elem {
     }
 }
 
-/// A kernel that gives the closure of the elements of all arrays at each index.
+/// Kernel that evaluates the closure on the elements of all arrays at each index.
 fn kernel(closure: &Closure, typing: &Typing, len: usize) -> VerifiedKernel {
     let mut k = KernelBuilder::new("each");
     let types: Vec<Type> = (0..closure.params().len()).map(|n| typing.param(n).ty()).collect();
@@ -61,7 +61,7 @@ fn kernel(closure: &Closure, typing: &Typing, len: usize) -> VerifiedKernel {
     k.finish().unwrap_or_else(|e| panic!("{closure} of {typing:?}: {e}"))
 }
 
-/// Values of the type: what goes wrong often, and anything.
+/// Values of the type: error-prone ones, then random ones.
 fn values(random: &mut Random, of: ValueType, len: usize) -> Vec<Value> {
     let single = inputs(random.bits(), len);
     let specials =
@@ -89,7 +89,7 @@ fn values(random: &mut Random, of: ValueType, len: usize) -> Vec<Value> {
 fn bits(value: Value) -> u64 {
     match value {
         Value::F32(value) => value.to_bits().into(),
-        // Which NaN it is, the language leaves open.
+        // The language does not specify the payload of a NaN.
         Value::F64(value) if value.is_nan() => f64::NAN.to_bits(),
         Value::F64(value) => value.to_bits(),
         Value::Int(value) => value as u64,
@@ -144,7 +144,7 @@ fn typing(float: Float, values: &[ValueType], result: Type) -> Typing {
     Typing { float, values: values.to_vec(), result }
 }
 
-/// What users of reductions write.
+/// Typical closures of reductions.
 #[test]
 fn what_is_written_for_reductions_means_what_it_says() {
     let (single, double) = (ValueType::Float(Float::F32), ValueType::Float(Float::F64));
@@ -182,7 +182,7 @@ fn what_is_written_for_reductions_means_what_it_says() {
     }
 }
 
-/// The text has the types and the name that the lowering is told.
+/// The generated function has the types and the name given to the lowering.
 #[test]
 fn a_function_has_the_types_of_the_typing() {
     let types = [
@@ -199,7 +199,7 @@ fn a_function_has_the_types_of_the_typing() {
     assert!(source.contains("b ? fma(x, 0.1, (double)count) : (double)i"), "{source}");
 }
 
-/// A closure of other types than it is told, or of none, is a mistake of the kernel and no panic.
+/// A closure of the wrong types, or of none, is an error of the kernel and does not panic.
 #[test]
 fn what_is_not_sound_is_not_lowered() {
     for (text, typing) in [

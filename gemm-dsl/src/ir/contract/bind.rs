@@ -3,9 +3,7 @@
 use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
 use super::{ArrayParameter, Between, Contract, ContractError, HostExpr, Need, Parameter, Subject};
 use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
-
-/// The most blocks of a grid along each axis.
-const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
+use crate::target::arch::GRID_BLOCKS;
 
 /// The bytes of which the address of an array with a tensor map is a multiple, and distances in it.
 const MAP_BYTES: u64 = 16;
@@ -127,7 +125,8 @@ impl Contract {
             }
         }
         let mut grid = [0; 3];
-        for (axis, (blocks, limit)) in self.grid.iter().zip(GRID_LIMITS).enumerate() {
+        for (axis, (blocks, limit)) in self.grid.iter().zip(GRID_BLOCKS.map(u64::from)).enumerate()
+        {
             let subject = || Subject::Blocks { axis };
             let value = self.value(blocks, &values, subject)?;
             if value > limit {

@@ -15,9 +15,10 @@ use crate::ir::{
     Scalar, Special, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::ReducePlan;
+use crate::target::arch::GRID_BLOCKS;
 
 /// The most blocks of a launch: no longer input has a first pass.
-const MAX_BLOCKS: u128 = i32::MAX as u128;
+const MAX_BLOCKS: u128 = GRID_BLOCKS[0] as u128;
 
 /// The program of a reduction: one kernel, launched on its own results until one value is left. What
 /// a pass leaves for the next lies in a temporary of its own.

@@ -157,7 +157,7 @@ impl<'p> Direct<'p> {
     /// Sums this thread's share of the terms.
     fn sums(&self, b: &mut KernelBuilder) -> Accumulators {
         let (d, range) = (self.d, self.range);
-        let acc = Accumulators::zeroed(b, [&self.block.rows, &self.block.cols], 1);
+        let acc = Accumulators::zeroed(b, self.block.plan.types().acc, self.block.elements(), 1);
         let (begin, depth): (Expr, Expr) = match range {
             None => (0.into(), self.block.problem.k.into()),
             Some(KRange { begin, depth, .. }) => (begin.into(), depth.into()),

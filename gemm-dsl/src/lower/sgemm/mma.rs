@@ -18,7 +18,7 @@ use super::shared::accumulators::{MmaAccumulators, UnrepresentableBits};
 use super::shared::loops::over;
 use super::shared::mma_layout::{MmaCounts, WarpMma};
 use super::shared::tile::Tiled;
-use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder, Mma};
+use crate::ir::{Access, BufferId, Expr, KernelBuilder, Mma};
 use words::WordReader;
 
 impl MmaAccumulators {
@@ -26,10 +26,11 @@ impl MmaAccumulators {
     pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMma) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
         b.comment("The sums of this thread.");
-        let sums = b.zeroed_registers("acc", Elem::F32, dims(), "");
+        let elem = tiled.plan.types().acc;
+        let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
         let meaning = "sums of terms that are not added yet";
-        let fresh = several.then(|| b.zeroed_registers("fresh", Elem::F32, dims(), meaning));
+        let fresh = several.then(|| b.zeroed_registers("fresh", elem, dims(), meaning));
         let unrepresentable =
             of.counts.plan.arith().is_emulation().then(|| UnrepresentableBits::declare(b, tiled));
         Self { sums, fresh, unrepresentable }
@@ -81,7 +82,7 @@ pub(crate) fn step(
                     "Sums from zero on, small products first, which are then added to the others.",
                 );
                 let dims = [counts.cols.into(), (Mma::OF_D as i32).into()];
-                let fresh = b.zeroed_registers("fresh", Elem::F32, dims, "");
+                let fresh = b.zeroed_registers("fresh", tiled.plan.types().acc, dims, "");
                 let own = move |j: &Expr, e| Access::new(fresh, [j.clone(), e]);
                 row.multiply(b, own);
                 row.add(b, of_row(mma.sums), own);

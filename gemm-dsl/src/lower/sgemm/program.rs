@@ -241,30 +241,31 @@ fn shared_tiles(
     sms: Option<Expr>,
 ) -> (SplitSizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
+    let sms = || sms.unwrap_or_else(|| unreachable!("ProblemSize: it is an extent of the program"));
     let ranges =
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let terms = depth.clone();
     let sizes = |tiles, ranges, blocks| SplitSizes { tiles, ranges, blocks, terms };
-    match (plan.sharing(), sms, plan.kind()) {
-        (Sharing::AutoRanges, Some(sms), _) => {
+    match plan.sharing() {
+        Sharing::Whole => (sizes(tiles, one(), one()), Vec::new()),
+        Sharing::AutoRanges => {
             let tiles = program.value(tiles);
-            let most = program.value(schedule::auto_ranges(plan, tiles.clone(), depth, sms));
+            let most = program.value(schedule::auto_ranges(plan, tiles.clone(), depth, sms()));
             let ranges = ranges(program, most.clone());
             (sizes(tiles, ranges, one()), vec![(Extent::RANGES, most)])
         }
-        (Sharing::Stream, Some(sms), KernelKind::Tiled(t)) => {
+        Sharing::Stream => {
             let tiles = program.value(tiles);
-            let resident = sms * u64::from(plan.blocks_per_sm());
-            let blocks = stream_k::blocks(resident, tiles.clone(), depth, t.bk());
+            let resident = sms() * u64::from(plan.blocks_per_sm());
+            let blocks = stream_k::blocks(resident, tiles.clone(), depth, plan.depth());
             let blocks = program.value(blocks);
             let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
             (sizes(tiles, one(), blocks), extents)
         }
-        (Sharing::Ranges(most), ..) => {
+        Sharing::Ranges(most) => {
             let tiles = program.value(tiles);
             let ranges = ranges(program, u64::from(most).into());
             (sizes(tiles, ranges, one()), Vec::new())
         }
-        _ => (sizes(tiles, one(), one()), Vec::new()),
     }
 }

@@ -1,8 +1,9 @@
 //! Products whose warpgroups multiply planes of A and B in shared memory (`wgmma`).
 //!
-//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `ring` of this module says when. Where an
-//! arithmetic stands for `f32`, the products of planes are summed from zero on for so many terms of K, small ones first,
-//! and IEEE additions add what they have: tensor cores cut what they sum.
+//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `pipeline` of
+//! this module says when. Where an arithmetic stands for `f32`, the products of planes are summed
+//! from zero on for so many terms of K, small ones first, and IEEE additions add what they have:
+//! tensor cores cut what they sum.
 
 mod accumulators;
 pub(crate) mod factor_tiles;
@@ -27,7 +28,7 @@ use crate::ir::{
     Var, Wgmma,
 };
 use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
-use crate::spec::SgemmSpec;
+use crate::spec::{Factor, SgemmSpec};
 use crate::target::arch::WARP;
 use row_scale::RowMax;
 use splits::Splits;
@@ -98,17 +99,17 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
-    let meaning = |letter| match t.splits() {
-        1 => format!("a tile of {letter}"),
-        _ => format!("planes of a tile of {letter}"),
+    let meaning = |factor: Factor| match t.arith().splits() {
+        1 => format!("a tile of {factor}"),
+        _ => format!("planes of a tile of {factor}"),
     };
-    let tiles = [("As", bm, "A"), ("Bs", bn, "B")].map(|(name, lines, letter)| {
+    let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
         let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
         let dims: Vec<Expr> = dims.collect();
         let order = (0..dims.len()).collect();
         let swizzle = t.swizzle().layout(t.elem());
         let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
-        b.shared(name, t.elem(), dims, layout, meaning(letter))
+        b.shared(&format!("{factor}s"), t.elem(), dims, layout, meaning(factor))
     });
     let accumulators =
         AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
@@ -221,19 +222,19 @@ fn scale_back(
 ) {
     b.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
     let p = &block.problem;
-    let factor_of = |b: &mut KernelBuilder, nth: usize, line: Expr| {
-        let at = row_max.at(nth, p.matrix_of(nth, p.product), line);
+    let factor_of = |b: &mut KernelBuilder, of: Factor, line: Expr| {
+        let at = row_max.at(of, p.matrix_of(of, p.product), line);
         row_scale::back(b.let_("most", at.load()).into())
     };
     let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
     over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
         let row = block.origin.row + block.rows.element(m.clone());
-        let factor = factor_of(b, 0, row.min(p.m - 1));
+        let factor = factor_of(b, Factor::A, row.min(p.m - 1));
         b.store(Access::new(of_rows, [m]), factor);
     });
     over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
         let col = block.origin.col + block.cols.element(n.clone());
-        let factor = factor_of(b, 1, col.min(p.n - 1));
+        let factor = factor_of(b, Factor::B, col.min(p.n - 1));
         let of_col = b.let_("of_col", factor);
         over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
             let of_row = b.let_("of_row", Access::new(of_rows, [m.clone()]).load());
@@ -268,11 +269,11 @@ impl<'p> WgmmaFrame<'p> {
     }
 
     /// The place in a tile, of A or of B, of the stage that is named.
-    fn in_tile(&self, nth: usize, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
+    fn in_tile(&self, of: Factor, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
         let stage = self.stages.map(|_| stage.clone());
         let split = self.splits.count.map(|_| split);
         let index = stage.into_iter().chain(split).chain([line, term]);
-        Access::new(self.tiles[nth], index)
+        Access::new(self.tiles[of.index()], index)
     }
 
     /// Finds the sums of this thread.

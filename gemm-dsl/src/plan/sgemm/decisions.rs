@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
-use crate::spec::{Batch, Copies, Lanes, Sharing};
+use crate::spec::{Batch, Copies, Factor, Lanes, Sharing};
 
 impl SgemmPlan {
     /// All that was decided, the spec's own words included: plans with the same list have the same
@@ -176,7 +176,7 @@ fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
     list.say("arithmetic", plan.arith().to_string());
     let (rows, format) = (Wgmma::ROWS, plan.format().name());
     list.say("matrix instructions", format!("{rows}x{columns}x{terms} in {format}"));
-    let splits = plan.splits();
+    let splits = plan.arith().splits();
     list.say("planes", format!("{splits} of A and of B, which a launch before makes"));
     let promote = match plan.promote() {
         None => "none: tensor cores sum all of K".to_owned(),
@@ -214,9 +214,9 @@ fn tensor_cores(plan: &MmaPlan, list: &mut Decisions) {
         Some(steps) => format!("IEEE, of {} terms each", steps * terms),
     };
     list.because("additions", promote, plan.promote.why);
-    for (letter, loads) in [('A', plan.loads_a), ('B', plan.loads_b)] {
+    for (factor, loads) in [(Factor::A, plan.loads_a), (Factor::B, plan.loads_b)] {
         let by = if loads.value { "ldmatrix" } else { "4 bytes" };
-        list.because(format!("matrices of {letter}"), by, loads.why);
+        list.because(format!("matrices of {factor}"), by, loads.why);
     }
 }
 

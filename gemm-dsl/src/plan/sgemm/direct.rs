@@ -11,7 +11,7 @@ use super::epilogue::EpiloguePlan;
 use super::epilogue_staging::BlockSize;
 use super::operand::{Axis, Edge, contiguous_axes};
 use super::pipeline::Pipeline;
-use super::{Decided, decided, epilogue_staging, facts};
+use super::{Decided, decided, facts};
 use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::shared_memory::SharedExtras;
 use crate::spec::{Bounds, Factor, Lanes, SgemmSpec};
@@ -40,18 +40,15 @@ facts! {
 impl ReadPlan {
     /// Of a spec's A, whose free axis is M, or its B. `vectors` says whether 16 bytes may be read at once.
     fn new(spec: &SgemmSpec, free: Axis, extent: u32, vectors: bool) -> Self {
-        let [a, b] = contiguous_axes(spec);
-        let contiguous = if free == Axis::M { a } else { b };
+        let factor = free.factor();
+        let contiguous = contiguous_axes(spec)[factor.index()];
         let along_free = contiguous == free;
-        let elem = spec.types().factor(if free == Axis::M { Factor::A } else { Factor::B });
+        let elem = spec.types().factor(factor);
         let lanes = u32::from(elem.vector_lanes());
         let by_vectors = vectors && (!along_free || extent.is_multiple_of(lanes));
-        let guarded = spec.bounds == Bounds::Guarded;
-        let edge = match (guarded, by_vectors && along_free, spec.pitched) {
-            (false, ..) => Edge::Exact,
-            (true, false, _) => Edge::Last,
-            (true, true, false) => Edge::LastVector,
-            (true, true, true) => Edge::LastStart,
+        let edge = match spec.bounds {
+            Bounds::Aligned => Edge::Exact,
+            Bounds::Guarded => Edge::guarded(by_vectors && along_free, spec.pitched),
         };
         let overhangs = edge == Edge::LastStart;
         let width = if by_vectors { lanes } else { 1 };
@@ -60,7 +57,7 @@ impl ReadPlan {
 
     /// The operand's letter in the literature.
     pub fn letter(&self) -> char {
-        if self.free == Axis::M { 'A' } else { 'B' }
+        self.free.factor().letter()
     }
 
     /// Whether neighbours in memory are terms of one sum.
@@ -192,16 +189,7 @@ impl DirectPlan {
     /// Bytes of shared memory of a block: what slices hand over, the word that says who has the last ticket, and sums
     /// that wait.
     pub fn shared_bytes(&self) -> u64 {
-        let fixed = u128::from(self.shared);
-        let sum = match epilogue_staging::bytes(
-            self.epilogue.staged_rows(),
-            self.epilogue_threads(),
-            self.tn,
-        ) {
-            0 => fixed,
-            sums => fixed.next_multiple_of(16) + sums,
-        };
-        u64::try_from(sum).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
+        self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 }
 

@@ -4,7 +4,7 @@ use super::epilogue_staging::{self, BlockSize};
 use super::pipeline::Pipeline;
 use super::{Decided, decided, facts};
 use crate::ir::Elem;
-use crate::spec::{Bounds, Rect, SgemmSpec};
+use crate::spec::{Bounds, GemmTypes, Rect, SgemmSpec};
 
 /// The guards that keep an epilogue inside C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ facts! {
     EpiloguePlan {
         /// What the elements of C are.
         elem: Elem,
+        /// What its sums are.
+        acc: Elem,
         /// Elements of one store, along N: those of a vector, or 1.
         width: u32,
         /// Whether a vector may reach past the end of a row into padding, which is never written.
@@ -45,7 +47,7 @@ impl EpiloguePlan {
         block: BlockSize,
     ) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
-        let elem = spec.types().c;
+        let GemmTypes { acc, c: elem, .. } = spec.types();
         let width = if vectors { elem.vector_lanes().into() } else { 1 };
         let staged_rows = epilogue_staging::rows(spec, thread, block);
         let guards = match spec.bounds {
@@ -64,6 +66,17 @@ impl EpiloguePlan {
             Bounds::Guarded => decided(Guards::Inline, ""),
         };
         let straddles = vectors && spec.pitched && guards.value != Guards::None;
-        Self { elem, width, guards, straddles, staged_rows }
+        Self { elem, acc, width, guards, straddles, staged_rows }
+    }
+
+    /// Bytes of shared memory of a block whose tiles take so many: with those of sums that wait, of
+    /// so many threads with so many columns each.
+    pub(super) fn shared_bytes(&self, tiles: u64, threads: u32, cols: u32) -> u64 {
+        let tiles = u128::from(tiles);
+        let all = match epilogue_staging::bytes(self.acc, [self.staged_rows(), threads, cols]) {
+            0 => tiles,
+            sums => tiles.next_multiple_of(16) + sums,
+        };
+        u64::try_from(all).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
     }
 }

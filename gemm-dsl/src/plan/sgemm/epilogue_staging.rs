@@ -2,6 +2,7 @@
 //! numbers stand in the instructions, a long epilogue would be written out for each of them.
 
 use super::{Decided, decided};
+use crate::ir::Elem;
 use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::{Epilogue, Rect, SgemmSpec};
 use crate::target::arch::LARGEST;
@@ -29,7 +30,7 @@ pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<
     }
     let enough = |rows: &u32| thread.m.is_multiple_of(*rows) && rows * thread.n >= LEAST;
     let rows = (1..=thread.m).find(enough).unwrap_or(thread.m);
-    let whole = block.shared + bytes(rows, block.threads, thread.n);
+    let whole = block.shared + bytes(spec.types().acc, [rows, block.threads, thread.n]);
     let fits = whole <= LARGEST.shared_per_block.into()
         && blocks_by_shared(whole) >= spec.blocks_per_sm.into();
     match fits {
@@ -38,7 +39,8 @@ pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<
     }
 }
 
-/// The shared memory in which so many rows wait.
-pub(super) fn bytes(rows: u32, threads: u32, cols: u32) -> u128 {
-    [rows, threads, cols].into_iter().fold(size_of::<f32>() as u128, |all, n| all * u128::from(n))
+/// The shared memory in which sums of a type wait: their rows, the threads that have as many of
+/// them, and their columns.
+pub(super) fn bytes(acc: Elem, extents: [u32; 3]) -> u128 {
+    extents.into_iter().fold(acc.size().into(), |all, n| all * u128::from(n))
 }

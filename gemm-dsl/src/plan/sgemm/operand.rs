@@ -4,7 +4,7 @@
 use super::pipeline::Ragged;
 use super::{Decided, decided, facts};
 use crate::ir::{Elem, Swizzle};
-use crate::spec::SgemmSpec;
+use crate::spec::{Factor, SgemmSpec};
 use std::fmt;
 
 /// An axis of the product.
@@ -16,6 +16,17 @@ pub enum Axis {
     N,
     /// The axis that is summed over.
     K,
+}
+
+impl Axis {
+    /// The factor whose free axis it is, which C has too.
+    pub(crate) fn factor(self) -> Factor {
+        match self {
+            Self::M => Factor::A,
+            Self::N => Factor::B,
+            Self::K => unreachable!("C has no axis K"),
+        }
+    }
 }
 
 impl fmt::Display for Axis {
@@ -102,6 +113,17 @@ pub enum Edge {
     LastVector,
     /// The last vector that starts inside; its end may be padding.
     LastStart,
+}
+
+impl Edge {
+    /// Where some tile does, by vectors that lie along the edge or not.
+    pub(super) fn guarded(vectors: bool, pitched: bool) -> Self {
+        match (vectors, pitched) {
+            (false, _) => Self::Last,
+            (true, false) => Self::LastVector,
+            (true, true) => Self::LastStart,
+        }
+    }
 }
 
 /// What stands for the terms past the end of K.
@@ -266,11 +288,9 @@ impl OperandPlan {
                     decided(Pointers::PerAccess, "accesses are dealt out one by one")
                 }
             },
-            edge: match (guarded, reads_vectors && contiguous == free, given.pitched) {
-                (false, ..) => Edge::Exact,
-                (true, false, _) => Edge::Last,
-                (true, true, false) => Edge::LastVector,
-                (true, true, true) => Edge::LastStart,
+            edge: match guarded {
+                false => Edge::Exact,
+                true => Edge::guarded(reads_vectors && contiguous == free, given.pitched),
             },
             fill: match ragged {
                 Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),
@@ -296,7 +316,7 @@ impl OperandPlan {
 
     /// The operand's letter in the literature.
     pub fn letter(&self) -> char {
-        if self.free == Axis::M { 'A' } else { 'B' }
+        self.free.factor().letter()
     }
 
     /// Rows of the shared tile and the elements of each, padding included.

@@ -46,13 +46,19 @@ impl Registers {
         given + if spec.reads_c() { of(Along::Mn) } else { 0 }
     }
 
-    /// How many a thread may have: they are handed out to whole warps.
+    /// How many a thread may have.
     pub fn available(&self) -> u32 {
-        let warps = self.threads.div_ceil(WARP.into());
-        LARGEST.registers_per_thread(warps * u64::from(self.blocks_per_sm))
+        even_registers(self.threads, self.blocks_per_sm)
     }
 
     pub fn fit(&self) -> bool {
         self.needed() <= self.available().into()
     }
+}
+
+/// The registers of each thread where a multiprocessor holds so many blocks of so many threads: they
+/// are handed out to whole warps.
+pub(crate) fn even_registers(threads: u64, blocks_per_sm: u32) -> u32 {
+    let warps = threads.div_ceil(WARP.into());
+    LARGEST.registers_per_thread(warps * u64::from(blocks_per_sm))
 }

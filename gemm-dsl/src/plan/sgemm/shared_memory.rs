@@ -3,14 +3,14 @@
 use super::operand::{Axis, shared_axes};
 use super::pipeline::Pipeline;
 use crate::ir::{Elem, Mbarrier, VECTOR_BYTES};
-use crate::spec::{Copies, Lanes, SgemmSpec, Sharing, Tile};
+use crate::spec::{Copies, Factor, Lanes, SgemmSpec, Sharing, Tile};
 use crate::target::arch::LARGEST;
 
 /// The shared memory of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSum {
-    /// Bytes of an element, in all its planes.
-    pub bytes: u32,
+    /// Bytes of an element of A, and of B, in all its planes.
+    pub bytes: [u32; 2],
     /// What addresses tiles start at.
     pub alignment: u128,
     /// Products of a block, each with buffers of its own.
@@ -93,7 +93,7 @@ impl SharedSum {
             Some(format) => u128::from(8 * Elem::from_format(format).size()) * k,
         };
         Self {
-            bytes: spec.staged_bytes(),
+            bytes: Factor::BOTH.map(|factor| spec.staged_bytes(factor)),
             alignment,
             products: spec.products,
             buffers: Pipeline::from_spec(spec).buffers(),
@@ -106,8 +106,9 @@ impl SharedSum {
     /// Bytes of the whole of A and of B.
     pub fn parts(&self) -> (u128, u128) {
         let tiles = u128::from(self.products) * u128::from(self.buffers);
-        let bytes = |(rows, row): (u128, u128)| u128::from(self.bytes) * tiles * rows * row;
-        (bytes(self.a), bytes(self.b))
+        let bytes = |of: u32, (rows, row): (u128, u128)| u128::from(of) * tiles * rows * row;
+        let [of_a, of_b] = self.bytes;
+        (bytes(of_a, self.a), bytes(of_b, self.b))
     }
 
     /// Bytes of all; each array starts on 16 bytes, or where tiles do.
@@ -139,7 +140,7 @@ mod tests {
         let fits = |bytes: u128| {
             let beside = SharedExtras::of_spec(&SgemmSpec::default(), 0);
             let (a, b) = ((1, 4), (1, bytes / 4 - 4));
-            SharedSum { bytes: 4, alignment: 16, products: 1, buffers: 1, a, b, beside }.fits()
+            SharedSum { bytes: [4; 2], alignment: 16, products: 1, buffers: 1, a, b, beside }.fits()
         };
         let most = LARGEST.shared_per_block.into();
         assert!(fits(most) && !fits(most + 4));

@@ -3,16 +3,16 @@
 pub(super) mod check;
 
 use super::epilogue::EpiloguePlan;
-use super::{Decided, Passed, decided, epilogue_staging, facts};
+use super::{Decided, Passed, decided, facts};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
-use crate::plan::sgemm::registers::Registers;
+use crate::plan::sgemm::registers::{Registers, even_registers};
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::Format;
-use crate::target::arch::{LARGEST, WARP};
+use crate::target::arch::WARP;
 
 /// Threads of a warpgroup.
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;
@@ -70,8 +70,8 @@ pub(super) struct WgmmaDraft(WgmmaPlan);
 
 impl WgmmaDraft {
     /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
-    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
-        WgmmaPlan::new(spec, tile, Variant::Vector).map(Self)
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
+        Self(WgmmaPlan::new(spec, tile, Variant::Vector))
     }
 
     /// The geometry, to be looked at.
@@ -86,8 +86,10 @@ impl WgmmaDraft {
 
 impl WgmmaPlan {
     /// A variant of a spec that passed every check, and its [`WgmmaDraft`] before.
-    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Option<Self> {
-        let (format, warp) = (spec.arith.format()?, spec.warp_tile()?);
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
+        let (Some(format), Some(warp)) = (spec.arith.format(), spec.warp_tile()) else {
+            unreachable!("check: a tile of warpgroups has a format and a warp tile")
+        };
         let columns = warp.n;
         let vectors = spec.float4 && variant == Variant::Vector;
         let thread = thread(columns, vectors);
@@ -114,8 +116,7 @@ impl WgmmaPlan {
             promote,
             registers: decided(None, "all threads have as many"),
         };
-        let warps = u64::from(threads / WARP) * u64::from(spec.blocks_per_sm);
-        let even = LARGEST.registers_per_thread(warps);
+        let even = even_registers(threads.into(), spec.blocks_per_sm);
         // Scaling back spills in less than this, and asks for no more where there is more.
         let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
         if spec.producer && wished > even {
@@ -128,7 +129,7 @@ impl WgmmaPlan {
                     decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
             }
         }
-        Some(plan)
+        plan
     }
 
     /// Threads that multiply, and hold the sums of a block.
@@ -156,11 +157,6 @@ impl WgmmaPlan {
         thread(self.columns, self.has_vectors()).n
     }
 
-    /// As how many numbers each of A and B is taken.
-    pub fn splits(&self) -> u32 {
-        self.arith.splits()
-    }
-
     /// What the elements of planes are.
     pub fn elem(&self) -> Elem {
         Elem::from_format(self.format)
@@ -170,7 +166,8 @@ impl WgmmaPlan {
     pub fn swizzle(&self) -> TensorSwizzle {
         let bytes = self.bk * self.elem().size();
         let fits = |swizzle: &TensorSwizzle| swizzle.bytes() == Some(bytes);
-        TensorSwizzle::ALL.into_iter().find(fits).unwrap_or(TensorSwizzle::None)
+        let found = TensorSwizzle::ALL.into_iter().find(fits);
+        found.unwrap_or_else(|| unreachable!("of_tile: a row has the bytes of a swizzle"))
     }
 
     /// Registers of a thread that hold its sums, those that are not added yet or later what its epilogue reads, and what
@@ -188,14 +185,7 @@ impl WgmmaPlan {
 
     /// Bytes of shared memory of a block: both operands in all stages, barriers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match epilogue_staging::bytes(
-            self.epilogue.staged_rows(),
-            self.epilogue_threads(),
-            self.tn(),
-        ) {
-            0 => self.shared,
-            sums => self.shared.next_multiple_of(16) + sums as u64,
-        }
+        self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn())
     }
 }
 

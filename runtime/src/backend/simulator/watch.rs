@@ -108,7 +108,8 @@ impl Arguments {
         let digit = |(number, given): (usize, &BufferArg)| match given {
             BufferArg::One(buffer) if number == 0 || buffer.elem() == Elem::F32 => {
                 let elem = buffer.elem();
-                let digits = (0..buffer.len()).map(|index| bits_of(elem, (index % 10) as u8));
+                let digits =
+                    (0..buffer.len()).map(|index| gemm_sim::digit(elem, (index % 10) as u8));
                 BufferArg::One(Buffer::from_bits(elem, digits))
             }
             other => other.copied(),
@@ -133,16 +134,5 @@ impl Arguments {
         options.instructions = instructions;
         let (ran, traces) = gemm_sim::record(kernel, &buffers, &self.scalars, blocks, &options)?;
         Ok(Replay { ran, traces, buffers })
-    }
-}
-
-/// A small whole number as an element of a type.
-fn bits_of(elem: Elem, number: u8) -> u64 {
-    match elem {
-        Elem::F64 => f64::from(number).to_bits(),
-        Elem::F32 | Elem::Tf32 => f32::from(number).to_bits().into(),
-        Elem::F16 => half::f16::from_f32(number.into()).to_bits().into(),
-        Elem::Bf16 => half::bf16::from_f32(number.into()).to_bits().into(),
-        _ => number.into(),
     }
 }

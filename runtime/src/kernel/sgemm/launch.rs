@@ -14,7 +14,7 @@ use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::{EpilogueArg, SgemmSpec};
+use gemm_dsl::spec::{EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::Arc;
 
@@ -199,7 +199,7 @@ where
         };
         let (program, splits) = with_splits(program, splits)?;
         let mut read_splits = Vec::new();
-        for (factor, splits) in splits.into_iter().enumerate() {
+        for (factor, splits) in Factor::BOTH.into_iter().zip(splits) {
             if let Some(splits) = splits {
                 read_splits.push((factor, splits, splits.read(on)?));
             }

@@ -1,4 +1,4 @@
-//! How arrays lie that are folded, and where results go.
+//! Layouts of reduced arrays, and places of their results.
 
 use super::{Small, by_name, device, spec};
 use gemm_runtime::half::{bf16, f16};
@@ -10,7 +10,7 @@ const ROWS: ReduceKernel = reduce_kernel!(over: rows);
 const COLUMNS: ReduceKernel = reduce_kernel!(over: columns);
 const MIDDLE: ReduceKernel = reduce_kernel!(over: middle);
 
-/// Elements of (outer, length, inner) that lie in rows so far apart, in matrices so far apart.
+/// Array of (outer, length, inner) elements with a row stride and a matrix stride.
 struct Lies {
     size: (usize, usize, usize),
     pitch: usize,
@@ -22,7 +22,7 @@ impl Lies {
         outer * self.distance + len * self.pitch + inner
     }
 
-    /// Where the elements lie that become a result, of each.
+    /// Positions of the elements that are reduced into each result.
     fn columns(&self) -> impl Iterator<Item = impl Iterator<Item = usize>> {
         let (outer, len, inner) = self.size;
         let columns = (0..outer).flat_map(move |o| (0..inner).map(move |i| (o, i)));
@@ -35,8 +35,8 @@ impl Lies {
     }
 }
 
-/// Folds a view in the middle of an array into the middle of another, and compares it. Beside them lies what
-/// would be seen in the sums.
+/// Reduces a view inside one array into a view inside another and compares the results. The
+/// surrounding elements would change the sums.
 fn folds<T: Small, R: Small>(device: &Device, over: &str, lies: &Lies, pitched: bool) {
     let (outer, len, inner) = lies.size;
     let more = if pitched { ", pitched" } else { "" };
@@ -108,7 +108,7 @@ fn rows_of_a_batch_are_rows_where_they_are_one_distance_apart() {
     let even = MatrixRef::batch_apart(&memory, (3, 14), 2, 4, 7).expect("room");
     pitched.launch(&device, &even, &mut sums).expect("rows 7 apart");
     assert_eq!(device.download(&sums).expect("ours"), [0, 7, 14, 21, 28, 35].map(sum_of));
-    // Of one row each the matrices' distance is that of the rows.
+    // If each matrix has one row, the matrix stride is the row stride.
     let single = MatrixRef::batch_apart(&memory, (3, 9), 1, 4, 4).expect("room");
     pitched.launch(&device, &single, &mut sums).expect("rows 9 apart");
     assert_eq!(
@@ -150,7 +150,7 @@ fn what_is_folded_has_the_shape_that_over_says() {
     let matrix = MatrixRef::new(&memory, 4, 6).expect("room");
     MIDDLE.launch(&device, &matrix, &mut to).expect("sound");
     assert_eq!(device.download(&to).expect("ours")[..7], [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 0.0]);
-    // A transpose and padding are not what these kernels read.
+    // These kernels read neither a transpose nor padding.
     let error = ROWS.launch(&device, &matrix.t(), &mut to).expect_err("columns");
     let Error::Unmet(unmet) = &error else { panic!("{error}") };
     assert_eq!((&unmet.need, unmet.value), (&Need::Exactly(1), 6));
@@ -189,7 +189,7 @@ fn results_have_room() {
         message(MIDDLE.launch(&device, &batch, &mut four)),
         "`output` has 4 elements, but outer·inner = 2·5 = 10 are needed, one for each column of each matrix"
     );
-    // A matrix takes those of a batch, row by row.
+    // A matrix receives the results of a batch, row by row.
     let mut to = device.upload(&[7.0; 12]).expect("room");
     let mut shaped = MatrixMut::new(&mut to, 2, 5).expect("room");
     MIDDLE.launch(&device, &batch, &mut shaped).expect("2x5");
@@ -215,7 +215,8 @@ fn results_have_room() {
     assert_eq!(device.download(&four).expect("ours"), [0.0; 4]);
 }
 
-/// All that a launch runs can be read: of two launches both kernels, of passes of one kernel that one.
+/// `sources` covers all kernels of a launch: both kernels of two launches, and the one kernel of
+/// several passes.
 #[test]
 fn sources_are_those_of_all_launches() {
     let sources = |line: &str| {
@@ -229,7 +230,7 @@ fn sources_are_those_of_all_launches() {
     }
 }
 
-/// What keeps an array from being consecutive elements is said of it.
+/// The error says why an array is not contiguous.
 #[test]
 fn matrices_that_lie_apart_are_no_array() {
     let device = Device::simulator();
@@ -245,7 +246,8 @@ fn matrices_that_lie_apart_are_no_array() {
     );
 }
 
-/// By tickets the last block makes the results: the same bits in one launch, and the tickets are left for the next.
+/// With tickets the last block computes the results in a single launch. They have the same bits as
+/// with several launches, and the tickets are ready for the next launch.
 #[test]
 fn one_launch_gives_what_several_do() {
     let device = device();
@@ -340,7 +342,7 @@ fn no_index_is_asked_of_no_elements() {
     );
     assert!(matches!(argmin.run(&device, &[]), Err(Error::WrongExtent { has: 0, .. })));
     assert_eq!(argmax.run(&device, &[1.0, 3.0, 3.0]).expect("three"), 1);
-    // Of an empty row it is the greatest that there is.
+    // For an empty row the index is the maximum of its type.
     let rows: ReduceKernel<f32, u32> = reduce_kernel!(op: argmax, over: rows);
     assert_eq!(rows.run_over(&device, &[], (2, 0, 1)).expect("empty rows"), [u32::MAX; 2]);
     let columns: ReduceKernel<f32, u64> = reduce_kernel!(op: argmin, over: columns, index: u64);

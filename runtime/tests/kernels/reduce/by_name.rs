@@ -1,4 +1,4 @@
-//! Reductions whose arrays go by name.
+//! Reductions with arrays by name.
 
 use super::{by_name, device};
 use gemm_runtime::{Error, Need, Segments};
@@ -75,7 +75,7 @@ fn elements_are_checked_before_anything_is_launched() {
     let device = device();
     let (own, other) =
         (device.upload(&[1.0; 600]).expect("room"), device.upload_of(&[1_i32; 600]).expect("room"));
-    // In two launches, of which the first has no results.
+    // Two launches, of which the first has no results.
     let kernel = by_name("op: argmax, blocks: 4, block: 32");
     let mut wrong = device.alloc(1).expect("room");
     let mut right = device.alloc_of::<u32>(1).expect("room");

@@ -21,7 +21,7 @@ fn segments_are_folded_from_offset_to_offset() {
         })
         .collect();
     for before in [0, 1, 3] {
-        // The elements end where the last segment does, and what lies behind them would be seen.
+        // The elements end with the last segment. Elements after them are NaN, which would show.
         let memory: Vec<f32> =
             [vec![f32::NAN; before], elements[..197].to_vec(), vec![f32::NAN; 2]].concat();
         let memory = device.upload(&memory).expect("room");
@@ -77,7 +77,7 @@ fn no_segments_have_no_results() {
     let launched = SUM.launch_segments(&device, &x, &none, &mut to.slice_mut(..0).expect("none"));
     assert_eq!(launched.expect("nothing to do").passes(), 0);
     assert_eq!(device.download(&to).expect("ours"), [7.0]);
-    // Nor need there be elements where all are empty.
+    // If all segments are empty, there need be no elements.
     let empty: Segments = Segments::new(&device, &[0, 0]).expect("ascending");
     SUM.launch_segments(&device, &x.slice(..0).expect("none"), &empty, &mut to).expect("sound");
     assert_eq!(device.download(&to).expect("ours"), [0.0]);

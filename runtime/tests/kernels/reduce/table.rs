@@ -1,4 +1,4 @@
-//! Tables of reductions: which line is launched, and what is refused.
+//! Tables of reductions: choice of the rule, and refusals.
 
 use super::{device, small, spec};
 use gemm_runtime::{
@@ -37,7 +37,7 @@ const SEGMENTS: ReduceTable = reduce_table! {
     else => over: segments, group: 32, items: 4, shuffle;
 };
 
-/// Numbers whose sum has other bits in another order.
+/// Numbers whose sum depends on the order of addition in its last bits.
 fn uneven(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 2_654_435_761 + seed * 97) % 1_000_003) as f32 / 977.0 - 511.3).collect()
 }
@@ -48,7 +48,8 @@ fn bits(device: &Device, results: &Buffer) -> Vec<u32> {
 
 type Outcome = Result<LaunchReport, Error>;
 
-/// What a table gives, and what the line by itself gives that `row` is the number of; both between poison.
+/// Asserts that a table gives the same results as the spec of rule `row` alone, with poison around
+/// both.
 fn same(
     device: &Device,
     (table, size, row): (&ReduceTable, (u64, u64, u64), usize),
@@ -142,7 +143,7 @@ fn a_table_launches_the_line_that_it_chooses() {
             |kernel, to| kernel.launch(&device, &middle, to),
         );
 
-        // A matrix is as good as a vector.
+        // A matrix is chosen like a vector of the same size.
         let row = match len * inner {
             ..=64 => 0,
             65..500 => 1,
@@ -172,7 +173,7 @@ fn a_table_of_segments_launches_the_line_for_their_number_and_the_elements() {
             let length = [0, draw(&mut seed, 5), draw(&mut seed, 60)][draw(&mut seed, 3) as usize];
             offsets.push(offsets[offsets.len() - 1] + length as u32);
         }
-        // Elements behind the last segment count too.
+        // Elements after the last segment count too.
         let end = u64::from(offsets[offsets.len() - 1]) + draw(&mut seed, 9);
         let x = device.upload(&uneven(end as usize, case)).expect("room");
         let count = offsets.len() as u64 - 1;
@@ -233,7 +234,7 @@ fn what_is_given_wrongly_is_told_as_by_a_kernel() {
     assert!(matches!(ROWS.launch(&device, &x, &mut to), Err(Error::WrongOperand { .. })));
     let told = message(SEGMENTS.launch(&device, &x, &mut to));
     assert!(told.contains("gives no segments. Launch it by `launch_segments`"), "{told}");
-    // Of what lies wrongly besides, first this.
+    // The wrong kind of argument is reported before its wrong layout.
     let padded = MatrixRef::pitched(&x, 4, 5, 6).expect("a matrix");
     assert!(matches!(SEGMENTS.launch(&device, &padded, &mut to), Err(Error::WrongOver { .. })));
     for table in [&ROWS, &ALL] {
@@ -298,7 +299,7 @@ fn extents_that_no_array_has_are_refused() {
         "`len` is 18446744073709551615, and a table is for 0 to 281474976710656: the limit is 281474976710656. \
          Check the order of the extents"
     );
-    // Nor are they of a matrix without columns.
+    // They are also refused for a matrix without columns.
     let device = device();
     let x = device.upload(&[1.0]).expect("room");
     let rows = MatrixRef::new(&x, usize::MAX, 0).expect("no elements");

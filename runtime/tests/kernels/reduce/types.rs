@@ -1,4 +1,4 @@
-//! The types of kernels, and arrays of the host.
+//! Types of kernels, and arrays on the host.
 
 use super::{Small, device, small, spec};
 use gemm_runtime::half::{bf16, f16};
@@ -54,7 +54,7 @@ fn another_type_is_refused_and_told() {
     }
 }
 
-/// A kernel of each element finds that it takes its elements, on the host and on the device.
+/// Kernels of this element type take their elements from the host and from the device.
 fn runs<T, R>(line: &str)
 where
     T: Elements<Vecs = Vec<T>> + for<'a> Elements<Slices<'a> = &'a [T]> + Small,

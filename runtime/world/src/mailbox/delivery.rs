@@ -1,41 +1,42 @@
-//! In which order messages become visible, and what goes wrong, as data.
+//! Message order and injected faults, as plain data.
 
 use std::time::Duration;
 
-/// How what ranks of one process say to one another is delivered.
+/// Delivery of messages between the ranks of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Delivery {
-    /// What the order in which messages become visible is drawn from. Without one each is so at once.
+    /// Seed for the order in which messages become visible. Without one, each message is visible as
+    /// soon as it is sent.
     pub seed: Option<u64>,
-    /// What goes wrong. Several at the same call happen in this order.
+    /// Faults to inject. Several at the same call happen in this order.
     pub faults: Vec<Fault>,
 }
 
-/// Something that goes wrong.
+/// Fault to inject at one call of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Of which rank: one that is there.
+    /// Number of the affected rank, which must exist.
     pub rank: usize,
-    /// At which of its calls of `send` and `take`, counted from 0.
+    /// Index of the affected call among the rank's calls of `send` and `take`, from 0.
     pub call: u64,
-    /// What.
+    /// Effect of the fault on the call.
     pub kind: FaultKind,
 }
 
-/// What goes wrong at a call.
+/// Kind of an injected fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The rank is gone, as if its thread had been killed: this call fails, and all that come after it.
+    /// The rank is gone, as if its thread had been killed: this call and all later ones fail.
     Die,
-    /// The call takes so much longer.
+    /// The call takes longer by this time.
     Delay(Duration),
-    /// A bit of the message changes, or its length.
+    /// One bit of the message changes, or its length.
     Corrupt,
-    /// The rank fails with a text.
+    /// The rank fails with this message.
     Fail(String),
 }
 
-/// Changes a message: one of its bits, or one byte more or less.
+/// Flips one bit of a message, or adds or removes one byte.
 pub(super) fn corrupt(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
         bytes.push(0);
@@ -52,7 +53,7 @@ pub(super) fn corrupt(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Numbers from a seed (SplitMix64).
+/// Random number generator with a seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -61,13 +62,13 @@ impl Random {
         Self(seed)
     }
 
-    /// One of 0 .. n; 0 where there is none.
+    /// Returns a number in 0 .. n, or 0 for n = 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let mixed = mixed ^ (mixed >> 31);
-        // The upper half of a product below n times 2^64.
+        // Upper half of a number below n · 2⁶⁴.
         ((u128::from(mixed) * n as u128) >> 64) as usize
     }
 }

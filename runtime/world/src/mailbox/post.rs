@@ -1,4 +1,4 @@
-//! What the ranks of one process share: their inboxes, what is under way, and who waits for whom.
+//! Shared state of the ranks of one process: inboxes, messages under way, and waiting ranks.
 
 use super::delivery::{Delivery, Fault, FaultKind, Random};
 use super::{MOMENT, PATIENCE};
@@ -10,30 +10,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// From whom, to whom, under which tag.
+/// Sender, receiver and tag of a message.
 pub(super) type Route = (usize, usize, Tag);
 
-/// What the ranks share, behind one lock: who waits for whom has to be seen as a whole.
+/// Shared state of the ranks, behind one lock: the search for deadlocks needs a consistent view of
+/// all waits.
 #[derive(Debug)]
 pub(super) struct Post {
     state: Mutex<PostState>,
-    /// By rank, whose thread waits for it.
+    /// Wakes the thread of each rank.
     changed: Vec<Condvar>,
-    /// By rank, how often something has changed for it: for those who look out, without the lock.
+    /// Count of changes for each rank, which spinning ranks read without the lock.
     news: Vec<AtomicU64>,
-    /// Whether ranks look out before they sleep.
+    /// Ranks spin before they sleep.
     look_out: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct PostState {
-    /// What is visible, by rank.
     inboxes: Vec<Inbox>,
-    /// What is not, in the order in which it was sent.
+    /// Messages that are not visible yet, in the order in which they were sent.
     under_way: Vec<(Route, Vec<u8>)>,
-    /// What each rank is blocked for. What becomes visible to it ends that, before its thread knows.
+    /// Route that each rank waits for. A delivery clears it before the rank's thread wakes.
     waits: Vec<Option<Route>>,
-    /// How many calls each rank has made.
+    /// Number of calls by each rank.
     calls: Vec<u64>,
     faults: Vec<Fault>,
     shuffles: bool,
@@ -41,12 +41,10 @@ pub(super) struct PostState {
 }
 
 impl PostState {
-    /// The first rank that was lost.
     pub(super) fn broken(&self) -> Option<&RankLoss> {
         self.inboxes.first()?.broken()
     }
 
-    /// Whether a rank has left.
     pub(super) fn has_left(&self, rank: usize) -> bool {
         self.inboxes.first().is_some_and(|inbox| inbox.has_left(rank))
     }
@@ -55,7 +53,7 @@ impl PostState {
         &mut self.random
     }
 
-    /// Counts a call of a rank: what goes wrong at it.
+    /// Counts a call of a rank and returns its faults.
     pub(super) fn call(&mut self, rank: usize) -> Vec<FaultKind> {
         let call = self.calls[rank];
         self.calls[rank] += 1;
@@ -67,19 +65,20 @@ impl PostState {
         self.under_way.iter().any(|(other, _)| *other == channel)
     }
 
-    /// Whether every rank that has not left waits for a message.
+    /// Returns true if every rank that has not left waits for a message.
     fn all_wait(&self) -> bool {
         let waits = |(rank, wait): (usize, &Option<Route>)| wait.is_some() || self.has_left(rank);
         self.waits.iter().enumerate().all(waits)
     }
 
-    /// Who keeps one waiting that waits for a rank.
+    /// Returns the rank that ultimately blocks those who wait for `of`.
     fn cause(&self, of: usize) -> usize {
         let waits = |rank: usize| self.waits[rank].filter(|channel| !self.is_under_way(*channel));
         last_in_chain(of, self.waits.len(), |rank| waits(rank).map(|(next, ..)| next))
     }
 
-    /// Those that wait in a ring with one that waits, each for the next, and for nothing that is under way.
+    /// Returns the circle of waiting ranks that contains `first`, if none of its messages is under
+    /// way.
     fn ring(&self, first: usize) -> Option<Vec<Route>> {
         let mut ring: Vec<Route> = Vec::new();
         let mut rank = first;
@@ -97,7 +96,7 @@ impl PostState {
     }
 }
 
-/// Who waits for whom, from the lowest rank on.
+/// Describes a circle of waiting ranks, from the lowest rank on.
 fn deadlock(mut ring: Vec<Route>) -> RankLoss {
     let lowest = ring.iter().enumerate().min_by_key(|(_, (_, rank, _))| *rank);
     let (place, rank) = lowest.map_or((0, 0), |(place, (_, rank, _))| (place, *rank));
@@ -130,12 +129,12 @@ impl Post {
         self.changed.len()
     }
 
-    /// A thread that panics in here leaves a state that is whole: nothing in here calls what could.
+    /// Ignores poisoning: no code under the lock can panic halfway through a change.
     pub(super) fn lock(&self) -> MutexGuard<'_, PostState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A rank is lost. The first one that was.
+    /// Records a lost rank. Returns the first loss.
     pub(super) fn lose(&self, state: &mut PostState, broken: RankLoss) -> RankLoss {
         for inbox in &mut state.inboxes {
             inbox.lose(broken.clone());
@@ -145,7 +144,6 @@ impl Post {
         state.broken().cloned().unwrap_or(broken)
     }
 
-    /// A rank leaves.
     pub(super) fn leave(&self, state: &mut PostState, rank: usize) {
         for inbox in &mut state.inboxes {
             inbox.leave(rank);
@@ -153,7 +151,7 @@ impl Post {
         (0..self.ranks()).for_each(|rank| self.tell(rank));
     }
 
-    /// A message is under way, and others, or it, become visible.
+    /// Sends a message. With a seed, some messages under way, perhaps this one, become visible.
     pub(super) fn send(&self, state: &mut PostState, channel: Route, bytes: Vec<u8>) {
         state.under_way.push((channel, bytes));
         if !state.shuffles {
@@ -163,17 +161,17 @@ impl Post {
         while !state.under_way.is_empty() && state.random.below(3) != 0 {
             self.deliver(state);
         }
-        // One that waits for it is to know that it is under way.
+        // The receiver must learn that its message is under way.
         self.tell(channel.1);
     }
 
-    /// Something has changed for a rank.
+    /// Signals a change to a rank.
     fn tell(&self, rank: usize) {
         self.news[rank].fetch_add(1, Ordering::Release);
         self.changed[rank].notify_all();
     }
 
-    /// Looks out until something changes for a rank, for a moment.
+    /// Spins for at most [`MOMENT`] until something changes for a rank.
     fn watch<'s>(
         &'s self,
         rank: usize,
@@ -188,13 +186,13 @@ impl Post {
         self.lock()
     }
 
-    /// One of the messages under way becomes visible.
+    /// Makes one randomly drawn message under way visible.
     fn deliver(&self, state: &mut PostState) {
         let drawn = state.random.below(state.under_way.len());
         let Some((channel, _)) = state.under_way.get(drawn) else {
             return;
         };
-        // The first of its tag.
+        // The first message of the drawn route, to keep the order.
         let first = state.under_way.iter().position(|(other, _)| other == channel);
         let (channel, bytes) = state.under_way.remove(first.unwrap_or(drawn));
         let (from, to, tag) = channel;
@@ -205,7 +203,7 @@ impl Post {
         }
     }
 
-    /// The next message of a channel, by the deadline.
+    /// Takes the next message of a route, by the deadline.
     pub(super) fn take<'s>(
         &'s self,
         mut state: MutexGuard<'s, PostState>,
@@ -260,7 +258,7 @@ impl Post {
             let woken = self.changed[rank].wait_timeout(state, time);
             let (guard, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
             state = guard;
-            // One whose time was over while its message was under way goes and gets it.
+            // A rank that waited its full time while its message was under way delivers it itself.
             waited |= under_way && timeout.timed_out();
         }
     }

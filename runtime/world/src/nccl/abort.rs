@@ -1,18 +1,16 @@
-//! How communicators are given up.
-
 use super::functions::Handle;
 use super::{Library, NcclResult};
 
-/// Aborts what handles stand for, which are not to be used again.
+/// Aborts several communicators in one group. Their handles must not be used again.
 #[allow(unsafe_code, reason = "calls of the C library")]
 pub(super) fn abort_in_one_group(library: &Library, handles: &[Handle]) -> NcclResult<()> {
     let (functions, doing) = (&library.functions, "giving up");
-    // SAFETY: there is no precondition.
+    // SAFETY: the function has no precondition.
     let started = library.done(doing, unsafe { (functions.group_start)() });
     let has_started = started.is_ok();
     let mut outcome = started;
     for handle in handles {
-        // SAFETY: the handle is live, and is not used again.
+        // SAFETY: the handle is live and is not used again.
         let code = unsafe { (functions.abort)(*handle) };
         outcome = outcome.and(library.begun(doing, code).map(|_| ()));
     }

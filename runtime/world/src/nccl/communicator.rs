@@ -1,4 +1,4 @@
-//! What connects ranks, from its beginning to its end.
+//! Communicators of NCCL, from connection to end.
 
 use super::abort::abort_in_one_group;
 use super::config::Config;
@@ -13,44 +13,47 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fmt, ptr, thread};
 
-/// What is asked while NCCL is waited for: whether to go on waiting. An error ends the wait, as when a rank is known to be
-/// lost.
+/// Callback that is polled during a wait for NCCL. An error ends the wait, as when a rank is known
+/// to be lost.
 pub type KeepGoing<'a> = &'a mut dyn FnMut() -> NcclResult<()>;
 
-/// One rank's end of what connects all of them. Where it is dropped before it is finished, it is aborted.
+/// One rank's end of an NCCL communicator. It is aborted if it is dropped before it is finished.
 ///
-/// It may go from thread to thread when it is settled, and is used by one at a time.
+/// It may move between threads while it is settled. Only one thread at a time may use it.
 pub struct Communicator {
     library: Arc<Library>,
-    /// NCCL's; null once it was given back.
+    /// NCCL's handle; null after it was given back.
     handle: Handle,
     ranks: usize,
     rank: usize,
-    /// What was begun last.
+    /// Last activity that was begun.
     doing: Cell<Doing>,
-    /// Whether that goes on. The thread that has begun it knows of it too, and begins nothing else meanwhile.
+    /// True while that activity is in flight. The thread that began it shares the flag, and begins
+    /// nothing else meanwhile.
     in_flight: Arc<AtomicBool>,
-    /// Whether NCCL has failed, so that nothing is left but to abort.
+    /// True after a failure of NCCL: the communicator can only be aborted.
     is_broken: Cell<bool>,
 }
 
 #[allow(unsafe_code, reason = "a pointer to what NCCL lets any thread use")]
-// SAFETY: NCCL binds a communicator to no thread, as long as one at a time uses it; it is no `Sync`. That a group which is
-// in flight is settled while its thread lives is asked of callers.
+// SAFETY: NCCL does not bind a communicator to a thread, provided that one thread at a time uses
+// it; the type is not `Sync`. Callers must settle a group in flight while its thread lives.
 unsafe impl Send for Communicator {}
 
 #[allow(unsafe_code, reason = "calls of the C library")]
 impl Communicator {
-    /// Connects this rank with the others, on the device that is current on this thread; the caller has bound its context.
-    /// It returns before that is done: [`Communicator::settle`] comes next. `max_ctas` bounds the blocks that NCCL moves data
-    /// with, which take multiprocessors from kernels beside them.
+    /// Connects this rank with the others, on the device that is current on this thread. The caller
+    /// has bound the device's context. The function returns before the ranks are connected; call
+    /// [`Communicator::settle`] next. `max_ctas` limits the number of blocks with which NCCL moves
+    /// data. These blocks occupy SMs beside other kernels.
     ///
-    /// All ranks are given one `id`, of [`Library::unique_id`], and have to begin. Those of one process do so in threads of
-    /// their own.
+    /// All ranks pass the same `id`, from [`Library::unique_id`], and all must begin. Ranks of one
+    /// process do so in separate threads.
     ///
     /// # Errors
-    /// [`WorldError::NcclRefused`] where there is no such rank, `max_ctas` is not positive, or this thread has something in
-    /// flight; [`WorldError::Nccl`], also where two ranks have one device.
+    /// * [`WorldError::NcclRefused`] if `rank` is not below `ranks`, `max_ctas` is not positive, or
+    ///   this thread has something in flight.
+    /// * [`WorldError::Nccl`] if NCCL fails, as when two ranks use the same device.
     pub fn begin(
         library: Arc<Library>,
         id: [u8; 128],
@@ -69,7 +72,8 @@ impl Communicator {
         doing.claim()?;
         let mut config = Config::non_blocking(max_ctas);
         let mut handle: Handle = ptr::null_mut();
-        // SAFETY: both pointers are valid for the call, and the struct is what nccl.h calls a config.
+        // SAFETY: both pointers are valid for the call, and the struct has the layout of
+        // `ncclConfig_t` in nccl.h.
         let code = unsafe {
             (library.functions.init)(&mut handle, count, UniqueId(id), place, &mut config)
         };
@@ -83,7 +87,7 @@ impl Communicator {
             is_broken: Cell::new(false),
         };
         communicator.begun(doing);
-        // Where there is a handle beside an error, it is given back as the communicator is dropped.
+        // A handle that was returned with an error is given back when the communicator is dropped.
         let is_done = communicator.library.begun(doing.text(), code)?;
         if handle.is_null() {
             return Err(doing.odd("it has made no communicator".to_owned()));
@@ -94,21 +98,21 @@ impl Communicator {
         Ok(communicator)
     }
 
-    /// How many ranks there are.
+    /// Number of ranks that the communicator connects.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// Which one this is.
+    /// Number of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Whether what was begun is done; an exchange is when it is on its stream. Connections may fail
-    /// later: see [`Communicator::holds`].
+    /// Returns true if the last activity is complete; an exchange is once it is on its stream.
+    /// Connections may fail later: see [`Communicator::holds`].
     ///
     /// # Errors
-    /// [`WorldError::Nccl`], after which the communicator is good for nothing but to be aborted.
+    /// [`WorldError::Nccl`] if NCCL has failed. The communicator can then only be aborted.
     pub fn progress(&self) -> NcclResult<bool> {
         let is_done = self.state()?;
         if is_done && self.in_flight.load(Ordering::Relaxed) {
@@ -117,30 +121,31 @@ impl Communicator {
         Ok(is_done)
     }
 
-    /// Whether NCCL has failed since, as where a connection is lost: to be asked while a stream is waited for. It leaves what is
-    /// begun to the thread that has begun it.
+    /// Checks for a later failure of NCCL, such as a lost connection. Call it while waiting for a
+    /// stream. It does not complete activities that another thread began.
     ///
     /// # Errors
-    /// Those of [`Communicator::progress`].
+    /// Same as [`Communicator::progress`].
     pub fn holds(&self) -> NcclResult<()> {
         self.state().map(drop)
     }
 
-    /// What NCCL says of it: whether nothing goes on.
+    /// Queries NCCL's state. Returns true if nothing is in progress.
     fn state(&self) -> NcclResult<bool> {
         let text = self.doing.get().text();
         let mut state = SUCCESS;
-        // SAFETY: the handle is live, and the pointer valid for the call.
+        // SAFETY: the handle is live, and the pointer is valid for the call.
         let code = unsafe { (self.library.functions.async_error)(self.handle, &mut state) };
         let asked = self.library.begun(text, code);
         self.noted(asked.and_then(|asked| Ok(asked && self.library.begun(text, state)?)))
     }
 
-    /// Waits until what was begun is done, and asks `keep_going` again and again meanwhile.
+    /// Waits for the last activity to complete, and polls `keep_going` meanwhile.
     ///
     /// # Errors
-    /// Those of [`Communicator::progress`]; what `keep_going` returns; [`WorldError::NcclLate`] when the deadline is past.
-    /// Behind each of them what was begun goes on, until the communicator is aborted.
+    /// Returns the errors of [`Communicator::progress`] and of `keep_going`, and
+    /// [`WorldError::NcclLate`] after the deadline. After each of them the activity continues until
+    /// the communicator is aborted.
     pub fn settle(&self, deadline: Instant, keep_going: KeepGoing<'_>) -> NcclResult<()> {
         const SHORTEST: Duration = Duration::from_micros(20);
         const LONGEST: Duration = Duration::from_millis(1);
@@ -153,7 +158,7 @@ impl Communicator {
                 let doing = self.doing.get().text().to_owned();
                 return Err(WorldError::NcclLate { doing, waited: now - begin });
             }
-            // Most take some tens of microseconds, which no sleep is as short as.
+            // Most activities take tens of microseconds, less than the shortest sleep.
             if now - begin < 10 * SHORTEST {
                 thread::yield_now();
             } else {
@@ -164,12 +169,12 @@ impl Communicator {
         Ok(())
     }
 
-    /// Ends it in agreement with all other ranks, when all that was put on streams is done. Graphs that were captured with it
-    /// are destroyed before.
+    /// Closes the communicator in agreement with all other ranks, once all work on streams is
+    /// complete. Graphs captured with it must be destroyed first.
     ///
     /// # Errors
-    /// Those of [`Communicator::settle`]; the communicator has then been aborted. Where giving it back fails at the very end,
-    /// NCCL keeps it.
+    /// Returns the errors of [`Communicator::settle`]; the communicator has then been aborted. If
+    /// the final release fails, NCCL keeps the communicator.
     pub fn finish(mut self, deadline: Instant, keep_going: KeepGoing<'_>) -> NcclResult<()> {
         let doing = Doing::Finish;
         self.settle(deadline, keep_going)?;
@@ -180,21 +185,22 @@ impl Communicator {
         self.noted(self.library.begun(doing.text(), code))?;
         self.settle(deadline, keep_going)?;
         let handle = self.take();
-        // SAFETY: the handle was live, and is not used again.
+        // SAFETY: the handle was live and is not used again.
         let code = unsafe { (self.library.functions.destroy)(handle) };
         self.library.begun(doing.text(), code).map(|_| ())
     }
 
-    /// Ends it at once, whatever it is at; the other ranks have to do the same. See [`abort_all`](super::abort_all) for several.
+    /// Aborts the communicator at once, whatever it is doing. The other ranks must do the same. See
+    /// [`abort_all`](super::abort_all) for several communicators.
     ///
     /// # Errors
-    /// [`WorldError::Nccl`]; the communicator is gone all the same.
+    /// [`WorldError::Nccl`] if NCCL fails; the communicator is gone all the same.
     pub fn abort(mut self) -> NcclResult<()> {
         let handle = self.take();
         abort_in_one_group(&self.library, &[handle])
     }
 
-    /// Calls NCCL in one group, if there is anything to call.
+    /// Issues calls of NCCL in one group. No calls, no group.
     pub(super) fn enqueue<C>(
         &self,
         doing: Doing,
@@ -210,21 +216,22 @@ impl Communicator {
             return Ok(());
         }
         let (library, functions) = (&self.library, &self.library.functions);
-        // SAFETY: there is no precondition.
+        // SAFETY: the function has no precondition.
         self.noted(library.done(doing.text(), unsafe { (functions.group_start)() }))?;
         let stream = stream as usize as *mut c_void;
         let called = calls.try_for_each(|call| {
-            // What was called is enqueued with the group, so to be in progress is no other outcome here.
+            // Calls within a group are enqueued when the group ends, so "in progress" is a success
+            // here.
             library.begun(doing.text(), call(functions, self.handle, stream)).map(|_| ())
         });
-        // Whatever has failed, the group has to end.
+        // The group must end even after a failure.
         // SAFETY: this thread has begun a group.
         let ended = library.begun(doing.text(), unsafe { (functions.group_end)() });
         self.begun(doing);
         if self.noted(called.and(ended))? { self.join() } else { Ok(()) }
     }
 
-    /// Whether something can be begun.
+    /// Checks that an activity may begin.
     fn ready(&self, doing: Doing) -> NcclResult<()> {
         if self.is_broken.get() {
             let need = "the communicator has failed before, and has to be aborted";
@@ -237,19 +244,20 @@ impl Communicator {
         doing.claim()
     }
 
-    /// Something is in flight, of this communicator and of this thread.
+    /// Marks an activity as in flight, for this communicator and this thread.
     fn begun(&self, doing: Doing) {
         self.doing.set(doing);
         self.in_flight.store(true, Ordering::Relaxed);
         doing::note(&self.in_flight);
     }
 
-    /// Has NCCL join the thread that it had for what is done now, and looks whether it knows the communicator as it was
-    /// begun. To ask for the number of ranks is what makes NCCL do so before 2.26 (`ncclCommEnsureReady` in `src/init.cc`).
+    /// Makes NCCL join its helper thread of the completed activity, and checks that it reports the
+    /// expected rank and number of ranks. Before 2.26 the query for the number of ranks is what
+    /// joins the thread (`ncclCommEnsureReady` in `src/init.cc`).
     fn join(&self) -> NcclResult<()> {
         let (doing, functions) = (self.doing.get(), &self.library.functions);
         let (mut ranks, mut rank): (c_int, c_int) = (0, 0);
-        // SAFETY: the handle is live, and the pointer valid for the call.
+        // SAFETY: the handle is live, and the pointer is valid for the call.
         let code = unsafe { (functions.count)(self.handle, &mut ranks) };
         self.noted(self.library.done(doing.text(), code))?;
         // SAFETY: as above.
@@ -264,7 +272,7 @@ impl Communicator {
         self.noted(Err(doing.odd(text)))
     }
 
-    /// Notes that NCCL has failed.
+    /// Marks the communicator as broken if the outcome is an error.
     fn noted<T>(&self, outcome: NcclResult<T>) -> NcclResult<T> {
         if outcome.is_err() {
             self.is_broken.set(true);
@@ -272,12 +280,11 @@ impl Communicator {
         outcome
     }
 
-    /// The library that it is of.
     pub(super) fn library(&self) -> &Arc<Library> {
         &self.library
     }
 
-    /// The handle, which is no more this value's to give back.
+    /// Takes the handle, which this value then no longer gives back.
     pub(super) fn take(&mut self) -> Handle {
         std::mem::replace(&mut self.handle, ptr::null_mut())
     }
@@ -299,20 +306,23 @@ impl fmt::Debug for Communicator {
 impl Drop for Communicator {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // Nobody is there to be told; NCCL keeps what it does not give back.
+            // An error cannot be reported from here. NCCL keeps the communicators that it fails to
+            // release.
             let handle = self.take();
             _ = abort_in_one_group(&self.library, &[handle]);
         }
     }
 }
 
-/// Aborts the communicators of several ranks of this process at once; one after the other may wait for ever for those that
-/// are still to come (NVIDIA/nccl#1013). The threads that have begun something with them must not have ended.
+/// Aborts the communicators of several ranks of this process at once. Aborting them one by one may
+/// wait for ever for the remaining ones (NVIDIA/nccl#1013). The threads that began activities with
+/// them must still be alive.
 ///
-/// It waits for NCCL's own threads, which end soon after. Its kernels end at some time.
+/// The function waits for NCCL's own threads, which end soon. NCCL's kernels end some time later.
 ///
 /// # Errors
-/// The first [`WorldError::Nccl`](crate::WorldError::Nccl); all communicators are gone all the same.
+/// The first [`WorldError::Nccl`](crate::WorldError::Nccl); all communicators are gone all the
+/// same.
 pub fn abort_all(mut communicators: Vec<Communicator>) -> NcclResult<()> {
     let mut outcome = Ok(());
     while let Some(first) = communicators.first() {

@@ -1,16 +1,14 @@
-//! How a communicator is to be.
-
 use std::ffi::{c_char, c_int, c_uint};
 use std::ptr;
 
-/// The oldest version that is taken, as NCCL numbers them: the first that aborts communicators in one group.
+/// Minimum version of NCCL in its own numbering: the first that aborts communicators in one group.
 pub const OLDEST: u32 = 22_200;
 
-/// `NCCL_CONFIG_UNDEF_INT`: NCCL chooses.
 const UNDEFINED: c_int = c_int::MIN;
 
-/// `ncclConfig_t` as 2.22 has it (`src/nccl.h.in`). Later versions append fields; they copy as many bytes as `size` says and
-/// take no field that came after `version` (`parseCommConfig` in `src/init.cc`, read in 2.22.3, 2.28.9 and 2.30.7).
+/// `ncclConfig_t` of version 2.22 (`src/nccl.h.in`). Later versions append fields. They copy `size`
+/// bytes and ignore fields that are newer than `version` (`parseCommConfig` in `src/init.cc`, read
+/// in 2.22.3, 2.28.9 and 2.30.7).
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Config {
@@ -26,10 +24,10 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// One whose calls return while NCCL is still at work, so that they can be given up. `max_ctas` bounds the blocks that
-    /// move data.
+    /// Returns the configuration of a non-blocking communicator. Its calls return while NCCL still
+    /// works, so they can be given up. `max_ctas` limits the number of blocks that move data.
     ///
-    /// `NCCL_COMM_BLOCKING` and `NCCL_MAX_CTAS` in the environment overrule both.
+    /// `NCCL_COMM_BLOCKING` and `NCCL_MAX_CTAS` in the environment override both.
     pub(super) fn non_blocking(max_ctas: Option<c_int>) -> Self {
         Self {
             size: size_of::<Self>(),
@@ -45,7 +43,7 @@ impl Config {
     }
 }
 
-// As a compiler of C lays the struct out where pointers have 8 bytes.
+// Layout of the struct in C with pointers of 8 bytes.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::offset_of;

@@ -1,4 +1,4 @@
-//! What a communicator is at, and what its thread may begin meanwhile.
+//! Activities of a communicator, and the limit of one activity per thread.
 
 use super::NcclResult;
 use super::functions::SUCCESS;
@@ -8,17 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 thread_local! {
-    /// Whether what this thread has begun last is in flight; nothing once that communicator is gone.
+    /// In-flight flag of the last activity of this thread; dead once its communicator is gone.
     static BEGUN: RefCell<Weak<AtomicBool>> = const { RefCell::new(Weak::new()) };
 }
 
-/// What a communicator is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Connect,
     Exchange,
-    AllGather,
-    Broadcast,
     Finish,
 }
 
@@ -27,24 +24,23 @@ impl Doing {
         match self {
             Self::Connect => "connecting the ranks",
             Self::Exchange => "an exchange",
-            Self::AllGather => "an all-gather",
-            Self::Broadcast => "a broadcast",
             Self::Finish => "the end of a communicator",
         }
     }
 
-    /// What is not begun, since something is needed.
+    /// Error for an activity that is not begun because `need` is violated.
     pub(super) fn refused(self, need: String) -> WorldError {
         WorldError::NcclRefused { doing: self.text().to_owned(), need }
     }
 
-    /// What NCCL does not call a failure, and what cannot be.
+    /// Error for an impossible state that NCCL reports as success.
     pub(super) fn odd(self, text: String) -> WorldError {
         WorldError::Nccl { doing: self.text().to_owned(), code: SUCCESS, text }
     }
 
-    /// Whether this thread is free to begin it. Before 2.27 NCCL keeps the state of what a thread has in flight in that
-    /// thread (`ncclGroupJobMain` in `src/group.cc`), where a second group would overwrite it.
+    /// Checks that this thread may begin the activity. Before 2.27 NCCL keeps the state of a group
+    /// in flight in the thread that began it (`ncclGroupJobMain` in `src/group.cc`), and a second
+    /// group would overwrite it.
     pub(super) fn claim(self) -> NcclResult<()> {
         let begun = BEGUN.try_with(|begun| begun.borrow().upgrade());
         let is_busy = |begun: Arc<AtomicBool>| begun.load(Ordering::Relaxed);
@@ -56,8 +52,8 @@ impl Doing {
     }
 }
 
-/// Notes that this thread has begun what is in flight.
+/// Records the activity that this thread has begun.
 pub(super) fn note(in_flight: &Arc<AtomicBool>) {
-    // A thread that is ending begins nothing else.
+    // The access fails only in a thread that is ending, which begins nothing else.
     _ = BEGUN.try_with(|begun| begun.replace(Arc::downgrade(in_flight)));
 }

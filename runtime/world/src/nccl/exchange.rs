@@ -1,4 +1,4 @@
-//! What is moved between ranks.
+//! Exchanges, all-gathers and broadcasts of bytes.
 
 use super::communicator::Communicator;
 use super::doing::Doing;
@@ -6,31 +6,31 @@ use super::functions::{BYTES, Functions, Handle, Stream};
 use super::{NcclResult, functions::Code};
 use std::ffi::{c_int, c_void};
 
-/// One rank's half of a movement of bytes.
+/// One rank's half of a transfer of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcclTransfer {
-    /// Bytes of this rank for another one, or for itself.
+    /// Sends bytes to a rank, possibly to itself.
     Send {
-        /// Where they are, on this rank's device.
+        /// Address on this rank's device.
         at: u64,
-        /// How many.
+        /// Number of bytes, equal to the receiver's.
         bytes: usize,
-        /// Who is to have them.
+        /// Number of the receiving rank.
         to: usize,
     },
-    /// Bytes of another rank, or of this one, for this one.
+    /// Receives bytes from a rank, possibly from itself.
     Receive {
-        /// Where they go, on this rank's device.
+        /// Address on this rank's device.
         at: u64,
-        /// How many: as many as that rank sends.
+        /// Number of bytes, equal to the sender's.
         bytes: usize,
-        /// Who has them.
+        /// Number of the sending rank.
         from: usize,
     },
 }
 
 impl NcclTransfer {
-    /// Where it is, how much, the other rank, and whether that one receives.
+    /// Returns address, number of bytes, the other rank, and true for a send.
     fn fields(self) -> (u64, usize, usize, bool) {
         match self {
             Self::Send { at, bytes, to } => (at, bytes, to, true),
@@ -45,22 +45,29 @@ impl NcclTransfer {
 
 #[allow(unsafe_code, reason = "NCCL reads and writes where it is told to")]
 impl Communicator {
-    /// Puts all parts on a stream, as one operation. What is sent from one rank to another is received in the order of the
-    /// parts. Parts of no bytes are left out, on both sides; without any other nothing is called.
+    /// Enqueues all parts on a stream as one operation. Transfers between the same two ranks match
+    /// in the order of the parts. Empty parts are skipped, on both sides; without any other part
+    /// NCCL is not called.
     ///
-    /// It may return before they are on the stream: [`Communicator::settle`] comes next.
+    /// The function may return before the parts are on the stream; call [`Communicator::settle`]
+    /// next.
     ///
     /// # Errors
-    /// [`NcclRefused`](crate::WorldError::NcclRefused) where a rank is none, an address is 0, what this rank sends
-    /// itself is not what it receives, or something that was begun before is not settled;
-    /// [`Nccl`](crate::WorldError::Nccl), after which the communicator is good for nothing but to be aborted.
+    /// * [`NcclRefused`](crate::WorldError::NcclRefused) if a rank is out of range, an address is
+    ///   0, or an earlier activity is not settled.
+    /// * [`NcclRefused`](crate::WorldError::NcclRefused) if the bytes that this rank sends to
+    ///   itself do not match those it receives from itself.
+    /// * [`Nccl`](crate::WorldError::Nccl) if NCCL fails. The communicator can then only be
+    ///   aborted.
     ///
     /// # Safety
-    /// `stream` is a stream of the communicator's device. The bytes of all parts are on that device, those that are received
-    /// overlap no other part, and until the stream has come past the exchange nobody writes those that are sent, or reads or
-    /// writes those that are received. Where
-    /// [`Library::reaches_into_buffers`](super::Library::reaches_into_buffers), they are accessible to the devices of all
-    /// ranks of this process.
+    /// * `stream` is a stream of the communicator's device, and the bytes of all parts are on that
+    ///   device.
+    /// * Received bytes overlap no other part.
+    /// * Until the stream has passed the exchange, nobody writes sent bytes, and nobody reads or
+    ///   writes received bytes.
+    /// * If [`Library::reaches_into_buffers`](super::Library::reaches_into_buffers), the bytes are
+    ///   accessible to the devices of all ranks of this process.
     pub unsafe fn exchange(&self, stream: u64, parts: &[NcclTransfer]) -> NcclResult<()> {
         let doing = Doing::Exchange;
         self.check(parts).map_err(|need| doing.refused(need))?;
@@ -68,7 +75,8 @@ impl Communicator {
             let (at, bytes, peer, sends) = part.fields();
             let (at, peer) = (at as usize as *mut c_void, peer as c_int);
             move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-                // SAFETY: the caller vouches for addresses and stream, and the peer is a rank of the communicator.
+                // SAFETY: the caller vouches for addresses and stream, and the peer is a rank of
+                // the communicator.
                 unsafe {
                     if sends {
                         (functions.send)(at, bytes, BYTES, peer, handle, stream)
@@ -79,61 +87,6 @@ impl Communicator {
             }
         });
         self.enqueue(doing, stream, calls)
-    }
-
-    /// Puts on a stream that the bytes of each rank, as many of all, come to every rank, in the order of the ranks.
-    ///
-    /// It may return before that is on the stream: [`Communicator::settle`] comes next.
-    ///
-    /// # Errors
-    /// As of [`Communicator::exchange`].
-    ///
-    /// # Safety
-    /// As of [`Communicator::exchange`], of `bytes` bytes at `from` and as many for each rank at `to`; those at `from` may be
-    /// this rank's part of those at `to`.
-    pub unsafe fn all_gather(
-        &self,
-        stream: u64,
-        from: u64,
-        to: u64,
-        bytes: usize,
-    ) -> NcclResult<()> {
-        let doing = Doing::AllGather;
-        let all = self.ranks().saturating_mul(bytes);
-        in_memory(from, bytes).and(in_memory(to, all)).map_err(|need| doing.refused(need))?;
-        let (from, to) = (from as usize as *const c_void, to as usize as *mut c_void);
-        let call = move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-            // SAFETY: the caller vouches for addresses and stream.
-            unsafe { (functions.all_gather)(from, to, bytes, BYTES, handle, stream) }
-        };
-        self.enqueue(doing, stream, Some(call).filter(|_| bytes > 0).into_iter())
-    }
-
-    /// Puts on a stream that the bytes of one rank come to every rank.
-    ///
-    /// It may return before that is on the stream: [`Communicator::settle`] comes next.
-    ///
-    /// # Errors
-    /// As of [`Communicator::exchange`].
-    ///
-    /// # Safety
-    /// As of [`Communicator::exchange`], of `bytes` bytes at `at`.
-    pub unsafe fn broadcast(
-        &self,
-        stream: u64,
-        at: u64,
-        bytes: usize,
-        root: usize,
-    ) -> NcclResult<()> {
-        let doing = Doing::Broadcast;
-        let checked = self.is_rank(root).and(in_memory(at, bytes));
-        checked.map_err(|need| doing.refused(need))?;
-        let (at, root) = (at as usize as *mut c_void, root as c_int);
-        let call = move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-            // SAFETY: the caller vouches for address and stream, and the root is a rank of the communicator.
-            unsafe { (functions.broadcast)(at, at, bytes, BYTES, root, handle, stream) }
-        };
-        self.enqueue(doing, stream, Some(call).filter(|_| bytes > 0).into_iter())
     }
 
     /// What NCCL would not find out before it is too late.
@@ -163,7 +116,7 @@ impl Communicator {
     }
 }
 
-/// Whether so many bytes can be at an address.
+/// Checks that `bytes` bytes fit in memory at an address.
 fn in_memory(at: u64, bytes: usize) -> Result<(), String> {
     let ends = usize::try_from(at).is_ok_and(|at| at.checked_add(bytes).is_some());
     if bytes == 0 || (at != 0 && ends) {

@@ -1,25 +1,21 @@
-//! The functions of NCCL that are called, by their types in `nccl.h`.
+//! Functions of NCCL used here, with their types in `nccl.h`.
 
 use super::config::Config;
 use gemm_runtime::internal::symbol;
 use std::ffi::{c_char, c_int, c_void};
 
-/// `ncclResult_t`; an integer, since a newer library may return values unknown today, as 2.30 does with 8.
+/// `ncclResult_t`, as an integer: a newer library may return unknown values, as 2.30 does with 8.
 pub(super) type Code = c_int;
 
-/// `ncclSuccess`.
 pub(super) const SUCCESS: Code = 0;
 
-/// `ncclInProgress`: what was asked for has begun, and is to be asked after.
+/// `ncclInProgress`: the operation has begun and must be polled.
 pub(super) const IN_PROGRESS: Code = 7;
 
-/// `ncclUint8` of `ncclDataType_t`.
 pub(super) const BYTES: c_int = 1;
 
-/// `ncclComm_t`, a pointer that only NCCL follows.
 pub(super) type Handle = *mut c_void;
 
-/// `ncclUniqueId`, which is passed by value.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct UniqueId(pub(super) [u8; 128]);
@@ -29,16 +25,16 @@ pub(super) type Stream = *mut c_void;
 
 macro_rules! functions {
     ($($field:ident: $name:literal, fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// The functions that are needed.
+        /// Table of the required functions.
         pub(super) struct Functions {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
         }
 
         #[allow(unsafe_code, reason = "NCCL is a C library, loaded at run time")]
         impl Functions {
-            /// All of them, or which one a library lacks.
+            /// Loads all functions, or names the first one that the library lacks.
             pub(super) fn load(library: &libloading::Library) -> Result<Self, String> {
-                // SAFETY: the types are those that nccl.h declares, the same from 2.22 to 2.30.
+                // SAFETY: the types are those declared in nccl.h, the same from 2.22 to 2.30.
                 Ok(unsafe { Self { $($field: symbol(library, $name, "NCCL of 2.22 or later")?,)* } })
             }
         }
@@ -60,8 +56,6 @@ functions! {
     group_end: "ncclGroupEnd", fn() -> Code;
     send: "ncclSend", fn(*const c_void, usize, c_int, c_int, Handle, Stream) -> Code;
     receive: "ncclRecv", fn(*mut c_void, usize, c_int, c_int, Handle, Stream) -> Code;
-    all_gather: "ncclAllGather", fn(*const c_void, *mut c_void, usize, c_int, Handle, Stream) -> Code;
-    broadcast: "ncclBroadcast", fn(*const c_void, *mut c_void, usize, c_int, c_int, Handle, Stream) -> Code;
     allocate: "ncclMemAlloc", fn(*mut *mut c_void, usize) -> Code;
     free: "ncclMemFree", fn(*mut c_void) -> Code;
 }

@@ -1,4 +1,4 @@
-//! The library, loaded once per process.
+//! The NCCL library, loaded once per process.
 
 use super::NcclResult;
 use super::config::OLDEST;
@@ -11,8 +11,8 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
-/// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
+/// Search for NCCL: the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel
+/// contains only `libnccl.so.2`; the name without a number belongs to development packages.
 static NCCL: LibrarySpec = LibrarySpec {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
@@ -21,12 +21,12 @@ static NCCL: LibrarySpec = LibrarySpec {
     order: [SearchPlace::Loader, SearchPlace::Wheels, SearchPlace::Toolkits],
 };
 
-/// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
+/// Returns true for a file name of NCCL itself, not of a plugin such as `libnccl-net.so`.
 fn is_nccl(name: &str) -> bool {
     name == "libnccl.so" || name.starts_with("libnccl.so.")
 }
 
-/// NCCL. It is never unloaded, since it has threads of its own.
+/// Loaded NCCL library. It is never unloaded, since it has threads of its own.
 pub struct Library {
     pub(super) functions: Functions,
     version: u32,
@@ -34,26 +34,29 @@ pub struct Library {
     _library: ManuallyDrop<libloading::Library>,
 }
 
-/// What comes of a candidate that is no library, or none that will do.
+/// Outcome of a candidate: the library, or the reason for its rejection.
 type Tried = Result<Library, String>;
 
 impl Library {
-    /// The process's NCCL: what `GEMM_NCCL_PATH` names, or else the first of 2.22 or later on the loader's path, in the
-    /// Python wheels of the virtual environment and of `python3`, in the toolkit of `CUDA_PATH` or `CUDA_HOME`.
+    /// Returns the process's NCCL. `GEMM_NCCL_PATH` selects it. Otherwise it is the first of
+    /// version 2.22 or later on the loader's path, in the Python wheels of the virtual environment
+    /// and of `python3`, or in the toolkit of `CUDA_PATH` or `CUDA_HOME`.
     ///
-    /// All ranks have to load the same version; NCCL compares them, and gives up where they differ.
+    /// All ranks must load the same version. NCCL compares them, and gives up if they differ.
     ///
     /// # Errors
-    /// [`WorldError::NcclMissing`]; [`WorldError::NcclOld`] where all that there is is older than [`OLDEST`].
+    /// [`WorldError::NcclMissing`] if none is found, [`WorldError::NcclOld`] if all are older than
+    /// [`OLDEST`].
     pub fn load() -> NcclResult<Arc<Self>> {
         static LIBRARY: OnceLock<NcclResult<Arc<Library>>> = OnceLock::new();
         LIBRARY.get_or_init(|| Self::found(|load| Places::from_env(&NCCL).find(load))).clone()
     }
 
-    /// The NCCL that is a file, or in a directory, whatever the environment says; loaded anew in each call.
+    /// Loads the NCCL at a file or in a directory, regardless of the environment. Each call loads
+    /// it anew.
     ///
     /// # Errors
-    /// As of [`Library::load`].
+    /// Same as [`Library::load`].
     pub fn at(path: &Path) -> NcclResult<Arc<Self>> {
         Self::found(|load| find_at(path, &NCCL, load))
     }
@@ -66,7 +69,7 @@ impl Library {
         found.map(Arc::new).map_err(|searched| old.unwrap_or(WorldError::NcclMissing { searched }))
     }
 
-    /// The library that a candidate stands for; `old` becomes the first that is too old.
+    /// Loads a candidate. `old` receives the first one that is too old.
     #[allow(unsafe_code, reason = "NCCL is a C library, loaded at run time")]
     fn open(candidate: &Candidate, old: &mut Option<WorldError>) -> Tried {
         let path = match candidate {
@@ -74,7 +77,7 @@ impl Library {
             Candidate::File(path) => path,
         };
         let library = open(path)?;
-        // SAFETY: the type is the one that nccl.h declares, in all versions.
+        // SAFETY: the type is the one declared in nccl.h, in all versions.
         let version: unsafe extern "C" fn(*mut c_int) -> Code =
             unsafe { symbol(&library, "ncclGetVersion", "NCCL")? };
         let path = file_of(version as *const () as usize).unwrap_or_else(|| path.to_owned());
@@ -96,28 +99,30 @@ impl Library {
         Ok(Self { functions, version: number, path, _library: ManuallyDrop::new(library) })
     }
 
-    /// Its version, as NCCL numbers them: 22809 of 2.28.9.
+    /// Version in NCCL's numbering: 22809 is 2.28.9.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The file, or the name that the loader was asked for where the system does not say which file that is.
+    /// Path of the library file. If the system does not report it, the name that the loader was
+    /// asked for.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether an exchange within one process reaches into the buffers of its ranks, so that they must be accessible to all
-    /// its devices: before 2.24, unless the environment has `NCCL_P2P_DIRECT_DISABLE=1`.
+    /// Returns true if exchanges within one process access the buffers of other ranks directly, so
+    /// that these must be accessible to all its devices. This holds before 2.24, unless the
+    /// environment sets `NCCL_P2P_DIRECT_DISABLE=1`.
     pub fn reaches_into_buffers(&self) -> bool {
         let is_set = |value: String| value.trim().parse::<i64>().is_ok_and(|number| number != 0);
         self.version < 22_400 && !std::env::var("NCCL_P2P_DIRECT_DISABLE").is_ok_and(is_set)
     }
 
-    /// What the ranks of one communicator know one another by. One rank asks for it, once, and all are given it. NCCL opens
-    /// a port for it, where that rank waits for the others.
+    /// Returns a new id for a communicator. One rank calls this once and passes the id to all
+    /// ranks. NCCL opens a port at which that rank waits for the others.
     ///
     /// # Errors
-    /// [`WorldError::Nccl`].
+    /// [`WorldError::Nccl`] if NCCL fails.
     #[allow(unsafe_code, reason = "a call of the C library")]
     pub fn unique_id(&self) -> NcclResult<[u8; 128]> {
         let mut id = UniqueId([0; 128]);
@@ -127,21 +132,23 @@ impl Library {
         Ok(id.0)
     }
 
-    /// An outcome of what is done when the call returns.
+    /// Checks the code of an operation that is complete when its call returns.
     pub(super) fn done(&self, doing: &str, code: Code) -> NcclResult<()> {
         if code == SUCCESS { Ok(()) } else { Err(self.failure(doing, code)) }
     }
 
-    /// An outcome of what may still go on when the call returns: whether it is done.
+    /// Checks the code of an operation that may continue after its call. Returns true if it is
+    /// complete.
     pub(super) fn begun(&self, doing: &str, code: Code) -> NcclResult<bool> {
         if code == IN_PROGRESS { Ok(false) } else { self.done(doing, code).map(|()| true) }
     }
 
     #[allow(unsafe_code, reason = "calls of the C library")]
     fn failure(&self, doing: &str, code: Code) -> WorldError {
-        // SAFETY: the function takes any value; what it returns is a static text or null.
+        // SAFETY: the function accepts any value, and returns a static text or null.
         let meaning = unsafe { text((self.functions.error_string)(code)) };
-        // SAFETY: the communicator may be null, and is not looked at (`ncclGetLastError` in `src/init.cc`).
+        // SAFETY: the communicator may be null, and is not read (`ncclGetLastError` in
+        // `src/init.cc`).
         let last = unsafe { text((self.functions.last_error)(std::ptr::null_mut())) };
         let mut text = meaning.unwrap_or_else(|| "NCCL has no text for this code".to_owned());
         if let Some(last) = last {
@@ -161,25 +168,25 @@ impl fmt::Debug for Library {
     }
 }
 
-/// A text of NCCL's without the space around it; none where it is null or empty.
+/// Copies a text of NCCL, trimmed. Returns `None` for null or an empty text.
 ///
 /// # Safety
-/// The pointer is null, or the bytes from there up to a zero are readable.
+/// The pointer is null, or the bytes up to the next zero are readable.
 #[allow(unsafe_code, reason = "a text of the C library")]
 unsafe fn text(pointer: *const c_char) -> Option<String> {
-    /// The bytes of the array that holds NCCL's last error. Other threads may be writing it.
+    /// Size in bytes of the array with NCCL's last error. Other threads may be writing it.
     const LONGEST: usize = 1024;
     if pointer.is_null() {
         return None;
     }
-    // SAFETY: the caller vouches for all bytes up to the first zero, and none behind it is read.
+    // SAFETY: the caller vouches for all bytes up to the first zero, and none after it is read.
     let bytes = (0..LONGEST).map(|at| unsafe { pointer.cast::<u8>().add(at).read_volatile() });
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// The file that an address of this process is mapped from, as Linux tells it.
+/// Returns the file that an address of this process is mapped from, according to Linux.
 fn file_of(address: usize) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| {

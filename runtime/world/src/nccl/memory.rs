@@ -1,12 +1,13 @@
-//! Memory that every device of the process can reach.
+//! Device memory that all devices of the process can access.
 
 use super::{Library, NcclResult};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-/// Memory of a device as NCCL allocates it, to which all devices that can reach it have access. It is freed when this value
-/// is dropped; freeing may wait for the device, so not while another one of the process is in an exchange.
+/// Device memory allocated by NCCL, accessible to all devices that can reach its device. It is
+/// freed on drop. Freeing may wait for the device, so it must not happen while another device of
+/// the process is in an exchange.
 #[derive(Debug)]
 pub struct Memory {
     library: Arc<Library>,
@@ -16,11 +17,11 @@ pub struct Memory {
 
 #[allow(unsafe_code, reason = "calls of the C library")]
 impl Library {
-    /// Memory of the device that is current on this thread; what it holds is undefined. It takes 2 MiB at least, and may
-    /// wait for the device.
+    /// Allocates `bytes` bytes on the device that is current on this thread. The contents are
+    /// undefined. The allocation takes at least 2 MiB, and may wait for the device.
     ///
     /// # Errors
-    /// [`WorldError::Nccl`](crate::WorldError::Nccl), where there is no room too.
+    /// [`WorldError::Nccl`](crate::WorldError::Nccl) if NCCL fails, as when memory is exhausted.
     pub fn allocate(self: &Arc<Self>, bytes: usize) -> NcclResult<Memory> {
         let mut pointer: *mut c_void = ptr::null_mut();
         if bytes > 0 {
@@ -28,19 +29,19 @@ impl Library {
             let code = unsafe { (self.functions.allocate)(&mut pointer, bytes) };
             self.done(&format!("the allocation of {bytes} bytes"), code)?;
         }
-        // CUDA's addresses have 64 bits wherever there is NCCL.
+        // CUDA addresses have 64 bits on every platform with NCCL.
         let address = pointer as usize as u64;
         Ok(Memory { library: Arc::clone(self), address, bytes })
     }
 }
 
 impl Memory {
-    /// The address on the device; 0 of no bytes.
+    /// Address on the device; 0 for an allocation of 0 bytes.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The bytes that were asked for.
+    /// Size in bytes, as requested; NCCL may allocate more.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -50,7 +51,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.address != 0 {
-            // SAFETY: NCCL has allocated it, and it is freed here alone. A failure leaks it.
+            // SAFETY: NCCL allocated the memory, and only this call frees it. A failure leaks it.
             unsafe { (self.library.functions.free)(self.address as usize as *mut c_void) };
         }
     }

@@ -1,36 +1,36 @@
-//! Rectangles of a matrix.
+//! Rectangular blocks of a matrix.
 
 use super::work::work;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-/// Some consecutive rows and columns of a matrix.
+/// Range of consecutive rows and columns of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// Its rows.
+    /// Range of rows, counted from 0.
     pub rows: Range<usize>,
-    /// Its columns.
+    /// Range of columns, counted from 0.
     pub cols: Range<usize>,
 }
 
 impl Block {
-    /// The block of these rows and columns.
+    /// Creates a block from ranges of rows and columns.
     pub fn new(rows: Range<usize>, cols: Range<usize>) -> Self {
         Self { rows, cols }
     }
 
-    /// How many elements it has; as many as can be counted where there are more.
+    /// Returns the number of elements, or `usize::MAX` if it overflows.
     pub fn len(&self) -> usize {
         self.rows.len().saturating_mul(self.cols.len())
     }
 
-    /// Whether it has none.
+    /// Returns true for a block without elements.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() || self.cols.is_empty()
     }
 
-    /// What two blocks have in common, which may be nothing.
+    /// Returns the intersection of two blocks, which may be empty.
     pub fn and(&self, other: &Self) -> Self {
         let and = |a: &Range<usize>, b: &Range<usize>| {
             let start = a.start.max(b.start);
@@ -39,7 +39,7 @@ impl Block {
         Self { rows: and(&self.rows, &other.rows), cols: and(&self.cols, &other.cols) }
     }
 
-    /// The smallest block that has all of two blocks.
+    /// Returns the smallest block that contains both blocks.
     pub fn with(&self, other: &Self) -> Self {
         match (self.is_empty(), other.is_empty()) {
             (_, true) => self.clone(),
@@ -52,7 +52,7 @@ impl Block {
         }
     }
 
-    /// The same elements in the transpose of the matrix.
+    /// Returns the block of the same elements in the transposed matrix.
     ///
     /// ```
     /// use gemm_world::plan::Block;
@@ -64,12 +64,13 @@ impl Block {
         Self { rows: self.cols.clone(), cols: self.rows.clone() }
     }
 
-    /// Whether something lies between its rows where another block is stored row by row, which it is a part of.
+    /// Returns true if the rows of this block are not contiguous within `of`, a row-major block
+    /// that contains it.
     pub fn is_apart_in(&self, of: &Self) -> bool {
         self.rows.len() > 1 && self.cols.len() < of.cols.len()
     }
 
-    /// Whether all of another block is in this one.
+    /// Returns true if this block contains all of another one.
     pub fn contains(&self, other: &Self) -> bool {
         other.is_empty() || self.and(other) == *other
     }
@@ -82,7 +83,7 @@ impl fmt::Display for Block {
     }
 }
 
-/// Two blocks that have elements in common, if there are such, in n log n steps.
+/// Returns two blocks that overlap, if any do. Takes O(n log n) steps.
 pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)> {
     if blocks.len() < 2 {
         return None;
@@ -90,7 +91,7 @@ pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)
     let mut sorted: Vec<&Block> =
         blocks.iter().copied().filter(|block| !block.is_empty()).collect();
     work(sorted.len());
-    // Most often they lie behind one another.
+    // Usually the blocks are in a row or in a column.
     sorted.sort_by_key(|block| block.cols.start);
     if sorted.is_sorted_by(|a, b| a.cols.end <= b.cols.start) {
         return None;
@@ -102,7 +103,7 @@ pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)
     let mut by_end = sorted.clone();
     by_end.sort_by_key(|block| block.rows.end);
     let mut ends = by_end.into_iter().peekable();
-    // Those that reach down to the row that is looked at, by their first column: they have none in common.
+    // Blocks that reach the current row, by their first column. They are disjoint.
     let mut open: BTreeMap<usize, &Block> = BTreeMap::new();
     for block in sorted {
         work(1);

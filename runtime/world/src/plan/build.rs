@@ -1,43 +1,46 @@
-//! Schedules for products whose matrices are dealt out in some way.
+//! Construction of schedules for distributed GEMMs.
 
 use super::check::extents;
 use super::distribution::Deal;
 use super::roles::{Roles, find};
 use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use super::{Block, Distribution, Factor, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{Block, Distribution, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSchedule};
 use std::ops::Range;
 
-/// Rows and columns of the largest tiles in use. Parts that have more than a few of them are cut at their multiples, so that no
-/// tile is cut in two.
+/// Rows and columns of the largest tiles in use. Parts of more than a few tiles are cut at
+/// multiples of them, so no tile is cut in two.
 const TILE: [usize; 2] = [128, 256];
-/// How many those are at least.
+/// Minimum number of tiles per part for cuts at multiples of a tile.
 const FEW: usize = 4;
 
-/// What a rank multiplies next: where it is, and its rows of C, or its columns, which may go round from the last to the first.
+/// Next part that a rank multiplies: its place, and its rows or columns of C, which may wrap from
+/// the last to the first.
 struct SchedulePart {
     place: Place,
     outer: [Range<usize>; 2],
 }
 
-/// What all parts are cut of.
+/// Source matrix from which all parts are cut.
 struct Source {
     size: Size,
     factor: Factor,
-    /// Who has what of A or of B.
+    /// Distribution of A or B over ranks.
     deal: Deal,
     c: Deal,
     strategy: Strategy,
-    /// Where what ranks have begins and ends.
+    /// Bounds of the shards, in order.
     cuts: Vec<usize>,
 }
 
 impl Schedule {
-    /// The schedule of a product for so many ranks.
+    /// Builds the schedule of a GEMM on `ranks` ranks.
     ///
     /// # Errors
-    /// [`ScheduleFault::Distribution`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
-    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Strategy::Gather`] in 0.
+    /// * [`ScheduleFault::Distribution`], [`ScheduleFault::Extents`] and
+    ///   [`ScheduleFault::TooLarge`] if the distributions do not fit the ranks, or do not belong to
+    ///   one GEMM.
+    /// * [`ScheduleFault::NoParts`] for [`Strategy::Gather`] with 0 parts.
     #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
     pub fn new(
         distributions: Distributions,
@@ -66,7 +69,7 @@ fn schedule(
     let needed = |factor, rank| size.needed(factor, &c.shard(rank));
     let has = |deal: &Deal, factor, rank| deal.shard(rank).contains(&needed(factor, rank));
     let has_all = |deal, factor| (0..ranks).all(|rank| has(deal, factor, rank));
-    // The one that comes in parts, and the one that is there before.
+    // Matrix that arrives in parts, and the one that is complete before.
     let (factor, deal, other, before) = match has_all(&a, Factor::A) && !has_all(&b, Factor::B) {
         true => (Factor::B, b, Factor::A, a),
         false => (Factor::A, a, Factor::B, b),
@@ -99,17 +102,17 @@ fn schedule(
     Ok(Schedule { size, distributions, exchanges, steps })
 }
 
-/// What ranks multiply, and the exchanges that bring it.
+/// Parts of all ranks, and the exchanges that bring them.
 struct RankParts {
     source: Source,
-    /// Where each rank finds the matrix that is there before.
+    /// Place of the complete matrix on each rank.
     others: Vec<Place>,
-    /// What each rank has itself of the matrix that comes in parts.
+    /// Rows or columns of C that each rank can multiply with its own shard.
     own: Vec<Range<usize>>,
     parts: Vec<Vec<SchedulePart>>,
-    /// The exchange that brings the matrix that is there before.
+    /// Exchange that brings the complete matrix.
     first: Option<usize>,
-    /// The exchange of each round of parts.
+    /// Exchange of each round of parts.
     in_parts: Vec<Option<usize>>,
     roles: Roles,
 }
@@ -128,7 +131,7 @@ impl RankParts {
         let multiply = |outer: &Range<usize>, place| self.multiply(rank, &shard, outer, place);
         let mut steps = Vec::with_capacity(roles.len() + 2 * parts[rank].len() + 2);
         steps.extend(begin(*first));
-        // How many exchanges are under way before the part that is multiplied.
+        // Number of exchanges begun before the part that is multiplied.
         let ahead = match self.source.strategy {
             Strategy::Sequential | Strategy::Gather { .. } => in_parts.len(),
             Strategy::Rotate => in_parts.len().min(2),
@@ -142,13 +145,13 @@ impl RankParts {
                 steps.extend(wait(in_parts[round]));
                 steps.extend(outer.iter().filter_map(|outer| multiply(outer, *place)));
             }
-            // Into the slot that has been read.
+            // The exchange refills the slot that was just read.
             steps.extend(in_parts.get(round + ahead).and_then(|exchange| begin(*exchange)));
         }
         steps
     }
 
-    /// The product of these rows or columns of C, of which a rank has a shard; none of nothing.
+    /// Returns the step for these rows or columns of a rank's C, or `None` if they are empty.
     fn multiply(
         &self,
         rank: usize,
@@ -165,8 +168,8 @@ impl RankParts {
     }
 }
 
-/// The moves that bring a block to a rank, each element once: from its own shard what that has, the rest from the ranks behind
-/// it, in turn, so that not all ask the same one first.
+/// Adds the moves that bring a block to a rank, each element once. A rank takes its own elements
+/// first, then those of the ranks after it in turn, so that not all ranks ask the same one first.
 fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Move>) {
     if needed.is_empty() {
         return;
@@ -179,7 +182,8 @@ fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Mo
 }
 
 impl Source {
-    /// The moves of a round: the parts of that number of all ranks travel together.
+    /// Returns the moves of a round, in which the parts with the same number on all ranks travel
+    /// together.
     fn moves(&self, parts: &[Vec<SchedulePart>], round: usize) -> Vec<Move> {
         let mut moves = Vec::new();
         for (rank, parts) in parts.iter().enumerate() {
@@ -193,7 +197,8 @@ impl Source {
         moves
     }
 
-    /// What a rank has itself of what it multiplies, and in which parts the rest comes.
+    /// Returns the rows or columns that a rank can multiply with its own shard, and the parts in
+    /// which the rest arrives.
     fn parts(&self, rank: usize) -> (Range<usize>, Vec<SchedulePart>) {
         let Self { size, factor, strategy, .. } = self;
         let shard = self.c.shard(rank);
@@ -212,7 +217,7 @@ impl Source {
         if *strategy == Strategy::Sequential || !has_all(&own) || own.is_empty() {
             own = all.start..all.start;
         }
-        // From behind what it has to the end, and then from the beginning.
+        // The rest starts after the rank's own elements and wraps to the beginning.
         let rest = [own.end..all.end, all.start..own.start];
         let part = |(number, outer)| {
             let place = match strategy {
@@ -230,11 +235,12 @@ impl Source {
     }
 }
 
-/// Two ranges, one behind the other, cut into at most so many parts of about the same length, long ones at multiples of a unit.
+/// Cuts two consecutive ranges into at most `parts` parts of about equal length. Long parts are cut
+/// at multiples of `unit`.
 fn evenly([first, second]: [Range<usize>; 2], parts: usize, unit: usize) -> Vec<[Range<usize>; 2]> {
     let all = first.len() + second.len();
     let parts = parts.min(all);
-    // How many are before the end of a part.
+    // Number of elements before the start of a part.
     let before = |part: usize| {
         let before = (all as u128 * part as u128 / parts as u128) as usize;
         if part == parts || all / parts < FEW * unit {
@@ -258,7 +264,7 @@ fn evenly([first, second]: [Range<usize>; 2], parts: usize, unit: usize) -> Vec<
     (0..parts).map(part).collect()
 }
 
-/// Ranges cut wherever it is said, in order.
+/// Cuts ranges at the given positions, in order.
 fn at(ranges: [Range<usize>; 2], cuts: &[usize]) -> Vec<[Range<usize>; 2]> {
     let mut cut = Vec::new();
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {

@@ -1,11 +1,14 @@
-//! Whether a schedule computes its product, whatever order things happen in.
+//! Verification of schedules: a verified schedule computes its GEMM for any timing of the ranks.
 //!
-//! Ranks begin the exchanges that they take part in in the order of their numbers, so the first one that is not done is one
-//! that everybody in it has begun, or can begin: none of them waits for a later one. Whatever a product reads is in the
-//! shard or has been waited for, and is not overwritten before it has been read: what comes into a slot waits for the products
-//! that are begun, and products that are begun behind it do not find there what was there before.
+//! * **No deadlock.** Each rank begins its exchanges in the order of their numbers. So every rank
+//!   in the first unfinished exchange has begun it, or can begin it, and none of them waits for a
+//!   later one.
+//! * **Data is complete.** Every operand of a multiplication is in the shard, or was waited for.
+//! * **Data is not overwritten too early.** An exchange into a slot waits for the multiplications
+//!   that were begun before it. Multiplications that are begun after it may not use the slot's old
+//!   contents.
 //!
-//! All of it takes about as many steps as there are moves and steps, times their logarithm.
+//! Verification takes O(n log n) steps for n moves and steps.
 
 mod arrived;
 
@@ -13,14 +16,15 @@ use super::block::overlap;
 use super::roles::{Role, Roles, by_slot, find, staging};
 use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use super::{Block, Distribution, Factor, ScheduleFault, Shards, VerifiedSchedule};
+use super::{Block, Distribution, Factor, FactorExt, ScheduleFault, Shards, VerifiedSchedule};
 use arrived::Arrived;
 use std::collections::BTreeMap;
 
-/// The most elements of a matrix: as bytes, and as differences of them, they can be counted.
+/// Maximum number of elements of a matrix. Sizes in bytes, and differences between them, then fit
+/// in an integer.
 const MOST: usize = isize::MAX as usize / 4;
 
-/// Checks that layouts are of one product.
+/// Checks that the distributions belong to one GEMM.
 pub(super) fn extents(distributions: &Distributions, size: Size) -> Result<(), ScheduleFault> {
     let Size { m, n, k } = size;
     for (matrix, distribution, needed) in [
@@ -40,10 +44,10 @@ pub(super) fn extents(distributions: &Distributions, size: Size) -> Result<(), S
 }
 
 impl Schedule {
-    /// Checks that it computes the product, whatever order things happen in.
+    /// Verifies that the schedule computes its GEMM for any timing of the ranks.
     ///
     /// # Errors
-    /// The first fault that is found.
+    /// Returns the first [`ScheduleFault`] found.
     pub fn verify(self) -> Result<VerifiedSchedule, ScheduleFault> {
         let Distributions { a, b, c } = &self.distributions;
         extents(&self.distributions, self.size)?;
@@ -95,29 +99,29 @@ fn one_move(
     })
 }
 
-/// What is on its way into a slot, or there.
+/// Contents of a slot, arrived or under way.
 struct Slot {
-    /// Which role of the rank brings it.
+    /// Index of the rank's role that brings it.
     role: usize,
     awaited: bool,
     arrived: Arrived,
 }
 
-/// What a rank has come to.
+/// State of one rank during verification.
 struct CheckState<'s> {
     schedule: &'s Schedule,
     shards: &'s Shards,
     rank: usize,
     all: &'s Roles,
     roles: &'s [Role],
-    /// How many of those it has begun.
+    /// Number of roles begun so far.
     begun: usize,
-    /// Which of those it has waited for.
+    /// True for each role that was waited for.
     awaited: Vec<bool>,
     gathered: [Arrived; 2],
     slots: BTreeMap<(Factor, usize), Slot>,
     computed: Vec<&'s Block>,
-    /// What an exchange brings, and what it brings into one slot.
+    /// Reused buffers: the blocks of an exchange by slot, and the blocks of one slot.
     scratch: (Vec<(usize, &'s Block)>, Vec<&'s Block>),
 }
 
@@ -129,7 +133,7 @@ fn of_rank(
 ) -> Result<(), ScheduleFault> {
     let roles = all.rank(rank);
     let mut gathered = [Arrived::default(), Arrived::default()];
-    for (factor, arrived) in Factor::ALL.into_iter().zip(&mut gathered) {
+    for (factor, arrived) in Factor::BOTH.into_iter().zip(&mut gathered) {
         // What is gathered is written once, by whatever exchange.
         let roles = roles.iter().filter(|role| role.factor == factor);
         let got = roles.flat_map(|role| all.got(&schedule.exchanges, role));
@@ -226,7 +230,8 @@ impl<'s> CheckState<'s> {
             match of.into {
                 Place::Gathered => self.gathered[role.factor as usize].come(role.factor, &of.block),
                 Place::Slot(slot) => {
-                    // It has not been overwritten, or else that would have waited.
+                    // The slot was not overwritten meanwhile, since that would have required this
+                    // wait.
                     if let Some(held) = self.slots.get_mut(&(role.factor, slot)) {
                         held.awaited = true;
                     }
@@ -249,12 +254,12 @@ impl<'s> CheckState<'s> {
         Ok(())
     }
 
-    /// Checks that all that a block of C is made of is there.
+    /// Checks that all operands of a block of C are in their place.
     fn read(&self, factor: Factor, block: &Block, place: Place) -> Result<(), ScheduleFault> {
         let needed = self.schedule.size.needed(factor, block);
         let outer = factor.outer(block);
         let (there, why) = match place {
-            // Nobody has room for nothing.
+            // There is no buffer for an empty block.
             Place::Gathered | Place::Slot(_) if needed.is_empty() => (false, ""),
             Place::Shard => (self.shards.of_factor(factor)[self.rank].contains(&needed), ""),
             Place::Gathered => {
@@ -279,7 +284,7 @@ impl<'s> CheckState<'s> {
             return Err(self.fault(role.exchange, "others wait for it, but it does not begin it"));
         }
         once(self.rank, "C", &self.computed)?;
-        // No more than there are: they have nothing in common.
+        // The sum is exact, since the blocks are disjoint.
         let computed = self.computed.iter().map(|block| block.len()).sum();
         let len = self.shards.c[self.rank].len();
         match computed == len {

@@ -1,47 +1,51 @@
-//! Which way is the fastest.
+//! Choice of the fastest strategy.
 
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Distributions, Schedule, Size};
-use super::{Factor, Machine, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{ClusterModel, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The most parts that are tried: beyond that, what each exchange costs by itself is more than what it hides.
+/// Maximum number of parts tried. Beyond it, the cost of each exchange exceeds the time that it
+/// hides.
 const MOST_PARTS: usize = 32;
 
-/// A schedule that was chosen, and what else was tried. It prints as a table.
+/// Chosen schedule, with all candidates. It prints as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleChoice {
-    /// The fastest schedule of those that need no more memory than there is.
+    /// Fastest schedule among those that fit in memory.
     pub schedule: VerifiedSchedule,
-    /// Which way that is.
+    /// Strategy of the chosen schedule.
     pub strategy: Strategy,
-    /// What it costs.
+    /// Predicted cost of the schedule.
     pub estimate: Estimate,
-    /// All that were tried, with what they cost; this one too.
+    /// All candidate strategies with their predicted costs, including the chosen one.
     pub tried: Vec<(Strategy, Estimate)>,
-    /// How much memory there was, if that was said.
+    /// Limit in bytes on the memory of each rank beside its shards, if there was one.
     pub limit: Option<u64>,
     /// For which machine it was chosen.
-    pub machine: Machine,
+    pub machine: ClusterModel,
 }
 
 impl Schedule {
-    /// The fastest schedule on a machine, by [`VerifiedSchedule::estimate`], of those that need at most so many bytes beside the
-    /// shards of any rank. Of those that are equally fast it is the one that needs least.
+    /// Returns the fastest schedule on a machine, by [`VerifiedSchedule::estimate`], among those
+    /// that need at most `limit` bytes beside any rank's shards. Of equally fast schedules it
+    /// returns the one that needs the least memory.
     ///
-    /// Tried are all of [`Strategy`], gathering in 1, 2, 4 and so on parts, and in as many as there are other ranks, twice as many and
-    /// so on: up to 32 parts, as long as each has as many rows or columns as a tile.
+    /// Candidates are all kinds of [`Strategy`]. Gathering is tried in 1, 2, 4, … parts, and in 1,
+    /// 2, 4, … times the number of other ranks, up to 32 parts. Each part has at least as many rows
+    /// or columns as a tile.
     ///
     /// # Errors
-    /// Those of [`Schedule::new`], and [`ScheduleFault::Memory`] where all of them need more.
+    /// Returns the errors of [`Schedule::new`], and [`ScheduleFault::Memory`] if all candidates
+    /// need more memory.
     ///
     /// ```
-    /// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, ScheduleFault, Strategy};
+    /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, ScheduleFault, Strategy};
     ///
     /// let n = 16384;
     /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
-    /// let machine = Machine::h200_copy_engines();
+    /// let machine = ClusterModel::h200_copy_engines();
     /// let chosen = Schedule::cheapest(distributions.clone(), 4, &machine, Some(600_000_000))?;
     /// assert_eq!(chosen.strategy, Strategy::Rotate);
     /// println!("{chosen}");
@@ -52,7 +56,7 @@ impl Schedule {
     pub fn cheapest(
         distributions: Distributions,
         ranks: usize,
-        machine: &Machine,
+        machine: &ClusterModel,
         limit: Option<u64>,
     ) -> Result<ScheduleChoice, ScheduleFault> {
         let first = Self::new(distributions.clone(), ranks, Strategy::Sequential)?;
@@ -60,7 +64,7 @@ impl Schedule {
             |number: usize| std::iter::successors(Some(number), |parts| parts.checked_mul(2));
         let numbers =
             |number| doubled(number).take_while(|parts| worthwhile(&first, machine, *parts));
-        // Where nothing is exchanged they are all the same.
+        // Without exchanges all strategies are equal.
         let parts: BTreeSet<usize> = match first.exchanges.is_empty() {
             true => BTreeSet::new(),
             false => numbers(1).chain(numbers(ranks.saturating_sub(1).max(1))).collect(),
@@ -101,7 +105,7 @@ impl Schedule {
 }
 
 /// Whether parts have as many rows of C, or as many columns, as a tile, on the rank that has most.
-fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) -> bool {
+fn worthwhile(sequential: &VerifiedSchedule, machine: &ClusterModel, parts: usize) -> bool {
     let factor = sequential.exchanges.last().map_or(Factor::A, |exchange| exchange.factor);
     let most = sequential.shards().c.iter().map(|shard| factor.outer(shard).len()).max();
     parts == 1

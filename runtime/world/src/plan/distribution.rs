@@ -1,4 +1,4 @@
-//! How a matrix is dealt out to ranks.
+//! Distribution of a matrix over ranks.
 
 mod deal;
 mod text;
@@ -9,8 +9,8 @@ use super::Block;
 use std::ops::Range;
 use thiserror::Error;
 
-/// How a matrix is dealt out to ranks: each element to one of them, or all elements to every one. It is data, which prints
-/// and parses: `4096x1024 rows/128`.
+/// Distribution of a matrix over ranks: each element belongs to one rank, or every rank has all
+/// elements. It is plain data that prints and parses: `4096x1024 rows/128`.
 ///
 /// ```
 /// use gemm_world::plan::Distribution;
@@ -22,7 +22,8 @@ use thiserror::Error;
 /// # Ok::<(), gemm_world::plan::DistributionError>(())
 /// ```
 ///
-/// An array is a matrix of one row: its elements are dealt out by columns, here in consecutive parts at multiples of 256.
+/// An array is a matrix of one row. Its elements are distributed by columns, here in consecutive
+/// parts at multiples of 256.
 ///
 /// ```
 /// # use gemm_world::plan::{Cut, Distribution, Split};
@@ -38,100 +39,101 @@ pub struct Distribution {
     pub rows: usize,
     /// Columns of the whole matrix.
     pub cols: usize,
-    /// How it is split.
+    /// Division of the matrix between ranks.
     pub split: Split,
 }
 
-/// How a matrix is split.
+/// Division of a matrix between ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Split {
-    /// Not at all: every rank has all of it.
+    /// Replicated: every rank has the whole matrix.
     Whole,
-    /// Each rank has some consecutive rows.
+    /// Each rank has a range of consecutive rows.
     Rows(Cut),
-    /// Each rank has some consecutive columns.
+    /// Each rank has a range of consecutive columns.
     Cols(Cut),
-    /// Ranks stand in so many rows and columns, and each has a block.
+    /// Ranks form a grid, and each has one block.
     Grid {
-        /// Rows and columns of ranks.
+        /// Rows and columns of the grid of ranks.
         ranks: [usize; 2],
-        /// Rows and columns of ranks whose numbers follow one another, row after row: those of a host, in a grid over many
-        /// hosts. Such patches follow one another in the same way. Where it is 1 by 1, ranks do so row after row.
+        /// Rows and columns of a patch: ranks with consecutive numbers, row by row, such as the
+        /// ranks of one host. Patches are numbered in the same order. `[1, 1]` numbers all ranks
+        /// row by row.
         patch: [usize; 2],
-        /// Whether they all follow one another column after column, in place of row after row.
+        /// Numbers ranks and patches column by column instead of row by row.
         down: bool,
-        /// Where its rows are cut, and its columns.
+        /// Cuts of the rows, and of the columns.
         cuts: [Cut; 2],
     },
 }
 
-/// Where an extent is cut.
+/// Division of an extent into parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cut {
-    /// As evenly as may be, at multiples of a number, which is at least 1.
+    /// Parts of about equal length, cut at multiples of a unit, which is at least 1.
     Even(usize),
-    /// Into these lengths, of which any may be 0.
+    /// Parts of these lengths, any of which may be 0.
     Lengths(Vec<usize>),
 }
 
-/// Why a layout is none, or none for so many ranks.
+/// Reason for an invalid distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DistributionError {
-    /// A text that is no layout.
+    /// The text is not a distribution.
     #[error(
         "`{0}` is no layout: write the extents and how they are split, `4096x1024 whole`, `… rows`, `… cols/128`, \
          `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or `… grid 16x32 patch 2x4 rows/128 cols`"
     )]
     Text(String),
-    /// A world of nobody.
+    /// The number of ranks is 0.
     #[error("a matrix cannot be dealt out to 0 ranks")]
     Nobody,
-    /// A cut at multiples of 0.
+    /// The unit of a cut is 0.
     #[error("an extent cannot be cut at multiples of 0: leave the unit out, or make it 1")]
     Unit,
-    /// Other lengths than ranks.
+    /// The number of lengths differs from the number of ranks.
     #[error("{what} are cut into {lengths} lengths, but there are {parts} ranks along them")]
     Lengths {
-        /// `rows` or `columns`.
+        /// Cut extent: `rows` or `columns`.
         what: &'static str,
-        /// How many lengths there are.
+        /// Number of lengths in the cut.
         lengths: usize,
-        /// How many ranks.
+        /// Number of ranks along the extent.
         parts: usize,
     },
-    /// Lengths that do not come to the extent.
+    /// The lengths do not add up to the extent.
     #[error("the lengths of the {what} come to {sum}, but there are {extent}")]
     Sum {
-        /// `rows` or `columns`.
+        /// Cut extent: `rows` or `columns`.
         what: &'static str,
-        /// What they come to; as large as may be where that is beyond what can be counted.
+        /// Sum of the lengths, or `usize::MAX` if it overflows.
         sum: usize,
-        /// The extent.
+        /// Rows or columns of the matrix.
         extent: usize,
     },
-    /// A grid of more or fewer ranks than there are.
+    /// The size of the grid differs from the number of ranks.
     #[error("a grid of {}x{} is of {} ranks, but there are {has}", ranks[0], ranks[1], ranks[0].saturating_mul(ranks[1]))]
     Grid {
-        /// Rows and columns of ranks.
+        /// Rows and columns of the grid.
         ranks: [usize; 2],
-        /// How many there are.
+        /// Number of ranks in the world.
         has: usize,
     },
-    /// Patches that do not fill a grid.
+    /// Patches do not fill the grid.
     #[error("a grid of {}x{} ranks is not made of patches of {}x{}", ranks[0], ranks[1], patch[0], patch[1])]
     Patch {
-        /// Rows and columns of ranks.
+        /// Rows and columns of the grid.
         ranks: [usize; 2],
-        /// Those of a patch.
+        /// Rows and columns of a patch.
         patch: [usize; 2],
     },
 }
 
 impl Cut {
-    /// As evenly as may be.
+    /// Parts of about equal length, cut anywhere.
     pub const EVEN: Self = Self::Even(1);
 
-    /// The parts of an extent, which is of rows or columns.
+    /// Cuts an extent, which `what` names as rows or columns.
     fn parts(
         &self,
         what: &'static str,
@@ -142,7 +144,7 @@ impl Cut {
             Self::Even(0) => Err(DistributionError::Unit),
             Self::Even(unit) => {
                 let units = extent.div_ceil(*unit) as u128;
-                // Neither the product of two extents nor that of a number and its unit is always a `usize`.
+                // Products of extents, or of a part and its unit, may overflow a `usize`.
                 let end = |part: usize| {
                     let end = units * part as u128 / parts as u128 * *unit as u128;
                     end.min(extent as u128) as usize
@@ -174,33 +176,33 @@ impl Cut {
 }
 
 impl Distribution {
-    /// Every rank has all of it.
+    /// Replicates the matrix: every rank has all of it.
     pub fn whole(rows: usize, cols: usize) -> Self {
         Self { rows, cols, split: Split::Whole }
     }
 
-    /// Each rank has about as many consecutive rows.
+    /// Distributes consecutive rows evenly over ranks.
     pub fn rows(rows: usize, cols: usize) -> Self {
         Self { rows, cols, split: Split::Rows(Cut::EVEN) }
     }
 
-    /// Each rank has about as many consecutive columns.
+    /// Distributes consecutive columns evenly over ranks.
     pub fn cols(rows: usize, cols: usize) -> Self {
         Self { rows, cols, split: Split::Cols(Cut::EVEN) }
     }
 
-    /// Ranks stand in so many rows and columns, row after row, and each has a block.
+    /// Distributes blocks over a grid of ranks, numbered row by row.
     pub fn grid(rows: usize, cols: usize, ranks: [usize; 2]) -> Self {
         Self::patches(rows, cols, ranks, [1, 1])
     }
 
-    /// Ranks stand in so many rows and columns, patch after patch, and each has a block. Where a patch is a host,
-    /// less of what the ranks of a row or of a column need of one another comes from other hosts.
+    /// Distributes blocks over a grid of ranks, numbered patch by patch. If a patch is a host, less
+    /// of the data that the ranks of a grid row or column exchange crosses between hosts.
     ///
     /// ```
     /// use gemm_world::plan::Distribution;
     ///
-    /// // Two hosts with four ranks each: the second one has the right half.
+    /// // Two hosts with four ranks each: the second host has the right half.
     /// let distribution = Distribution::patches(8, 8, [2, 4], [2, 2]);
     /// let shards = distribution.shards(8)?;
     /// assert!(shards[4..].iter().all(|shard| shard.cols.start >= 4));
@@ -212,7 +214,7 @@ impl Distribution {
         Self { rows, cols, split: Split::Grid { ranks, patch, down: false, cuts } }
     }
 
-    /// How the transpose is dealt out, of which each rank has the transpose of what it has of the matrix.
+    /// Returns the distribution of the transposed matrix. Each rank has the transpose of its block.
     ///
     /// ```
     /// use gemm_world::plan::Distribution;
@@ -246,21 +248,21 @@ impl Distribution {
         Self { rows: self.cols, cols: self.rows, split }
     }
 
-    /// All of the matrix.
+    /// Returns the block of the whole matrix.
     pub fn all(&self) -> Block {
         Block::new(0..self.rows, 0..self.cols)
     }
 
-    /// What each of so many ranks has.
+    /// Returns the block of each of `ranks` ranks, by rank.
     ///
     /// # Errors
-    /// [`DistributionError`] where it is not for so many.
+    /// [`DistributionError`] if the distribution does not fit the number of ranks.
     pub fn shards(&self, ranks: usize) -> Result<Vec<Block>, DistributionError> {
         let deal = self.deal(ranks)?;
         Ok((0..ranks).map(|rank| deal.shard(rank)).collect())
     }
 
-    /// The same, to be looked at by place.
+    /// Returns the blocks of all ranks, as a structure that also finds the owner of a block.
     pub(super) fn deal(&self, ranks: usize) -> Result<Deal, DistributionError> {
         let Self { rows, cols, split } = self;
         if ranks == 0 {
@@ -277,7 +279,7 @@ impl Distribution {
                 if down.checked_mul(*across) != Some(ranks) {
                     return Err(DistributionError::Grid { ranks: *grid, has: ranks });
                 }
-                // Neither of them is 0: there are ranks.
+                // Neither factor is 0, since their product, the number of ranks, is not.
                 if down.checked_rem(patch[0]) != Some(0) || across.checked_rem(patch[1]) != Some(0)
                 {
                     return Err(DistributionError::Patch { ranks: *grid, patch: *patch });

@@ -1,36 +1,33 @@
-//! What a schedule costs: bytes, memory and time.
+//! Predicted cost of a schedule: bytes, memory and time.
 
 mod time;
 mod traffic;
 
-use super::{Machine, StagingBuffer, VerifiedSchedule};
+use super::{ClusterModel, StagingBuffer, VerifiedSchedule};
 use gemm_dsl::spec::GemmTypes;
 use std::fmt;
 
-/// Bytes of an element: schedules are of matrices of `f32`.
+/// Bytes of an element: schedules are for `f32` matrices.
 pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 
-/// What a schedule costs on a [`Machine`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
+/// What a schedule costs on a [`ClusterModel`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
 /// measured on four H200 at 8192 and above.
 ///
-/// Each rank has a time line for products and one for exchanges. An exchange begins when all that take part in it are at it and
-/// have done those before, and takes as long as its slowest rank; a rank takes as long as what it gets or what it sends,
-/// whichever is more, and a host as well. A product begins behind the one before it and behind the waits before it, and is
-/// slower while its rank is in an exchange.
+/// Each rank has one timeline for multiplications and one for exchanges:
 ///
 /// What the model does not know: kernels that split K, for products of less than a wave of the smallest tiles; what a product
-/// reads and writes beside planes, which matters where it has few terms; products whose last wave runs beside the first one of the next;
+/// reads and writes beside splits, which matters where it has few terms; products whose last wave runs beside the first one of the next;
 /// clocks that fall under load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of a
 /// tile; links that are not equally fast between all GPUs of a host; networks with less between some hosts than into each; and
 /// how long ranks take to come to the first step. Nothing of several hosts was measured.
 ///
 /// ```
-/// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, Strategy};
+/// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, Strategy};
 ///
 /// let n = 16384;
 /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
 /// let schedule = Schedule::new(distributions, 4, Strategy::Sequential)?;
-/// let estimate = schedule.estimate(&Machine::h200_nccl());
+/// let estimate = schedule.estimate(&ClusterModel::h200_nccl());
 /// assert_eq!(estimate.bytes, [805306368; 4]);
 /// assert_eq!(
 ///     estimate.to_string(),
@@ -43,28 +40,31 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Bytes that come to each rank from others.
+    /// Bytes that each rank receives from other ranks.
     pub bytes: Vec<u64>,
     /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and those of blocks that the machine
-    /// [packs](Machine::staging). Memory that a kernel takes is not in it: planes, and sums of parts of K.
+    /// [packs](ClusterModel::staging). Memory that a kernel takes is not in it: splits, and sums of parts of K.
     pub memory: Vec<u64>,
-    /// Seconds of what each rank keeps of the product, in one launch, on the slowest rank.
+    /// Seconds to compute a rank's share of C in one launch with all data present, on the slowest
+    /// rank.
     pub local: f64,
-    /// Seconds of the products of the schedule, with nothing beside them, on the slowest rank.
+    /// Seconds of the schedule's multiplications without exchanges beside them, on the slowest
+    /// rank.
     pub products: f64,
     /// Seconds of the exchanges alone.
     pub exchanges: f64,
-    /// Seconds of all.
+    /// Seconds of the whole schedule.
     pub time: f64,
 }
 
 impl Estimate {
-    /// Seconds in which exchanges hold up products, or slow them down.
+    /// Returns the seconds that exchanges add to the multiplications by delaying or slowing them.
     pub fn exposed(&self) -> f64 {
         (self.time - self.products).max(0.0)
     }
 
-    /// The share of the speed that a rank has on what it keeps, where everything it needs is there: 1 where it does nothing.
+    /// Returns the ratio of `local` to `time`: the achieved share of the speed with all data
+    /// present. 1 if nothing is computed.
     pub fn efficiency(&self) -> f64 {
         match self.time > 0.0 {
             true => self.local / self.time,
@@ -72,7 +72,7 @@ impl Estimate {
         }
     }
 
-    /// The most memory that a rank needs beside its shards.
+    /// Returns the largest of all ranks' [`memory`](Self::memory) in bytes.
     pub fn most_memory(&self) -> u64 {
         self.memory.iter().copied().max().unwrap_or(0)
     }
@@ -96,14 +96,14 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// A number of bytes, for people.
+/// Number of bytes, printed with a decimal prefix.
 pub(super) struct Bytes(pub(super) u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut number, mut unit) = (self.0 as f64, "B");
         for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
-            // What would print as 1000.0.
+            // Larger numbers would print as 1000.0.
             if number < 999.95 {
                 break;
             }
@@ -116,7 +116,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A time, for people.
+/// Time in seconds, printed with a prefix.
 pub(super) struct Seconds(pub(super) f64);
 
 impl fmt::Display for Seconds {
@@ -132,7 +132,7 @@ impl fmt::Display for Seconds {
 
 impl VerifiedSchedule {
     /// What it costs.
-    pub fn estimate(&self, machine: &Machine) -> Estimate {
+    pub fn estimate(&self, machine: &ClusterModel) -> Estimate {
         let traffic = traffic::traffic(self, machine);
         let bytes_of = |(staging, staged): (&Vec<StagingBuffer>, &u64)| {
             let all = staging.iter().fold(0_u64, |all, room| all.saturating_add(room.len as u64));

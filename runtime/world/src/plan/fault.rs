@@ -1,155 +1,154 @@
-//! What can be wrong with a schedule.
-
 use crate::plan::{Block, DistributionError, Factor, Place, Size, Strategy};
 use thiserror::Error;
 
-/// What is wrong with a schedule.
+/// Fault of a schedule, found when it is built or verified.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleFault {
-    /// A layout that is not for these ranks.
+    /// A distribution does not fit the ranks.
     #[error("{matrix}: {error}")]
     Distribution {
-        /// `A`, `B` or `C`.
+        /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
-        /// Why not.
+        /// Reason why the distribution does not fit.
         error: DistributionError,
     },
-    /// Layouts of other extents than those of the product.
+    /// The extents of a distribution are not those of the GEMM.
     #[error("{matrix} is {}x{}, but that of a product of {}x{}x{} is {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
     Extents {
-        /// `A`, `B` or `C`.
+        /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
-        /// Rows and columns of the layout.
+        /// Rows and columns of the distribution.
         has: [usize; 2],
-        /// Those of the product's matrix.
+        /// Rows and columns required by the GEMM.
         needed: [usize; 2],
-        /// The product.
+        /// Extents M, N and K of the GEMM.
         size: Size,
     },
-    /// A matrix that no memory holds.
+    /// A matrix exceeds the address space.
     #[error("{matrix} is {}x{}: that is more than an address space has room for", has[0], has[1])]
     TooLarge {
-        /// `A`, `B` or `C`.
+        /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
-        /// Its rows and columns.
+        /// Rows and columns of the matrix.
         has: [usize; 2],
     },
-    /// A way that leaves nothing to come in.
+    /// A strategy gathers in 0 parts.
     #[error("`{strategy}`: what ranks lack comes in at least 1 part")]
     NoParts {
-        /// The way.
+        /// Strategy that gathers in 0 parts.
         strategy: Strategy,
     },
-    /// An exchange or a rank that is not there.
+    /// An exchange or a rank does not exist.
     #[error("rank {rank}: there is no {what} {number}")]
     Unknown {
-        /// Whose step or move it is.
+        /// Rank of the step, or sender of the move.
         rank: usize,
-        /// `exchange` or `rank`.
+        /// Kind of the missing item: `exchange` or `rank`.
         what: &'static str,
-        /// Its number.
+        /// Number of the missing item.
         number: usize,
     },
-    /// A move of what the sender does not have, or to where it cannot go.
+    /// A move is invalid, as when the sender does not have the block.
     #[error("exchange {exchange}: {from} -> {to} {block} into {into}: {why}")]
     Move {
-        /// The exchange.
+        /// Index of the exchange in [`Schedule::exchanges`](crate::plan::Schedule::exchanges).
         exchange: usize,
-        /// Who sends.
+        /// Number of the sending rank.
         from: usize,
-        /// Who receives.
+        /// Number of the receiving rank.
         to: usize,
-        /// What.
+        /// Moved block of the exchange's factor.
         block: Block,
-        /// Where to.
+        /// Destination on the receiving rank.
         into: Place,
-        /// What is wrong.
+        /// Reason why the move is invalid.
         why: &'static str,
     },
-    /// A rank that does not take part where others wait for it, or more than once, or in another order than others.
+    /// A rank does not begin an exchange that others wait for, begins it twice, or begins it in
+    /// another order.
     #[error("rank {rank}, exchange {exchange}: {why}")]
     Begin {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// The exchange.
+        /// Index of the exchange in [`Schedule::exchanges`](crate::plan::Schedule::exchanges).
         exchange: usize,
-        /// What is wrong.
+        /// Reason why the step is invalid.
         why: &'static str,
     },
-    /// A slot that is written while something else is on its way there, which nobody has waited for.
+    /// An exchange writes a slot that an earlier exchange, not yet waited for, still fills.
     #[error(
         "rank {rank}: exchange {exchange} brings something into slot {slot} of {factor}, which it has not waited for exchange {before} to fill"
     )]
     Unawaited {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// The exchange that comes too early.
+        /// Exchange that begins too early.
         exchange: usize,
-        /// The exchange before it.
+        /// Earlier exchange into the same slot.
         before: usize,
-        /// The matrix.
+        /// Factor to which the slot belongs.
         factor: Factor,
-        /// The slot.
+        /// Number of the slot, as in [`Place::Slot`].
         slot: usize,
     },
-    /// A product that reads what is not there.
+    /// A multiplication reads data that is not in its place.
     #[error(
         "rank {rank} multiplies with {block} of {factor}, but not all of it is in its {place}{why}"
     )]
     Read {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// The matrix.
+        /// Factor that the multiplication reads.
         factor: Factor,
-        /// What it reads.
+        /// Block of the factor that it needs.
         block: Block,
-        /// Where.
+        /// Place from which it reads.
         place: Place,
-        /// Since when it should be.
+        /// End of the message, about the time of the read.
         why: &'static str,
     },
-    /// A block that is written twice.
+    /// A block is written twice.
     #[error("rank {rank}: {first} and {second} of {matrix} have elements in common")]
     Twice {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// `A`, `B` or `C`.
+        /// Matrix: `A`, `B` or `C`.
         matrix: String,
-        /// One of the two.
+        /// One of the overlapping blocks.
         first: Block,
-        /// The other one.
+        /// Other block, which overlaps `first`.
         second: Block,
     },
-    /// A product of nothing, or of elements that are another rank's.
+    /// A rank multiplies an empty block, or elements of C that another rank keeps.
     #[error("rank {rank} computes {block} of C, which is not a part of what it keeps, {shard}")]
     Foreign {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// What it computes.
+        /// Block of C that it multiplies.
         block: Block,
-        /// What it has of C.
+        /// Block of C that the rank keeps.
         shard: Block,
     },
-    /// Elements of C that nobody computes.
+    /// A rank does not compute all elements of its share of C.
     #[error("rank {rank} computes {computed} of the {len} elements of C that it keeps")]
     Uncomputed {
-        /// The rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// How many elements it computes.
+        /// Number of elements that it computes.
         computed: usize,
-        /// How many it has.
+        /// Number of elements that the rank keeps.
         len: usize,
     },
-    /// No way to go about a product that needs so little memory.
+    /// No strategy fits in memory.
     #[error(
         "no schedule needs at most {limit} bytes beside the shards of a rank: the least is {least}, by `{strategy}`"
     )]
     Memory {
-        /// How many bytes each rank has.
+        /// Limit in bytes for each rank.
         limit: u64,
-        /// How many the rank needs that needs most, by the way that needs least.
+        /// Bytes needed by the largest rank under the smallest strategy.
         least: u64,
-        /// Which way that is.
+        /// Strategy that needs the least memory.
         strategy: Strategy,
     },
 }

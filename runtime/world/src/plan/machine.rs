@@ -1,4 +1,4 @@
-//! What a schedule runs on, as data.
+//! Machine models: GPUs and their links, as data.
 
 mod rates;
 
@@ -7,94 +7,96 @@ pub use rates::{Rate, Splits};
 use gemm_dsl::spec::GemmLayout;
 use gemm_perf::H200 as DEVICE;
 
-/// GPUs and what connects them, as far as it is known how long a schedule takes on them.
+/// Model of GPUs and their links, sufficient to predict the time of a schedule.
 ///
-/// The two that were measured are [`Machine::h200_nccl`] and [`Machine::h200_copy_engines`], with products in `f32`;
-/// [`Machine::computing`] is for those of a kernel. Others are made of these:
+/// The two that were measured are [`ClusterModel::h200_nccl`] and [`ClusterModel::h200_copy_engines`], with products in `f32`;
+/// [`ClusterModel::computing`] is for those of a kernel. Others are made of these:
 ///
 /// ```
-/// use gemm_world::plan::{Gpu, Hosts, Machine};
+/// use gemm_world::plan::{ClusterModel, Gpu, Hosts};
 ///
-/// let one_host = Machine::h200_nccl();
+/// let one_host = ClusterModel::h200_nccl();
 /// // Hosts of eight, which nobody has measured here, with faster products.
 /// let gpu = Gpu { flops: 160e12, ..one_host.gpu };
-/// let many = Machine { name: "8 hosts with 8 x H200", gpu, hosts: Some(Hosts::infiniband(8)), ..one_host };
+/// let (name, hosts) = ("8 hosts with 8 x H200", Some(Hosts::infiniband(8)));
+/// let many = ClusterModel { name, gpu, hosts, ..one_host };
 /// assert!(many.gpu.product([8192, 2048, 8192]) < one_host.gpu.product([8192, 2048, 8192]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
+pub struct ClusterModel {
     /// What it is called where something is printed of it.
     pub name: &'static str,
-    /// Each of its GPUs.
+    /// Model of every GPU; all are alike.
     pub gpu: Gpu,
-    /// What a GPU gets of the others, and gives them.
+    /// Link between a GPU and the others.
     pub link: Link,
-    /// The share of its speed that a product loses while an exchange runs in which its GPU takes part: 0 is nothing, 1 is all of
-    /// it.
+    /// Share of its speed that a GEMM loses while its GPU takes part in an exchange, from 0
+    /// (nothing) to 1 (all).
     pub lost: f64,
-    /// Which ranks are on one host; none where all are.
+    /// Assignment of ranks to hosts. `None` if all ranks are on one host.
     pub hosts: Option<Hosts>,
-    /// Whether a block between whose rows something lies is packed before it is sent, and what comes is unpacked: each in
-    /// memory of its own, which is given back when all exchanges are done.
+    /// True if padded blocks are packed before they are sent, and unpacked on arrival. Each copy
+    /// has its own memory until all exchanges are complete.
     pub staging: bool,
-    /// How A and B are stored, which says between which rows something lies.
+    /// Stored layout of A and B, which determines the blocks that are padded.
     pub layout: GemmLayout,
 }
 
-/// How fast a GPU is.
+/// Throughput figures of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gpu {
-    /// Additions and multiplications in a second, where all multiprocessors have a tile, in `f32`.
+    /// Peak rate in `f32` with all SMs busy, in floating-point operations (additions and
+    /// multiplications) per second.
     pub flops: f64,
-    /// What a multiprocessor may compute of C at a time: there is a kernel for each of them.
+    /// Tile shapes that an SM may compute; a kernel exists for each.
     pub tiles: &'static [Tile],
-    /// How many multiprocessors it has.
+    /// Number of SMs of the GPU.
     pub multiprocessors: usize,
-    /// Seconds of a launch beside those of its product.
+    /// Seconds of a launch beside its GEMM.
     pub launch: f64,
-    /// Bytes in a second that its memory reads and writes.
+    /// Memory bandwidth in bytes per second, reads and writes together.
     pub memory: f64,
-    /// What is made of A and B before they are multiplied; of `f32` nothing.
+    /// Splits of A and B that precede the multiplication; none for `f32`.
     pub splits: Splits,
-    /// How fast it is in other arithmetics than `f32`, for [`Gpu::computing`].
+    /// Rates in arithmetics other than `f32`, used by [`Gpu::computing`].
     pub rates: &'static [Rate],
 }
 
-/// A part of C.
+/// Tile of C computed by one SM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
-    /// Its rows.
+    /// Rows of C in the tile.
     pub rows: usize,
-    /// Its columns.
+    /// Columns of C in the tile.
     pub cols: usize,
-    /// The share of [`Gpu::flops`] that is reached with it.
+    /// Share of [`Gpu::flops`] reached with this tile.
     pub reached: f64,
 }
 
-/// How fast data travels: a latency and a rate.
+/// Speed of a link: latency and rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// Seconds until the first byte is there.
+    /// Seconds until the first byte arrives.
     pub latency: f64,
-    /// Bytes in a second, behind it, in each direction.
+    /// Bytes per second after the first byte, in each direction.
     pub rate: f64,
 }
 
-/// How ranks are dealt out to hosts.
+/// Assignment of ranks to hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hosts {
-    /// Ranks of a host, whose numbers follow one another.
+    /// Number of ranks per host, with consecutive numbers.
     pub gpus: usize,
-    /// What a host gets of the others, and gives them.
+    /// Link between a host and the others.
     pub network: Link,
-    /// Whether what several ranks of a host get of one other rank in an exchange comes to the host once, and is passed on there,
-    /// as collectives of NCCL do it, or once for each, as where everybody sends to everybody.
+    /// True if data that several ranks of a host receive from one rank crosses the network once and
+    /// is forwarded on the host, as in NCCL's collectives. False if it crosses once for each rank.
     pub once: bool,
 }
 
 impl Gpu {
     /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it: multiprocessors take tiles in
-    /// waves, and the last one takes as long as any. Before it, planes are made of A and B. Nothing is launched for none.
+    /// waves, and the last one takes as long as any. Before it, splits are made of A and B. Nothing is launched for none.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,
@@ -102,12 +104,12 @@ impl Gpu {
         }
     }
 
-    /// Seconds of making the planes of a matrix.
+    /// Seconds of making the splits of a matrix.
     pub(super) fn splits(&self, rows: usize, cols: usize) -> f64 {
         rows as f64 * cols as f64 * self.splits.bytes / self.memory
     }
 
-    /// Those of a product whose planes have been made.
+    /// Those of a product whose splits have been made.
     pub(super) fn multiplied(&self, [m, n, k]: [usize; 3]) -> f64 {
         if m == 0 || n == 0 {
             return 0.0;
@@ -124,7 +126,7 @@ impl Gpu {
         self.launch + fastest.unwrap_or(0.0)
     }
 
-    /// The most rows and columns of a tile.
+    /// Largest number of rows, and of columns, of any tile.
     pub(super) fn largest(&self) -> [usize; 2] {
         let most = |extent: fn(&Tile) -> usize| self.tiles.iter().map(extent).max().unwrap_or(1);
         [most(|tile| tile.rows), most(|tile| tile.cols)]
@@ -132,7 +134,7 @@ impl Gpu {
 }
 
 impl Link {
-    /// Seconds of so many bytes; of none, none.
+    /// Returns the seconds to move `bytes` bytes; 0 for 0 bytes.
     pub fn time(&self, bytes: u64) -> f64 {
         match bytes {
             0 => 0.0,
@@ -142,19 +144,20 @@ impl Link {
 }
 
 impl Hosts {
-    /// Hosts with an InfiniBand adapter of 400 Gbit/s for each GPU. Nothing of it was measured: of the 50 GB/s of each, 46 are
-    /// taken to be reached, with the latency of NCCL within a host.
+    /// Creates hosts with one InfiniBand adapter of 400 Gbit/s per GPU. Nothing was measured: each
+    /// adapter is assumed to reach 46 of its 50 GB/s, with NCCL's latency within a host.
     pub const fn infiniband(gpus: usize) -> Self {
         let network = Link { latency: NCCL.latency, rate: 46e9 * gpus as f64 };
         Self { gpus, network, once: true }
     }
 }
 
-/// cuBLAS in `f32` (TF32 off) on an H200: products of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and 32768 x 8192 x 32768 took
-/// 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63 waves, each as fast as 53.1 TFLOP/s, but for 0.8 % of
-/// the last one. What smaller tiles reach is that of the fastest product with each at 1024 in `tests/data/profiler/times.csv`, less
-/// than it would be with more terms: they are for parts that do not fill a wave of large ones. Multiprocessors,
-/// launches and memory are those of the model of time.
+/// cuBLAS in `f32` (TF32 off) on an H200: GEMMs of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and
+/// 32768 x 8192 x 32768 took 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63
+/// waves, each at 53.1 TFLOP/s, except for 0.8 % of the last one. The shares for smaller tiles are
+/// those of the fastest GEMM with each tile at 1024 in `tests/data/profiler/times.csv`. Larger K
+/// would give higher shares, but smaller tiles serve parts that do not fill a wave of large ones.
+/// SMs, launch time and memory bandwidth come from `gemm-perf`.
 const H200: Gpu = Gpu {
     flops: 53.1e12,
     tiles: &[
@@ -171,36 +174,43 @@ const H200: Gpu = Gpu {
     rates: rates::H200,
 };
 
-/// All-gathers of NCCL 2.28.9 between 4 H200 of one host (NV18, NVLS off) came at 58, 251, 296, 324 and 341 GB/s into a GPU, at
-/// 1, 16, 64, 256 and 1024 MiB a rank: within 4 % of these two.
+/// All-gathers of NCCL 2.28.9 between 4 H200 of one host (NV18, NVLS off) reached 58, 251, 296, 324
+/// and 341 GB/s into a GPU, at 1, 16, 64, 256 and 1024 MiB per rank. This model is within 4 % of
+/// them.
 const NCCL: Link = Link { latency: 45e-6, rate: 330e9 };
 
-impl Machine {
+impl ClusterModel {
     /// H200 of one host, with NCCL. Four were measured, with cuBLAS in `f32`.
     ///
-    /// NCCL's blocks take multiprocessors from the product, which is then as good as stopped: with own rows first and the rest
-    /// when it had come, products took longer by 0.9, 1.1 and 1.9 times what the exchange took, at 8192, 16384 and 32768.
+    /// NCCL's blocks take SMs from the GEMM, which practically stops. With own rows multiplied
+    /// first and the rest after its arrival, GEMMs took longer by 0.9, 1.1 and 1.9 times the
+    /// duration of the exchange, at n = 8192, 16384 and 32768.
     ///
-    /// NCCL moves bytes that lie one after the other: other blocks are packed, by copies that are taken to be as fast as memory.
+    /// NCCL moves contiguous bytes. Padded blocks are packed first, by copies assumed to run at
+    /// memory speed.
     pub const fn h200_nccl() -> Self {
         Self { name: "H200, NCCL", link: NCCL, lost: 1.0, staging: true, ..Self::h200_host() }
     }
 
-    /// H200 of one host, whose copy engines copy between peers, in one process. Four were measured, with cuBLAS in `f32`.
+    /// H200 GPUs of one host, linked by copy engines between peers in one process. Four were
+    /// measured, with cuBLAS in `f32`.
     ///
-    /// Copies came at 120 to 132 GB/s into a GPU, beside products that were at 0.947, 0.996 and 0.984 of their speed at 8192,
-    /// 16384 and 32768: there was something to copy for 0.30, 0.15 and 0.075 of the time, which is a loss of 0.15 meanwhile. Of
-    /// the latency nothing was measured; it is taken to be that of a launch.
+    /// Copies reached 120 to 132 GB/s into a GPU. GEMMs beside them reached 0.947, 0.996 and 0.984
+    /// of their speed at n = 8192, 16384 and 32768. Copies took 0.30, 0.15 and 0.075 of the time,
+    /// so the loss during a copy is 0.15. The latency was not measured; it is assumed to be that of
+    /// a launch.
     pub const fn h200_copy_engines() -> Self {
         let link = Link { latency: H200.launch, rate: 126e9 };
         Self { name: "H200, copy engines", link, lost: 0.15, ..Self::h200_host() }
     }
 
-    /// H200 whose blocks go through the host, in one process or by a connection between two. Nothing of it was measured.
+    /// H200 GPUs linked through the host, in one process or by a connection between two. Nothing
+    /// was measured.
     ///
-    /// A block is copied to pageable memory, written into a message, taken out of it, and copied to the other GPU, by one
-    /// thread of each rank and one step after the other: at about 10 GB/s each, that is 2 GB/s, and 0.1 ms for a message. A rank
-    /// launches nothing meanwhile, so products wait.
+    /// A block is copied to pageable memory, written into a message, read from it, and copied to
+    /// the other GPU. One thread per rank performs these steps one after another, at about 10 GB/s
+    /// each: 2 GB/s in total, plus 0.1 ms per message. A rank launches nothing meanwhile, so GEMMs
+    /// wait.
     pub const fn h200_host() -> Self {
         Self {
             name: "H200, through the host",

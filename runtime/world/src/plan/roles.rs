@@ -1,4 +1,4 @@
-//! Who takes part in which exchanges, and what they bring.
+//! Roles of ranks in exchanges.
 
 use super::schedule::{Exchange, Move, Place, Schedule, StagingBuffer};
 use super::work::work;
@@ -6,38 +6,40 @@ use super::{Block, Factor, ScheduleFault};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What an exchange is to a rank that takes part in it.
+/// Role of a rank in an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Role {
     pub(super) exchange: usize,
     pub(super) factor: Factor,
-    /// What it gets, among all that is got.
+    /// Range of its received moves within `Roles::got`.
     got: Range<usize>,
 }
 
 impl Role {
-    /// Whether the exchange brings anything.
+    /// Returns true if the rank receives anything.
     pub(super) fn gets(&self) -> bool {
         !self.got.is_empty()
     }
 }
 
-/// What all exchanges are to all ranks, found in one walk over all moves.
+/// Roles of all ranks in all exchanges, found in one pass over all moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Roles {
-    /// Rank by rank, and of each exchange by exchange.
+    /// Roles by rank, then by exchange.
     roles: Vec<Role>,
-    /// Where those of each rank begin.
+    /// Index of each rank's first role.
     first: Vec<usize>,
-    /// The numbers of moves within their exchange.
+    /// Indices of received moves within their exchange, by role.
     got: Vec<usize>,
 }
 
 impl Roles {
+    /// Collects the roles.
+    ///
     /// # Errors
-    /// [`ScheduleFault::Unknown`] where a move is from or to a rank that is not there.
+    /// [`ScheduleFault::Unknown`] if a move names a rank that does not exist.
     pub(super) fn new(exchanges: &[Exchange], ranks: usize) -> Result<Self, ScheduleFault> {
-        // How many exchanges each takes part in, how many moves each gets, and the last exchange.
+        // Per rank: number of its exchanges, number of moves it receives, and its last exchange.
         let mut counts = vec![(0, 0, None); ranks];
         for (exchange, Exchange { moves, .. }) in exchanges.iter().enumerate() {
             work(moves.len());
@@ -53,7 +55,7 @@ impl Roles {
             }
         }
         let mut first = vec![0; ranks + 1];
-        // Where what the next one gets goes.
+        // Next free index of each rank in `got`.
         let mut next = vec![0; ranks + 1];
         for (rank, (taken, got, _)) in counts.into_iter().enumerate() {
             first[rank + 1] = first[rank] + taken;
@@ -62,7 +64,7 @@ impl Roles {
         let empty = || Role { exchange: 0, factor: Factor::A, got: 0..0 };
         let mut roles: Vec<Role> = (0..first[ranks]).map(|_| empty()).collect();
         let mut all = vec![0; next[ranks]];
-        // Behind the last role of each rank so far.
+        // Index after the last role of each rank so far.
         let mut ends = first.clone();
         for (exchange, Exchange { factor, moves }) in exchanges.iter().enumerate() {
             for (number, of) in moves.iter().enumerate() {
@@ -82,12 +84,12 @@ impl Roles {
         Ok(Self { roles, first, got: all })
     }
 
-    /// Those of a rank, in the order of the exchanges.
+    /// Returns the roles of a rank, in the order of the exchanges.
     pub(super) fn rank(&self, rank: usize) -> &[Role] {
         &self.roles[self.first[rank]..self.first[rank + 1]]
     }
 
-    /// What an exchange brings to a rank.
+    /// Returns the moves that a rank receives in an exchange.
     pub(super) fn got<'s>(
         &self,
         exchanges: &'s [Exchange],
@@ -98,12 +100,12 @@ impl Roles {
     }
 }
 
-/// The number of a role among those of its rank.
+/// Returns the index of a rank's role in an exchange.
 pub(super) fn find(roles: &[Role], exchange: usize) -> Option<usize> {
     roles.binary_search_by_key(&exchange, |role| role.exchange).ok()
 }
 
-/// What an exchange brings, by the slot that it goes to.
+/// Collects the blocks received into slots, sorted by slot.
 pub(super) fn by_slot<'m>(got: impl Iterator<Item = &'m Move>, into: &mut Vec<(usize, &'m Block)>) {
     into.clear();
     into.extend(got.filter_map(|of| match of.into {
@@ -113,7 +115,7 @@ pub(super) fn by_slot<'m>(got: impl Iterator<Item = &'m Move>, into: &mut Vec<(u
     into.sort_by_key(|(slot, _)| *slot);
 }
 
-/// What memory each rank needs beside its shards.
+/// Returns the staging buffers of each rank.
 pub(super) fn staging(schedule: &Schedule, roles: &Roles, c: &[Block]) -> Vec<Vec<StagingBuffer>> {
     let mut into = Vec::new();
     let of_rank = |(rank, shard): (usize, &Block)| {

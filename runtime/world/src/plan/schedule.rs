@@ -1,112 +1,114 @@
-//! What ranks do for a product, as data.
+//! Schedules: the exchanges and multiplications of all ranks, as data.
 //!
-//! Whoever carries out a schedule may take it that it is a [`VerifiedSchedule`](super::VerifiedSchedule), and keeps to this:
+//! An executor of a [`VerifiedSchedule`](super::VerifiedSchedule) must follow these rules:
 //!
-//! * The steps of a rank are begun in their order. None but [`Step::Wait`] waits for anything: products run one after the
-//!   other, and exchanges beside them.
-//! * A block goes from one rank to another when both have begun the exchange. Exchanges of a rank may run one after the other,
-//!   in which case they do so in the order of their numbers on all ranks, or side by side.
-//! * What an exchange brings into a slot of a rank is not written before the products are done that this rank has begun before
-//!   it began the exchange. A sender has to know that: it waits for the receiver.
-//! * What a product behind a wait reads is there. Nothing is known of what an exchange brings before that.
+//! * A rank begins its steps in order. Only [`Step::Wait`] waits. Multiplications run one after
+//!   another, and exchanges beside them.
+//! * A block moves between two ranks once both have begun the exchange. A rank's exchanges may run
+//!   concurrently, or one after another. In the latter case all ranks run them in the order of
+//!   their numbers.
+//! * An exchange into a slot does not write before the receiver has finished the multiplications
+//!   begun earlier. The sender has to know that, so it waits for the receiver.
+//! * A multiplication after a wait finds the data of that exchange. Before the wait nothing is
+//!   known of the data.
 //!
-//! Shards of A and B are never written, a place where things are gathered is written once, and so is C: nothing else has to be
-//! waited for.
+//! Nothing else needs a wait. Shards of A and B are never written, and gathered data and C are
+//! written once.
 
-use super::{Block, Distribution, Factor};
+use super::{Block, Distribution, Factor, FactorExt};
 use std::fmt;
 
-/// The extents of a product.
+/// Extents M, N and K of a GEMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Rows of A and C.
     pub m: usize,
     /// Columns of B and C.
     pub n: usize,
-    /// Terms of each sum: columns of A, rows of B.
+    /// Columns of A and rows of B.
     pub k: usize,
 }
 
-/// How the matrices of a product are dealt out.
+/// Distributions of the matrices of a GEMM.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Distributions {
-    /// A.
+    /// Distribution of A, M x K.
     pub a: Distribution,
-    /// B.
+    /// Distribution of B, K x N.
     pub b: Distribution,
-    /// C.
+    /// Distribution of C, M x N.
     pub c: Distribution,
 }
 
-/// Where a rank finds what it multiplies. Each is of one matrix: slot 0 of A is not slot 0 of B.
+/// Location of an operand on a rank. Places belong to one factor: slot 0 of A is not slot 0 of B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In its own shard.
+    /// Shard of the rank itself, never written.
     Shard,
-    /// In memory for all that it needs of the matrix, [`Size::needed`]: the rows of A, or the columns of B, that its shard of C
-    /// is made of.
+    /// Buffer for everything that the rank needs of the factor, [`Size::needed`]: the rows of A, or
+    /// columns of B, of its share of C.
     Gathered,
-    /// In memory for what one exchange brings, [`Exchange::held`], which others follow.
+    /// Buffer for the data of one exchange, [`Exchange::held`], reused by later exchanges.
     Slot(usize),
 }
 
-/// Memory that a rank has for a place.
+/// Buffer of a place on a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagingBuffer {
-    /// Of which matrix.
+    /// Factor to which the place belongs.
     pub factor: Factor,
-    /// Which place.
+    /// Place of the data: gathered, or a slot.
     pub place: Place,
-    /// For how many elements.
+    /// Length of the buffer in elements.
     pub len: usize,
 }
 
-/// A block that goes from the shard of a rank to another rank, or to another place of the same.
+/// Transfer of a block from a rank's shard to another rank, or to another place of the same rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Whose shard has it.
+    /// Rank whose shard has the block.
     pub from: usize,
-    /// Who gets it.
+    /// Rank that receives the block.
     pub to: usize,
-    /// Which elements of the matrix these are.
+    /// Block of the exchange's factor.
     pub block: Block,
-    /// Where they go; never to a shard.
+    /// Destination on the receiver; never its shard.
     pub into: Place,
 }
 
-/// Blocks that travel at once.
+/// Set of moves of one factor that happen together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Of which matrix.
+    /// Factor of the moved blocks.
     pub factor: Factor,
-    /// All of them.
+    /// Moves of all ranks, in no particular order.
     pub moves: Vec<Move>,
 }
 
-/// What a rank does next.
+/// Step in the program of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It takes part in an exchange from now on, as one that sends, that receives, or both.
+    /// Begins the rank's part in an exchange, as sender, receiver, or both.
     Begin(usize),
-    /// The products behind this one wait until all that an exchange brings to this rank is there.
+    /// Makes later multiplications wait until all data of an exchange has arrived at this rank.
     Wait(usize),
-    /// It computes a block of C, with all terms; where there are none, it is all zeros.
+    /// Computes a block of C over all of K. With K = 0 the block is zero.
     Multiply {
-        /// The block.
+        /// Block of C to compute.
         block: Block,
-        /// Where the rows of A are.
+        /// Place of the rows of A.
         a: Place,
-        /// Where the columns of B are.
+        /// Place of the columns of B.
         b: Place,
     },
 }
 
-/// What ranks do for a product C = A·B. It prints as text.
+/// Exchanges and multiplications of all ranks for a GEMM C = A·B. It prints as text.
 ///
 /// ```
 /// use gemm_world::plan::{Distribution, Distributions, Schedule, Strategy};
 ///
-/// // Two ranks: the one has the upper rows of A, the other one the lower. Both have a half of the columns of B and of C.
+/// // Two ranks: A is distributed by rows, B and C by columns.
 /// let distributions = Distributions { a: Distribution::rows(4, 8), b: Distribution::cols(8, 6), c: Distribution::cols(4, 6) };
 /// let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 })?;
 /// let text = schedule.to_string();
@@ -123,18 +125,19 @@ pub enum Step {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Its extents.
+    /// Extents M, N and K of the GEMM.
     pub size: Size,
-    /// Who has what.
+    /// Distributions of A, B and C.
     pub distributions: Distributions,
-    /// What travels, in this order for everybody.
+    /// Exchanges, in the order that all ranks follow.
     pub exchanges: Vec<Exchange>,
-    /// What each rank does, in this order.
+    /// Steps of each rank, in order.
     pub steps: Vec<Vec<Step>>,
 }
 
 impl Exchange {
-    /// What a slot of a rank holds after this exchange: the smallest block that has all that is brought there, row by row.
+    /// Returns the contents of a rank's slot after this exchange, row-major: the smallest block
+    /// that contains all received blocks.
     pub fn held(&self, rank: usize, into: Place) -> Block {
         let brought = self.moves.iter().filter(|of| of.to == rank && of.into == into);
         brought.fold(Block::new(0..0, 0..0), |all, of| all.with(&of.block))
@@ -142,7 +145,7 @@ impl Exchange {
 }
 
 impl Distributions {
-    /// That of a matrix that is multiplied.
+    /// Returns the distribution of a factor.
     pub fn of_factor(&self, factor: Factor) -> &Distribution {
         match factor {
             Factor::A => &self.a,
@@ -152,7 +155,7 @@ impl Distributions {
 }
 
 impl Size {
-    /// What is needed of a matrix for a block of C.
+    /// Returns the block of a factor that a block of C needs.
     pub fn needed(&self, factor: Factor, block: &Block) -> Block {
         match block.is_empty() {
             true => Block::new(0..0, 0..0),
@@ -162,7 +165,7 @@ impl Size {
 }
 
 impl Schedule {
-    /// How many ranks there are.
+    /// Number of ranks that take part.
     pub fn ranks(&self) -> usize {
         self.steps.len()
     }

@@ -1,23 +1,25 @@
-//! The ways in which ranks come by what they lack.
+//! Strategies for bringing missing data to the ranks.
 
 use std::fmt;
 
-/// How a rank comes by what it needs of others.
+/// Strategy for bringing missing data to the ranks.
 ///
-/// Where ranks lack something of A and of B, B is gathered first, and A comes in parts; otherwise the one does of which
-/// something is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
+/// If ranks lack parts of both A and B, B is gathered first, and A arrives in parts. Otherwise the
+/// incomplete factor arrives in parts. Parts are cut along the rows of A, or the columns of B, and
+/// span all of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// It gathers all of it, and then multiplies, at once.
+    /// Gathers everything, then multiplies at once.
     Sequential,
-    /// It gathers all of it, and multiplies while it comes: first what it has with all terms, then the rest in so many parts, at
-    /// least 1, which begin behind what it has and go round.
+    /// Gathers everything and multiplies meanwhile. A rank first multiplies its own rows or
+    /// columns, if they span all of K. The rest follows in at least 1 part, starting after its own
+    /// and wrapping around.
     Gather {
-        /// How many. There are fewer where there is less than that.
+        /// Number of parts. Fewer are used if there are fewer rows or columns.
         parts: usize,
     },
-    /// It has room for two parts alone, one of which comes while the other is multiplied: each is what one other rank has, where
-    /// that has all terms, and the memory of the one before the last.
+    /// Keeps two parts in memory: one arrives while the other is multiplied, into the slot of the
+    /// part before. Each part is one other rank's shard, if shards span all of K.
     Rotate,
 }
 

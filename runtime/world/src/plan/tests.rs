@@ -1,4 +1,4 @@
-//! Schedules do what they say, and what does not is refused.
+//! Verified schedules compute their GEMM; all others are rejected.
 
 mod distributions;
 mod faults;
@@ -15,7 +15,7 @@ use crate::plan::Strategy;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
-/// An extent cut into parts of any length.
+/// Cuts of an extent into parts of any length.
 fn lengths(extent: usize, parts: usize) -> impl Generator<Value = Cut> {
     proptest::collection::vec(0..=extent, parts.max(1) - 1).prop_map(move |mut cuts| {
         cuts.sort();
@@ -29,13 +29,13 @@ fn cut(extent: usize, parts: usize) -> impl Generator<Value = Cut> {
     prop_oneof![Just(Cut::EVEN), (1..6_usize).prop_map(Cut::Even), lengths(extent, parts)]
 }
 
-/// What divides a number.
+/// Divisors of a number.
 fn divisor(number: usize) -> impl Generator<Value = usize> {
     let all: Vec<usize> = (1..=number).filter(|divisor| number.is_multiple_of(*divisor)).collect();
     proptest::sample::select(all)
 }
 
-/// A layout for so many ranks.
+/// Distributions for a number of ranks.
 fn distribution(rows: usize, cols: usize, ranks: usize) -> impl Generator<Value = Distribution> {
     let grid = divisor(ranks).prop_flat_map(move |down| {
         let across = ranks / down;
@@ -62,7 +62,7 @@ fn strategy() -> impl Generator<Value = Strategy> {
     prop_oneof![1 => Just(Strategy::Sequential), 3 => gather, 3 => Just(Strategy::Rotate)]
 }
 
-/// A product, for 1 to 9 ranks.
+/// GEMMs for 1 to 9 ranks.
 fn case() -> impl Generator<Value = (Distributions, usize, Strategy)> {
     let extent = || prop_oneof![1 => Just(0_usize), 9 => 1..14_usize];
     (extent(), extent(), extent(), 1..=9_usize, strategy()).prop_flat_map(
@@ -74,7 +74,7 @@ fn case() -> impl Generator<Value = (Distributions, usize, Strategy)> {
     )
 }
 
-/// A product for ranks that take turns with slots more than once.
+/// GEMMs whose ranks reuse slots.
 fn rotating() -> impl Generator<Value = (Distributions, usize, Strategy)> {
     let product = (4..14_usize, 1..14_usize, 1..9_usize, 4..=9_usize);
     product.prop_flat_map(|(m, n, k, ranks)| {
@@ -87,7 +87,7 @@ fn rotating() -> impl Generator<Value = (Distributions, usize, Strategy)> {
     })
 }
 
-/// How a product of many is most often dealt out: A by rows, B and C by columns.
+/// The most common distribution of a GEMM: A by rows, B and C by columns.
 fn by_columns(n: usize) -> Distributions {
     Distributions {
         a: Distribution::rows(n, n),
@@ -96,7 +96,7 @@ fn by_columns(n: usize) -> Distributions {
     }
 }
 
-/// All three as grids of patches.
+/// A, B and C distributed by patches.
 fn by_patches(n: usize, ranks: [usize; 2], patch: [usize; 2]) -> Distributions {
     let distribution = Distribution::patches(n, n, ranks, patch);
     Distributions { a: distribution.clone(), b: distribution.clone(), c: distribution }

@@ -1,11 +1,11 @@
-//! A schedule that may be carried out.
+//! Schedules that have been verified.
 
 use super::roles::Roles;
 use super::schedule::{Schedule, StagingBuffer};
 use super::{Block, Factor};
 use std::ops::Deref;
 
-/// A schedule that computes its product, with what was found when it was checked.
+/// Verified schedule, with the facts established by its verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSchedule {
     pub(super) schedule: Schedule,
@@ -15,17 +15,17 @@ pub struct VerifiedSchedule {
 }
 
 impl VerifiedSchedule {
-    /// The schedule, to be changed.
+    /// Returns the schedule for modification, unverified.
     pub fn into_inner(self) -> Schedule {
         self.schedule
     }
 
-    /// What each rank has of each matrix.
+    /// Returns the blocks of A, B and C on each rank.
     pub fn shards(&self) -> &Shards {
         &self.shards
     }
 
-    /// What memory each rank needs beside its shards.
+    /// Returns the buffers that each rank needs beside its shards.
     ///
     /// ```
     /// use gemm_world::plan::{Distribution, Distributions, Place, StagingBuffer, Schedule, Factor, Strategy};
@@ -51,19 +51,19 @@ impl Deref for VerifiedSchedule {
     }
 }
 
-/// What each rank has of each matrix.
+/// Blocks of A, B and C on each rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shards {
-    /// Of A.
+    /// Blocks of A, by rank.
     pub a: Vec<Block>,
-    /// Of B.
+    /// Blocks of B, by rank.
     pub b: Vec<Block>,
-    /// Of C.
+    /// Blocks of C, by rank.
     pub c: Vec<Block>,
 }
 
 impl Shards {
-    /// Of a matrix that is multiplied.
+    /// Returns the blocks of a factor, by rank.
     pub fn of_factor(&self, factor: Factor) -> &[Block] {
         match factor {
             Factor::A => &self.a,

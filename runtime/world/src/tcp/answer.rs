@@ -1,4 +1,4 @@
-//! What rank 0 answers to those that come.
+//! Answers of rank 0 to arriving ranks.
 
 use super::envelope::{ENVELOPE, PROTOCOL, Speaker, read_exactly};
 use super::fault::{RendezvousFault, cut};
@@ -9,27 +9,26 @@ use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The most that an answer may take.
+/// Maximum size of an answer in bytes.
 const ANSWER_LIMIT: usize = 1 << 30;
 
-/// What rank 0 says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// That one is heard, and has to wait: for whom.
+    /// The rank was heard and must wait for these ranks.
     Wait(String),
-    /// That it has come to another job: to which.
+    /// The rank belongs to another job. The text names both jobs.
     Away(String),
-    /// That there will be no world.
+    /// The world cannot be created.
     Failed(RendezvousFault),
-    /// That all are there, and what they have said.
+    /// All ranks are present, with these facts.
     Welcome(RendezvousOutcome),
 }
 
 impl Answer {
-    /// As bytes, in an envelope.
+    /// Encodes the answer, in an envelope.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] of what is too long.
+    /// [`ErrorKind::InvalidInput`] if it is too long.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         match self {
@@ -75,10 +74,10 @@ impl Answer {
         Some(answer)
     }
 
-    /// The next answer, and no byte of what comes behind it.
+    /// Reads the next answer, and no byte beyond it.
     ///
     /// # Errors
-    /// What came instead.
+    /// Returns what arrived instead of an answer.
     pub(super) fn read(
         stream: &TcpStream,
         silence: Duration,
@@ -119,12 +118,11 @@ impl Answer {
     }
 }
 
-/// That no answer came.
+/// Failure to receive an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MissingAnswer {
-    /// What came instead, as text.
     pub(super) reason: String,
-    /// What rank 0 is lost with, if it was there.
+    /// Reason for the loss of rank 0, if it was present.
     pub(super) why: LossReason,
 }
 
@@ -140,17 +138,17 @@ impl MissingAnswer {
     }
 }
 
-/// Whether an error says that time is over. Platforms differ in how they say it.
+/// Returns true for a timeout error, whose kind depends on the platform.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// An error as it is written behind a colon.
+/// Formats an error for use after a colon.
 fn reason(error: &io::Error) -> String {
     if is_timeout(error) { "nothing came in time".to_owned() } else { error.to_string() }
 }
 
-/// Reads that end by a deadline, and where nothing comes for some time.
+/// Reader that fails at a deadline, and after a time of silence.
 struct DeadlineReader<'a> {
     stream: &'a TcpStream,
     silence: Duration,

@@ -1,25 +1,26 @@
-//! What stands before everything that is said while ranks meet: who speaks, in which protocol, how much.
+//! Envelope of every rendezvous message: sender, protocol version and length.
 
 use std::io::{Error, ErrorKind, Read, Result};
 
-/// The protocol of this version. Whatever changes in what is said while ranks meet, or afterwards, changes it; the
-/// envelope itself and the beginning of a hello never do, so that the ranks of all versions can be told of each other.
+/// Protocol version. Any change of a message, during or after the rendezvous, increments it. The
+/// envelope and the beginning of a hello never change, so ranks of all versions can report each
+/// other.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// How many bytes an envelope takes.
+/// Size of an envelope in bytes.
 pub(super) const ENVELOPE: usize = 16;
 
-/// Who speaks.
+/// Sender of a rendezvous message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// A rank that comes.
+    /// Rank that arrives at the rendezvous.
     Guest,
-    /// Rank 0, which answers.
+    /// Rank 0, which answers the others.
     Host,
 }
 
 impl Speaker {
-    /// How it begins.
+    /// First bytes of the sender's envelope.
     const fn magic(self) -> &'static [u8; 8] {
         match self {
             Self::Guest => b"GEMMrank",
@@ -27,7 +28,7 @@ impl Speaker {
         }
     }
 
-    /// What it says, in an envelope.
+    /// Wraps a body in an envelope.
     pub(super) fn seal(self, body: &[u8]) -> Result<Vec<u8>> {
         let length = u32::try_from(body.len()).map_err(|_| Error::from(ErrorKind::InvalidInput))?;
         let mut bytes = self.magic().to_vec();
@@ -37,12 +38,12 @@ impl Speaker {
         Ok(bytes)
     }
 
-    /// Whether what has come so far may be what it says.
+    /// Returns true if the bytes received so far may belong to this sender.
     pub(super) fn may_be(self, bytes: &[u8]) -> bool {
         bytes.iter().zip(self.magic()).all(|(byte, magic)| byte == magic)
     }
 
-    /// Protocol and length of an envelope; `None` where it is none of this speaker.
+    /// Returns the protocol and length of an envelope, or `None` if it is not from this sender.
     pub(super) fn open(self, envelope: &[u8; ENVELOPE]) -> Option<(u32, usize)> {
         let (protocol, length) = envelope.strip_prefix(self.magic())?.split_first_chunk::<4>()?;
         let (length, _) = length.split_first_chunk::<4>()?;
@@ -51,7 +52,7 @@ impl Speaker {
     }
 }
 
-/// So many bytes, with room for what has come and little more.
+/// Reads exactly `length` bytes. Memory grows with the received bytes, not with `length`.
 pub(super) fn read_exactly(from: &mut impl Read, length: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;

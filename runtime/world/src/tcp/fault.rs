@@ -1,23 +1,23 @@
-//! Why there is no world, as all ranks are told it.
+//! Fault of a rendezvous, as sent to all ranks.
 
 use crate::codec::{Decoder, put_bytes, put_number};
 
-/// What the number of ranks is compared under.
+/// Subject under which numbers of ranks are compared.
 pub(super) const RANKS: &str = "the number of ranks";
 
-/// Longer texts are cut: whatever a rank has said, the others have to be told.
+/// Maximum length of a text in bytes. Longer texts are cut, so that every fault can be sent.
 const TEXT: usize = 4096;
 
-/// Why there is no world.
+/// Reason why no world is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RendezvousFault {
-    /// Ranks do not say the same of something.
+    /// Ranks disagree on a fact.
     Mismatch { what: String, rank: usize, has: String, other: usize, others: String },
-    /// Ranks say the same of what each has one of its own of.
+    /// Ranks share something that each needs for itself.
     Shared { what: String, value: String, rank: usize, other: usize },
-    /// A rank says that it cannot take part.
+    /// A rank reports that it cannot take part.
     Failed { rank: usize, text: String },
-    /// Those that came are not the ranks.
+    /// The arrived processes are not the ranks of the job.
     Rendezvous { reason: String },
 }
 
@@ -74,7 +74,7 @@ impl RendezvousFault {
     }
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text, cut at a character boundary.
 pub(super) fn cut(text: &str) -> &str {
     let mut end = text.len().min(TEXT);
     while !text.is_char_boundary(end) {

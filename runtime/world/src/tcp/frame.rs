@@ -1,4 +1,4 @@
-//! What goes over a connection once all ranks have met.
+//! Frames on a connection after the rendezvous.
 
 use super::envelope::read_exactly;
 use crate::channel::{RankLoss, Tag};
@@ -8,31 +8,31 @@ use std::io::{ErrorKind, Read, Result, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Kind, two ranks, tag, length.
+/// Size of a header in bytes: kind, two ranks, tag, length.
 const HEADER: usize = 1 + 4 + 4 + 8 + 8;
 
-/// The most that a notice may take.
+/// Maximum size of a notice in bytes.
 const NOTICE_LIMIT: u64 = 1 << 20;
 
-/// One thing that is said.
+/// Unit of transmission on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A message, on its way.
+    /// Message from one rank to another, possibly forwarded.
     Message { to: usize, from: usize, tag: Tag, bytes: Vec<u8> },
-    /// A sign of life.
+    /// Heartbeat of a connection without other frames.
     Alive,
-    /// A sign of life of one that has waited for some time: for which rank; for none any more.
+    /// Heartbeat of a rank that has waited for some time for this rank, or waits no more.
     Waits(Option<usize>),
-    /// A rank has left.
+    /// Notice that a rank has left in order.
     Left(usize),
-    /// A rank is lost: from rank 0's process the first that was, to it one that may be.
+    /// A rank is lost. Rank 0's process sends the first loss; other processes report suspected
+    /// losses to it.
     LossReason(RankLoss),
-    /// What is said before all others, as it is: never read.
+    /// Raw bytes before all other frames. Written only, never read.
     First(Arc<[u8]>),
 }
 
 impl Frame {
-    /// Writes all of it.
     pub(super) fn write(&self, to: &mut impl Write) -> Result<()> {
         let notice;
         let (kind, ranks, tag, bytes) = match self {
@@ -58,10 +58,11 @@ impl Frame {
         to.write_all(bytes)
     }
 
-    /// Reads one; `None` where the connection ends before it.
+    /// Reads a frame. Returns `None` if the connection ends before it.
     ///
     /// # Errors
-    /// Those of `from`, [`ErrorKind::InvalidData`] of what is no frame, [`ErrorKind::UnexpectedEof`] within one.
+    /// Returns the errors of `from`, [`ErrorKind::InvalidData`] for an invalid frame, and
+    /// [`ErrorKind::UnexpectedEof`] if the connection ends within a frame.
     pub(super) fn read(from: &mut impl Read) -> Result<Option<Self>> {
         let mut header = [0; HEADER];
         let read = read_first(from, &mut header)?;
@@ -94,7 +95,7 @@ impl Frame {
     }
 }
 
-/// The first byte, or none at the end.
+/// Reads the first byte, if the connection has not ended.
 fn read_first(from: &mut impl Read, header: &mut [u8]) -> Result<usize> {
     loop {
         match from.read(&mut header[..1]) {

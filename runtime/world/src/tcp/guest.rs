@@ -1,4 +1,4 @@
-//! The side of a rank that comes to where rank 0 listens.
+//! Rendezvous on the side of every rank except rank 0.
 
 use super::Limits;
 use super::answer::{Answer, MissingAnswer};
@@ -12,36 +12,36 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After how long a rank comes again at first, and at last.
+/// First and longest pause between attempts.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// How long a connection may take to come about.
+/// Time limit for a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// For how long a rank comes again where rank 0 had heard it, and was gone then: a connection may have been cut by accident.
+/// Time of further attempts after rank 0 has heard this rank and disappeared: the connection may
+/// have been cut by accident.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How a visit ended.
 enum Visit {
     Welcome(TcpStream, RendezvousOutcome),
-    /// All ranks are told this.
+    /// Fault that all ranks are told.
     Failed(WorldError),
-    /// To be tried again. What happened.
+    /// Failure of this attempt; another one follows.
     Again(String),
-    /// The same, where those of another job meet.
+    /// Reason to try again: another job meets at this address.
     Away(String),
-    /// Rank 0 had heard this one, and then said nothing more.
+    /// Rank 0 had heard this rank, then fell silent.
     LossReason {
         why: LossReason,
         missing: String,
     },
 }
 
-/// Comes to rank 0, again and again, until it has answered or the time is over. One that has been heard, and then sees rank 0
-/// gone, does not wait for another one to be started.
+/// Connects to rank 0 repeatedly until it answers or time is up. A rank that was heard, and then
+/// sees rank 0 gone, does not wait for a new rank 0.
 ///
 /// # Errors
-/// Those of [`meet`](super::meet).
+/// Same as [`meet`](super::meet).
 pub(super) fn join(
     job: &Job,
     hello: &Hello,
@@ -52,7 +52,7 @@ pub(super) fn join(
     let greeting = Greeting::new(job, hello).encode().map_err(refused)?;
     let mut pause = AGAIN.0;
     let mut before = String::new();
-    // What this rank is told if rank 0 does not come back, and by when.
+    // Error to return if rank 0 does not come back, and the time limit for that.
     let mut lost: Option<(WorldError, Instant)> = None;
     loop {
         let happened = match visit(job, hello, &greeting, limits, deadline) {
@@ -104,7 +104,7 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
     if let Err(error) = said {
         return Visit::Again(error.to_string());
     }
-    // Who is heard has come in time, and is told by rank 0 when its time is over.
+    // A rank that was heard is in time. Rank 0 tells it when the rendezvous has failed.
     let last = deadline + limits.rendezvous + limits.silence;
     let mut until = deadline;
     let mut waited_for = None;
@@ -137,14 +137,14 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
     }
 }
 
-/// A connection to whoever listens at an address.
+/// Connects to the listener at an address.
 fn connect(address: &Address, deadline: Instant) -> std::io::Result<TcpStream> {
     let mut error = std::io::Error::other("the host has no address");
     for place in (address.host.as_str(), address.port).to_socket_addrs()? {
         let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT);
-        // None at all is no time that a connection may be given.
+        // A timeout of zero is an error.
         match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
-            // Where nobody listens on a port of this host that connections start from, one may meet itself.
+            // If nobody listens on an ephemeral port of this host, the connection may reach itself.
             Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {
                 error = std::io::ErrorKind::ConnectionRefused.into();
             }

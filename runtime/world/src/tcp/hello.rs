@@ -1,4 +1,4 @@
-//! What a rank says of itself when it comes, and how that is compared.
+//! Facts that each rank announces on arrival, and their comparison.
 
 use super::envelope::{ENVELOPE, PROTOCOL, Speaker};
 use super::fault::{RANKS, RendezvousFault};
@@ -8,18 +8,18 @@ use crate::error::{LossReason, WorldError};
 use std::collections::HashMap;
 use std::io;
 
-/// The most that a hello may take.
+/// Maximum size of a hello in bytes.
 pub(super) const HELLO_LIMIT: usize = 1 << 20;
 
-/// What the version of this crate is compared under.
+/// Subject under which crate versions are compared.
 const VERSION: &str = "the version of gemm-runtime";
 
-/// This version, with what it says it in.
+/// Version of this crate, with the protocol version.
 fn version() -> String {
     format!("{} (protocol {PROTOCOL})", env!("CARGO_PKG_VERSION"))
 }
 
-/// Something that a rank says of itself.
+/// Fact that a rank announces about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
     what: String,
@@ -27,14 +27,14 @@ pub(crate) struct Fact {
     rule: Rule,
 }
 
-/// What must hold of the values that ranks have for a fact.
+/// Condition on the values of a fact on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Nothing.
+    /// No condition: the value is only passed on.
     Noted,
-    /// They are the same. What to do where they are not.
+    /// All values are equal. Contains the remedy otherwise.
     Same(&'static str),
-    /// No two are the same. What to do where some are.
+    /// All values differ. Contains the remedy otherwise.
     #[cfg_attr(
         not(any(test, feature = "nccl")),
         allow(dead_code, reason = "NCCL alone asks for it")
@@ -43,13 +43,14 @@ enum Rule {
 }
 
 impl Fact {
-    /// One that is the same on all ranks, or there is no world: a [`WorldError::Mismatch`] over `what`, as in `the version
-    /// of NCCL`.
+    /// Creates a fact that must be equal on all ranks. Otherwise they return
+    /// [`WorldError::Mismatch`] on `what`, as in `the version of NCCL`.
     pub(crate) fn same(what: &str, value: impl Into<String>, remedy: &'static str) -> Self {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Same(remedy) }
     }
 
-    /// One that no two ranks have in common, or there is no world: [`WorldError::Shared`] of `what`, as in `GPU`.
+    /// Creates a fact that must differ on all ranks. Otherwise they return [`WorldError::Shared`]
+    /// for `what`, as in `GPU`.
     #[cfg_attr(
         not(any(test, feature = "nccl")),
         allow(dead_code, reason = "NCCL alone asks for it")
@@ -58,25 +59,25 @@ impl Fact {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Distinct(remedy) }
     }
 
-    /// One that all ranks are told.
+    /// Creates a fact that all ranks are told.
     pub(crate) fn noted(what: &str, value: impl Into<String>) -> Self {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Noted }
     }
 }
 
-/// What a rank comes with. The version of this crate is compared in any case.
+/// Announcement of an arriving rank. The crate version is always added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hello {
-    /// What it says of itself: at most a MiB in all.
+    /// Facts about the rank, at most 1 MiB in total.
     pub(crate) facts: Vec<Fact>,
-    /// What rank 0 has for all, an identifier of NCCL. What others have here is not sent.
+    /// Data that rank 0 sends to all ranks: an id of NCCL. Ignored on other ranks.
     pub(crate) payload: Vec<u8>,
-    /// Why it cannot take part, if so: then there is no world, and all are told this.
+    /// Reason why the rank cannot take part. All ranks then fail with it.
     pub(crate) failure: Option<String>,
 }
 
 impl Hello {
-    /// What to do where ranks are at odds over something.
+    /// Returns the remedy for a conflict over a fact.
     pub(super) fn remedy(&self, what: &str) -> &'static str {
         let fact = self.facts.iter().find(|fact| fact.what == what);
         match fact.map(|fact| fact.rule) {
@@ -89,7 +90,7 @@ impl Hello {
 }
 
 impl RendezvousFault {
-    /// As the error of a rank.
+    /// Converts the fault to a user's error.
     pub(super) fn error(self, address: &str, hello: &Hello) -> WorldError {
         match self {
             Self::Mismatch { what, rank, has, other, others } => {
@@ -115,24 +116,24 @@ impl RendezvousFault {
     }
 }
 
-/// What ranks have said to one another.
+/// Facts of all ranks, once they have met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RendezvousOutcome {
-    /// What each rank has said of itself.
+    /// Facts of each rank, by rank.
     pub(super) said: Vec<Vec<PeerFact>>,
-    /// What rank 0 has for all.
+    /// Data that rank 0 sends to all ranks.
     pub(crate) payload: Vec<u8>,
 }
 
 impl RendezvousOutcome {
-    /// What a rank has said.
+    /// Returns the value of a rank's fact.
     pub(crate) fn value(&self, rank: usize, what: &str) -> Option<&str> {
         let said = self.said.get(rank)?.iter().find(|said| said.what == what)?;
         Some(&said.value)
     }
 }
 
-/// A fact as others hear of it.
+/// Fact as sent to other ranks, without its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PeerFact {
     pub(super) what: String,
@@ -140,7 +141,6 @@ pub(super) struct PeerFact {
     pub(super) rule: PeerFactRule,
 }
 
-/// A rule as others hear of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerFactRule {
     Noted,
@@ -172,20 +172,20 @@ impl PeerFact {
     }
 }
 
-/// Who somebody says that it is.
+/// Identity and facts of an arriving process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) token: String,
     pub(super) version: String,
     pub(super) rank: usize,
     pub(super) ranks: usize,
-    /// What it says of itself: only the version where it speaks another protocol.
+    /// Facts of the process: only its version if it uses another protocol.
     pub(super) said: Vec<PeerFact>,
     pub(super) failure: Option<String>,
 }
 
 impl Greeting {
-    /// What a rank of a job says.
+    /// Creates the greeting of a rank of a job.
     pub(super) fn new(job: &Job, hello: &Hello) -> Self {
         let fact = |fact: &Fact| {
             let rule = match fact.rule {
@@ -207,13 +207,13 @@ impl Greeting {
         }
     }
 
-    /// As bytes, in an envelope.
+    /// Encodes the greeting, in an envelope.
     ///
     /// # Errors
-    /// What is wrong with it where it is too long.
+    /// Returns a message if it is too long.
     pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
-        // These four come first in every protocol.
+        // These four fields come first in every protocol version.
         put_bytes(&mut body, self.token.as_bytes());
         put_bytes(&mut body, self.version.as_bytes());
         put_number(&mut body, self.rank as u64);
@@ -229,7 +229,7 @@ impl Greeting {
         Speaker::Guest.seal(&body).map_err(|error| error.to_string())
     }
 
-    /// From what was in an envelope of some protocol.
+    /// Decodes the body of an envelope of any protocol version.
     pub(super) fn decode(protocol: u32, body: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(body);
         let (token, version) = (decoder.text()?, decoder.text()?);
@@ -249,16 +249,16 @@ fn version_said(version: String) -> PeerFact {
     PeerFact { what: VERSION.to_owned(), value: version, rule: PeerFactRule::Same }
 }
 
-/// What has come of a hello.
+/// Received bytes of a hello.
 #[derive(Debug, Default)]
 pub(super) struct Incoming(Vec<u8>);
 
 impl Incoming {
-    /// Reads what there is: the greeting, when it is whole. `read` fills what it is given as far as it can.
+    /// Reads available bytes. Returns the greeting once it is complete. `from` must not block.
     ///
     /// # Errors
-    /// Those of `read`, [`io::ErrorKind::InvalidData`] of what cannot be a hello, and [`io::ErrorKind::UnexpectedEof`]
-    /// where it ends before its end.
+    /// Returns the errors of `from`, [`io::ErrorKind::InvalidData`] for an invalid hello, and
+    /// [`io::ErrorKind::UnexpectedEof`] if it ends early.
     pub(super) fn read(&mut self, from: &mut impl io::Read) -> io::Result<Greeting> {
         loop {
             let (protocol, length) = match self.0.first_chunk::<ENVELOPE>() {
@@ -289,8 +289,8 @@ impl Incoming {
     }
 }
 
-/// What is wrong with what ranks have said: that one has failed, or else the first fact of the lowest rank that breaks a
-/// rule of its own, with the lowest ranks that it concerns.
+/// Compares the facts of all ranks. Returns a rank's failure, or else the first fact whose
+/// condition is violated, with the lowest ranks concerned.
 pub(super) fn compare(
     said: &[Vec<PeerFact>],
     failures: &[Option<String>],
@@ -304,7 +304,7 @@ pub(super) fn compare(
     let value = |rank: &[PeerFact], what: &str| {
         rank.iter().find(|said| said.what == what).map(|said| said.value.clone())
     };
-    // Those of rank 0 first, then those that only others have.
+    // Facts of rank 0 first, then those that only other ranks have.
     for fact in said.iter().flatten().filter(|fact| fact.rule == PeerFactRule::Same) {
         let ours = value(first, &fact.what);
         if let Some(rank) = said.iter().position(|other| value(other, &fact.what) != ours) {
@@ -331,10 +331,10 @@ pub(super) fn compare(
     None
 }
 
-/// The meeting of a rank that is alone.
+/// Rendezvous of a job with a single rank.
 ///
 /// # Errors
-/// [`WorldError::RankLost`] where it says that it has failed.
+/// [`WorldError::RankLost`] if the rank reports a failure.
 pub(super) fn alone(hello: &Hello) -> Result<RendezvousOutcome, WorldError> {
     let job = Job {
         rank: 0,

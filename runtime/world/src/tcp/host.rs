@@ -1,7 +1,7 @@
-//! Rank 0's side of the meeting.
+//! Rendezvous on rank 0's side.
 //!
-//! One thread, and no socket that it waits for: it goes round those that have come until all ranks are there or the time is
-//! over. So who says nothing, or says it slowly, keeps nobody from anything.
+//! A single thread polls all sockets without blocking, until all ranks are present or time is up.
+//! So a silent or slow peer delays nobody.
 
 use super::Limits;
 use super::answer::Answer;
@@ -16,19 +16,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often rank 0 goes round.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// How often it looks whether those that wait are still there.
+/// Interval of checks that waiting ranks are still connected.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How many more than the ranks may be at it at once to say who they are. Then the first that came has to go.
+/// Number of unidentified connections allowed beyond the number of ranks. Further ones displace the
+/// oldest.
 const STRANGERS: usize = 64;
 
-/// Meets all ranks: a connection to each of the others, and what all have said.
+/// Meets all ranks. Returns a connection to each of them, and the facts of all.
 ///
 /// # Errors
-/// Those of [`meet`](super::meet), which every rank that has come is told.
+/// Same as [`meet`](super::meet). Every arrived rank is told the error.
 pub(super) fn host(
     listener: TcpListener,
     job: &Job,
@@ -39,7 +39,7 @@ pub(super) fn host(
     let address = job.address.to_string();
     let refused = |reason: String| WorldError::Rendezvous { address: address.clone(), reason };
     let own = Greeting::new(job, hello);
-    // What others could not be told is too much for rank 0 too.
+    // A greeting too long for the other ranks is an error on rank 0 too.
     own.encode().map_err(refused)?;
     let nonblocking = listener.set_nonblocking(true);
     nonblocking.map_err(|error| refused(format!("rank 0 cannot listen: {error}")))?;
@@ -80,20 +80,19 @@ pub(super) fn host(
     Err(fault.error(&address, hello))
 }
 
-/// Those that have come.
 struct Rendezvous<'a> {
     job: &'a Job,
     listener: TcpListener,
     deadline: Instant,
-    /// Ranks from 1 on.
+    /// Arrived ranks, from rank 1 on.
     seats: Vec<Option<Guest>>,
     strangers: Vec<UnknownPeer>,
-    /// Which ranks know of the fault.
+    /// True for each rank that was told the fault.
     told: Vec<bool>,
     fault: Option<RendezvousFault>,
 }
 
-/// A rank that waits.
+/// Rank that has arrived and waits.
 struct Guest {
     stream: TcpStream,
     from: SocketAddr,
@@ -101,26 +100,27 @@ struct Guest {
     failure: Option<String>,
 }
 
-/// One that has not said yet who it is.
+/// Connection that has not identified itself yet.
 struct UnknownPeer {
     stream: TcpStream,
     from: SocketAddr,
     incoming: Incoming,
 }
 
-/// Says something to one that waits: few bytes, for which there is room, or else it is not there any more.
+/// Sends an answer to a waiting rank. Its few bytes fit in the socket's buffer, so a failure means
+/// the rank is gone.
 fn answer(mut stream: &TcpStream, answer: &Answer) -> bool {
     answer.encode().and_then(|bytes| stream.write_all(&bytes)).is_ok()
 }
 
-/// Whether one that waits is still there. It has nothing to say.
+/// Returns true if a waiting rank is still connected. It sends nothing while it waits.
 fn is_there(stream: &TcpStream) -> bool {
     matches!(stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 impl Rendezvous<'_> {
-    /// Waits until all are there, which is `None`, or something is wrong with those that are. Then it stays for some of
-    /// the time for those that come later, so that they are told, and need not wait.
+    /// Waits until all ranks are present and returns `None`, or returns a fault. After a fault it
+    /// keeps answering late ranks for a while, so that they need not wait.
     fn wait(&mut self, limits: &Limits) -> Option<RendezvousFault> {
         let began = Instant::now();
         let mut looked = began;
@@ -167,7 +167,6 @@ impl Rendezvous<'_> {
         }
     }
 
-    /// Lets in who is at the door.
     fn accept(&mut self) {
         while let Ok((stream, from)) = self.listener.accept() {
             if stream.set_nonblocking(true).is_err() {
@@ -181,7 +180,7 @@ impl Rendezvous<'_> {
         }
     }
 
-    /// Hears those that have not said yet who they are.
+    /// Reads from connections that have not identified themselves.
     fn hear(&mut self) {
         for mut stranger in std::mem::take(&mut self.strangers) {
             match stranger.incoming.read(&mut stranger.stream) {
@@ -189,13 +188,13 @@ impl Rendezvous<'_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.strangers.push(stranger)
                 }
-                // Whoever that was, it is no rank.
+                // Not a rank; dropped.
                 Err(_) => {}
             }
         }
     }
 
-    /// One has said who it is.
+    /// Handles the greeting of a process.
     fn judge(&mut self, stream: TcpStream, from: SocketAddr, greeting: Greeting) {
         let Greeting { rank, ranks, .. } = greeting;
         if greeting.token != self.job.token {
@@ -229,7 +228,7 @@ impl Rendezvous<'_> {
                         format!("two processes are rank {rank}, at {} and at {from}", guest.from);
                     RendezvousFault::Rendezvous { reason }
                 }
-                // One that was there has gone, and may be this one.
+                // The earlier process has gone, and may be this one.
                 _ => {
                     let Greeting { said, failure, .. } = greeting;
                     let guest = Guest { stream, from, said, failure };
@@ -248,7 +247,7 @@ impl Rendezvous<'_> {
         self.tell(fault);
     }
 
-    /// Tells all that wait that there will be no world.
+    /// Tells all waiting ranks that the rendezvous has failed.
     fn tell(&mut self, fault: RendezvousFault) -> RendezvousFault {
         let failed = Answer::Failed(fault.clone());
         for (place, seat) in self.seats.iter_mut().enumerate() {
@@ -260,7 +259,7 @@ impl Rendezvous<'_> {
         fault
     }
 
-    /// The ranks that are not there, as text: `rank 3`, `ranks 1 to 3, 7`, `nobody`.
+    /// Lists the missing ranks as text: `rank 3`, `ranks 1 to 3, 7`, `nobody`.
     fn missing(&self) -> String {
         let missing: Vec<usize> =
             (1..self.job.ranks).filter(|rank| self.seats[rank - 1].is_none()).collect();
@@ -276,14 +275,14 @@ impl Rendezvous<'_> {
         format!("{noun} {}", runs.map(run).collect::<Vec<_>>().join(", "))
     }
 
-    /// What all have said, and what has failed on them.
+    /// Returns the facts and failures of all ranks.
     fn said(&self, own: Greeting) -> (Vec<Vec<PeerFact>>, Vec<Option<String>>) {
         let guests =
             self.seats.iter().flatten().map(|guest| (guest.said.clone(), guest.failure.clone()));
         std::iter::once((own.said, own.failure)).chain(guests).unzip()
     }
 
-    /// The connections, on which a welcome is the first that is said.
+    /// Returns the connections, with the welcome to send first.
     fn starts(self, welcome: &Arc<[u8]>) -> std::io::Result<Vec<Start>> {
         let guests = self.seats.into_iter().enumerate();
         let start = |(place, seat): (usize, Option<Guest>)| {

@@ -1,36 +1,33 @@
-//! Which rank of which job this process is, as its launcher says it in the environment.
+//! Job and rank of this process, from the environment variables of its launcher.
 
 use crate::WorldError;
 use std::ffi::OsString;
 
-/// Where the ranks of a job meet is one port above `MASTER_PORT`: `torchrun` has taken that one for a store of its own.
+/// Distance of the rendezvous port from `MASTER_PORT`, which `torchrun` uses for its own store.
 const ABOVE_MASTER_PORT: u16 = 1;
 
-/// More ranks than that are a variable gone wrong.
+/// Maximum number of ranks; more indicate a corrupt variable.
 const MAX_RANKS: usize = 1 << 16;
 
-/// A process that is one rank of a job.
+/// Process that is one rank of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// Which one.
+    /// Number of this rank, from 0.
     pub(crate) rank: usize,
-    /// How many there are.
+    /// Number of ranks in the job.
     pub(crate) ranks: usize,
-    /// Which one of its host, where the launcher says it.
+    /// Number of this rank on its host, if the launcher sets it.
     pub(crate) local_rank: Option<usize>,
-    /// Where they meet: rank 0 listens there. Empty for one rank, which meets nobody.
+    /// Address at which rank 0 listens. Empty for a single rank.
     pub(crate) address: Address,
-    /// What the ranks of this job have in common and those of others have not, as far as the launcher says it. Those
-    /// that come with another one are sent away.
+    /// Identity of the job, as far as the launcher sets it. Ranks with another token are sent away.
     pub(crate) token: String,
 }
 
-/// A host and a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// A name, or an address of IPv4 or IPv6 without brackets.
+    /// Host name, IPv4 address, or IPv6 address without brackets.
     pub(crate) host: String,
-    /// Its port.
     pub(crate) port: u16,
 }
 
@@ -44,19 +41,21 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// The variables of one launcher.
+/// Environment variables of one launcher.
 struct Launcher {
     rank: &'static str,
     ranks: &'static [&'static str],
     local_rank: &'static [&'static str],
-    /// What its jobs are told apart by: all that are set.
+    /// Variables that identify its jobs. All that are set are used.
     token: &'static [&'static str],
 }
 
-/// The innermost first: `torchrun` and `mpirun` run in allocations of Slurm, whose variables their processes have too.
+/// Launchers, innermost first: `torchrun` and `mpirun` run within Slurm allocations, so their
+/// processes also have Slurm's variables.
 ///
-/// `TORCHELASTIC_RESTART_COUNT` is no part of a token: agents on different hosts count restarts each for itself. Nor is
-/// Slurm's step where ranks are numbered by hand, as each host may then have a step of its own.
+/// `TORCHELASTIC_RESTART_COUNT` is not part of a token, since agents on different hosts count
+/// restarts separately. Slurm's step is not part of it if ranks are numbered by hand, since each
+/// host may have its own step.
 const LAUNCHERS: [Launcher; 4] = [
     Launcher {
         rank: "RANK",
@@ -70,7 +69,7 @@ const LAUNCHERS: [Launcher; 4] = [
         local_rank: &["OMPI_COMM_WORLD_LOCAL_RANK"],
         token: &["PMIX_NAMESPACE", "SLURM_JOB_ID"],
     },
-    // MPICH and what is made of it, Intel MPI among them.
+    // MPICH and its derivatives, such as Intel MPI.
     Launcher {
         rank: "PMI_RANK",
         ranks: &["PMI_SIZE"],
@@ -87,7 +86,7 @@ const SLURM: Launcher = Launcher {
     token: &["SLURM_JOB_ID", "SLURM_STEP_ID"],
 };
 
-/// Variables with a value. An empty one is as good as none.
+/// Variables with values. An empty value counts as unset.
 struct Variables<F>(F);
 
 impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
@@ -99,7 +98,7 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         self.get(name).is_some()
     }
 
-    /// The first that is set, with its value as text.
+    /// Returns the first variable that is set, with its value as text.
     fn first(&self, names: &[&'static str]) -> Result<Option<(&'static str, String)>, WorldError> {
         let Some((name, value)) = names.iter().find_map(|name| Some((*name, self.get(name)?)))
         else {
@@ -111,12 +110,12 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         }
     }
 
-    /// The first that is set, as a number.
+    /// Returns the first variable that is set, with its value as a number.
     fn number(&self, names: &[&'static str]) -> Result<Option<(&'static str, usize)>, WorldError> {
         let Some((name, value)) = self.first(names)? else {
             return Ok(None);
         };
-        // `parse` takes a sign too.
+        // `parse` would also accept a sign.
         let digits = value.bytes().all(|byte| byte.is_ascii_digit());
         match value.parse().ok().filter(|_| digits) {
             Some(number) => Ok(Some((name, number))),
@@ -124,14 +123,14 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         }
     }
 
-    /// What tells the job from others.
+    /// Returns `GEMM_JOB`, or else the launcher's variables joined by `/`.
     fn token(&self, names: &[&'static str]) -> String {
         let names = if self.has("GEMM_JOB") { &["GEMM_JOB"] } else { names };
         let value = |name: &&str| self.get(name).map(|value| value.to_string_lossy().into_owned());
         names.iter().filter_map(value).collect::<Vec<_>>().join("/")
     }
 
-    /// Where the ranks meet.
+    /// Returns the address of the rendezvous.
     fn address(&self, named: &'static str, rank: usize) -> Result<Address, WorldError> {
         if let Some((name, value)) = self.first(&["GEMM_RENDEZVOUS"])? {
             return parse(&value).ok_or_else(|| {
@@ -171,15 +170,15 @@ fn wrong(variable: &'static str, value: &str, need: &str) -> WorldError {
     WorldError::Environment { variable, value: value.to_owned(), need: need.to_owned() }
 }
 
-/// An address of IPv6 without its brackets.
+/// Strips the brackets of an IPv6 address.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// A host and a port.
+/// Parses `host:port`, with brackets around an IPv6 address.
 fn parse(text: &str) -> Option<Address> {
     let (host, port) = text.rsplit_once(':')?;
-    // Without brackets nobody knows where an address of IPv6 ends.
+    // The end of an IPv6 address without brackets is ambiguous.
     let brackets = bare(host) != host;
     let port = port.parse().ok().filter(|port| *port > 0)?;
     let host = bare(host);
@@ -190,32 +189,33 @@ fn parse(text: &str) -> Option<Address> {
 }
 
 impl Job {
-    /// What the environment of this process says; `None` where it says that there is no job.
+    /// Reads this process's environment. Returns `None` if it belongs to no job.
     ///
     /// # Errors
-    /// See [`Job::from`].
+    /// Same as [`Job::from`].
     pub(crate) fn from_env() -> Result<Option<Self>, WorldError> {
         Self::from(|name| std::env::var_os(name))
     }
 
-    /// What an environment says: `RANK`, `WORLD_SIZE` and `LOCAL_RANK` (`torchrun`, or by hand), those of Open MPI, of
-    /// MPICH, of Slurm, in this order. The ranks meet at `GEMM_RENDEZVOUS`, `host:port`, or else at `MASTER_ADDR` on the
-    /// port above `MASTER_PORT`; one rank alone needs neither. `GEMM_JOB` is what tells jobs apart, or else what the
-    /// launcher calls them.
+    /// Reads an environment: `RANK`, `WORLD_SIZE` and `LOCAL_RANK` (`torchrun`, or set by hand), or
+    /// else the variables of Open MPI, MPICH or Slurm, in this order. The ranks meet at
+    /// `GEMM_RENDEZVOUS`, `host:port`, or else at `MASTER_ADDR`, one port above `MASTER_PORT`. A
+    /// single rank needs neither. `GEMM_JOB`, or else the launcher's name of the job, distinguishes
+    /// jobs.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] where a variable is no number, or no address, or where others have to be set beside
-    /// it and are not.
+    /// [`WorldError::Environment`] if a variable is not a valid number or address, or if another
+    /// required variable is missing.
     pub(crate) fn from(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, WorldError> {
         let variables = Variables(get);
-        // A batch script and an allocation's shell have Slurm's variables too, but are none of its tasks: only in a step
-        // there are those.
+        // Batch scripts and interactive shells of Slurm also have its variables, but are not tasks.
+        // Only processes of a step are.
         let step = !variables.has("SLURM_JOB_ID") || variables.has("SLURM_STEP_ID");
         let says_rank = |launcher: &&Launcher| {
             variables.has(launcher.rank) && (launcher.rank != SLURM.rank || step)
         };
         let Some(launcher) = LAUNCHERS.iter().find(says_rank) else {
-            // Slurm's number of tasks stands in allocations without tasks.
+            // Slurm's number of tasks is set in allocations without tasks.
             let others = LAUNCHERS.iter().filter(|launcher| launcher.rank != SLURM.rank);
             for launcher in others {
                 if let Some((name, ranks)) = variables.first(launcher.ranks)? {

@@ -1,4 +1,4 @@
-//! One connection: what is to be written on it, and how it is written and read.
+//! Connection to one peer, with its queue of frames to write.
 
 use super::answer::is_timeout;
 use super::frame::Frame;
@@ -9,61 +9,60 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is collected before it is written or taken apart, in bytes.
+/// Size of the read and write buffers in bytes.
 const BUFFER: usize = 1 << 16;
 
-/// A connection to begin with.
+/// Connection that has completed the rendezvous.
 #[derive(Debug)]
 pub(super) struct Start {
-    /// The rank at its other end.
+    /// Rank at the other end.
     pub(super) peer: usize,
     pub(super) stream: TcpStream,
-    /// What is said first on it.
+    /// Bytes that the writer writes before all frames.
     pub(super) first: Arc<[u8]>,
 }
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) peer: usize,
     stream: TcpStream,
-    /// What its writer is to write; none when that is to end.
+    /// Queue of the writer. `None` once the writer is to end.
     queue: Mutex<Option<Sender<Frame>>>,
 }
 
-/// What a reader or a writer asks of where it belongs, and tells it.
+/// Owner of a connection, as seen by its reader and writer.
 pub(super) trait Around {
-    /// Something has come.
+    /// Handles a received frame.
     ///
     /// # Errors
-    /// What the other end is lost with where it says what it cannot say.
+    /// Returns the reason for the peer's loss if the frame is invalid.
     fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), LossReason>;
 
-    /// Whether nobody takes messages any more.
+    /// Returns true if nobody takes messages any more.
     fn is_broken(&self) -> bool;
 
-    /// The other end has been told which rank was lost, as far as it can be.
+    /// Records that the peer was told of the lost rank, as far as possible.
     fn has_told(&self, peer: usize);
 
-    /// What is said first has been said, as far as it can be.
+    /// Records that the first bytes were written, as far as possible.
     fn has_begun(&self, peer: usize);
 }
 
-/// What a rank is lost with whose process says what it cannot say.
+/// Reason for the loss of a rank whose process sends invalid frames.
 pub(super) fn nonsense() -> LossReason {
     LossReason::Failed("what came from its process cannot be read".to_owned())
 }
 
 impl Connection {
-    /// A connection, and what its writer is to be given.
+    /// Creates a connection. Returns it with the receiving end of its queue, for the writer.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the errors of configuring the socket.
     pub(super) fn new(start: Start, silence: Duration) -> Result<(Self, Receiver<Frame>)> {
         let Start { peer, stream, first } = start;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(silence))?;
-        // A reader finds out that nobody is there; a writer only waits until there is room.
+        // The reader detects a dead peer, so the writer may wait for buffer space without limit.
         stream.set_write_timeout(None)?;
         let (queue, frames) = channel();
         let link = Self { peer, stream, queue: Mutex::new(Some(queue)) };
@@ -71,27 +70,27 @@ impl Connection {
         Ok((link, frames))
     }
 
-    /// Queues what is to be written.
+    /// Queues a frame for the writer.
     pub(super) fn post(&self, frame: Frame) {
         if let Some(queue) = &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A writer that has ended has cut the connection, which the reader tells of.
+            // A writer that has ended has also cut the connection, which the reader reports.
             _ = queue.send(frame);
         }
     }
 
-    /// The writer ends when it has written what is queued.
+    /// Makes the writer end after its queued frames.
     pub(super) fn close(&self) {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Nothing is read or written any more.
+    /// Ends all reading and writing.
     pub(super) fn cut(&self) {
-        // One that is cut already is what it is to be.
+        // The connection may already be cut.
         _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Reads until the connection ends, or nothing has come for so long: what its other end is lost with, if it has not
-    /// left.
+    /// Reads until the connection ends, or is silent for too long. Returns the reason for the
+    /// peer's loss, which counts unless the peer has left.
     pub(super) fn read(&self, around: &impl Around, silence: Duration) -> LossReason {
         let mut from = BufReader::with_capacity(BUFFER, &self.stream);
         loop {
@@ -108,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// Writes until the queue ends, or the connection does.
+    /// Writes until the queue or the connection ends.
     pub(super) fn write(
         &self,
         around: &impl Around,
@@ -123,7 +122,7 @@ impl Connection {
         around.has_told(self.peer);
     }
 
-    /// Writes what is queued, and a sign of life where nothing is for some time.
+    /// Writes queued frames, and a heartbeat when the queue is empty for some time.
     fn write_all(
         &self,
         around: &impl Around,
@@ -145,7 +144,7 @@ impl Connection {
                 }
             };
             match frame {
-                // Nobody takes it any more, and what all are to be told comes behind it.
+                // Nobody takes the message any more, and the notice of the loss comes after it.
                 Frame::Message { .. } if around.is_broken() => {}
                 Frame::LossReason(_) => {
                     frame.write(&mut to)?;

@@ -1,5 +1,3 @@
-//! Where rank 0 listens.
-
 use super::job::Address;
 use crate::WorldError;
 use std::io::ErrorKind;
@@ -7,16 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddr
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is tried where somebody else listens.
+/// Interval of attempts while the port is in use.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Listens where the ranks meet.
+/// Listens at the rendezvous address.
 ///
-/// Where the address is one of this host, there alone; where it is a name, or an address of something before this host, on
-/// all of them: a host's own name often is one that others cannot reach it by.
+/// If the address is `localhost` or an IP address of this host, it listens there alone. For any
+/// other host name, or an address of a device in front of this host, it listens on all interfaces.
+/// A host's own name often resolves to an address that others cannot reach.
 ///
 /// # Errors
-/// [`WorldError::Rendezvous`] where the port cannot be had by the deadline.
+/// [`WorldError::Rendezvous`] if the port is not available by the deadline.
 pub(super) fn listen(address: &Address, deadline: Instant) -> Result<TcpListener, WorldError> {
     loop {
         let error = match bind(address) {
@@ -42,7 +41,7 @@ fn bind(address: &Address) -> std::io::Result<TcpListener> {
     let everywhere = || {
         let all = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
         match TcpListener::bind((all[0], port)) {
-            // No IPv6 on this host.
+            // This host has no IPv6.
             Err(error) if error.kind() != ErrorKind::AddrInUse => TcpListener::bind((all[1], port)),
             bound => bound,
         }

@@ -1,7 +1,8 @@
-//! A process that is connected: what has come to its rank, its connections, and the threads that read and write them.
+//! Connected process: the inbox of its rank, its connections, and their reader and writer threads.
 //!
-//! Rank 0's process has a connection to each other rank, any other process one, to that of rank 0. What is different about
-//! rank 0's is that it hands on messages, and that it decides which rank was lost first and tells all.
+//! Rank 0's process has a connection to each other rank. Any other process has one connection, to
+//! rank 0's. Only rank 0's process forwards messages, decides which rank was lost first, and tells
+//! all.
 
 use super::frame::Frame;
 use super::link::{Around, Connection, Start, nonsense};
@@ -14,8 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a rank that has seen another one lost waits for what rank 0 says of it, and rank 0's process for those that it
-/// has told, at most.
+/// Time that a rank waits for rank 0's verdict after a loss, and that rank 0's process waits for
+/// the ranks it tells.
 const VERDICT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -32,17 +33,17 @@ pub(super) struct Node {
 #[derive(Debug)]
 struct NodeState {
     inbox: Inbox,
-    /// How many threads have not ended.
     threads: usize,
-    /// For which rank each has waited for some time, as far as this process knows: rank 0's of all.
+    /// Rank for which each rank has waited for some time, as far as this process knows. Rank 0's
+    /// process knows all.
     waits: Vec<Option<usize>>,
-    /// By connection, whether its writer has written what is said first, or has ended.
+    /// True for each connection whose writer has written its first bytes, or has ended.
     begun: Vec<bool>,
-    /// By connection, whether its writer has written what rank was lost, or has ended.
+    /// True for each connection whose writer has written the notice of a loss, or has ended.
     told: Vec<bool>,
 }
 
-/// Counts a thread as ended, however it ends.
+/// Counts a thread as ended, even after a panic.
 struct ThreadGuard(Arc<Node>);
 
 impl Drop for ThreadGuard {
@@ -56,7 +57,8 @@ impl Node {
     /// Starts the threads of all connections.
     ///
     /// # Errors
-    /// Where one cannot be started; those that were have ended then.
+    /// Returns the system's error if a thread cannot be started. The threads started before have
+    /// then ended.
     pub(super) fn start(
         rank: usize,
         ranks: usize,
@@ -96,8 +98,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Waits until all others have been said what is said first, but not for one that does not listen: whoever ends then has
-    /// let them in.
+    /// Waits until the first bytes are written to all peers, but not longer than
+    /// [`Limits::silence`]: rank 0 may end afterwards, since it has let all others in.
     pub(super) fn begin(&self) {
         self.wait_until(self.limits.silence, |state| state.begun.iter().all(|begun| *begun));
     }
@@ -123,12 +125,12 @@ impl Node {
         self.ranks
     }
 
-    /// A thread that panics with it leaves a state that is whole: nothing that is done with it calls what could.
+    /// Ignores poisoning: no code under the lock can panic halfway through a change.
     fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something holds, for so long at most.
+    /// Waits until a condition holds, at most for the given time.
     fn wait_until(&self, time: Duration, holds: impl Fn(&NodeState) -> bool) {
         let waited = self.changed.wait_timeout_while(self.lock(), time, |state| !holds(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -142,12 +144,12 @@ impl Node {
         self.lock().inbox.has_left(rank)
     }
 
-    /// The connection that leads to a rank.
+    /// Returns the connection that leads to a rank.
     fn link_to(&self, rank: usize) -> Option<&Connection> {
         if self.rank == 0 { self.links.get(rank.checked_sub(1)?) } else { self.links.first() }
     }
 
-    /// Hands a message on: to the inbox here, or to the connection that leads to who is to have it.
+    /// Passes a message to this process's inbox, or to the connection that leads to its receiver.
     pub(super) fn route(&self, to: usize, from: usize, tag: Tag, bytes: Vec<u8>) {
         if to == self.rank {
             self.lock().inbox.push(from, tag, bytes);
@@ -157,7 +159,7 @@ impl Node {
         }
     }
 
-    /// The next message of a rank under a tag.
+    /// Takes the next message of a rank under a tag.
     pub(super) fn take(
         &self,
         from: usize,
@@ -165,7 +167,7 @@ impl Node {
         deadline: Instant,
     ) -> std::result::Result<Vec<u8>, RankLoss> {
         let began = Instant::now();
-        // Whoever waits for long says for whom, well before its time is over.
+        // A rank that waits long reports whom it waits for, well before its deadline.
         let says = began + self.limits.heartbeat.min(deadline.duration_since(began) / 2);
         let mut has_said = false;
         let mut state = self.lock();
@@ -188,7 +190,7 @@ impl Node {
             let waited = self.changed.wait_timeout(state, until.saturating_duration_since(now));
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         };
-        // What it says of one that is late is heard before that it does not wait any more.
+        // The report of a late rank must precede the notice that this rank waits no more.
         let ended = |node: &Self| {
             if has_said {
                 node.says_wait(&mut node.lock(), None);
@@ -209,7 +211,7 @@ impl Node {
         }
     }
 
-    /// This rank has waited for another one for some time, or does not wait any more.
+    /// Reports that this rank has waited for `of` for some time, or waits no more.
     fn says_wait(&self, state: &mut NodeState, of: Option<usize>) {
         state.waits[self.rank] = of;
         if self.rank != 0 {
@@ -217,8 +219,8 @@ impl Node {
         }
     }
 
-    /// Of a rank that another one has waited for in vain: if that waits for a third one itself, it is that one that is late, or
-    /// who that one waits for.
+    /// Returns the rank to blame for a timeout: if the late rank itself waits for another one, that
+    /// one, and so on.
     fn cause(&self, broken: RankLoss) -> RankLoss {
         if self.rank != 0 || !matches!(broken.why, LossReason::Late(_)) {
             return broken;
@@ -228,8 +230,8 @@ impl Node {
         RankLoss { rank: last_in_chain(broken.rank, self.ranks, waits), ..broken }
     }
 
-    /// A rank is lost, as far as this one knows: the first that was, as rank 0's process says, or as this one knows where
-    /// that says nothing.
+    /// Reports a lost rank to rank 0's process. Returns the first loss as decided there, or
+    /// `broken` if it does not answer in time.
     pub(super) fn report(&self, broken: RankLoss) -> RankLoss {
         if self.rank != 0 && self.broken().is_none() {
             self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));
@@ -239,11 +241,11 @@ impl Node {
         self.tell(self.broken().unwrap_or(broken))
     }
 
-    /// What this rank is told, when all others are: it may end its process.
+    /// Returns the loss once all other ranks were told: the caller may then end the process.
     pub(super) fn tell(&self, broken: RankLoss) -> RankLoss {
         if self.rank == 0 {
             self.wait_until(self.verdict(), |state| state.told.iter().all(|told| *told));
-            // Those that do not listen are waited for once.
+            // Ranks that do not read are waited for only once.
             self.lock().told.fill(true);
         }
         broken
@@ -253,10 +255,11 @@ impl Node {
         VERDICT.min(self.limits.silence)
     }
 
-    /// A rank is lost. Rank 0's process tells all others, if it is the first.
+    /// Records a lost rank. If it is the first, rank 0's process tells all others.
     fn lose(&self, broken: RankLoss) {
         let mut state = self.lock();
-        // Under the lock: whoever sees the loss may close the connections, and then nothing is told any more.
+        // Queued under the lock: whoever sees the loss may close the connections, after which
+        // nothing can be sent.
         if state.inbox.lose(broken.clone()) && self.rank == 0 {
             self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));
         }
@@ -264,7 +267,6 @@ impl Node {
         self.changed.notify_all();
     }
 
-    /// This rank leaves.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
         if !state.inbox.has_left(self.rank) {
@@ -273,13 +275,13 @@ impl Node {
         }
     }
 
-    /// A reader: until the connection ends.
+    /// Reads until the connection ends.
     fn read(&self, place: usize) {
         let Some(link) = self.links.get(place) else {
             return;
         };
         let why = link.read(self, self.limits.silence);
-        // Who has left may go. Where it is this rank that has, rank 0's process may too.
+        // A rank that has left may disconnect. Once this rank has left, rank 0's process may too.
         let well = if self.rank == 0 { self.has_left(link.peer) } else { self.has_left(self.rank) };
         if !well {
             self.lose(RankLoss { rank: link.peer, why });
@@ -287,25 +289,26 @@ impl Node {
         if self.rank == 0 {
             link.close();
         } else {
-            // Nobody is there to whom something could be said.
+            // There is no peer left to write to.
             link.cut();
         }
     }
 
-    /// Nothing is read or written any more.
+    /// Ends all reading and writing.
     pub(super) fn cut(&self) {
         self.links.iter().for_each(Connection::cut);
         self.links.iter().for_each(Connection::close);
     }
 
-    /// The end of this rank's part: what is queued is written, rank 0's process waits for the others, and then all threads
-    /// have ended.
+    /// Ends this rank's part. Queued frames are written, rank 0's process waits for the others, and
+    /// all threads end.
     pub(super) fn end(&self) {
         let left = self.has_left(self.rank);
         let broken = |state: &NodeState| state.inbox.broken().is_some();
         if self.rank == 0 {
             if left {
-                // However long they work: who is gone is silent, and is found out.
+                // The others may work for any length of time: a lost rank falls silent and is
+                // detected.
                 self.wait_until(LONGEST, |state| broken(state) || state.inbox.is_last(0));
             } else {
                 self.lose(RankLoss { rank: 0, why: LossReason::Gone });
@@ -314,13 +317,13 @@ impl Node {
             self.wait_until(self.verdict(), |state| state.threads == 0);
         } else if left {
             self.links.iter().for_each(Connection::close);
-            // Rank 0's process answers the end of what is written with the end of what it writes.
+            // Rank 0's process closes its side of the connection in response.
             self.wait_until(self.limits.linger, |state| broken(state) || state.threads == 0);
         }
         self.cut();
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // One that has panicked has ended too.
+            // A thread that panicked has ended too.
             _ = thread.join();
         }
     }
@@ -374,7 +377,8 @@ impl Around for Node {
     }
 }
 
-/// Which connection leads to a rank: rank 0's process has its own in the order of ranks, from 1 on; any other one alone.
+/// Returns the index of a peer's connection. Rank 0's process has one per rank from rank 1 on, any
+/// other process a single one.
 fn place(peer: usize) -> usize {
     peer.saturating_sub(1)
 }

@@ -1,4 +1,4 @@
-//! Meetings and connections, on this machine alone.
+//! Rendezvous and connections on this machine.
 
 mod bytes;
 mod connection;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Long enough for a machine that does other things too.
+/// Limits long enough for a busy machine.
 pub(crate) fn limits() -> Limits {
     Limits {
         rendezvous: Duration::from_secs(10),
@@ -25,22 +25,23 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// A place to meet at, and who listens there.
+/// Creates a listener and its address.
 fn place() -> (TcpListener, Address) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     (listener, Address { host: "127.0.0.1".to_owned(), port })
 }
 
-/// A rank of a job that meets there.
+/// Describes a rank of a job that meets at an address.
 fn job(rank: usize, ranks: usize, address: &Address) -> Job {
     Job { rank, ranks, local_rank: None, address: address.clone(), token: "a job".to_owned() }
 }
 
-/// What one has met.
+/// Outcome of a rendezvous.
 type Rendezvous = Result<(TcpChannel, RendezvousOutcome), WorldError>;
 
-/// Lets these come, each in a thread, rank 0 on a listener. What each has met, in their order.
+/// Lets the given ranks meet, each in its own thread, with rank 0 on the listener. Returns their
+/// outcomes in order.
 fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<Rendezvous> {
     thread::scope(|scope| {
         let mut listener = Some(listener);
@@ -51,13 +52,13 @@ fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<R
                 scope.spawn(move || meet_at(listener, job, hello, limits))
             })
             .collect();
-        // Where none is rank 0 nobody listens any more.
+        // Without a rank 0, nobody listens any more.
         drop(listener);
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
 }
 
-/// The ends of all ranks.
+/// Connects all ranks.
 fn channels(ranks: usize, limits: &Limits) -> Vec<TcpChannel> {
     let (listener, address) = place();
     let those: Vec<_> =
@@ -66,7 +67,7 @@ fn channels(ranks: usize, limits: &Limits) -> Vec<TcpChannel> {
     met.into_iter().map(|met| met.expect("they meet").0).collect()
 }
 
-/// The same, as any wire.
+/// Connects all ranks, as generic channels.
 pub(crate) fn connected(ranks: usize, limits: &Limits) -> Vec<Arc<dyn Channel>> {
     channels(ranks, limits)
         .into_iter()
@@ -74,7 +75,7 @@ pub(crate) fn connected(ranks: usize, limits: &Limits) -> Vec<Arc<dyn Channel>> 
         .collect()
 }
 
-/// The error that all have come to.
+/// Returns the error, which must be the same on all ranks.
 fn same_error(met: impl IntoIterator<Item = Rendezvous>) -> WorldError {
     let mut errors = met.into_iter().map(|met| met.map(|_| ()).expect_err("there is no world"));
     let first = errors.next().expect("somebody");
@@ -84,7 +85,6 @@ fn same_error(met: impl IntoIterator<Item = Rendezvous>) -> WorldError {
     first
 }
 
-/// A hello of one fact.
 fn saying(fact: Fact) -> Hello {
     Hello { facts: vec![fact], ..Hello::default() }
 }

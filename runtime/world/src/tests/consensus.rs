@@ -1,4 +1,4 @@
-//! What all ranks do together, and what they are told where they do not do the same.
+//! Gathering and agreement, and the errors of ranks that disagree.
 
 use super::{KINDS, run, soon};
 use crate::WorldError;
@@ -10,7 +10,7 @@ use crate::mailbox::{Delivery, Fault, FaultKind, mailboxes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// All have come to this place.
+/// Barrier over all ranks.
 fn barrier(
     channel: &dyn Channel,
     tag: Tag,
@@ -30,7 +30,7 @@ fn all_ranks_get_what_all_have_given() {
             let given: Vec<Vec<Vec<u8>>> =
                 (0..3).map(|_| (0..ranks).map(|_| bytes()).collect()).collect();
             let got = run(ends(ranks, round), |channel| {
-                // Again and again under one tag.
+                // Repeated gathers under one tag.
                 let gather = |given: &Vec<Vec<u8>>| {
                     gather_all(
                         &*channel,
@@ -81,10 +81,10 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
             let ready: Vec<bool> = (0..ranks).map(|_| random.u8(..4) != 0).collect();
             let got = run(ends(ranks, round), |channel| {
                 let (value, is_ready) = (values[channel.rank()], ready[channel.rank()]);
-                // Before them something that all have, and that does not count.
+                // The first text is equal on all ranks.
                 let said = [("the kernel", "8x8"), ("the extents", value), ("the rest", value)];
                 let got = agree(&*channel, Tag(1), &said, is_ready, soon(), "Give all the same");
-                // Nothing is broken by that.
+                // The disagreement leaves the world intact.
                 let after = barrier(&*channel, Tag(2), "going on", soon());
                 channel.leave();
                 (got, after)
@@ -115,7 +115,7 @@ fn what_rank_0_says_for_all_has_to_be_of_all() {
                 let mut all = Vec::new();
                 put_list(&mut all, &vec![b"x"; given], |to, bytes| put_bytes(to, *bytes));
                 for rank in 1..3 {
-                    // Who is told first may have found it out by then.
+                    // The rank told first may have reported the fault by then.
                     _ = channel.send(rank, Tag(1), all.clone());
                 }
                 return channel.take(1, Tag(2), soon()).expect_err("it is broken").at("");
@@ -134,7 +134,7 @@ fn what_rank_0_says_for_all_has_to_be_of_all() {
 fn a_fault_at_any_call_of_an_agreement_is_told() {
     for ranks in 2..=5 {
         for rank in 0..ranks {
-            // Rank 0 takes and sends; the others send, then take.
+            // Rank 0 takes, then sends; the others send, then take.
             for call in 0..(if rank == 0 { 2 * (ranks - 1) } else { 2 }) {
                 for seed in 0..8 {
                     for kind in [FaultKind::Die, FaultKind::Corrupt] {
@@ -143,7 +143,7 @@ fn a_fault_at_any_call_of_an_agreement_is_told() {
                         let got = run(ends, |channel| {
                             let got =
                                 agree(&*channel, Tag(1), &[("x", "one text")], true, soon(), "");
-                            // Who finds nothing wrong goes on, and needs the others.
+                            // A rank that finds no fault continues, and needs the others.
                             let got =
                                 got.and_then(|_| barrier(&*channel, Tag(1), "going on", soon()));
                             if got.is_ok() {
@@ -157,7 +157,8 @@ fn a_fault_at_any_call_of_an_agreement_is_told() {
                         for (other, got) in got.into_iter().enumerate() {
                             let error = got.expect("no panic").expect_err(&case);
                             let Some(RankLost { who, why }) = lost(&error) else {
-                                // What was given has changed on its way, or what all have given.
+                                // A contribution, or the list of all contributions, was corrupted
+                                // on its way.
                                 assert_eq!(kind, FaultKind::Corrupt, "{case}");
                                 continue;
                             };

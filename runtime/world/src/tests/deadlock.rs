@@ -1,4 +1,5 @@
-//! Random graphs of who waits for whom: a hang is found where there is one, at once, and only there.
+//! Random graphs of waiting ranks: every deadlock is found at once, and nothing else is reported as
+//! one.
 
 use super::{run, same};
 use crate::channel::{RankLoss, Tag};
@@ -6,14 +7,14 @@ use crate::error::LossReason;
 use crate::mailbox::{Delivery, mailboxes, mailboxes_that};
 use std::time::{Duration, Instant};
 
-/// A rank waits for another one, and whether that has sent it what it waits for.
+/// A rank's wait for another one. `sent` is true if the awaited message was sent.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     of: usize,
     sent: bool,
 }
 
-/// The rings among those that wait in vain, each from its lowest rank on.
+/// Circles of ranks that wait in vain, each from its lowest rank on.
 fn rings(waits: &[Option<Wait>]) -> Vec<Vec<usize>> {
     let next = |rank: usize| waits[rank].filter(|wait| !wait.sent).map(|wait| wait.of);
     let ring = |first: usize| {
@@ -55,7 +56,8 @@ fn ranks_that_wait_for_one_another_are_told_who_for_whom() {
             for (to, wait) in waits.iter().enumerate() {
                 let for_me = wait.filter(|wait| wait.of == me);
                 if for_me.is_some() {
-                    // Under other tags, and to others, there is always something under way.
+                    // Unrelated messages, with another tag or another receiver, are always under
+                    // way.
                     channel.send(to, Tag(1), vec![1])?;
                 }
                 if for_me.is_some_and(|wait| wait.sent) {
@@ -80,7 +82,7 @@ fn ranks_that_wait_for_one_another_are_told_who_for_whom() {
             ends += 1;
             continue;
         };
-        // Either a ring, or one that waits for one that could leave.
+        // Expected: a circle, or a wait for a rank that could leave.
         let deadlock = |ring: &Vec<usize>| {
             let who = |rank: &usize| {
                 let of = waits[*rank].expect("it waits").of;

@@ -1,4 +1,4 @@
-//! What a world returns where something has gone wrong: the error of the rank that was lost first.
+//! Errors of a broken world: the error of the first lost rank is returned.
 
 use crate::mailbox::{Delivery, Fault, FaultKind, mailboxes};
 use crate::{Error, LossReason, Rank, Result, World, WorldError};
@@ -24,7 +24,8 @@ fn own_error(text: &str) -> Error {
 
 #[test]
 fn what_follows_from_a_loss_is_not_what_is_returned() {
-    // A rank is lost, by a plan, at a call or because it says so; all others fail with something of their own.
+    // One rank is lost, by an injected fault or by its own error. All others fail with errors of
+    // their own.
     for lost in 0..3 {
         for kind in [FaultKind::Die, FaultKind::Fail("no more".to_owned())] {
             let faults = vec![Fault { rank: lost, call: 0, kind: kind.clone() }];
@@ -106,14 +107,14 @@ fn what_nccl_fails_with_may_follow_from_what_is_known_a_moment_later() {
         Err(own_error("the cause"))
     });
     assert!(error.expect_err("both have failed").to_string().contains("the cause"));
-    // And it is what it is where nothing else is known.
+    // Without another cause, NCCL's own error is returned.
     let error = world(2).run(|rank| if rank.number() == 0 { Err(nccl()) } else { rank.barrier() });
     assert!(matches!(error, Err(Error::World(WorldError::Nccl { .. }))), "{error:?}");
 }
 
 #[test]
 fn nothing_is_returned_of_a_world_that_is_broken_in_the_end() {
-    // Each is a process of its own, as of a job.
+    // Each rank is its own process, as in a job.
     let mut ends = mailboxes(2, Delivery::default());
     let (other, own) = (ends.remove(1), ends.remove(0));
     let (tell, told) = channel();
@@ -122,7 +123,7 @@ fn nothing_is_returned_of_a_world_that_is_broken_in_the_end() {
         World::of_end(Device::simulator(), own).run(|rank| {
             told.lock().expect("no panic").recv().expect("it is told");
             assert!(rank.channel.broken().is_some());
-            // All that it was asked for is done.
+            // All requested work is done.
             Ok(7)
         })
     });

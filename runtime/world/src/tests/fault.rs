@@ -1,4 +1,4 @@
-//! What goes wrong at every step of random programs, and what the other ranks are told.
+//! Faults at every step of random programs, and the losses that other ranks are told.
 
 use super::program::{Step, expected, program, step};
 use super::{KINDS, run, same, soon};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 type StagedBlocks = (Vec<Option<Vec<u8>>>, Option<RankLoss>);
 
-/// Does what it can: what it got, and what stopped it. It leaves where nothing did.
+/// Executes a program until it ends or fails. Returns the received messages and the failure, and
+/// leaves after success.
 fn go(channel: &dyn Channel, steps: &[Step]) -> StagedBlocks {
     let mut got = Vec::new();
     for next in steps {
@@ -24,7 +25,7 @@ fn go(channel: &dyn Channel, steps: &[Step]) -> StagedBlocks {
     (got, None)
 }
 
-/// Programs that end with all ranks waiting for a word of all others, so that nobody can miss what happens to one.
+/// Random programs that end with a message between every two ranks, so every rank notices a loss.
 fn all_told(ranks: usize, steps: usize, random: &mut fastrand::Rng) -> Vec<Vec<Step>> {
     let mut program = program(ranks, steps, random);
     for (rank, steps) in program.iter_mut().enumerate() {
@@ -94,7 +95,7 @@ fn check(
         FaultKind::Fail(text) => LossReason::Failed(text.clone()),
         FaultKind::Corrupt | FaultKind::Delay(_) => {
             assert_eq!(told, None, "{case}");
-            // What nobody takes changes nothing that is seen.
+            // A corrupted message that nobody takes has no visible effect.
             let most = usize::from(*kind == FaultKind::Corrupt);
             assert!(changed <= most, "{case}");
             if let Step::Take { .. } = program[rank][call] {
@@ -105,14 +106,14 @@ fn check(
     };
     assert_eq!((told, changed), (Some(RankLoss { rank, why }), 0), "{case}");
     assert_eq!(got[rank].0.len(), call, "{case}: what it did before");
-    // Who has not said its last words before has not been heard by the others.
+    // A rank lost before its last messages is noticed by all others.
     for (other, (_, broken)) in got.iter().enumerate() {
         let silent = call <= program[rank].len() - 2 * (program.len() - 1);
         assert!(broken.is_some() || !silent, "{case}: rank {other} was not told");
     }
 }
 
-/// How a rank goes that does not go well.
+/// Ways in which a rank goes without leaving in order.
 #[derive(Clone, Copy, Debug)]
 enum Exit {
     Drops,
@@ -142,14 +143,14 @@ fn a_rank_that_goes_is_lost_to_all() {
                 let got: Result<Vec<_>, RankLoss> = got.collect();
                 match exit {
                     Exit::Drops => {}
-                    // Without a message on the screen.
+                    // Panics without printing a message.
                     Exit::Panics => std::panic::resume_unwind(Box::new("a panic that is meant")),
                     Exit::Aborts => {
                         channel.abort(RankLoss {
                             rank,
                             why: LossReason::Failed("no memory".to_owned()),
                         });
-                        // Only the first counts.
+                        // Only the first loss counts.
                         channel.abort(RankLoss { rank: 0, why: LossReason::Gone });
                         let broken = channel
                             .take((rank + 1) % ranks, Tag(98), soon())
@@ -193,7 +194,7 @@ fn a_rank_that_says_nothing_is_late_for_all() {
                 } else if rank == (late + 1) % 3 {
                     channel.take(late, Tag(0), began + waits).expect_err("nobody says that")
                 } else {
-                    // It waits for another one, and for longer.
+                    // Waits for another rank with a longer deadline.
                     channel
                         .take((late + 1) % 3, Tag(0), began + waits * 100)
                         .expect_err("nobody says that")
@@ -219,11 +220,12 @@ fn a_rank_that_says_nothing_is_late_for_all() {
 
 #[test]
 fn who_waits_itself_is_not_what_is_late() {
-    // Rank 0 stands still; each other one waits for the one before it, and in one of them time is over first.
+    // Rank 0 stands still. Each other rank waits for the rank before it, and the deadline of one of
+    // them expires first.
     for (kind, ends) in KINDS {
         for (ranks, first) in [(3, 2), (4, 3), (4, 2), (5, 4)] {
             for still in [0, 1] {
-                // The same in a ring that begins elsewhere, so that it is rank 0 that waits, too.
+                // Renumbers the ranks, so that rank 0 also waits.
                 let of = |rank: usize| (rank + ranks - still) % ranks;
                 let waits = Duration::from_millis(400);
                 let got = run(ends(ranks, 13), |channel| {
@@ -266,7 +268,7 @@ fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
             };
             match channel.rank() {
                 0 => {
-                    // Rank 1 has waited for that long enough to say so.
+                    // Rank 1 has waited long enough to report it.
                     thread::sleep(Duration::from_millis(400));
                     channel.send(1, Tag(0), Vec::new()).expect("all are there");
                     stand()

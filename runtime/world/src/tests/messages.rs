@@ -1,4 +1,4 @@
-//! What messages of worlds say.
+//! Texts of errors.
 
 use crate::Error;
 use crate::{Delivery, Distribution, Fault, FaultKind, World, WorldError};
@@ -63,7 +63,7 @@ fn a_reduction_without_runs_is_told_which_it_could_have() {
     );
     assert!(said("").starts_with(&format!("the plain sum {why} Write `run: ")), "{}", said(""));
     assert!(!said("").contains("in place of"), "{}", said(""));
-    // What is advised is a kernel.
+    // The suggested spec is a valid kernel.
     for line in [
         "",
         "op: max, block: 512, items: 3",

@@ -1,4 +1,4 @@
-//! Random programs of sends and takes, and what their ranks have to get.
+//! Random programs of sends and takes, with the messages that each rank must receive.
 
 use super::{KINDS, run, soon};
 use crate::channel::{Channel, RankLoss, Tag};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a rank does next.
+/// Step of a rank.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Send {
@@ -15,7 +15,7 @@ pub(crate) enum Step {
         tag: Tag,
         bytes: Vec<u8>,
     },
-    /// What it has to get.
+    /// Takes a message, which must be equal to `bytes`.
     Take {
         from: usize,
         tag: Tag,
@@ -23,8 +23,8 @@ pub(crate) enum Step {
     },
 }
 
-/// What each rank does. One after the other, in the order in which they were drawn, these steps can be done, and a send
-/// waits for nobody: so ranks that do them at the same time come to an end.
+/// Random program for each rank. The steps can be executed one after another in the order in which
+/// they were drawn, and sends never block. So ranks that execute them concurrently finish.
 pub(crate) fn program(ranks: usize, steps: usize, random: &mut fastrand::Rng) -> Vec<Vec<Step>> {
     let mut program = vec![Vec::new(); ranks];
     let mut queues: HashMap<(usize, usize, Tag), Vec<Vec<u8>>> = HashMap::new();
@@ -40,7 +40,7 @@ pub(crate) fn program(ranks: usize, steps: usize, random: &mut fastrand::Rng) ->
             let tag = Tag(random.u64(..3));
             let mut bytes = (number as u64).to_le_bytes().to_vec();
             bytes.extend((0..random.usize(..200)).map(|_| random.u8(..)));
-            // Empty ones are messages too.
+            // Empty messages count too.
             if random.u8(..8) == 0 {
                 bytes.clear();
             }
@@ -51,7 +51,7 @@ pub(crate) fn program(ranks: usize, steps: usize, random: &mut fastrand::Rng) ->
     program
 }
 
-/// Does one step: the message of a take.
+/// Executes a step. Returns the message of a take.
 pub(crate) fn step(
     channel: &dyn Channel,
     step: &Step,
@@ -63,7 +63,7 @@ pub(crate) fn step(
     }
 }
 
-/// What a rank has to get.
+/// Expected messages of a rank's steps.
 pub(crate) fn expected(steps: &[Step]) -> Vec<Option<Vec<u8>>> {
     let message = |step: &Step| match step {
         Step::Send { .. } => None,
@@ -80,7 +80,7 @@ fn every_rank_gets_what_was_sent_in_order() {
         let steps = random.usize(..200);
         let program = program(ranks, steps, &mut random);
         for (kind, ends) in KINDS {
-            // A world of connections takes longer to come about.
+            // TCP worlds take longer to create.
             if kind == "TCP" && round % 3 != 0 {
                 continue;
             }
@@ -113,7 +113,8 @@ fn a_rank_that_has_left_lets_the_others_go_on() {
                     channel.leave();
                     return Ok(vec![got]);
                 }
-                // The others speak to each other when it has long left, and still have what it had sent.
+                // The others exchange messages long after this rank has left, and still receive its
+                // earlier ones.
                 let other = 3 - first - rank;
                 thread::sleep(Duration::from_millis(100));
                 channel.send(other, Tag(1), vec![9])?;
@@ -145,10 +146,10 @@ fn one_that_waits_for_a_rank_that_has_left_is_told_at_once() {
                     return None;
                 }
                 if rank == waits {
-                    // Whether it waits before or after that.
+                    // The wait may begin before or after the departure.
                     return channel.take(leaves, Tag(0), soon()).err();
                 }
-                // Nobody else finds out for it.
+                // Only the channel's own notice can tell this rank.
                 while channel.broken().is_none() && began.elapsed() < Duration::from_secs(10) {
                     thread::sleep(Duration::from_millis(1));
                 }

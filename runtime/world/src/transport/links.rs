@@ -1,36 +1,36 @@
-//! What connects the devices of a world.
+//! Links between the devices of a world.
 
 use super::peers::Peers;
 use crate::channel::Channel;
 use crate::collective::CollectiveContext;
 use crate::error::impossible;
 use crate::tcp::{Fact, Hello};
+use crate::{ClusterModel, WorldError};
 use crate::{Error, Result};
-use crate::{Machine, WorldError};
 use gemm_runtime::Device;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What carries data from one rank to another. Whatever it is, results are the same.
+/// Transport between ranks. It does not affect results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransportKind {
-    /// Each GPU fetches what it needs from where another one has it, by its copy engines: within one process, where GPUs reach
-    /// one another.
+    /// GPU copy engines: each GPU copies blocks from other GPUs' memory. It requires one process
+    /// whose GPUs can access each other.
     Peers,
-    /// NCCL, within one process or between many, on one host or many. It takes the feature `nccl`, and a GPU is one rank.
+    /// NCCL, between any processes and hosts. It requires the feature `nccl` and one GPU per rank.
     Nccl,
-    /// The host, from memory to memory, or over the connections by which ranks speak to one another: slow, but always there.
-    /// Simulated devices have nothing else.
+    /// Host memory, or between processes the TCP connections of the ranks: slow, but always
+    /// available. Simulated devices use only this.
     Host,
 }
 
 impl TransportKind {
-    /// What it is called, as in `GEMM_CARRY=host`.
+    /// Names in `GEMM_CARRY` and in messages.
     const NAMES: [(Self, &'static str); 3] =
         [(Self::Peers, "peers"), (Self::Nccl, "nccl"), (Self::Host, "host")];
 
-    /// What the variable `GEMM_CARRY` says, if it is set.
+    /// Reads the variable `GEMM_CARRY`, if it is set.
     pub(crate) fn from_env() -> Result<Option<Self>> {
         let Some(value) = std::env::var_os("GEMM_CARRY").filter(|value| !value.is_empty()) else {
             return Ok(None);
@@ -62,22 +62,21 @@ impl FromStr for TransportKind {
     }
 }
 
-/// How a rank's device reaches those of others.
+/// Link from a rank's device to those of other ranks.
 pub(crate) enum Links {
-    /// By messages, between GPUs or simulators.
+    /// Messages, between GPUs or simulators.
     Channel {
-        /// Whether they are simulators, which stand for GPUs that something faster connects.
+        /// True for simulators. They model GPUs with a faster link.
         simulated: bool,
     },
-    /// It reads their memory.
+    /// Copies from the memory of other GPUs.
     Peers(Peers),
-    /// By NCCL.
     #[cfg(feature = "nccl")]
     Nccl(super::nccl::Nccl),
 }
 
 impl Links {
-    /// Those between devices of one process: as the caller says, or the fastest there are.
+    /// Links devices of one process: by the requested transport, or by the fastest available one.
     pub(crate) fn between(devices: &[Device], kind: Option<TransportKind>) -> Result<Vec<Self>> {
         let by_wire =
             || devices.iter().map(|of| Self::Channel { simulated: of.is_simulator() }).collect();
@@ -107,15 +106,16 @@ impl Links {
     }
 
     /// What is known of devices that are connected like this.
-    pub(crate) fn machine(&self) -> Machine {
+    pub(crate) fn machine(&self) -> ClusterModel {
         match self {
-            Self::Peers(_) => Machine::h200_copy_engines(),
-            Self::Channel { simulated: false } => Machine::h200_host(),
-            _ => Machine::h200_nccl(),
+            Self::Peers(_) => ClusterModel::h200_copy_engines(),
+            Self::Channel { simulated: false } => ClusterModel::h200_host(),
+            _ => ClusterModel::h200_nccl(),
         }
     }
 
-    /// Whether a rank may take memory and load kernels while exchanges are under way: what is under way waits for no other rank.
+    /// Returns true if a rank may allocate memory and load kernels during exchanges, since no
+    /// exchange waits for another rank.
     pub(crate) fn loads_beside(&self) -> bool {
         match self {
             Self::Channel { .. } | Self::Peers(_) => true,
@@ -124,7 +124,8 @@ impl Links {
         }
     }
 
-    /// Waits until all ranks have loaded what they launch, where a rank that loads may wait for what another one has begun.
+    /// Waits until all ranks have loaded their kernels. Only needed if loading may block on an
+    /// exchange of another rank.
     pub(crate) fn all_ready(&self, _talk: &CollectiveContext) -> Result<()> {
         match self {
             Self::Channel { .. } | Self::Peers(_) => Ok(()),
@@ -133,7 +134,7 @@ impl Links {
         }
     }
 
-    /// Connects this rank's device with the others, all of which do so now.
+    /// Connects this rank's device with the others, as a collective call.
     pub(crate) fn connect(
         &self,
         _device: &Device,
@@ -147,7 +148,7 @@ impl Links {
         }
     }
 
-    /// Gives up what connects this rank, and those of this process, with others: nothing of it is under way any more.
+    /// Aborts the links of all ranks of this process. No transfer is under way afterwards.
     pub(crate) fn give_up(&self) {
         match self {
             Self::Channel { .. } | Self::Peers(_) => {}
@@ -156,7 +157,7 @@ impl Links {
         }
     }
 
-    /// Parts from the others in agreement, when all work of the device is done.
+    /// Closes the link in agreement with the other ranks, once the device's work is complete.
     pub(crate) fn finish(
         &self,
         _device: &Device,
@@ -171,7 +172,7 @@ impl Links {
     }
 }
 
-/// The first of these GPUs that is one before it too, and which one.
+/// Returns the first rank whose GPU is also a lower rank's, and that lower rank.
 fn twice(devices: &[Device]) -> Option<(usize, usize)> {
     let gpu = |rank: usize| Some(devices[rank].cudarc()?.0.ordinal());
     let same = |rank: usize| (0..rank).find(|other| gpu(*other) == gpu(rank));
@@ -191,7 +192,7 @@ fn no_feature() -> Error {
     )
 }
 
-/// No deadline holds where NCCL waits by itself.
+/// Rejects blocking communicators: their waits ignore deadlines.
 #[cfg(feature = "nccl")]
 fn check_waits() -> Result<()> {
     const VARIABLE: &str = "NCCL_COMM_BLOCKING";
@@ -231,30 +232,30 @@ fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
     Ok(ends.into_iter().map(Links::Nccl).collect())
 }
 
-/// What NCCL asks of the GPUs of a world.
+/// Remedy for a GPU shared by ranks.
 #[cfg(feature = "nccl")]
 const GPUS: &str =
     "NCCL takes each GPU as one rank: start as many ranks as there are GPUs, each with its own";
 
-/// Whether NCCL was told to take a GPU as two ranks, as it can from 2.30 on.
+/// Returns true if NCCL may use one GPU for two ranks, an option since 2.30.
 #[cfg(feature = "nccl")]
 fn shares_gpus() -> bool {
     std::env::var("NCCL_MULTI_RANK_GPU_ENABLE").is_ok_and(|value| value.trim() == "1")
 }
 
-/// How the device of a rank of a job is connected, once the ranks have met.
+/// Link of a rank of a job, before the ranks have met.
 pub(crate) enum InJob {
-    /// By messages.
     Channel,
-    /// By NCCL, whose communicators rank 0 has named.
+    /// NCCL, with the communicator id created by rank 0.
     #[cfg(feature = "nccl")]
     Nccl(std::sync::Arc<crate::nccl::Library>),
 }
 
-/// What a rank of a job says of how its device is to be connected.
+/// Adds the link of this rank's device to its hello message.
 ///
 /// # Errors
-/// What cannot be, which the other ranks are to be told.
+/// Returns an error if the device cannot use the requested transport. The caller tells the other
+/// ranks.
 pub(crate) fn in_job(
     device: &Device,
     _rank: usize,
@@ -309,7 +310,7 @@ pub(crate) fn in_job(
 }
 
 impl InJob {
-    /// The end of a rank, with what rank 0 has given all.
+    /// Creates the rank's link, given the payload that rank 0 has sent to all.
     pub(crate) fn links(self, device: &Device, _payload: &[u8]) -> Result<Links> {
         match self {
             Self::Channel => Ok(Links::Channel { simulated: device.is_simulator() }),

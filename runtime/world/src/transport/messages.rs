@@ -1,4 +1,4 @@
-//! Blocks as messages: that is how simulated devices have them, and GPUs that nothing else connects, through the host.
+//! Transport by messages through the host, for simulated devices and for GPUs without another link.
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
@@ -9,10 +9,10 @@ use gemm_runtime::internal::{Area, Areas, Backend};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 
-/// Blocks of elements of type `T` as messages.
+/// Transport of elements of type `T` by messages.
 pub(crate) struct MessageTransport<'t, T, B: Backend> {
     collective: &'t CollectiveContext,
-    /// What each exchange that has begun will bring.
+    /// Blocks that each begun exchange will bring, with their senders.
     due: HashMap<usize, Vec<(usize, Area<B>)>>,
     of: PhantomData<T>,
 }
@@ -44,7 +44,8 @@ impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
         Ok(())
     }
 
-    /// Waits for the messages: what has come before may have been overwritten by who was slower.
+    /// Waits for all messages of an exchange, then writes them to the device. Writing them earlier
+    /// could overwrite data still in use.
     fn wait(&mut self, backend: &B, exchange: usize) -> Result<()> {
         for (from, to) in self.due.remove(&exchange).unwrap_or_default() {
             let bytes = self.collective.take(from, exchange)?;
@@ -70,7 +71,7 @@ impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
         left.into_iter().try_for_each(|exchange| self.wait(backend, exchange))
     }
 
-    /// Each message is taken or sent when the call for it returns.
+    /// Nothing to do: each message is complete when its call returns.
     fn give_up(&mut self, _: &B) {}
 }
 
@@ -83,7 +84,8 @@ mod tests {
     use gemm_runtime::internal::On;
     use gemm_runtime::{Buffer, Device};
 
-    /// Four numbers that rank 0 has sent, if it has, in an exchange that is waited for or ends so.
+    /// Receives four numbers from rank 0, either by waiting for the exchange or by ending the
+    /// transport.
     struct Received<'b> {
         buffer: &'b Buffer,
         is_waited_for: bool,
@@ -104,7 +106,7 @@ mod tests {
         }
     }
 
-    /// What rank 1 has in the end of so many numbers that rank 0 sends.
+    /// Returns the four numbers on rank 1 after rank 0 has sent `sent` numbers.
     fn received(sent: usize, is_waited_for: bool) -> Result<Vec<f32>> {
         let numbers: Vec<f32> = (1..=sent).map(|n| n as f32).collect();
         let found = World::simulated(2)?.run(|rank: &mut Rank| {

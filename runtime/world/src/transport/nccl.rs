@@ -1,5 +1,5 @@
-//! Blocks that NCCL moves: between GPUs of several processes or hosts, or of one process that do not reach one another.
-//! Only their bytes: no sum is left to it.
+//! Transport by NCCL: between GPUs of several processes or hosts, or of one process without peer
+//! access. NCCL only moves bytes and never adds.
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
@@ -18,10 +18,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The communicators of the ranks of this process. They are given up all at once, whichever rank is lost.
+/// Communicators of this process's ranks. All are aborted together, whichever rank is lost.
 pub(crate) struct Communicators {
     all: Vec<Mutex<Option<Communicator>>>,
-    /// Held by who gives them up.
+    /// Held by the thread that aborts.
     giving_up: Mutex<()>,
 }
 
@@ -30,16 +30,18 @@ impl Communicators {
         self.all[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives all of them up, so that what streams wait for in vain ends. When it returns that is done, whoever does it: before
-    /// NCCL 2.27 no thread is to end that has begun something before.
+    /// Aborts all communicators, which ends streams that wait in vain. On return the abort is
+    /// complete, even if another thread performed it: before NCCL 2.27 a thread must not end before
+    /// the activities that it began.
     pub(crate) fn abort(&self) {
         let _held = self.giving_up.lock().unwrap_or_else(PoisonError::into_inner);
         let all = (0..self.all.len()).filter_map(|place| self.lock(place).take());
-        // Whatever NCCL says to that: the ranks have been told why.
+        // Errors of the abort are ignored: the ranks already know the reason.
         _ = abort_all(all.collect());
     }
 
-    /// What NCCL has failed with, and for which of them, as far as nobody uses them now.
+    /// Returns the first failure of a communicator that no thread is using, with its place among
+    /// this process's ranks.
     pub(crate) fn failed(&self) -> Option<(usize, WorldError)> {
         let failed = |(place, one): (usize, &Mutex<Option<Communicator>>)| {
             let one = one.try_lock().ok()?;
@@ -49,19 +51,19 @@ impl Communicators {
     }
 }
 
-/// The end of a rank of what NCCL connects.
+/// One rank's link by NCCL.
 pub(crate) struct Nccl {
     library: Arc<Library>,
     id: [u8; 128],
     all: Arc<Communicators>,
-    /// Which of them is this rank's.
+    /// Index of this rank's communicator in `all`.
     place: usize,
-    /// What exchanges are put on. The driver hands its work out before that of the device's own stream.
+    /// High-priority stream for exchanges, scheduled before the device's own stream.
     stream: Arc<CudaStream>,
 }
 
 impl Nccl {
-    /// The ends of ranks of this process.
+    /// Links the ranks of this process.
     pub(crate) fn between(
         devices: &[Device],
         library: &Arc<Library>,
@@ -77,12 +79,12 @@ impl Nccl {
         devices.iter().enumerate().map(end).collect()
     }
 
-    /// The communicators of this process.
+    /// Communicators of this process's ranks.
     pub(crate) fn all(&self) -> Arc<Communicators> {
         Arc::clone(&self.all)
     }
 
-    /// Connects this rank with the others, all of which do so now.
+    /// Connects this rank with the others, as a collective call.
     pub(crate) fn connect(
         &self,
         device: &Device,
@@ -98,14 +100,15 @@ impl Nccl {
         }
         let (library, ranks, rank) = (Arc::clone(&self.library), channel.ranks(), channel.rank());
         let communicator = Communicator::begin(library, self.id, ranks, rank, None)?;
-        // Whoever gives all of them up finds this one too.
+        // Stored before the wait, so that an abort of all communicators includes it.
         let mut own = self.all.lock(self.place);
         let communicator = own.insert(communicator);
         let mut go_on = || held(channel, "connecting with the others");
         Ok(communicator.settle(Instant::now() + timeout, &mut go_on)?)
     }
 
-    /// Ends it in agreement with the others, when all work of the device is done.
+    /// Closes the communicator in agreement with the other ranks, once the device's work is
+    /// complete.
     pub(crate) fn finish(
         &self,
         device: &Device,
@@ -129,13 +132,13 @@ fn bind(device: &Device) -> Result<()> {
     }
 }
 
-/// Blocks that NCCL moves, for one product or reduction.
+/// Transport of one GEMM or reduction by NCCL.
 pub(crate) struct NcclTransport<'t> {
     nccl: &'t Nccl,
     collective: &'t CollectiveContext,
-    /// When each exchange that has begun is done.
+    /// Completion events of the begun exchanges.
     done: HashMap<usize, CudaEvent>,
-    /// Blocks whose rows lie apart, one row after the other, until all is done.
+    /// Packed copies of padded blocks, kept until all exchanges are complete.
     packed: Vec<<Gpu as Backend>::Allocation>,
 }
 
@@ -144,7 +147,7 @@ impl<'t> NcclTransport<'t> {
         Self { nccl, collective, done: HashMap::new(), packed: Vec::new() }
     }
 
-    /// Room for the elements of an area, row after row.
+    /// Allocates a packed, row-major area with the extents of `like`.
     fn room(&mut self, gpu: &Gpu, like: &Area<Gpu>) -> Result<Area<Gpu>> {
         let room = gpu.alloc(like.first.elem(), like.len() as u64)?;
         let first = Gpu::address(&room);
@@ -153,7 +156,7 @@ impl<'t> NcclTransport<'t> {
     }
 }
 
-/// The bytes of an area without gaps.
+/// Size of an area's elements in bytes, without padding.
 fn bytes(area: &Area<Gpu>) -> usize {
     area.len() * area.first.elem().size() as usize
 }
@@ -207,7 +210,7 @@ impl Transport<Gpu> for NcclTransport<'_> {
                 }
             }
         }
-        // Room is there in the order of the device's stream.
+        // Staging memory is allocated in the order of the device's stream.
         if behind || has_staging {
             stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))?;
         }
@@ -218,14 +221,15 @@ impl Transport<Gpu> for NcclTransport<'_> {
         {
             let own = self.nccl.all.lock(self.nccl.place);
             let Some(communicator) = own.as_ref() else {
-                // Who gave it up has told the wire why.
+                // Whoever aborted the communicator has told the channel why.
                 self.collective.held()?;
                 return Err(Error::internal("a rank has no communicator".to_owned()));
             };
             let queue = stream.cu_stream() as u64;
-            // SAFETY: the stream is of this device. Blocks that are sent lie in this rank's parts, which the caller borrows
-            // until `end` or `give_up`, or in room of this transport; those that are received in rooms that nothing else is brought to, as the
-            // schedule has been checked for, and that are read behind `wait`. All are of this device.
+            // SAFETY: the stream is of this device. Sent blocks lie in this rank's shards, which
+            // the caller borrows until `end` or `give_up`, or in staging of this transport.
+            // Received blocks lie in places that no other transfer writes, as the schedule was
+            // verified, and that are only read after `wait`. All memory is of this device.
             let put = unsafe { communicator.exchange(queue, &parts) };
             let put = put.and_then(|()| {
                 communicator
@@ -251,22 +255,24 @@ impl Transport<Gpu> for NcclTransport<'_> {
 
     fn end(&mut self, gpu: &Gpu) -> Result<()> {
         gpu.stream().join(&self.nccl.stream).map_err(failed("waiting for NCCL's stream"))?;
-        // Their memory is given back behind that.
+        // The memory is freed in stream order, after the join.
         self.packed.clear();
         Ok(())
     }
 
-    /// NCCL gives up, and its kernels end soon after: then nothing is read or written any more.
+    /// Aborts NCCL, whose kernels end soon afterwards, then waits until nothing accesses the
+    /// memory.
     fn give_up(&mut self, gpu: &Gpu) {
         self.nccl.all.abort();
-        // What these fail with follows from the error that has brought us here.
+        // Errors here follow from the failure that led to `give_up`.
         _ = self.nccl.stream.synchronize();
         _ = gpu.synchronize();
         self.packed.clear();
     }
 }
 
-/// What is known of a rank that is lost says more than what NCCL makes of it: it is waited for, for a moment.
+/// Returns the reported loss of a rank, if one arrives within two seconds, else NCCL's own error:
+/// the loss explains more.
 fn verdict(collective: &CollectiveContext, error: WorldError) -> Error {
     const MOMENT: Duration = Duration::from_secs(2);
     let end = Instant::now() + MOMENT;

@@ -1,5 +1,5 @@
-//! GPUs of one process that read one another's memory: by copy engines, beside the products, which lose no multiprocessor to
-//! it. Who needs a block fetches it from where its rank has it.
+//! Transport by GPU copy engines within one process. They run beside GEMMs without occupying SMs.
+//! The rank that needs a block copies it from its owner's memory.
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::collective::{CollectiveContext, Signal};
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use gemm_runtime::Device;
-use gemm_runtime::internal::Either;
+use gemm_runtime::internal::DeviceBackend;
 use gemm_runtime::internal::Gpu;
 use gemm_runtime::internal::{Area, Backend};
 use std::collections::HashMap;
@@ -18,40 +18,40 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the ranks of a process leave for one another: by call and rank.
+/// Shared state of a process's ranks, by call and rank.
 #[derive(Default)]
 struct Board {
-    /// How many are between the beginning of a call and its end, where they may read others' memory.
+    /// Number of transports between `start` and `end`, which may access other ranks' memory.
     busy: Mutex<usize>,
-    /// Told when one is no more.
+    /// Signalled when a transport is no longer busy.
     idle: Condvar,
-    /// Where each has its parts, and since when.
+    /// Published shards of each rank.
     own: Mutex<HashMap<(u64, usize), Arc<PublishedParts>>>,
-    /// When each has fetched all that it needs.
+    /// Event of each rank after its last copy.
     done: Mutex<HashMap<(u64, usize), Arc<CudaEvent>>>,
 }
 
-/// Where a rank has its parts of A and B.
+/// Published shards of A and B of a rank.
 struct PublishedParts {
-    /// When they are there.
+    /// Event after which the shards may be read.
     ready: CudaEvent,
     parts: Vec<(Factor, Block, Area<Gpu>)>,
 }
 
-/// The end of a rank of what connects the GPUs of a process.
+/// One rank's link by copy engines.
 pub(crate) struct Peers {
-    /// What copies are made on. The driver hands its work out before that of the device's own stream.
+    /// High-priority stream for copies, scheduled before the device's own stream.
     stream: Arc<CudaStream>,
     board: Arc<Board>,
 }
 
 impl Peers {
-    /// The ends of ranks whose devices are these, if all of them are GPUs that reach one another.
+    /// Links the ranks of these devices, if all are GPUs that can access each other's memory.
     pub(crate) fn between(devices: &[Device]) -> Result<Option<Vec<Self>>> {
         let contexts: Option<Vec<_>> =
             devices.iter().map(|device| device.cudarc().map(|(context, _)| context)).collect();
         let Some(contexts) = contexts else { return Ok(None) };
-        // Ranks of one context have one memory.
+        // Ranks of one context share its memory.
         let is_other = |n: usize, m: usize| contexts[n].cu_ctx() != contexts[m].cu_ctx();
         let all = 0..devices.len();
         let pairs = all.clone().flat_map(|n| all.clone().map(move |m| (n, m)));
@@ -74,7 +74,7 @@ impl Peers {
     }
 }
 
-/// A stream beside the device's own, whose work the driver hands out before that one's.
+/// Creates a stream of the highest priority, scheduled before the device's own stream.
 pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
     let Some((context, _)) = device.cudarc() else {
         return Err(Error::internal("a simulator has no streams".to_owned()));
@@ -85,32 +85,33 @@ pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
     context.new_stream_with_priority(most).map_err(failed("creating a stream"))
 }
 
-/// Whether what one GPU fetches from another one is what lies there: that the driver says so is no proof.
+/// Copies a pattern between two GPUs and returns true if it arrives intact. The driver's word is no
+/// proof.
 fn arrives(from: &Device, to: &Device) -> Result<bool> {
     const LEN: usize = 1 << 16;
     let pattern: Vec<u32> =
         (0..LEN as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).collect();
     let (source, target) = (from.upload_of(&pattern)?, to.alloc_of::<u32>(LEN)?);
-    let Either::Gpu(gpu) = to.backend() else { return Ok(false) };
+    let DeviceBackend::Gpu(gpu) = to.backend() else { return Ok(false) };
     let [source, room] = [&source, &target].map(|buffer| area_of::<Gpu>(buffer, 1, LEN, LEN));
     let copied = gpu.copy_area_on(gpu.stream(), &source?, &room?);
     Ok(copied.is_ok() && to.download(&target).is_ok_and(|found| found == pattern))
 }
 
-/// Whether a context reaches the memory of another one, and may from now on: what is allocated with the driver and what
-/// comes of its pools.
+/// Enables one context's access to the memory of another: ordinary allocations and those of the
+/// default pool. Returns false if the driver does not allow it.
 #[allow(unsafe_code, reason = "the driver is asked for it, and cudarc has no such call")]
 fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
     let doing = || failed(format!("letting GPU {} reach GPU {}", from.ordinal(), to.ordinal()));
     let mut can = 0;
-    // SAFETY: both are devices of contexts that are there, and the answer has its place.
+    // SAFETY: both contexts exist, so their devices do, and the pointer is valid for the call.
     let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, from.cu_device(), to.cu_device()) };
     asked.result().map_err(doing())?;
     if can == 0 {
         return Ok(false);
     }
     from.bind_to_thread().map_err(doing())?;
-    // SAFETY: the other context is there for as long as its device is, which the ranks of a world keep.
+    // SAFETY: the other context lives as long as its device, which the ranks of a world keep.
     match unsafe { sys::cuCtxEnablePeerAccess(to.cu_ctx(), 0) }.result() {
         Ok(()) | Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)) => {}
         Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)) => return Ok(false),
@@ -119,7 +120,8 @@ fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
     if !to.has_async_alloc() {
         return Ok(true);
     }
-    // As the driver has it, in every version: a kind and a number, and what may be done.
+    // `CUmemAccessDesc` of the driver, the same in every version: location kind, device and access
+    // flags.
     #[repr(C)]
     struct Access {
         kind: CUmemLocationType,
@@ -132,7 +134,8 @@ fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
         may: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
     };
     let mut pool = std::ptr::null_mut();
-    // SAFETY: the pool has its place, is one of a device that is there, and the description is as the driver has it.
+    // SAFETY: both pointers are valid for the calls, the pool belongs to an existing device, and
+    // the description has the driver's layout.
     let granted = unsafe {
         match sys::cuDeviceGetDefaultMemPool(&mut pool, to.cu_device()).result() {
             Ok(()) => sys::cuMemPoolSetAccess(pool, (&raw const access).cast(), 1).result(),
@@ -143,17 +146,18 @@ fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
     Ok(true)
 }
 
-/// Blocks that are fetched from where they are, for one product or reduction.
+/// Transport of one GEMM or reduction by copy engines.
 pub(crate) struct PeerTransport<'t> {
     peers: &'t Peers,
     collective: &'t CollectiveContext,
-    /// Where others have their parts, as far as this rank has asked.
+    /// Published shards of the ranks that this rank has asked.
     others: HashMap<usize, Arc<PublishedParts>>,
-    /// What has begun and was put off, since where others have their parts may not be known yet: with what comes before it.
+    /// Deferred exchanges, each with the event it must wait for: the locations of other ranks'
+    /// shards may not be known yet.
     put_off: Vec<(ExchangeStart<Gpu>, Option<CudaEvent>)>,
-    /// When each exchange that is on its way is done.
+    /// Completion events of the begun exchanges.
     done: HashMap<usize, CudaEvent>,
-    /// Whether it counts as busy.
+    /// True while this transport is counted in [`Board::busy`].
     is_busy: bool,
 }
 
@@ -175,7 +179,8 @@ impl<'t> PeerTransport<'t> {
         board.idle.notify_all();
     }
 
-    /// Where another rank has its parts; from now on nothing is fetched before they are there.
+    /// Returns the published shards of another rank. Orders all later copies after their `ready`
+    /// event.
     fn published(&mut self, rank: usize) -> Result<Arc<PublishedParts>> {
         if let Some(published) = self.others.get(&rank) {
             return Ok(Arc::clone(published));
@@ -191,7 +196,7 @@ impl<'t> PeerTransport<'t> {
     }
 }
 
-/// An event behind all work of a stream so far.
+/// Records an event after all work of a stream so far.
 fn now(stream: &CudaStream) -> Result<CudaEvent> {
     stream.record_event(None).map_err(failed("recording an event"))
 }
@@ -210,7 +215,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
             own.iter().map(|own| (own.factor, own.block.clone(), own.area.clone())).collect();
         let board = &self.peers.board;
         let mut published = board.own.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever has come to this call is done with the one before the last.
+        // A rank that has reached this call has finished the call before the previous one.
         published.retain(|(of, rank), _| *rank != number || of + 1 >= call);
         published.insert((call, number), Arc::new(PublishedParts { ready, parts }));
         drop(published);
@@ -230,7 +235,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
         if self.put_off.is_empty() {
             return Ok(());
         }
-        // Of a rank that is lost nothing is read any more.
+        // Memory of a lost rank must not be read.
         self.collective.held()?;
         let stream = &self.peers.stream;
         for (begun, behind) in mem::take(&mut self.put_off) {
@@ -266,7 +271,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
         }
     }
 
-    /// Waits, on the device's stream, until all ranks have fetched what they need of this one.
+    /// Makes the device's stream wait until all ranks have copied what they need from this one.
     fn end(&mut self, gpu: &Gpu) -> Result<()> {
         self.send_off(gpu)?;
         let (call, number) = (self.collective.call(), self.collective.number());
@@ -277,7 +282,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
         for rank in 0..self.collective.ranks() {
             if rank != number {
                 self.collective.hear(rank, Signal::Done)?;
-                // What this rank has not asked of another one it has been told nevertheless.
+                // Every rank sends a ready signal, even to ranks that do not use it.
                 if !self.others.contains_key(&rank) {
                     self.collective.hear(rank, Signal::Ready)?;
                 }
@@ -293,11 +298,13 @@ impl Transport<Gpu> for PeerTransport<'_> {
         Ok(())
     }
 
-    /// What this rank fetches, and what others fetch of it, comes to an end first: they have been told, and go out of the call too.
+    /// Waits until this rank's copies, and the other ranks' copies from it, are complete. The other
+    /// ranks have been told of the failure and leave the call too.
     fn give_up(&mut self, gpu: &Gpu) {
-        /// Who is at something else, such as a compiler, is waited for so long: it reads nothing before it has noticed.
+        /// Limit for a rank that is busy elsewhere, as in a compiler. It reads nothing before it
+        /// notices the loss.
         const LONGEST: Duration = Duration::from_secs(60);
-        // What these wait for in vain, or fail with, is told by the error that has brought us here.
+        // Errors here follow from the failure that led to `give_up`.
         _ = self.peers.stream.synchronize();
         _ = gpu.synchronize();
         self.busy(false);

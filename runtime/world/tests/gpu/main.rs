@@ -1,5 +1,5 @@
-//! Worlds of GPUs have the bits of simulated ones. One GPU stands for several ranks where there are no more: it fetches from
-//! itself, and what has to be ordered is as with many.
+//! Worlds of GPUs have the bits of simulated ones. If GPUs are scarce, one GPU serves several
+//! ranks: it copies from itself, and the required ordering is the same.
 
 #[path = "../world/sampling.rs"]
 mod sampling;
@@ -41,7 +41,7 @@ fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(message().into()) }
 }
 
-/// The GPUs that ranks are on: all that there are, in turn.
+/// Devices of the ranks: all GPUs of the machine in turn.
 fn devices(ranks: usize) -> gemm_world::Result<Vec<Device>> {
     let there = (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count();
     (0..ranks).map(|rank| Ok(Device::cuda(rank % there.max(1))?)).collect()
@@ -59,7 +59,7 @@ fn host() -> Outcome {
     reductions(Some(TransportKind::Host), &[1, 2, 3])
 }
 
-/// With one GPU one rank, or two where NCCL was told that a GPU may be two.
+/// With one GPU: one rank, or two if NCCL may share a GPU between ranks.
 #[cfg(feature = "nccl")]
 fn nccl() -> Outcome {
     use gemm_world::{Error, WorldError};
@@ -105,7 +105,7 @@ fn products(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Out
     Ok(())
 }
 
-/// Products of few elements, whose terms are dealt out.
+/// Split-K GEMMs with few elements.
 fn by_terms(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Outcome {
     const LINES: [&str; 3] = [
         "tile: 32x32x8, thread: 4x4, split_k: 4, pitched",
@@ -129,16 +129,16 @@ fn by_terms(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Out
     Ok(())
 }
 
-/// A product on ranks.
+/// Random GEMM on ranks.
 struct Drawn {
     spec: SgemmSpec,
     extents: (usize, usize, usize),
     ranks: usize,
-    /// Of A and B, as they are stored, and of C.
+    /// Distributions of stored A and B, and of C.
     distributions: [Distribution; 3],
 }
 
-/// Multiplies on ranks, several times in a row: what one has left is used by the next. The bits are those of the simulator.
+/// Multiplies several times in a row, reusing buffers, and compares the bits with the simulator's.
 fn same_bits(
     carry: Option<TransportKind>,
     drawn: &Drawn,
@@ -173,7 +173,7 @@ fn same_bits(
     })
 }
 
-/// A world of so many ranks that something connects.
+/// World of `ranks` ranks with a transport.
 fn world(carry: Option<TransportKind>, ranks: usize) -> gemm_world::Result<World> {
     let devices = devices(ranks)?;
     match carry {
@@ -182,7 +182,8 @@ fn world(carry: Option<TransportKind>, ranks: usize) -> gemm_world::Result<World
     }
 }
 
-/// Whether numbers have the same bits. Which NaN it is depends on the hardware.
+/// Returns true if all values have the same bits. NaN bits may differ, since they depend on the
+/// hardware.
 fn are_same(found: &[f32], expected: &[f32]) -> bool {
     let same = |(found, expected): (&f32, &f32)| {
         found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan())

@@ -1,4 +1,4 @@
-//! Calls that NCCL would come to grief with, and that it is not given.
+//! Calls that NCCL does not survive, and that are refused.
 
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
@@ -39,14 +39,14 @@ pub fn calls() -> Result<(), Failed> {
     let mut bytes = [0_u8; 16];
     let at = address(&mut bytes);
     let exchange = |parts: &[NcclTransfer]| {
-        // SAFETY: nothing of it is called.
+        // SAFETY: NCCL is not called.
         unsafe { communicator.exchange(0, parts) }
     };
     let send = |bytes, to| NcclTransfer::Send { at, bytes, to };
     let receive = |bytes, from| NcclTransfer::Receive { at, bytes, from };
     is_refused(exchange(&[send(1, 1)]), &["an exchange", "rank 1 has to be below 1"])?;
     is_refused(exchange(&[receive(1, usize::MAX)]), &["rank 18446744073709551615"])?;
-    // Of no bytes, too.
+    // Also without bytes.
     is_refused(exchange(&[send(0, 1)]), &["rank 1"])?;
     is_refused(exchange(&[NcclTransfer::Send { at: 0, bytes: 3, to: 0 }]), &["3 bytes", "at 0x0"])?;
     let last = NcclTransfer::Receive { at: u64::MAX - 1, bytes: 3, from: 0 };
@@ -56,24 +56,11 @@ pub fn calls() -> Result<(), Failed> {
     is_refused(exchange(&[send(4, 0), receive(5, 0)]), &["what rank 0 sends itself"])?;
     let crossed = [send(4, 0), send(5, 0), receive(5, 0), receive(4, 0)];
     is_refused(exchange(&crossed), &["what rank 0 sends itself"])?;
-    // SAFETY: nothing of it is called.
-    unsafe {
-        is_refused(communicator.broadcast(0, at, 4, 1), &["a broadcast", "rank 1"])?;
-        is_refused(communicator.broadcast(0, 0, 4, 0), &["at 0x0"])?;
-        is_refused(communicator.all_gather(0, 0, at, 4), &["an all-gather", "at 0x0"])?;
-        is_refused(communicator.all_gather(0, at, 0, 4), &["at 0x0"])?;
-        is_refused(communicator.all_gather(0, 1, 1, usize::MAX), &["at 0x1"])?;
-    }
     // Nothing to do is no call, wherever it is.
     exchange(&[])?;
     exchange(&[NcclTransfer::Send { at: 0, bytes: 0, to: 0 }])?;
-    // SAFETY: there is nothing to move.
-    unsafe {
-        communicator.all_gather(0, 0, 0, 0)?;
-        communicator.broadcast(0, 0, 0, 0)?;
-    }
     ensure(stand.get("ncclGroupStart")? == 0, || "it was called".to_owned())?;
-    // It is as good as before.
+    // The communicator is still usable.
     communicator.finish(soon(), &mut go_on)?;
     stand.is_clean()
 }
@@ -107,18 +94,18 @@ pub fn unsettled() -> Result<(), Failed> {
     exchange(&one)?;
     is_refused(exchange(&one), &["an exchange has to be settled before"])?;
     is_refused(exchange(&other), &["with another communicator"])?;
-    // Another thread is free to.
+    // Another thread may begin an activity.
     std::thread::scope(|scope| scope.spawn(|| begin()?.abort()).join().expect("no panic"))?;
     settle(&one)?;
     exchange(&other)?;
-    // What is aborted is over.
+    // An aborted activity is over.
     other.abort()?;
     exchange(&one)?;
     settle(&one)?;
-    // It settles what was begun by itself.
+    // `finish` settles the activity first.
     exchange(&one)?;
     one.finish(soon(), &mut go_on)?;
-    // Nor does one end while another one is in flight; it is aborted.
+    // A communicator cannot finish while another one is in flight, and is aborted instead.
     let one = begin()?;
     settle(&one)?;
     let other = begin()?;
@@ -128,7 +115,7 @@ pub fn unsettled() -> Result<(), Failed> {
     stand.is_clean()
 }
 
-/// What has failed once is used no more, even if NCCL says that all is well again.
+/// A failed communicator is never used again, even if NCCL reports success later.
 #[allow(unsafe_code, reason = "there is nothing to move")]
 pub fn failed() -> Result<(), Failed> {
     let stand = Stub::new()?;
@@ -140,7 +127,7 @@ pub fn failed() -> Result<(), Failed> {
     let outcome = communicator.progress();
     ensure(matches!(outcome, Err(WorldError::Nccl { code: 6, .. })), || format!("{outcome:?}"))?;
     stand.set("async", 0)?;
-    // SAFETY: nothing of it is called.
+    // SAFETY: NCCL is not called.
     let outcome = unsafe { communicator.exchange(0, &[]) };
     is_refused(outcome, &["the communicator has failed before, and has to be aborted"])?;
     is_refused(communicator.finish(soon(), &mut go_on), &["the communicator has failed before"])?;

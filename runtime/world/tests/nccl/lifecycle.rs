@@ -1,4 +1,4 @@
-//! Communicators of ranks that are threads of this process, from their beginning to their end.
+//! Lifecycle of communicators whose ranks are threads of this process.
 
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A settled communicator for each rank, and what a thread of its own does with it.
+/// Connects the ranks, and runs `work` on each in its own thread.
 fn world<T: Send>(
     library: &Arc<Library>,
     ranks: usize,
@@ -28,15 +28,15 @@ fn world<T: Send>(
     })
 }
 
-/// Moves what parts say, and waits for it.
+/// Performs an exchange and waits for it.
 #[allow(unsafe_code, reason = "the addresses are of buffers that live until all is moved")]
 fn exchange(communicator: &Communicator, parts: &[NcclTransfer]) -> NcclResult<()> {
-    // SAFETY: callers of this function keep the buffers.
+    // SAFETY: callers of this function keep the buffers alive.
     unsafe { communicator.exchange(0, parts) }?;
     communicator.settle(soon(), &mut go_on)
 }
 
-/// How many bytes go from rank to rank in one round, part by part; all ranks draw the same.
+/// Random numbers of bytes between ranks in one round, by part. All ranks draw the same.
 fn drawn(seed: u64, ranks: usize) -> Vec<Vec<Vec<usize>>> {
     let mut rng = Rng::with_seed(seed);
     let mut parts = || -> Vec<usize> {
@@ -45,13 +45,13 @@ fn drawn(seed: u64, ranks: usize) -> Vec<Vec<Vec<usize>>> {
     (0..ranks).map(|_| (0..ranks).map(|_| parts()).collect()).collect()
 }
 
-/// The bytes of one part.
+/// Content of one part.
 fn content(seed: u64, from: usize, to: usize, at: usize, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::with_seed(seed ^ (from << 40 | to << 20 | at) as u64);
     std::iter::repeat_with(|| rng.u8(..)).take(bytes).collect()
 }
 
-/// One round of a rank: the parts of its plan in any order that keeps those between two ranks in theirs.
+/// One round of a rank. The parts have any order that keeps the order between two ranks.
 fn round(communicator: &Communicator, seed: u64) -> NcclResult<()> {
     let (ranks, rank) = (communicator.ranks(), communicator.rank());
     let plan = drawn(seed, ranks);
@@ -64,7 +64,7 @@ fn round(communicator: &Communicator, seed: u64) -> NcclResult<()> {
     let mut incoming: Vec<Vec<Vec<u8>>> = (0..ranks)
         .map(|from| plan[from][rank].iter().map(|bytes| vec![0xee; *bytes]).collect())
         .collect();
-    // Whose turn it is: to send to a rank, or to receive from one.
+    // Order of sends to and receives from each rank.
     let mut turns: Vec<(bool, usize)> = Vec::new();
     for peer in 0..ranks {
         turns.extend(outgoing[peer].iter().map(|_| (true, peer)));
@@ -112,41 +112,6 @@ pub fn exchanges() -> Result<(), Failed> {
         });
         let calls = stand.get("ncclSend")? + stand.get("ncclRecv")?;
         ensure(empty == (calls == 0), || format!("{calls} calls of seed {seed}"))?;
-    }
-    Ok(())
-}
-
-#[allow(unsafe_code, reason = "the addresses are of buffers that live until all is moved")]
-pub fn collectives() -> Result<(), Failed> {
-    for seed in 0..12_u64 {
-        let stand = Stub::new()?;
-        let (ranks, bytes) = (1 + seed as usize % 4, seed as usize * 7);
-        let of = |rank| content(seed, rank, 0, 0, bytes);
-        world(&stand.nccl()?, ranks, |communicator| {
-            let rank = communicator.rank();
-            let mut all = vec![0_u8; ranks * bytes];
-            let mut own = of(rank);
-            let to = address(&mut all);
-            // In its own place, too.
-            let from = match seed % 2 {
-                0 => address(&mut own),
-                _ => {
-                    all[rank * bytes..][..bytes].copy_from_slice(&own);
-                    to + (rank * bytes) as u64
-                }
-            };
-            // SAFETY: both buffers live until it is settled.
-            unsafe { communicator.all_gather(0, from, to, bytes) }?;
-            communicator.settle(soon(), &mut go_on)?;
-            assert_eq!(all, (0..ranks).flat_map(of).collect::<Vec<_>>());
-            let root = seed as usize % ranks;
-            // SAFETY: the buffer lives until it is settled.
-            unsafe { communicator.broadcast(0, address(&mut own), bytes, root) }?;
-            communicator.settle(soon(), &mut go_on)?;
-            assert_eq!(own, of(root));
-            communicator.finish(soon(), &mut go_on)
-        })?;
-        stand.is_clean()?;
     }
     Ok(())
 }
@@ -203,8 +168,8 @@ pub fn memory() -> Result<(), Failed> {
     stand.is_clean()
 }
 
-/// The last rank does not take part in an exchange. The others come to know that it is lost, and all that are there are
-/// aborted at once, while the threads that have begun the exchange still live.
+/// The last rank skips an exchange. The others learn of its loss, and all their communicators are
+/// aborted at once, while the threads that began the exchange still live.
 pub fn lost_rank() -> Result<(), Failed> {
     for ranks in [2, 3] {
         let stand = Stub::new()?;
@@ -263,7 +228,7 @@ fn begin_and_wait(
     parts: &[NcclTransfer],
     keep_going: &mut dyn FnMut() -> NcclResult<()>,
 ) -> NcclResult<()> {
-    // SAFETY: callers of this function keep the buffers.
+    // SAFETY: callers of this function keep the buffers alive.
     unsafe { communicator.exchange(0, parts) }?;
     communicator.settle(soon(), keep_going)
 }
@@ -289,7 +254,7 @@ pub fn no_finish() -> Result<(), Failed> {
     stand.is_clean()
 }
 
-/// Whatever it is at, and in a thread that panics too.
+/// During any activity, and in a panicking thread.
 pub fn dropped() -> Result<(), Failed> {
     let stand = Stub::new()?;
     let library = stand.nccl()?;
@@ -318,7 +283,7 @@ pub fn dropped() -> Result<(), Failed> {
     stand.is_clean()
 }
 
-/// The one sends more than the other one is to receive.
+/// One rank sends more bytes than the other receives.
 pub fn unlike() -> Result<(), Failed> {
     let stand = Stub::new()?;
     let outcomes = world(&stand.nccl()?, 2, |communicator| {
@@ -329,7 +294,7 @@ pub fn unlike() -> Result<(), Failed> {
             _ => NcclTransfer::Receive { at, bytes: 8, from: 0 },
         };
         let outcome = exchange(&communicator, &[part]);
-        // It is good for nothing else now.
+        // The communicator can only be aborted.
         let next = exchange(&communicator, &[]);
         assert!(matches!(next, Err(WorldError::NcclRefused { .. })), "{next:?}");
         communicator.abort()?;

@@ -1,7 +1,7 @@
-//! The binding of NCCL over a library that stands for it, without a GPU and without NCCL. Where there is no `rustc` that
-//! could make that library, its tests are ignored.
+//! NCCL binding over a fake library, without a GPU or NCCL. The tests are ignored without a `rustc`
+//! to compile the library.
 
-// What the library is made of; here only for the formatter.
+// Source of the library, included only for the formatter.
 #[cfg(any())]
 #[path = "fake/lib.rs"]
 mod fake;
@@ -35,7 +35,6 @@ fn main() -> ExitCode {
         stands("buffers_are_reached_into_before_2_24", search::direct),
         trial("the_real_library_loads", &no_nccl, search::real_loads),
         stands("random_exchanges_bring_every_byte", lifecycle::exchanges),
-        stands("collectives_bring_every_byte", lifecycle::collectives),
         stands("a_communicator_may_change_its_thread", lifecycle::other_thread),
         stands("blocks_are_bounded_as_asked", lifecycle::max_ctas),
         stands("memory_is_given_back", lifecycle::memory),

@@ -1,4 +1,4 @@
-//! Which library is found, and what is said where none is.
+//! Search for the NCCL library, and errors if none is found.
 
 use crate::ensure;
 use crate::stub::{self, Stub};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Has the question in a process of which only the answer is wanted.
+/// Variable with the question for a child process.
 pub const CHILD: &str = "GEMM_TEST_NCCL_CHILD";
 
 /// Answers a question about the environment.
@@ -24,7 +24,7 @@ pub fn child(question: &OsStr) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a process answers that has no environment but this one.
+/// Returns the answer of a process with only this environment.
 fn ask(question: &str, environment: &[(&str, &OsStr)]) -> Result<String, Failed> {
     let mut command = Command::new(std::env::current_exe()?);
     let child = command.env_clear().envs(environment.iter().copied()).env(CHILD, question);
@@ -43,7 +43,7 @@ pub fn missing() -> Result<(), Failed> {
     ensure(message.lines().count() == 2, || format!("other places than that one:\n{message}"))
 }
 
-/// The places that were searched.
+/// Returns the searched places.
 fn searched(path: &Path) -> Result<Vec<String>, Failed> {
     match Library::at(path) {
         Err(WorldError::NcclMissing { searched }) => Ok(searched),
@@ -60,14 +60,14 @@ pub fn no_library() -> Result<(), Failed> {
         let shown = file.display().to_string();
         ensure(searched.len() == 1 && searched[0].contains(&shown), || format!("{searched:?}"))?;
     }
-    // A directory in place of the library, and nothing at all.
+    // A directory in place of the library, and a missing path.
     fs::remove_file(&file)?;
     fs::create_dir(&file)?;
     for path in [dir.path(), &file, &dir.path().join("nowhere")] {
         let searched = searched(path)?;
         ensure(searched.len() == 1, || format!("{searched:?}"))?;
     }
-    // A library that is not NCCL.
+    // A library other than NCCL.
     let libraries = ["/lib64/libm.so.6", "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/libm.so.6"];
     if let Some(other) = libraries.into_iter().map(Path::new).find(|path| path.exists()) {
         let searched = searched(other)?;
@@ -87,7 +87,7 @@ pub fn multicast() -> Result<(), Failed> {
     ensure(ask("multicast", &[])? == "false", || "off where nothing is said".to_owned())
 }
 
-/// A directory with the library, laid out so.
+/// Creates a directory with the library.
 fn laid_out(root: &Path, below: &str) -> Result<PathBuf, Failed> {
     let dir = root.join(below);
     fs::create_dir_all(&dir)?;
@@ -108,7 +108,7 @@ pub fn order() -> Result<(), Failed> {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(bin.join("python3"), fs::Permissions::from_mode(0o755))?;
     }
-    // Each with what names it. The last four are what is left where the loader has none of its own.
+    // Each place with the variable that names it. The last four are used if the loader finds none.
     let mut places = vec![
         ("GEMM_NCCL_PATH", root.join("own"), laid_out(root, "own")?),
         ("LD_LIBRARY_PATH", root.join("loader"), laid_out(root, "loader")?),
@@ -131,7 +131,7 @@ pub fn order() -> Result<(), Failed> {
 }
 
 pub fn old() -> Result<(), Failed> {
-    // 2.7.8 is numbered in the old way.
+    // 2.7.8 in the old numbering.
     for version in [0, 2708, 21_805, OLDEST - 1] {
         let stand = Stub::new()?;
         stand.set("version", version.into())?;
@@ -139,7 +139,7 @@ pub fn old() -> Result<(), Failed> {
         let path = stand.path().canonicalize()?.display().to_string();
         let expected = WorldError::NcclOld { path, has: version, need: OLDEST };
         ensure(error == expected, || format!("{error:?}"))?;
-        // Another one beside it is new enough, and comes later.
+        // A newer library in the same directory is found next.
         fs::copy(stand.path(), stand.dir().join("libnccl.so"))?;
         let found = Library::at(stand.dir())?;
         ensure(found.path().ends_with("libnccl.so"), || format!("{found:?}"))?;
@@ -160,7 +160,7 @@ pub fn old() -> Result<(), Failed> {
 }
 
 /// Functions that the runtime needs.
-pub const FUNCTIONS: [&str; 19] = [
+pub const FUNCTIONS: [&str; 17] = [
     "ncclGetVersion",
     "ncclGetUniqueId",
     "ncclGetErrorString",
@@ -176,13 +176,11 @@ pub const FUNCTIONS: [&str; 19] = [
     "ncclGroupEnd",
     "ncclSend",
     "ncclRecv",
-    "ncclAllGather",
-    "ncclBroadcast",
     "ncclMemAlloc",
     "ncclMemFree",
 ];
 
-/// A function is taken away by giving it another name in the table of symbols.
+/// Removes a function by renaming it in the symbol table.
 pub fn without_a_function() -> Result<(), Failed> {
     for function in FUNCTIONS {
         let mut bytes = stub::bytes()?.to_vec();
@@ -225,13 +223,13 @@ pub fn direct() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The NCCL of this machine, or why there is none.
+/// NCCL of this machine, or the reason for its absence.
 pub fn real() -> Result<std::sync::Arc<Library>, String> {
     let first = |message: String| message.split(". ").next().unwrap_or_default().to_owned();
     Library::load().map_err(|error| first(error.to_string()))
 }
 
-/// Needs neither a GPU nor multicast: nothing is asked of a device.
+/// Needs neither a GPU nor multicast, since no device is used.
 pub fn real_loads() -> Result<(), Failed> {
     let library = real()?;
     ensure(library.version() >= OLDEST, || format!("{library:?}"))?;

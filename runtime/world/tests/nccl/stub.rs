@@ -1,4 +1,4 @@
-//! The library that stands for NCCL: made once, copied for each test, so that each has one of its own.
+//! Fake NCCL library, compiled once and copied for each test.
 
 use crate::ensure;
 use gemm_world::__private::nccl::Library;
@@ -14,7 +14,7 @@ fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
-/// The compiler that there is, or why there is none.
+/// Version of the available compiler, or the reason for its absence.
 pub fn version_of_rustc() -> Result<String, String> {
     match rustc().arg("--version").output() {
         Ok(output) if output.status.success() => {
@@ -25,7 +25,7 @@ pub fn version_of_rustc() -> Result<String, String> {
     }
 }
 
-/// The library, as bytes.
+/// Compiled library.
 pub fn bytes() -> Result<&'static [u8], Failed> {
     static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
     let made = || -> Result<Vec<u8>, String> {
@@ -44,7 +44,7 @@ pub fn bytes() -> Result<&'static [u8], Failed> {
     Ok(BYTES.get_or_init(made).as_deref().map_err(Clone::clone)?)
 }
 
-/// A library of a test's own.
+/// Copy of the library for one test.
 pub struct Stub {
     dir: TempDir,
     library: libloading::Library,
@@ -58,7 +58,7 @@ impl Stub {
         Self::of(dir, "libnccl.so.2")
     }
 
-    /// The file in a directory.
+    /// Loads the library in a directory.
     pub fn of(dir: TempDir, name: &str) -> Result<Self, Failed> {
         // SAFETY: its initialisers are those of Rust's standard library.
         let library = unsafe { libloading::Library::new(dir.path().join(name)) }?;
@@ -73,7 +73,7 @@ impl Stub {
         self.dir().join("libnccl.so.2")
     }
 
-    /// What the runtime makes of it.
+    /// Loads the library as the runtime does.
     pub fn nccl(&self) -> Result<Arc<Library>, Failed> {
         Ok(Library::at(self.dir())?)
     }
@@ -99,10 +99,10 @@ impl Stub {
         }
     }
 
-    /// Everything was given back, and nothing was called that NCCL forbids.
+    /// Checks that everything was released, and that NCCL was not misused.
     pub fn is_clean(&self) -> Result<(), Failed> {
         let mut text = [0; 256];
-        // SAFETY: the function has this type, and there is so much room.
+        // SAFETY: the function has this type, and the buffer has this size.
         let len = unsafe {
             let misuse: Symbol<'_, unsafe extern "C" fn(*mut u8, usize) -> usize> =
                 self.library.get("fake_misuse")?;
@@ -117,17 +117,17 @@ impl Stub {
 
 type Symbol<'a, F> = libloading::Symbol<'a, F>;
 
-/// A deadline that is not meant to come.
+/// Deadline that is never reached.
 pub fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// Goes on waiting.
+/// Continues waiting.
 pub fn go_on() -> gemm_world::__private::nccl::NcclResult<()> {
     Ok(())
 }
 
-/// An address of this process, as if it were one of a device.
+/// Address of host memory, used in place of a device address.
 pub fn address<T>(slice: &mut [T]) -> u64 {
     slice.as_mut_ptr() as usize as u64
 }

@@ -1,5 +1,5 @@
-//! Worlds in which something goes wrong: whoever waits for a rank that is lost is told, soon, and nothing that is half done is
-//! returned.
+//! Worlds with faults: every rank that waits for a lost rank is told soon, and no incomplete result
+//! is returned.
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
 use gemm_world::{
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
 const SIZE: (usize, usize, usize) = (34, 21, 19);
 
-/// A product of rows and columns in several exchanges.
+/// GEMM with several exchanges.
 fn product(rank: &mut Rank) -> Result<Option<Vec<f32>>> {
     let (m, n, k) = SIZE;
     let ones = |block: &gemm_world::Block| Ok(vec![1.0; block.len()]);
@@ -27,7 +27,7 @@ fn is_right(product: &[Option<Vec<f32>>]) -> bool {
     product[0].as_deref() == Some(vec![k as f32; m * n].as_slice())
 }
 
-/// A world of three in which something goes wrong, and what comes of it.
+/// Outcome and duration of a GEMM on three ranks with one injected fault.
 fn with(kind: &FaultKind, rank: usize, call: u64) -> (Result<Vec<Option<Vec<f32>>>>, Duration) {
     let faults = vec![Fault { rank, call, kind: kind.clone() }];
     let delivery = Delivery { seed: Some(call), faults };
@@ -46,7 +46,7 @@ fn a_rank_that_dies_or_fails_at_any_step_is_an_error_on_all() {
                 let (outcome, took) = with(&kind, rank, call);
                 assert!(took < Duration::from_secs(10), "rank {rank}, call {call}: {took:?}");
                 match outcome {
-                    // It has made fewer calls than that.
+                    // The rank made fewer calls.
                     Ok(product) => {
                         assert!(is_right(&product), "rank {rank}, call {call}");
                         break;
@@ -84,7 +84,7 @@ fn a_message_that_is_changed_is_an_error_or_a_bit_of_a_number() {
             }
         }
     }
-    // A bit of a number that is flipped nobody can see; another length, or another word, everybody does.
+    // A flipped bit in matrix data goes unnoticed. A changed length or control word does not.
     assert!(told > 10, "{told} of 120 were told, {wrong} gave other numbers");
 }
 
@@ -149,7 +149,7 @@ fn ranks_that_do_not_do_the_same_are_at_odds_on_all() {
     assert_eq!(errors[0], errors[1]);
     assert_eq!(errors[0], errors[2]);
     assert!(errors[0].contains("rank 1 has `tile: 16x16x8, thread: 2x2`"), "{}", errors[0]);
-    // A call that others do not make.
+    // A call that the other rank does not make.
     let error = World::simulated(2)
         .expect("a world")
         .run(|rank| if rank.number() == 1 { rank.barrier().map(|()| None) } else { product(rank) });
@@ -173,11 +173,11 @@ fn no_thread_is_left() {
         _ = with(&FaultKind::Die, 1, call);
         _ = with(&FaultKind::Fail(String::new()), 2, call);
     }
-    // Tests run beside this one, in threads of their own.
+    // Other tests run beside this one, in their own threads.
     assert!(threads() < before + 12, "{before} threads became {}", threads());
 }
 
-/// How often a rank of two sends or takes something while both do some work.
+/// Number of sends and takes by a rank of two during some work.
 fn calls(rank: usize, work: impl Fn(&mut Rank) -> Result<()> + Sync) -> u64 {
     let fails = |call| {
         let faults = vec![Fault { rank, call, kind: FaultKind::Fail("here".to_owned()) }];
@@ -187,7 +187,7 @@ fn calls(rank: usize, work: impl Fn(&mut Rank) -> Result<()> + Sync) -> u64 {
     (0..).find(|call| !fails(*call)).expect("it ends")
 }
 
-/// To agree takes a message each way, whatever is agreed on, and nothing else is said where nothing is lacking.
+/// Agreement takes one message each way. Without missing data nothing else is sent.
 #[test]
 fn a_product_costs_one_message_each_way() {
     const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 32);
@@ -202,7 +202,7 @@ fn a_product_costs_one_message_each_way() {
                 (0..times).try_for_each(|_| GEMM.on(rank).launch(&a, &b, &mut c).map(drop))
             });
             assert_eq!(product, 2 * times);
-            // Each has some of two runs, and sends the other its partial.
+            // Each rank has some elements of two runs and sends its partial to the other.
             let sum = calls(rank, |rank| {
                 let x = rank.alloc(&"1x64 cols/32".parse()?)?;
                 let mut sum = rank.device().alloc(1)?;

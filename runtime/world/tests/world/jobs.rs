@@ -1,4 +1,4 @@
-//! Worlds whose ranks are processes: this test starts itself, once for each rank.
+//! Worlds whose ranks are processes: this test starts itself once for each rank.
 
 use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
 use gemm_world::{Distribution, OnRank, World};
@@ -9,14 +9,14 @@ const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, pitched);
 const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 64);
 const SIZE: (usize, usize, usize) = (33, 40, 21);
 
-/// Set for the processes that are ranks.
+/// Set in the processes of ranks.
 const IS_RANK: &str = "GEMM_TEST_IS_RANK";
 
 fn values(len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 37 + 11) % 101) as f32 / 64.0 - 0.75).collect()
 }
 
-/// What a process does that is a rank; a test of nothing where this is none.
+/// Program of a rank's process. Does nothing in the test program itself.
 #[test]
 fn as_a_rank() {
     let Ok(role) = std::env::var(IS_RANK) else { return };
@@ -56,7 +56,7 @@ fn as_a_rank() {
     }
 }
 
-/// What worlds a process can make that is no rank of a job.
+/// Worlds created by a process outside a job.
 fn alone() {
     let said = |world: gemm_world::Result<World>| match world {
         Ok(world) => format!("{} ranks", world.ranks()),
@@ -87,7 +87,7 @@ fn start(rank: usize, ranks: usize, port: u16, role: &str) -> Child {
     command.spawn().expect("a process")
 }
 
-/// What each process has said.
+/// Output of each process.
 fn said(children: Vec<Child>) -> Vec<String> {
     let output = children.into_iter().map(|child| child.wait_with_output().expect("its output"));
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).collect()
@@ -130,7 +130,7 @@ fn what_carries_data_is_as_the_environment_says_or_an_error() {
     let said = |carry: &str| {
         let mut command = Command::new(std::env::current_exe().expect("this test"));
         command.args(["--exact", "jobs::as_a_rank", "--nocapture", "--test-threads=1"]);
-        // No GPU is there, whatever the machine has.
+        // Hides all GPUs.
         command.env(IS_RANK, "alone").env("GEMM_CARRY", carry).env("CUDA_VISIBLE_DEVICES", "");
         let output =
             command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("a process");

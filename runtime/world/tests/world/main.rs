@@ -1,5 +1,5 @@
-//! Worlds of simulated devices against one device: the same bits, whatever the ranks, the layouts, the shapes and the lines
-//! are; and what becomes of worlds in which something goes wrong.
+//! Worlds of simulated devices have the bits of one device, for any number of ranks, distributions,
+//! shapes and specs. Faults are reported to all ranks.
 
 mod faults;
 mod jobs;

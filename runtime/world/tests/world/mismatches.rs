@@ -1,12 +1,13 @@
-//! What ranks have otherwise than others, or ask for in vain, is the same error on all of them, and the world goes on.
+//! Disagreements and impossible requests return the same error on all ranks, and the world stays
+//! intact.
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{
-    Distribution, Distributions, Error, Machine, OnRank, Rank, Result, Schedule, Sharded, Strategy,
-    World, WorldError,
+    ClusterModel, Distribution, Distributions, Error, OnRank, Rank, Result, Schedule, Sharded,
+    Strategy, World, WorldError,
 };
 
-/// The error that each of three ranks gets, after which they meet once more.
+/// Returns the errors of three ranks, which then meet at a barrier.
 fn errors(wrong: impl Fn(&mut Rank) -> Result<()> + Sync) -> Vec<WorldError> {
     let all = World::simulated(3).expect("a world").run(|rank| {
         let error = wrong(rank).expect_err("it cannot be");
@@ -26,7 +27,7 @@ fn upload(rank: &Rank, distribution: &str) -> Result<Sharded> {
     rank.upload(&distribution, &vec![1.0; distribution.rows * distribution.cols])
 }
 
-/// All inputs of a reduction are dealt out alike, and as on all other ranks: each of them.
+/// All inputs of a reduction need the same distribution, on all ranks.
 #[test]
 fn inputs_of_reductions_are_dealt_out_alike() {
     let dot = ReduceKernel::<(f32, f32), f32>::new(
@@ -42,7 +43,7 @@ fn inputs_of_reductions_are_dealt_out_alike() {
         let WorldError::Impossible { what, .. } = &found[0] else { panic!("{found:?}") };
         assert!(distributions.iter().all(|distribution| what.contains(distribution)), "{what}");
     }
-    // On one rank the one, or the other one, is dealt out otherwise.
+    // One of the two inputs has another distribution on one rank.
     for at in [0, 1] {
         let found = errors(|rank| {
             let mut distributions = [even; 2];
@@ -57,7 +58,8 @@ fn inputs_of_reductions_are_dealt_out_alike() {
     }
 }
 
-/// What is gathered is of the same layout on all ranks, though parts may have as many elements in another one.
+/// A gather needs the same distribution on all ranks, even if parts of another one have as many
+/// elements.
 #[test]
 fn what_is_gathered_is_dealt_out_alike() {
     let found = errors(|rank| {
@@ -90,8 +92,8 @@ fn nothing_is_gathered_at_a_rank_that_is_not_there() {
     assert_eq!(found.expect("the last one is there")[2], Some(vec![1.0; 36]));
 }
 
-/// Where rows of A or columns of B that are scaled as wholes come in parts, all of it is there before anything is multiplied: each
-/// rank is asked once for all its numbers.
+/// If scaled rows of A or columns of B arrive in parts, everything arrives before anything is
+/// multiplied. Each rank is then asked once about all its values.
 #[test]
 fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
     const LINE: &str = "tile: 64x16x32, arith: f16x3, mma: wgmma, pitched";
@@ -100,7 +102,7 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
         ("nn", Distribution::cols(n, n), Distribution::cols(n, n), true),
         ("nn", Distribution::rows(n, n), Distribution::rows(n, n), true),
         ("nn", Distribution::rows(n, n), Distribution::cols(n, n), false),
-        // As they are stored.
+        // Distributions as stored.
         ("tn", Distribution::cols(n, n), Distribution::cols(n, n), false),
         ("tn", Distribution::rows(n, n), Distribution::cols(n, n), true),
         ("nt", Distribution::rows(n, n), Distribution::rows(n, n), false),
@@ -127,9 +129,9 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
             for launch in launches.expect("they multiply") {
                 assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {strategy}");
                 // What is predicted of it is of its arithmetic.
-                let machine = Machine::h200_nccl().computing(&spec);
+                let machine = ClusterModel::h200_nccl().computing(&spec);
                 assert_eq!(launch.estimate, expected.estimate(&machine));
-                assert_ne!(launch.estimate, expected.estimate(&Machine::h200_nccl()));
+                assert_ne!(launch.estimate, expected.estimate(&ClusterModel::h200_nccl()));
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Files of NumPy, as they are and as nobody wrote them.
+//! Valid and malformed NumPy files.
 
 use gemm_world::Error;
 use gemm_world::{Cut, Split, World, WorldError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A file with a header of this shape, and so many bytes behind it.
+/// File with a header of this shape and `bytes` bytes of data.
 fn file(folder: &Path, shape: &str, bytes: usize) -> PathBuf {
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     while (10 + header.len() + 1) % 64 != 0 {
@@ -21,7 +21,7 @@ fn file(folder: &Path, shape: &str, bytes: usize) -> PathBuf {
     path
 }
 
-/// A header says what it likes: nothing is allocated for more than the file has.
+/// Headers are not trusted: allocations never exceed the size of the file.
 #[test]
 fn a_file_that_lies_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -49,7 +49,7 @@ fn a_file_that_lies_is_an_error() {
             );
             assert!(is_told, "{shape}: {error:?}");
             if shape == "(1048576, 1048576)" {
-                // Though there is no memory for it either.
+                // Reported although there is no memory for it either.
                 assert!(error.to_string().contains("ends before its data does"), "{error}");
             }
         }

@@ -1,4 +1,4 @@
-//! Products have the bits of one device.
+//! GEMMs have the bits of one device.
 
 use crate::sampling;
 use fastrand::Rng;
@@ -7,11 +7,11 @@ use gemm_runtime::{
     sgemm_table, spec,
 };
 use gemm_world::{
-    Distribution, Distributions, Error, Machine, OnRank, Rank, Schedule, Sharded, Strategy, World,
-    WorldError,
+    ClusterModel, Distribution, Distributions, Error, OnRank, Rank, Schedule, Sharded, Strategy,
+    World, WorldError,
 };
 
-/// Lines without operands. Those that are not `pitched` take columns of C at once.
+/// Specs without operands. Those without `pitched` need contiguous rows of C.
 const LINES: [&str; 11] = [
     "block: 16x16",
     "tile: 16x16x8, thread: 2x2, slices: 2",
@@ -27,11 +27,11 @@ const LINES: [&str; 11] = [
 ];
 
 fn bits(elements: &[f32]) -> Vec<u32> {
-    // Which NaN it is says nothing of who has computed it: all are canonical in the simulator.
+    // Bits of a NaN carry no information: the simulator makes all NaNs canonical.
     elements.iter().map(|element| element.to_bits()).collect()
 }
 
-/// A rank's part, with so much between its rows, and not an element more than there is.
+/// Uploads a rank's part with `apart` unused elements between rows, and none after the last row.
 fn up(
     rank: &Rank,
     distribution: &Distribution,
@@ -54,7 +54,7 @@ fn up(
     rank.shard(distribution, Matrix::from_buffer(buffer, rows, cols, cols + apart)?)
 }
 
-/// The product on one device, and A and B as the kernel takes them stored.
+/// Result of the GEMM on one device, with A and B as stored for the kernel.
 fn alone(
     kernel: &SgemmKernel,
     a: &[f32],
@@ -79,7 +79,7 @@ fn the_bits_are_those_of_one_device() {
         let [m, n, k] = [0; 3].map(|_| sampling::extent(&mut rng, most));
         let mut values = sampling::numbers(&mut rng, m * k);
         if rng.bool() {
-            // Nothing that planes do not hold.
+            // Values that the splits can represent.
             values.iter_mut().for_each(|value| *value = value.clamp(-4.0, 4.0).max(0.25));
         }
         let (a, b) = (values, sampling::numbers(&mut rng, k * n));
@@ -88,7 +88,7 @@ fn the_bits_are_those_of_one_device() {
         let [a, b] = transposition;
         let [of_a, of_b, of_c] = sampling::distributions(&mut rng, spec.layout, (m, n, k), ranks);
         let strategy = sampling::strategy(&mut rng);
-        // Rows of what a rank has may lie apart, if that is nothing to the kernel.
+        // Rows of a rank's part may be padded, if the kernel's bits do not depend on it.
         let is_apart = line != LINES[1] && rng.u32(0..4) == 0;
         let apart = [0; 3].map(|_| if is_apart { rng.usize(0..7) } else { 0 });
         let found = World::simulated(ranks).expect("a world").run(|rank| {
@@ -102,7 +102,7 @@ fn the_bits_are_those_of_one_device() {
         let what =
             format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {strategy:?}, {apart:?}");
         let found = match found {
-            // Parts of columns lie apart, and the kernel sums otherwise where they may.
+            // Parts of columns are padded, and this kernel's bits depend on padding.
             Err(Error::World(WorldError::Unpitched { .. })) if line == LINES[1] => {
                 refused += 1;
                 continue;
@@ -152,7 +152,7 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
     }
 }
 
-/// An epilogue with all kinds of operands, in place of C.
+/// An epilogue with all kinds of operands.
 #[test]
 fn operands_are_those_of_what_a_rank_has_of_c() {
     const LINE: &str = "tile: 16x16x8, thread: 2x2, pitched, scaled, epilogue: |acc, bias[n], scale[m], residual[m, n], slope| \
@@ -216,7 +216,7 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
     }
 }
 
-/// A table has one row for a product, whichever parts of it ranks multiply, and however these lie.
+/// A table selects one rule for the whole GEMM, for any division between ranks and any padding.
 #[test]
 fn tables_have_the_same_bits_on_any_number_of_ranks() {
     static TABLE: SgemmTable = sgemm_table! {
@@ -274,7 +274,7 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
     });
     let errors = errors.expect("all go on");
     assert!(errors[0].contains("at odds") && errors[0] == errors[1], "{errors:?}");
-    // What comes of others is more than there is room for.
+    // Received data exceeds the memory limit.
     let world = World::simulated(3).expect("a world").memory(16);
     let error = world.run(|rank| {
         let (a, b) =
@@ -285,7 +285,7 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
     assert!(matches!(error, Err(Error::World(WorldError::Schedule(_)))), "{error:?}");
 }
 
-/// What is stored otherwise than a kernel takes it is told, by its name and how it has to be.
+/// Errors for a wrong layout name the matrix and the required layout.
 #[test]
 fn matrices_that_are_stored_otherwise_are_told() {
     let product = |line: &str,
@@ -303,7 +303,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
                 true => call.launch_by_terms(&a, &b, &mut c),
                 false => call.launch(&a, &b, &mut c).map(|_| ()),
             };
-            // The world goes on.
+            // The world stays intact.
             rank.barrier()?;
             Ok(made.expect_err("it cannot be").to_string())
         });
@@ -328,7 +328,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
         let error = product(NT, Some(spec::GemmLayout::Tn), a.clone(), b.t(), by_terms);
         assert!(error.contains("stored as `tn`") && error.contains("stored as `nt`"), "{error}");
     }
-    // What is cut within a range.
+    // A cut within a partition of K.
     for (line, a, b, need) in [
         (NT, a.clone(), b.t(), "deal A out by columns and B by columns"),
         (TN, a.t(), b.clone(), "deal A out by rows and B by rows"),
@@ -336,7 +336,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
         let error = product(line, None, a, b, true);
         assert!(error.contains(need), "{error}");
     }
-    // Ranks that say otherwise are at odds.
+    // Ranks with different layouts disagree.
     let table: SgemmTable = sgemm_table!(else => tile: 16x16x8, thread: 2x2);
     let errors = World::simulated(2).expect("a world").run(|rank| {
         let (a, b) =
@@ -350,7 +350,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
     assert!(errors[0].contains("at odds") && errors[0] == errors[1], "{errors:?}");
 }
 
-/// A kernel that may not be `pitched` takes parts of matrices where these are whole rows as they are stored.
+/// A kernel that must not be `pitched` accepts parts that are whole rows as stored.
 #[test]
 fn parts_that_lie_apart_are_refused_as_they_are_stored() {
     const LINE: &str = "tile: 16x16x8, thread: 2x2, slices: 2";
@@ -385,8 +385,8 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
     }
 }
 
-/// Columns of B may come in parts, or in slots: then those of C lie apart, which this kernel cannot have. What lies together it takes,
-/// in whatever way it came.
+/// Columns of B may arrive in parts or slots. The parts of C are then padded, which this kernel
+/// cannot accept. It accepts contiguous parts under any strategy.
 #[test]
 fn what_lies_together_needs_no_kernel_that_is_pitched() {
     let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
@@ -396,13 +396,13 @@ fn what_lies_together_needs_no_kernel_that_is_pitched() {
         let [m, n, k] = [0; 3].map(|_| rng.usize(ranks..40));
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));
         let (expected, _) = alone(&kernel, &a, &b, (m, n, k));
-        // Rows of C, with some columns of A and some rows of B at each rank.
+        // C by rows, A by columns and B by rows.
         let together =
             [Distribution::cols(m, k), Distribution::rows(k, n), Distribution::rows(m, n)];
-        // Columns of C, with all of B, of which a rank then takes some columns.
+        // C by columns and B replicated: a rank multiplies some columns of its B.
         let apart =
             [Distribution::whole(m, k), Distribution::whole(k, n), Distribution::cols(m, n)];
-        // The same, with rows of B at each rank, all of which come together as those columns.
+        // C by columns and B by rows: a rank receives its columns of B contiguously.
         let narrow =
             [Distribution::whole(m, k), Distribution::rows(k, n), Distribution::cols(m, n)];
         for ([of_a, of_b, of_c], is_apart) in [(together, false), (apart, true), (narrow, false)] {
@@ -425,18 +425,18 @@ fn what_lies_together_needs_no_kernel_that_is_pitched() {
     }
 }
 
-/// A kernel that is not `pitched` takes a way that costs more, not one for which there is no memory.
+/// A kernel without `pitched` uses a slower strategy rather than exceed the memory limit.
 #[test]
 fn memory_bounds_kernels_that_are_not_pitched_too() {
     let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
     let (m, n, k, ranks) = (16, 512, 32, 4);
-    // Parts of B come, as columns: those of C lie apart unless all have come.
+    // Parts of B arrive as columns: those of C are padded unless everything has arrived.
     let distributions = Distributions {
         a: Distribution::rows(m, k),
         b: Distribution::cols(k, n),
         c: Distribution::rows(m, n),
     };
-    let machine = Machine::h200_nccl();
+    let machine = ClusterModel::h200_nccl();
     let memory = |strategy| {
         let schedule = Schedule::new(distributions.clone(), ranks, strategy).expect("a schedule");
         schedule.estimate(&machine).most_memory()

@@ -6,7 +6,7 @@ use gemm_runtime::half::f16;
 use gemm_runtime::{Device, MatrixRef, ReduceKernel};
 use gemm_world::{Cut, Distribution, Error, OnRank, Split, World, WorldError};
 
-/// What is folded, and the run.
+/// Specs with their run lengths.
 const LINES: [(&str, usize); 6] = [
     ("block: 32, run: 32", 32),
     ("block: 32, items: 2, run: 128", 128),
@@ -16,7 +16,7 @@ const LINES: [(&str, usize); 6] = [
     ("block: 32, shuffle, float4, launch: once, run: 256", 256),
 ];
 
-/// A cut of an extent between runs.
+/// Random cut of an extent between runs.
 fn cut(rng: &mut Rng, extent: usize, run: usize, parts: usize) -> Cut {
     if rng.bool() {
         return Cut::Even(run * rng.usize(1..4));
@@ -90,7 +90,7 @@ fn two_results_and_indices_have_the_bits_of_one_device() {
         for ((found_mean, found_var), found_first) in found.expect("they can be folded") {
             let bits = |(a, b): (f32, f32)| (a.to_bits(), b.to_bits());
             assert_eq!(bits((found_mean, found_var)), bits((mean, var)), "{distribution}");
-            // Of no elements there is no index, on one device and on many.
+            // An empty array has no index of a maximum, on any number of devices.
             assert_eq!(found_first, first.as_ref().ok().copied(), "{distribution}");
         }
     }
@@ -183,7 +183,7 @@ fn what_has_no_runs_and_what_is_cut_within_one_is_told() {
     assert!(matches!(error, Error::Device(gemm_runtime::Error::WrongOver { .. })), "{error}");
 }
 
-/// Arrays of three axes, dealt out along any of them, or along two.
+/// Three-axis arrays, distributed along any axis or along two.
 #[test]
 fn the_middle_of_arrays_has_the_bits_of_one_device() {
     let mut rng = Rng::with_seed(8);
@@ -206,7 +206,7 @@ fn the_middle_of_arrays_has_the_bits_of_one_device() {
         };
         let grid =
             |cuts| Split::Grid { ranks: [down, ranks / down], patch: [1, 1], down: false, cuts };
-        // With one row each, both are the same matrix.
+        // With a middle extent of 1, both matrices are the same.
         let below = middle == 1 || middle > 0 && rng.bool();
         let distribution = if below {
             let rows = times(cut(&mut rng, outer, 1, down), middle);
@@ -312,7 +312,8 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
     assert!(matches!(error, Error::World(WorldError::Unrun { .. })), "{error}");
 }
 
-/// Of a matrix without rows nothing is folded along them, whoever has which columns: no kernel needs runs for that, and no run is cut.
+/// Without rows nothing is folded along them, for any distribution of the columns: no kernel needs
+/// runs, and no run is cut.
 #[test]
 fn what_has_no_results_is_cut_anywhere() {
     for (line, distribution, results) in [
@@ -320,7 +321,7 @@ fn what_has_no_results_is_cut_anywhere() {
         ("over: rows, group: 32, block: 32, run: 64", Distribution::cols(0, 50), 0),
         ("over: columns, block: 64, group: 8", Distribution::rows(50, 0), 0),
         ("over: columns, block: 64, group: 8, run: 16", Distribution::rows(50, 0), 0),
-        // Nor of one without what is folded: its results are those of nothing.
+        // The same holds without folded elements: the results are those of an empty fold.
         ("over: rows, group: 32, block: 32", Distribution::rows(6, 0), 2),
         ("over: columns, block: 64, group: 8", Distribution::cols(0, 6), 2),
     ] {
@@ -336,7 +337,8 @@ fn what_has_no_results_is_cut_anywhere() {
     }
 }
 
-/// Of an array of no elements along the middle axis the results are those of nothing; how many there are its outer rows say.
+/// With a middle extent of 0, the results are those of an empty fold. The outer rows determine
+/// their number.
 #[test]
 fn a_middle_axis_of_nothing() {
     let line = "op: prod, over: middle, block: 64, group: 4, coarsen: 2, run: 8";
@@ -349,7 +351,7 @@ fn a_middle_axis_of_nothing() {
             Ok(rank.device().download(&folded)?)
         })
     };
-    // Of no columns nothing is cut, wherever that is.
+    // Without columns nothing is cut.
     let found = World::simulated(2).expect("a world").run(|rank| {
         let x = rank.alloc(&"8x0 rows[3,5]".parse().expect("a layout"))?;
         let mut folded = rank.device().alloc(0)?;

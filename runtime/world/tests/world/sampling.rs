@@ -1,10 +1,10 @@
-//! What tests draw at random.
+//! Random test inputs.
 
 use fastrand::Rng;
 use gemm_runtime::{SgemmSpec, spec};
 use gemm_world::{Cut, Distribution, Split, Strategy};
 
-/// Numbers as products meet them: most of them ordinary, some that cancel, vanish or are none.
+/// Matrix elements: most are ordinary, some cancel, underflow or are NaN.
 pub fn numbers(rng: &mut Rng, len: usize) -> Vec<f32> {
     (0..len).map(|_| number(rng)).collect()
 }
@@ -21,7 +21,7 @@ fn number(rng: &mut Rng) -> f32 {
     }
 }
 
-/// An extent: often none or one, or about as large as a tile.
+/// Extents: often 0 or 1, otherwise up to `most`.
 pub fn extent(rng: &mut Rng, most: usize) -> usize {
     match rng.u32(0..8) {
         0 => 0,
@@ -44,13 +44,13 @@ fn cut(rng: &mut Rng, extent: usize, parts: usize) -> Cut {
     }
 }
 
-/// What divides a number.
+/// Random divisor of a number.
 fn divisor(rng: &mut Rng, number: usize) -> usize {
     let all: Vec<usize> = (1..=number).filter(|n| number.is_multiple_of(*n)).collect();
     *rng.choice(&all).unwrap_or(&1)
 }
 
-/// How a matrix is dealt out.
+/// Random distribution of a matrix.
 pub fn distribution(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Distribution {
     let split = match rng.u32(0..7) {
         0 => Split::Whole,
@@ -70,7 +70,7 @@ pub fn distribution(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Di
     Distribution { rows, cols, split }
 }
 
-/// How ranks come by what they lack; often as the library chooses.
+/// Random strategy; `None` lets the library choose.
 pub fn strategy(rng: &mut Rng) -> Option<Strategy> {
     match rng.u32(0..6) {
         0 => Some(Strategy::Sequential),
@@ -80,19 +80,19 @@ pub fn strategy(rng: &mut Rng) -> Option<Strategy> {
     }
 }
 
-/// The transpose of a matrix, row after row.
+/// Returns the transpose of a matrix, row-major.
 fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     (0..cols).flat_map(|col| (0..rows).map(move |row| elements[row * cols + col])).collect()
 }
 
-/// A line for A and B that are stored in any of the four ways.
+/// Spec with a random one of the four layouts.
 pub fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
     let spec: SgemmSpec = line.parse().expect("a line");
     let pitched = spec.pitched;
     spec.for_matrices(*rng.choice(spec::GemmLayout::ALL).expect("there are some"), pitched)
 }
 
-/// How the matrices of a product are dealt out that are stored so.
+/// Random distributions for a GEMM with the given layout.
 pub fn distributions(
     rng: &mut Rng,
     lies: spec::GemmLayout,
@@ -104,7 +104,7 @@ pub fn distributions(
     [a, b, (m, n)].map(|(rows, cols)| distribution(rng, rows, cols, ranks))
 }
 
-/// A and B as they are stored.
+/// Returns A and B as stored.
 pub fn transposition(
     lies: spec::GemmLayout,
     a: &[f32],
@@ -116,7 +116,8 @@ pub fn transposition(
     [a, b]
 }
 
-/// How the terms of A and B are dealt out, as they are stored: to each rank some consecutive ranges of a kernel.
+/// Random distributions of A and B along K, as stored: each rank has consecutive partitions of the
+/// kernel's split-K.
 pub fn terms(
     rng: &mut Rng,
     spec: &SgemmSpec,

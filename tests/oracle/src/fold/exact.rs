@@ -1,15 +1,15 @@
-//! Sums and products in twice the digits of `f64`, and what rounding makes of intervals.
+//! Sums and products with twice the digits of `f64`, and rounded intervals.
 
 use gemm_dsl::ir::Elem;
 
-/// A number as the sum of two, of which the second is at most half a unit in the last place of the first.
+/// Number as a sum of two, the second being at most half a unit in the last place of the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Twice(pub(super) f64, pub(super) f64);
 
 impl Twice {
     pub(super) const ONE: Self = Self(1.0, 0.0);
 
-    /// The sum of two numbers (D. Knuth).
+    /// Sum of two numbers without error (Knuth's TwoSum).
     fn sum(a: f64, b: f64) -> Self {
         let s = a + b;
         let added = s - a;
@@ -33,36 +33,37 @@ impl Twice {
         Self::sum(high, rest / x)
     }
 
-    /// The sum of some, and that of their magnitudes.
+    /// Sum of some values, and sum of their magnitudes.
     pub(super) fn sums(values: impl Iterator<Item = f64>) -> (Self, f64) {
         let add = |(sum, size): (Self, f64), x: f64| (sum.plus(x), size + x.abs());
         values.fold((Self(0.0, 0.0), 0.0), add)
     }
 }
 
-/// The most by which one rounding to a type changes a number, relative to it.
+/// Unit roundoff of a type: the maximal relative error of one rounding.
 pub(super) fn unit(acc: Elem) -> f64 {
     if acc == Elem::F64 { f64::EPSILON / 2.0 } else { crate::UNIT }
 }
 
-/// What n roundings change at most: N. Higham's γ.
+/// Relative error of n roundings: Higham's γ.
 pub(super) fn gamma(n: f64, unit: f64) -> f64 {
     if n * unit < 1.0 { n * unit / (1.0 - n * unit) } else { f64::INFINITY }
 }
 
-/// The greatest number of a type.
+/// Largest number of a type.
 pub(super) fn greatest(acc: Elem) -> f64 {
     if acc == Elem::F64 { f64::MAX } else { f32::MAX.into() }
 }
 
-/// The smallest number of a type above 0, which is twice what a rounding below the normal numbers changes.
+/// Smallest positive number of a type, which is twice the maximal error of a rounding among
+/// subnormals.
 pub(super) fn least(acc: Elem) -> f64 {
     if acc == Elem::F64 { f64::from_bits(1) } else { f32::from_bits(1).into() }
 }
 
-/// The numbers of a type next to a value, below and above, where it is known but for an error.
+/// Neighbours of a value, known up to `error`, in a type: the lower and the upper bound.
 pub(super) fn around(value: f64, error: f64, acc: Elem) -> (f64, f64) {
-    // What computing these two in `f64` changes.
+    // Margin for the rounding of these two operations in `f64`.
     let (low, high) = ((value - error).next_down(), (value + error).next_up());
     if acc == Elem::F64 {
         return (low, high);

@@ -1,25 +1,25 @@
-//! Whether a result is one of those that a fold may give.
+//! Comparison of a result with the acceptable ones.
 
 use super::{Folded, Number};
 use gemm_dsl::ir::Elem;
 
-/// What a `finish` makes of the folded values and of how many elements there were: in the arithmetic of its
-/// types, and where what it takes is a float never less of more.
+/// Semantics of a `finish`, given the reduced values and the number of elements. It computes in the
+/// types of the spec. If its input is a float, it must be monotonically increasing.
 pub type Finish = fn(&[Number], u64) -> Number;
 
 impl Folded {
-    /// Judges the bits of a result of a type.
+    /// Judges the bits of a result.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns a description of the mismatch.
     pub fn judge(self, bits: u64, result: Elem) -> Result<(), String> {
         Self::judge_finished(&[self], None, 0, bits, result)
     }
 
-    /// Judges the bits of a result that a `finish` makes of several.
+    /// Judges the bits of a result that a `finish` computes from several reduced values.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Returns a description of the mismatch.
     pub fn judge_finished(
         folded: &[Self],
         finish: Option<Finish>,
@@ -48,7 +48,7 @@ impl Folded {
                 } else if is_exact {
                     found.to_bits() == low.to_bits()
                 } else {
-                    // What is rounded to a narrower type, or has passed a `finish`, may become −0.
+                    // A rounding to a narrower type, or a `finish`, may produce −0.
                     let may = finish.is_some() || low.is_sign_negative();
                     low <= found && found <= high && (may || !minus_zero)
                 }
@@ -63,7 +63,7 @@ impl Folded {
         })
     }
 
-    /// The least and the greatest value; none where there are none.
+    /// Smallest and largest acceptable value, or None if the result is not judged.
     fn ends(self) -> Option<[Number; 2]> {
         match self {
             Folded::Exactly(value) => Some([value; 2]),

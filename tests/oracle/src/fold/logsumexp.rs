@@ -5,19 +5,20 @@ use super::{Folded, Number};
 use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 
-/// How far the exponential of the kernel is off, relative to it: at 0, and more for each unit below.
+/// Relative error of the kernel's exponential: at 0, and the increase per unit below 0.
 const EXPONENTIAL: (f64, f64) = (1.5e-7, 2.75e-9);
 
-/// The logarithm of the sum of exponentials of `f32`.
+/// Logarithm of the sum of exponentials of `f32`.
 ///
-/// With d how far a value is below the greatest, its term is e^−d, a product of one exponential and of those
-/// by which it is scaled whenever the greatest value so far grows. Their exponents are differences that round
-/// once, u of each, and add up to d; each exponential is off by 1.5e-7 and 2.75e-9 for each unit of its exponent
-/// (its range reduction is by one constant), each product by u. With C scalings on the way of a value a
-/// term is off by γ(C) + (C + 1)·1.5e-7 + (u + 2.75e-9)·d, and the sum by the mean of that with the terms as
-/// weights, and by γ of the additions. Exponents below −87 count as −87: of a sum that is at least 1, n·2^-125
-/// at most, a scaling. The logarithm makes of a relative error an absolute one, is itself within a unit in the
-/// last place, and the last sum rounds once.
+/// Let d be the distance of a value below the maximum. Its term is e^−d: a product of one
+/// exponential and of the scale factors applied whenever the running maximum grows. The exponents
+/// are differences that each round once, with u, and add up to d. Each exponential has an error of
+/// 1.5e-7, plus 2.75e-9 per unit of its exponent, since the range reduction uses one constant. Each
+/// product has an error of u. With C scalings on the path of a value, the error of a term is γ(C) +
+/// (C + 1)·1.5e-7 + (u + 2.75e-9)·d. The error of the sum is the mean of these with the terms as
+/// weights, plus γ of the additions. Exponents below −87 count as −87: in a sum of at least 1 this
+/// adds at most n·2^-125 per scaling. The logarithm turns a relative error into an absolute one and
+/// has itself an error of one unit in the last place. The final sum rounds once.
 pub(super) fn of(values: &[f64], depth: &Depth) -> Folded {
     if values.iter().any(|x| x.is_nan()) {
         return Folded::Nan;
@@ -35,7 +36,7 @@ pub(super) fn of(values: &[f64], depth: &Depth) -> Folded {
         + (scalings + 1.0) * EXPONENTIAL.0
         + (u + EXPONENTIAL.1) * weighted / sum
         + values.len() as f64 * (scalings + 1.0) * 2f64.powi(-125);
-    // Products of the parts, each below 1e-3 where this is of use.
+    // Products of the error terms; each is below 1e-3 if the bound is useful.
     let relative = relative * 1.001 + relative * relative;
     if relative > 0.1 {
         return Folded::Unjudged;

@@ -7,28 +7,30 @@ use gemm_dsl::ir::Elem;
 
 /// Mean and variance of floats.
 ///
-/// A thread takes h values at once: their mean is a sum of h and a quotient, off by γ(h + 1)·M, where M is the
-/// greatest magnitude. Two means are combined in C steps on the way of a value, each of them
-/// a + (b − a)·share with a quotient, a difference, both rounded, and an fma. What a and b are off by comes in
-/// with weights whose sum is 1, so it does not grow; new are 2u + u² of |b − a| ≤ 2M and u of the result: 6u·M.
-/// So the mean is off by E = γ(h + 2 + 6C)·M.
+/// A thread takes h values at once. Their mean is a sum of h values and a quotient, with an error
+/// of γ(h + 1)·M, where M is the largest magnitude. Two means are combined in C steps on the path
+/// of a value. Each step computes a + (b − a)·share with a quotient and a difference, both rounded,
+/// and an fma. Errors of a and b are carried over with weights that add up to 1, so that they do
+/// not grow. Each step adds 2u + u² of |b − a| ≤ 2M and u of the result: 6u·M. The error of the
+/// mean is therefore E = γ(h + 2 + 6C)·M.
 ///
-/// Of the sum of squares S, each square is of a difference from the thread's mean, which rounds once: what h of
-/// them come to is off by γ(h + 2) of itself, and, since the mean they are taken from is off by E, by h·E² at
-/// most. In a step a²-like term w·(b − a)², w = a's share of b's count, is added: five roundings of it, of the
-/// sums so far two, and b − a is off by 2E: w·(2·|b − a|·2E + 4E²). Over all steps of one level Σ w ≤ n, and
-/// Σ w·(b − a)² ≤ S, so Σ w·|b − a| ≤ √(n·S) by Cauchy, and there are C levels: √(C·n·S) in all. Together
-/// S is off by γ(h + 7 + 2C)·S + 4E·√(C·n·S) + (4C + 1)·n·E², and the variance S / n rounds once more.
+/// For the sum of squares S, each square is of a difference from the thread's mean, which rounds
+/// once. A sum of h of them has a relative error of γ(h + 2). As the error of the mean is E, at
+/// most h·E² is added. A step adds a term w·(b − a)², where w is a's share of b's count. It has
+/// five roundings, the sums so far have two, and b − a has an error of 2E: w·(2·|b − a|·2E + 4E²).
+/// Over all steps of one level Σ w ≤ n and Σ w·(b − a)² ≤ S. By Cauchy–Schwarz Σ w·|b − a| ≤
+/// √(n·S), and over all C levels √(C·n·S). The total error of S is γ(h + 7 + 2C)·S + 4E·√(C·n·S) +
+/// (4C + 1)·n·E². The variance S / n rounds once more.
 pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
         return [Folded::Nan; 2];
     }
     let (n, u) = (values.len() as f64, unit(acc));
-    // What is combined with what has no elements stays as it is.
+    // Combination with an empty part changes nothing.
     let (h, c) = (depth.held.min(values.len() as u64), depth.combinations());
     let (h, c) = (h as f64, c.min(values.len() as u64 - 1) as f64);
     let size = values.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
-    // Differences, and sums of what a thread holds.
+    // Overflow of differences, and of the sums that a thread holds.
     if (h + 2.0) * size * 2.0 > greatest(acc) {
         return [Folded::Unjudged; 2];
     }
@@ -38,13 +40,13 @@ pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     let off = gamma(h + 2.0 + 6.0 * c, u) * size + tiny;
     let (low, high) = around(mean, off + rest.abs(), acc);
     let mean_between = Folded::Between(low, high);
-    // As wide as (b − a)² · w may be.
+    // Largest possible (b − a)² · w.
     if 4.0 * size * size * n * 1.01 > greatest(acc) {
         return [mean_between, Folded::Unjudged];
     }
     let squares = values.iter().map(|x| {
-        // What the lower half of the mean is worth would not show in the square of a difference of f32; of
-        // f64 it does.
+        // The lower half of the mean does not affect the square of a difference in f32, but does in
+        // f64.
         let apart = (x - mean) - rest;
         apart * apart
     });

@@ -3,17 +3,16 @@
 use gemm_dsl::ir::Elem;
 use half::{bf16, f16};
 
-/// The value of an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A whole number.
+    /// Integer of any width.
     Int(i128),
-    /// A floating-point number: every one of a narrower type is one of `f64`.
+    /// Floating-point number. Every number of a narrower type is an `f64`.
     Float(f64),
 }
 
 impl Number {
-    /// The element with these bits.
+    /// Value of an element with these bits.
     pub fn of_bits(elem: Elem, bits: u64) -> Self {
         match elem {
             Elem::F64 => Number::Float(f64::from_bits(bits)),
@@ -24,8 +23,8 @@ impl Number {
         }
     }
 
-    /// The bits of the nearest element: of a float the even one of two; an integer wraps. What is stored as
-    /// `f16` or `bf16` was an `f32` before.
+    /// Bits of the nearest element, with ties to even; integers wrap. A value stored as `f16` or
+    /// `bf16` is rounded to `f32` first.
     pub fn bits(self, elem: Elem) -> u64 {
         match (self, elem) {
             (Number::Float(x), Elem::F64) => x.to_bits(),
@@ -38,7 +37,7 @@ impl Number {
         }
     }
 
-    /// The number as one of a type that is folded in: an integer as a float is rounded once.
+    /// Converts the number to the accumulator type. An integer is rounded once to a float.
     pub fn cast(self, acc: Elem) -> Self {
         match (self, acc) {
             (Number::Int(n), Elem::F32) => Number::Float((n as f32).into()),
@@ -49,7 +48,6 @@ impl Number {
         }
     }
 
-    /// The number as a float.
     pub fn float(&self) -> f64 {
         match *self {
             Number::Float(x) => x,
@@ -57,7 +55,7 @@ impl Number {
         }
     }
 
-    /// Whether it is not 0; a NaN is not.
+    /// True if the number is not 0, which includes NaN.
     pub fn is_true(&self) -> bool {
         match *self {
             Number::Float(x) => x != 0.0,
@@ -66,7 +64,7 @@ impl Number {
     }
 }
 
-/// The integer with the low bits of some.
+/// Integer of type `elem` with the low bits of `bits`.
 fn wrapped(bits: u64, elem: Elem) -> i128 {
     match elem {
         Elem::I8 => (bits as i8).into(),

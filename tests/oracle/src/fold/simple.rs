@@ -1,19 +1,20 @@
-//! Folds of one value, and places.
+//! Reductions with a single value, and indices.
 
 use super::exact::{Twice, around, gamma, greatest, least, unit};
 use super::{Folded, Kind, Number};
 use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 
-/// A sum of floats.
+/// Sum of floats.
 ///
-/// *In sequence and in trees.* Each addition changes its result by a factor of 1 ± u, so a term that passes d of
-/// them is off by γ(d) = d·u / (1 − d·u), relative to Σ|x|. An addition of 0 rounds nothing: of k terms
-/// that are not 0 there are at most k − 1 roundings.
+/// *In sequence and in trees.* Each addition changes its result by a factor of 1 ± u. A value that
+/// passes d additions has an error of γ(d) = d·u / (1 − d·u), relative to Σ|x|. Adding 0 does not
+/// round: k non-zero values have at most k − 1 roundings.
 ///
-/// *Compensated.* What the sums lack, all together, is at most γ(d)·Σ|x|, and is known exactly before it is
-/// summed itself, along the same tree in at most 2d additions: what is left of it is off by γ(2d) of that. The
-/// last addition rounds once. So |r − s| ≤ u·|s| + (1 + u)·γ(2d)·γ(d)·Σ|x|, in which d stands with u².
+/// *Compensated.* The total error of the sums is at most γ(d)·Σ|x| and is known exactly. It is then
+/// summed itself along the same tree, in at most 2d additions, with a relative error of γ(2d). The
+/// final addition rounds once. Therefore |r − s| ≤ u·|s| + (1 + u)·γ(2d)·γ(d)·Σ|x|, which has d
+/// only together with u².
 pub(super) fn sum(values: &[f64], acc: Elem, depth: &Depth, compensated: bool) -> Folded {
     if let Some(special) = sum_of_special(values) {
         return special;
@@ -35,13 +36,13 @@ pub(super) fn sum(values: &[f64], acc: Elem, depth: &Depth, compensated: bool) -
         false => gamma(d, u) * size,
         true => u * value.abs() + (1.0 + u) * gamma(2.0 * d, u) * gamma(d, u) * size,
     };
-    // The reference itself: two roundings of f64 each step in the lower half.
+    // Error of the reference: two f64 roundings in the lower half per step.
     let own = values.len() as f64 * f64::EPSILON * f64::EPSILON * size;
     let (low, high) = around(value, error + own + rest.abs(), acc);
     Folded::Between(low, high)
 }
 
-/// What NaN and infinities make of a sum.
+/// Result of a sum with NaN or infinities, if there are any.
 fn sum_of_special(values: &[f64]) -> Option<Folded> {
     let has = |x: f64| values.contains(&x);
     let (up, down) = (has(f64::INFINITY), has(f64::NEG_INFINITY));
@@ -53,14 +54,14 @@ fn sum_of_special(values: &[f64]) -> Option<Folded> {
         (_, true) => f64::NEG_INFINITY,
         _ => return None,
     };
-    // Before the infinity comes, a finite sum may have become the other one.
+    // Before the infinity is added, a finite partial sum may have overflowed to the other infinity.
     let size: f64 = values.iter().filter(|x| x.is_finite()).map(|x| x.abs()).sum();
     let judged = size < f64::from(f32::MAX) / 2.0;
     Some(if judged { Folded::Exactly(Number::Float(infinity)) } else { Folded::Unjudged })
 }
 
-/// A product of floats: every multiplication of two factors that have more than one bit changes it by a factor
-/// of 1 ± u, whatever the grouping; there is one less than such factors.
+/// Product of floats. Each multiplication of two factors with more than one significant bit changes
+/// it by a factor of 1 ± u, in any grouping. There is one less than such factors.
 pub(super) fn product(values: &[f64], acc: Elem) -> Folded {
     let (mut high, mut low) = (1.0f64, 1.0f64);
     for x in values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0) {
@@ -97,7 +98,7 @@ pub(super) fn product(values: &[f64], acc: Elem) -> Folded {
     Folded::Between(low, high)
 }
 
-/// A sum or a product of integers, which wraps.
+/// Wrapping sum or product of integers.
 pub(super) fn wrapping(kind: Kind, values: &[Number], acc: Elem) -> Number {
     let bits = values.iter().map(|value| value.bits(acc));
     let folded = match kind {
@@ -107,12 +108,12 @@ pub(super) fn wrapping(kind: Kind, values: &[Number], acc: Elem) -> Number {
     Number::Int(folded.into()).cast(acc)
 }
 
-/// The greatest value, or the smallest, as IEEE 754-2019 has it.
+/// Maximum or minimum of IEEE 754-2019.
 pub(super) fn extremum(greatest: bool, values: &[Number], acc: Elem) -> Folded {
     if values.iter().any(|value| value.float().is_nan()) {
         return Folded::Nan;
     }
-    // No NaN is left, so this order is that of numbers, and it has −0 below +0.
+    // Without NaN this is the order of numbers, with −0 below +0.
     let order = |a: &&Number, b: &&Number| match (a, b) {
         (Number::Int(a), Number::Int(b)) => a.cmp(b),
         (a, b) => a.float().total_cmp(&b.float()),
@@ -121,7 +122,6 @@ pub(super) fn extremum(greatest: bool, values: &[Number], acc: Elem) -> Folded {
     Folded::Exactly(found.copied().unwrap_or_else(|| none_of(greatest, acc)))
 }
 
-/// The extremum of no values.
 fn none_of(greatest: bool, acc: Elem) -> Number {
     if acc.is_float() {
         return Number::Float(if greatest { f64::NEG_INFINITY } else { f64::INFINITY });
@@ -135,7 +135,7 @@ fn none_of(greatest: bool, acc: Elem) -> Number {
     })
 }
 
-/// Where the greatest value is, or the smallest: the first one.
+/// Index of the maximum or minimum, the first of equal ones.
 pub(super) fn place(greatest: bool, values: &[Number]) -> Option<usize> {
     let is_nan = |value: &Number| value.float().is_nan();
     if let Some(first) = values.iter().position(is_nan) {

@@ -1,4 +1,4 @@
-//! What options are taken, and which are refused with what words.
+//! Accepted and refused options.
 
 use super::*;
 

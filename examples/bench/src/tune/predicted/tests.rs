@@ -3,7 +3,7 @@ use crate::tune::options::TuneOptions;
 use clap::Parser;
 use gemm_perf::{H200, csv};
 
-/// All classes of a small space.
+/// Limit that a small space does not reach.
 const ALL: Limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };
 
 #[test]
@@ -17,7 +17,7 @@ fn a_space_is_ranked_by_classes() {
     assert!(ranked.windows(2).all(|pair| pair[0].time <= pair[1].time));
     assert!(ranked.iter().all(|one| one.spec.spread == 5));
     assert!(ranked.iter().all(|one| one.spec.order == Order::RowSerpentine && !one.spec.pitched));
-    // Sums of four by four read less for each.
+    // Accumulators of four by four need fewer reads each.
     assert_eq!(ranked[0].spec.thread.m, 4);
 }
 
@@ -47,17 +47,18 @@ fn of_each_tile_one_comes_first() {
         one(&tile(64, "stages: 3"), 1.2),
     ];
     let ranked: Vec<f64> = varied(found).iter().map(|one| one.time).collect();
-    // Three stages would be the best, but take longer by more than the model is off.
+    // Three stages would be preferred, but take longer by more than the model's error.
     assert_eq!(ranked, [1.005, 1.007, 1.0, 1.006, 1.2]);
 }
 
-/// What `examples/bench/peers/first.py` has written: the first of a ranking, timed beside the best of a search on the same GPU.
+/// Output of `examples/bench/peers/first.py`: the first specs of a ranking, timed together with the
+/// best of a search on the same GPU.
 const FIRST: &str = include_str!("../../../../../tests/data/profiler/first.csv");
 
-/// How much longer the best of the first ten may take than the best that a search finds.
+/// Largest allowed ratio of the best of the first ten to the best of a search.
 const NEAR: f64 = 1.03;
 
-/// A spec that was timed, with its place in the ranking.
+/// Timed spec, with its place in the ranking.
 struct Timed {
     place: Option<usize>,
     spec: String,
@@ -68,7 +69,7 @@ struct Timed {
 fn the_first_ten_of_a_ranking_hold_one_that_no_search_beats_by_much() {
     let (device, table) = FIRST.split_once('\n').expect("a line on the device");
     assert!(device.starts_with("# NVIDIA "), "where they were taken");
-    // The options of the ranking: preset, size, classes and seed.
+    // Options of the ranking: preset, size, classes and seed.
     let mut runs: Vec<([String; 4], Vec<Timed>)> = Vec::new();
     for line in table.lines().skip(1) {
         let [preset, n, classes, seed, place, spec, time]: [String; 7] =

@@ -1,38 +1,33 @@
-//! Conditions of a table's rows: quantities of a product, and where they are cut.
+//! Conditions of a table's rules: features of a GEMM, and thresholds on them.
 
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, TableFamily};
 use std::fmt;
 
-/// A quantity that a condition compares.
+/// Quantity that a condition compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feature {
-    /// Rows of C.
     M,
-    /// Columns of C.
     N,
-    /// Terms of an element.
     K,
-    /// The shorter side of C.
     Shorter,
-    /// The longer side of C.
     Longer,
-    /// Elements of C.
+    /// Number of elements of C.
     Area,
-    /// Whether rows begin on 16 bytes: 1, or else 0.
+    /// 1 if rows begin at multiples of 16 bytes, else 0.
     Aligned,
-    /// Whether matrices lie so: 1, or else 0.
+    /// 1 if the matrices have this layout, else 0.
     Lies(GemmLayout),
-    /// Whether A lies along K: 1, or else 0.
+    /// 1 if A is K-major, else 0.
     AlongA,
-    /// Whether B does.
+    /// 1 if B is K-major, else 0.
     AlongB,
-    /// Tiles of so many rows and columns for each multiprocessor.
+    /// Tiles of these rows and columns for each SM.
     Waves(u32, u32),
 }
 
 impl Feature {
-    /// All of them, with those tiles; of equally good ones the first is taken.
+    /// Returns all features, with these tiles; the first of several equally good ones is chosen.
     pub fn all(tiles: impl IntoIterator<Item = (u32, u32)>) -> Vec<Self> {
         let plain =
             [Self::M, Self::N, Self::K, Self::Shorter, Self::Longer, Self::Area, Self::Aligned];
@@ -42,7 +37,7 @@ impl Feature {
         plain.into_iter().chain(lie).chain(waves).collect()
     }
 
-    /// What it is of a product, as conditions have it.
+    /// Returns the feature's value for a GEMM, as conditions compute it.
     pub fn value(self, problem: &SgemmProblem) -> f64 {
         let shape = &problem.shape;
         let [m, n, k] = [shape.m, shape.n, shape.k].map(|extent| extent as f64);
@@ -62,7 +57,7 @@ impl Feature {
         }
     }
 
-    /// Of a question the texts of yes and no.
+    /// Returns the texts of yes and no for a feature with two values.
     fn answers(self) -> Option<[String; 2]> {
         let lies = |layouts: [&str; 2]| format!("({} || {})", layouts[0], layouts[1]);
         match self {
@@ -77,7 +72,8 @@ impl Feature {
         !matches!(self, Self::Waves(..))
     }
 
-    /// A number from `low` on and below `high`, as round as they leave room for, near their geometric mean.
+    /// Returns a number from `low` on and below `high`, near their geometric mean and as round as
+    /// possible.
     pub fn between(self, low: f64, high: f64) -> f64 {
         let mean = (low * high).sqrt();
         let fits = |number: &f64| (low..high).contains(number);
@@ -113,16 +109,14 @@ impl fmt::Display for Feature {
     }
 }
 
-/// Whether a quantity is at most a number.
+/// Test that a feature is at most a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
-    /// The quantity.
     pub feature: Feature,
-    /// The number.
     pub most: f64,
 }
 
-/// What is asked of one quantity: that it is more than one number, at most another, or both.
+/// Range of one feature: above one number, at most another, or both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
     feature: Feature,
@@ -130,12 +124,13 @@ struct Range {
     most: Option<f64>,
 }
 
-/// Several tests at once.
+/// Conjunction of tests, at most one range for each feature.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition(Vec<Range>);
 
 impl Condition {
-    /// With one more test, which passes or does not; of two on one side of a quantity the stricter one is left.
+    /// Adds a test with its outcome. The stricter of two bounds on the same side of a feature
+    /// remains.
     #[must_use]
     pub fn and(&self, test: Test, passes: bool) -> Self {
         let mut ranges = self.0.clone();
@@ -154,12 +149,12 @@ impl Condition {
         Self(ranges)
     }
 
-    /// The text in the grammar of tables.
+    /// Returns the text in the grammar of tables.
     pub fn text(&self) -> String {
         let parts = self.parts();
         match &parts[..] {
             [] => "else".to_owned(),
-            // Alone it needs no brackets.
+            // A single part needs no parentheses.
             [part] => match part.strip_prefix('(').and_then(|part| part.strip_suffix(')')) {
                 Some(bare) => bare.to_owned(),
                 None => part.clone(),
@@ -168,7 +163,7 @@ impl Condition {
         }
     }
 
-    /// The text of each part.
+    /// Returns the text of each part.
     pub fn parts(&self) -> Vec<String> {
         let mut parts = Vec::new();
         for Range { feature, above, most } in &self.0 {
@@ -230,7 +225,8 @@ mod tests {
         assert_eq!(Condition::default().text(), "else");
     }
 
-    /// The grammar has the same quantities: a table cut between two values tells them apart.
+    /// The grammar computes the same features: a rule with a threshold between two values separates
+    /// them.
     #[test]
     fn quantities_are_those_of_the_grammar() {
         let problem = |m, n, k, layout| SgemmProblem {

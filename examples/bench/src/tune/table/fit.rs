@@ -1,4 +1,4 @@
-//! The table that follows from times: a decision list, and how good it is.
+//! Table fitted to times, as a decision list, and its quality.
 
 use super::condition::Condition;
 use super::lines::class;
@@ -14,35 +14,34 @@ use gemm_oracle::product::Size;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// A row.
+/// Rule of a table, as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The condition in the grammar of tables.
+    /// Condition in the grammar of tables.
     pub when: String,
-    /// The kernel.
     pub line: String,
 }
 
-/// The rows of a fitted table, the last of which has no condition.
+/// Returns the rules of a fitted table. The last one has no condition.
 pub fn rows(samples: &FitSamples, limits: &TreeLimits) -> Vec<Rule> {
     let mut rows = Vec::new();
     list(samples, &grow(samples, limits), &Condition::default(), &mut rows);
     rows
 }
 
-/// Rows by hand, which stand before those that are fitted to what comes to none of them.
+/// Manual rules in front of a fitted table. The fit covers the shapes that match none of them.
 #[derive(Clone, Debug, Default)]
 pub struct First {
     rows: Vec<Rule>,
-    /// They, and one more for all that is left.
+    /// Manual rules, and one more for all other shapes.
     table: Option<KernelTable<SgemmSpec>>,
 }
 
 impl First {
-    /// Reads rows, of which none is for all that is left, and which may be off so far.
+    /// Parses manual rules. Each needs a condition, and an accuracy within the granted class.
     ///
     /// # Errors
-    /// Their faults.
+    /// Returns the faults of the rules.
     pub fn read(text: &str, granted: Accuracy) -> Result<Self, String> {
         let rows = text.trim_end().trim_end_matches(';');
         let table = read(&format!("{rows};\nelse => tile: 16x16x16"))?;
@@ -57,15 +56,15 @@ impl First {
         Ok(Self { rows: table.rules().iter().filter_map(row).collect(), table: Some(table) })
     }
 
-    /// How many there are.
+    /// Returns the number of manual rules.
     pub fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// The samples that come to none of them.
+    /// Returns the samples that match no manual rule.
     ///
     /// # Errors
-    /// An extent that no table is asked for.
+    /// Returns a message for an extent outside the range of tables.
     pub fn left(&self, samples: &FitSamples) -> Result<FitSamples, String> {
         let Some(table) = &self.table else { return Ok(samples.clone()) };
         let mut left = HashSet::new();
@@ -78,10 +77,10 @@ impl First {
         Ok(samples.only(|shape| left.contains(shape)))
     }
 
-    /// They, and those that are fitted to what is left, if anything is.
+    /// Returns the manual rules, followed by rules fitted to the remaining samples.
     ///
     /// # Errors
-    /// As [`First::left`], and where they leave nothing.
+    /// Returns the errors of [`First::left`], and a message if no samples remain.
     pub fn then_fitted(
         &self,
         samples: &FitSamples,
@@ -95,8 +94,10 @@ impl First {
     }
 }
 
-/// The leaves as rows: of a cut first the smaller side, with the test, and then the other one without, since nothing
-/// that passes is left.
+/// Turns the leaves into rules.
+///
+/// The smaller side of a cut comes first, with the test. The other side needs no test, because
+/// everything that passes has matched before.
 fn list(samples: &FitSamples, tree: &Tree, above: &Condition, rows: &mut Vec<Rule>) {
     match tree {
         Tree::Leaf { line, .. } => {
@@ -111,14 +112,14 @@ fn list(samples: &FitSamples, tree: &Tree, above: &Condition, rows: &mut Vec<Rul
     }
 }
 
-/// The rows between semicolons, each in a line, behind what they have to be granted.
+/// Joins the rules with semicolons, one a line, after the accuracy that they need.
 pub fn text(rows: &[Rule]) -> String {
     let lines: Vec<String> =
         rows.iter().map(|row| format!("{} => {}", row.when, row.line)).collect();
     grant(rows).map_or(String::new(), |grant| grant + "\n") + &lines.join(";\n")
 }
 
-/// The word before rows by some of which tensor cores stand for `f32`.
+/// Returns the accuracy clause of a table whose rules emulate `f32` on tensor cores.
 fn grant(rows: &[Rule]) -> Option<String> {
     let class = rows.iter().map(|row| match row.line.parse() {
         Ok(spec) => class(&spec),
@@ -128,16 +129,16 @@ fn grant(rows: &[Rule]) -> Option<String> {
     class.filter(|class| *class > Accuracy::Ieee).map(|class| format!("accuracy: {class};"))
 }
 
-/// Columns of a line of source.
+/// Columns of a source line.
 const WIDTH: usize = 110;
 
-/// The source of a table: a constant, under what `about` says.
+/// Returns the source of a table: a constant, after the lines of `about`.
 pub fn source(rows: &[Rule], about: &[String]) -> String {
     let about: String = about.iter().map(|line| wrapped(line, " ", "//! ")).collect();
     let row = |row: &Rule| {
         let (when, line) = (&row.when, format!("{};", row.line));
         let whole = format!("    {when} => {line}\n");
-        // The newline is no column.
+        // The newline is not a column.
         match whole.len() <= WIDTH + 1 {
             true => whole,
             false => {
@@ -154,7 +155,7 @@ pub fn source(rows: &[Rule], about: &[String]) -> String {
     )
 }
 
-/// A text in lines of that width at most, each of which begins so, broken where parts meet.
+/// Wraps a text at the separators into lines with the same beginning.
 fn wrapped(text: &str, between: &str, begin: &str) -> String {
     let (mut all, mut line) = (String::new(), String::new());
     for part in text.split_inclusive(between) {
@@ -167,16 +168,15 @@ fn wrapped(text: &str, between: &str, begin: &str) -> String {
     all + &format!("{begin}{line}\n")
 }
 
-/// How a table compares with something at some shapes: the geometric mean of ratios of times.
+/// Comparison of a table with something else over some shapes, by ratios of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Shapes.
     pub count: usize,
-    /// The mean.
+    /// Geometric mean of the ratios.
     pub mean: f64,
-    /// The least of the ratios, and where.
+    /// Smallest ratio, and its shape.
     pub least: Option<(f64, GemmShape)>,
-    /// The largest.
+    /// Largest ratio, and its shape.
     pub most: Option<(f64, GemmShape)>,
 }
 
@@ -193,7 +193,8 @@ impl Comparison {
     }
 }
 
-/// The time of what a table chooses at a shape over that of the best line: by the number of the shape.
+/// Returns the time of the table's choice over that of the best spec, for the shape with this
+/// number.
 fn slower(
     table: &KernelTable<SgemmSpec>,
     samples: &FitSamples,
@@ -208,24 +209,24 @@ fn slower(
     Ok(samples.slower[shape][known].exp())
 }
 
-/// How much slower a table is than the best line of each shape that it was fitted to.
+/// Compares a table with the best spec of each shape that it was fitted to.
 ///
 /// # Errors
-/// What is wrong with the table.
+/// Returns the faults of the table.
 pub fn regret(table: &KernelTable<SgemmSpec>, samples: &FitSamples) -> Result<Comparison, String> {
     let one = |shape| Ok((slower(table, samples, shape)?, samples.shapes[shape]));
     let ratios: Result<Vec<_>, String> = (0..samples.shapes.len()).map(one).collect();
     Ok(Comparison::from_ratios(&ratios?))
 }
 
-/// So many tables judge what is left out of each.
+/// Number of folds of the cross-validation.
 const PARTS: usize = 10;
 
-/// The same at shapes that a table has not seen: what was drawn is parted by its size, and for each part a table is
-/// fitted to all others.
+/// Cross-validates a table on the randomly drawn shapes: each tenth of their sizes is judged by a
+/// table fitted to all other shapes.
 ///
 /// # Errors
-/// What is wrong with a table.
+/// Returns the faults of a table.
 pub fn unseen(
     samples: &FitSamples,
     first: &First,
@@ -257,10 +258,10 @@ pub fn unseen(
     Ok(Comparison::from_ratios(&ratios?.concat()))
 }
 
-/// The time of cuBLAS over that of what a table chooses, where both are known.
+/// Compares cuBLAS with the table's choice, at the shapes with both times.
 ///
 /// # Errors
-/// What is wrong with the table.
+/// Returns the faults of the table.
 pub fn over_cublas(
     table: &KernelTable<SgemmSpec>,
     samples: &FitSamples,

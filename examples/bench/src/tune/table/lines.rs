@@ -1,7 +1,7 @@
-//! The lines that a table may choose from.
+//! Candidate specs of a table.
 //!
-//! A text has a line of the DSL a line, with alternatives as in a [space](crate::tune::space); what stands behind a `#` is
-//! a remark. As in a table none names a layout, and each is sound in all.
+//! A file has a DSL spec a line, with alternatives as in a [space](crate::tune::space); `#` begins
+//! a comment. A spec names no layout, and must be valid in every layout.
 
 use crate::cli::Failure;
 use crate::tune::space::Space;
@@ -10,12 +10,11 @@ use gemm_dsl::spec::{Accuracy, Bounds, SgemmSpec};
 use gemm_dsl::tables::KernelTable;
 use std::collections::BTreeSet;
 
-/// The lines that are tried where none are given.
 const DEFAULT: &str = include_str!("default.lines");
-/// Those by which tensor cores stand for `f32`, of any class.
+/// Candidates that emulate `f32` on tensor cores, of any accuracy class.
 const EMULATED: &str = include_str!("emulated.lines");
 
-/// The lines that are tried where none are given, of kernels that may be off so far.
+/// Returns the default candidates within an accuracy class.
 ///
 /// # Errors
 /// As [`read`].
@@ -25,13 +24,14 @@ pub fn default(granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
     Ok(all)
 }
 
-/// The most combinations of a line's alternatives.
+/// Largest number of combinations of a spec's alternatives.
 const MOST: usize = 10_000;
 
-/// Reads lines of kernels that may be off so far, each only once. Of a line with alternatives those combinations that are not sound are left out.
+/// Parses candidates within an accuracy class, without duplicates. Invalid combinations of
+/// alternatives are left out.
 ///
 /// # Errors
-/// [`Failure::Usage`] with the number of the line.
+/// Returns [`Failure::Usage`] with the number of the faulty line.
 pub fn read(text: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
     let mut known = BTreeSet::new();
     let mut all = Vec::new();
@@ -51,7 +51,7 @@ pub fn read(text: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
     }
 }
 
-/// The sound specs of a line.
+/// Returns the valid specs of a line.
 fn specs(line: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, String> {
     let space = Space::parse(&[line])?;
     if space.count() > MOST {
@@ -71,27 +71,27 @@ fn specs(line: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, String> {
     specs.iter().try_for_each(|spec| usable(spec, granted))?;
     Ok(specs)
 }
-/// The spec of a line without alternatives, sound however matrices lie.
+/// Parses a spec without alternatives, which must be valid in every layout.
 fn spec(line: &str) -> Result<SgemmSpec, String> {
     let spec: SgemmSpec = line.parse().map_err(|faults: SpecErrors| faults.to_string())?;
-    // As the last row of a table.
+    // Parsing it as the last rule of a table checks every layout.
     let row: Result<KernelTable<SgemmSpec>, SpecErrors> =
         format!("accuracy: {};\nelse => {spec}", Accuracy::Norm).parse();
     row.map_err(|faults| faults.to_string())?;
     Ok(spec)
 }
 
-/// The spec of a line, if it is one that a row can have.
+/// Parses a spec, if a rule may have it.
 pub fn of_row(line: &str) -> Option<SgemmSpec> {
     spec(line).ok().filter(|spec| usable(spec, Accuracy::Norm).is_ok())
 }
 
-/// How far a row with such a line may be off.
+/// Returns the accuracy class that a rule with this spec needs.
 pub fn class(spec: &SgemmSpec) -> Accuracy {
     spec.arith.accuracy().unwrap_or_default()
 }
 
-/// Refuses what no row of such a table can be.
+/// Rejects specs that no rule of such a table may have.
 fn usable(spec: &SgemmSpec, granted: Accuracy) -> Result<(), String> {
     let (arith, class) = (spec.arith, class(spec));
     if class > granted {
@@ -124,7 +124,7 @@ mod tests {
     fn a_line_is_for_matrices_however_they_lie() {
         let line = "tile: 64x64x16, thread: 4x4, transpose, pad_a: 4";
         assert_eq!(texts(&format!("{line} # a remark\n\n# none\n")), [line]);
-        // The same twice.
+        // The duplicate is left out.
         assert_eq!(texts("order: row\norder: row").len(), 1);
     }
 

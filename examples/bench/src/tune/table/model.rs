@@ -1,4 +1,4 @@
-//! How long a kernel takes at least, roughly: to leave out those that are far from the best before any is launched.
+//! Rough lower bound of a kernel's time, to skip hopeless candidates before a launch.
 
 use gemm_dsl::parse;
 use gemm_dsl::plan::KernelKind;
@@ -6,42 +6,42 @@ use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
 use gemm_perf::{DeviceModel, H200};
 
-/// What a line is by the model: made once for a line, asked for each shape.
+/// Model of a spec. It is created once for a spec and evaluated for each shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// Rows and columns of C that a block computes.
+    /// Rows and columns of a block's tile of C.
     tile: (u64, u64),
-    /// The same of a block alone.
+    /// Multiply-adds of a single block in a cycle, at best.
     of_block: f64,
-    /// Multiply-adds of a multiprocessor in a cycle, at best.
+    /// Multiply-adds of an SM in a cycle, at best.
     peak: f64,
-    /// Cycles of all launches.
+    /// Launch overhead in cycles, of all launches of the spec.
     launching: f64,
     ranges: Ranges,
 }
 
-/// Into how many parts K is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ranges {
     Number(u64),
-    /// As many as keep all multiprocessors busy.
+    /// As many as keep all SMs busy.
     Fitting,
 }
 
-/// The device whose rates these are. Those of others are in about the same proportion.
+/// Device whose rates are used. Other devices have roughly the same proportions.
 const DEVICE: DeviceModel = H200;
-/// Multiply-adds of a multiprocessor in a cycle where every operand comes from a cache.
+/// Multiply-adds of an SM in a cycle if every operand comes from a cache.
 const UNSTAGED: f64 = 24.0;
-/// The same where a thread reads an operand once for several elements.
+/// The same if a thread reads an operand once for several elements.
 const HELD: f64 = 64.0;
-/// Launches where one before the product makes planes, and one behind it looks whether they hold all numbers.
+/// Launches of a GEMM on split operands: one before it computes the splits, one behind it checks
+/// that they represent all numbers.
 const OF_PLANES: u32 = 3;
 
-/// A line is left out where it takes so many times as long as the best one.
+/// Ratio to the best spec from which on a candidate is skipped.
 pub const HOPELESS: f64 = 4.0;
 
 impl Model {
-    /// That of a sound spec.
+    /// Creates the model of a valid spec.
     pub fn new(spec: &SgemmSpec) -> Option<Self> {
         let plan = spec.plan().ok()?;
         let (rows, cols) = plan.block_tile();
@@ -55,7 +55,7 @@ impl Model {
                 DEVICE.peak.wgmma_flops / 2.0 / products as f64
             }
         };
-        // A block of few threads cannot keep all multiply-adds of a multiprocessor busy.
+        // A block with few threads cannot keep all FMA units of an SM busy.
         let alone = match spec.arith.products() {
             [] => f64::from(plan.threads()),
             _ => peak,
@@ -69,7 +69,7 @@ impl Model {
         })
     }
 
-    /// Cycles, on so many multiprocessors.
+    /// Returns the cycles on `sms` SMs.
     pub fn cycles(&self, size: Size, sms: u32) -> f64 {
         let [m, n, k] = [size.m, size.n, size.k].map(|extent| extent as u64);
         let tiles = (m.div_ceil(self.tile.0) * n.div_ceil(self.tile.1)) as f64;
@@ -83,9 +83,9 @@ impl Model {
             Ranges::Number(_) => (tiles * ranges / sms).ceil(),
             Ranges::Fitting => tiles * ranges / sms,
         };
-        // A multiprocessor has its blocks to do, and each block cannot go faster than its threads.
+        // An SM runs its blocks, and no block is faster than its threads.
         let computed = (on_one * work / self.peak).max(work / self.of_block);
-        // Bytes that all multiprocessors read in a cycle.
+        // Bytes that one SM reads in a cycle.
         let rate = match size.bytes() < DEVICE.l2_capacity {
             true => DEVICE.peak.l2_bytes,
             false => DEVICE.memory_of_cycle(),
@@ -94,13 +94,13 @@ impl Model {
     }
 }
 
-/// Cycles of so many launches of one program.
+/// Returns the cycles of several launches of one program.
 fn launching(launches: u32) -> f64 {
     let further = f64::from(launches - 1) * DEVICE.calibration.next_launch;
     (DEVICE.calibration.launch + further) * DEVICE.clock_mhz
 }
 
-/// What the keys of a line say of K.
+/// Reads the partitions of K from the keys of a spec.
 fn ranges(line: &str) -> Ranges {
     let entries = parse::entries(line).unwrap_or_default();
     let mut ranges = 1;
@@ -133,13 +133,13 @@ mod tests {
         assert!(cycles("", whole) > HOPELESS * cycles(large, whole));
         let thin = [4096, 4, 512];
         assert!(cycles(large, thin) > HOPELESS * cycles(small, thin));
-        // Whatever the tile, the matrices are read: 537 MB.
+        // Every tile has to read the matrices: 537 MB.
         let read = [4096, 4, 32_768];
         assert!(cycles("tile: 16x4x32, thread: 1x1", read) > 200_000.0);
         let split = format!("{large}, split_k: 16");
         let few = [64, 64, 32_768];
         assert!(cycles(large, few) > HOPELESS * cycles(&split, few));
-        // No line is hopeless where a launch is all there is.
+        // No candidate is hopeless if launch overhead dominates.
         assert!(cycles(large, [1, 1, 64]) < HOPELESS * cycles("", [1, 1, 64]));
     }
 

@@ -1,4 +1,4 @@
-//! The part of the command line that is about tables.
+//! Command-line options of `tune` for tables.
 
 use super::fit::First;
 use super::lines;
@@ -10,74 +10,71 @@ use crate::shapes::{self, GemmShape};
 use gemm_dsl::spec::{Accuracy, GemmLayout, SgemmSpec};
 use std::path::PathBuf;
 
-/// What makes a table.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Tables")]
 pub struct TableOptions {
-    /// Measure lines over a grid of shapes and write the table that follows into a file, as `sgemm_table!`; nothing is
-    /// searched
+    /// Measure specs over a grid of shapes and write the fitted table to a file, as `sgemm_table!`;
+    /// nothing is searched
     #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size", "batch", "json"])]
     table: Option<PathBuf>,
-    /// The lines that are measured, one a line, with alternatives as in --space; none names a layout, and each is measured in
-    /// all. Without this those that are known to be of use
+    /// Candidate specs, one a line, with alternatives as in --space; none names a layout, and each
+    /// is measured in all. Default: a list of proven specs
     #[arg(long, value_name = "FILE", requires = "table")]
     lines: Option<PathBuf>,
-    /// Where times are kept: what is there is not measured again, and without a GPU the table is made of it
+    /// File of times: known times are not measured again, and without a GPU the table is fitted to
+    /// them
     #[arg(long, value_name = "FILE", requires = "table")]
     times: Option<PathBuf>,
-    /// Measure at the shapes alone that the file of times knows, where lines are new or were taken out of it
+    /// Measure only the shapes in the file of times, for specs that are new or were removed from it
     #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout", "only"])]
     again: bool,
-    /// Measure so many sizes beside the grid, each extent drawn from 1 to 8192, in all layouts
+    /// Measure this many random sizes in addition to the grid, each extent from 1 to 8192, in all
+    /// layouts
     #[arg(long, value_name = "N", default_value_t = 0, requires = "table")]
     random: usize,
-    /// How long may be measured, in seconds; 0 for not at all
+    /// Time limit of the measurements, in seconds; 0 for none at all
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds, allow_negative_numbers = true, requires = "table")]
     limit: u64,
-    /// How far rows may be off: `bound` and `norm` try lines too by which tensor cores stand for f32
+    /// Accuracy class of the rules: `bound` and `norm` also try specs that emulate f32 on tensor
+    /// cores
     #[arg(long, value_name = "CLASS", default_value = "ieee", value_parser = accuracy, requires = "table")]
     accuracy: Accuracy,
-    /// Rows of the table, at most
+    /// Largest number of rules in the table
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
     rows: usize,
-    /// Rows by hand, as they stand in a table: they come first, and count among --rows; the others are fitted to what comes to
-    /// none of them
+    /// Manual rules, in the grammar of tables. They come first and count towards --rows; the others
+    /// are fitted to the remaining shapes
     #[arg(long, value_name = "FILE", requires = "table")]
     first: Option<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
 }
 
-/// The most rows: what a table of the DSL has.
+/// Limit of the DSL on the rules of a table.
 const MOST_ROWS: usize = 256;
 
-/// What is to be measured and written.
+/// Table to measure and write.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The file of the table.
     pub table: PathBuf,
-    /// The file of times.
     pub times: Option<PathBuf>,
-    /// The lines.
     pub lines: Vec<SgemmSpec>,
-    /// The shapes.
     pub shapes: Vec<GemmShape>,
-    /// How long may be measured, in seconds.
+    /// Time limit of the measurements, in seconds.
     pub limit: u64,
-    /// How far rows may be off.
+    /// Accuracy class of the rules.
     pub accuracy: Accuracy,
-    /// Rows by hand.
     pub first: First,
-    /// Rows that are fitted, at most.
+    /// Largest number of fitted rules.
     pub rows: usize,
 }
 
 impl TableOptions {
-    /// The task, if a table is asked for, after all that can be refused before a measurement. What is drawn follows from
-    /// the seed.
+    /// Returns the task, if a table is requested, after all checks that need no measurement. Random
+    /// shapes depend on the seed.
     ///
     /// # Errors
-    /// [`Failure::Usage`] and [`Failure::Output`].
+    /// Returns [`Failure::Usage`] and [`Failure::Output`].
     pub fn task(&self, seed: u64) -> Result<Option<Task>, Failure> {
         let usage = |message: &str| Err(Failure::Usage(message.to_owned()));
         let Some(table) = &self.table else {

@@ -1,4 +1,4 @@
-//! What a table is fitted to: for each shape how much slower each line is than the best.
+//! Samples that a table is fitted to: the slowdown of each spec over the best one, for each shape.
 
 use super::condition::Feature;
 use super::lines::{class, of_row};
@@ -9,38 +9,36 @@ use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, Target};
 use std::collections::{BTreeSet, HashMap};
 
-/// What was not timed at a shape counts as so many times slower than the best, so that no row has it for that shape
-/// where anything else is known.
+/// Slowdown assumed for a spec without a time at a shape, so that it is chosen there only if no
+/// other time is known.
 pub const UNKNOWN: f64 = 4.0;
 
-/// Rows and columns, at least, of tiles whose number conditions may cut.
+/// Minimum sides of a tile whose count is a feature.
 const LEAST_TILE: u32 = 64;
 
-/// All that a table is fitted to.
+/// Samples of all shapes, as input of the fit.
 #[derive(Clone, Debug)]
 pub struct FitSamples {
-    /// The GPU.
     pub target: Target,
-    /// The quantities that conditions may cut.
     pub features: Vec<Feature>,
-    /// The lines.
     pub lines: Vec<String>,
-    /// The shapes of which a line has a time.
+    /// Shapes with at least one time.
     pub shapes: Vec<GemmShape>,
-    /// The time of the best line of each shape, in microseconds.
+    /// Time of the best spec at each shape, in microseconds.
     pub best: Vec<f64>,
-    /// For each shape the logarithm of the time of each line over that of the best.
+    /// Logarithm of each spec's time over the best one, for each shape.
     pub slower: Vec<Vec<f64>>,
-    /// What a tree counts in its place: a line that is behind cuBLAS counts twice for as much as it is.
+    /// Cost that a tree minimizes: the slowdown, plus the excess over cuBLAS if the spec is behind
+    /// it.
     pub cost: Vec<Vec<f64>>,
-    /// For each quantity its value at each shape.
+    /// Values of each feature at each shape.
     pub values: Vec<Vec<f64>>,
-    /// What stands in the place of a line and is none that a row can have, as one of another version of the DSL.
+    /// Texts that are not specs a rule can have, such as those of another version of the DSL.
     pub unknown: BTreeSet<String>,
 }
 
 impl FitSamples {
-    /// Those of times of lines that may be off so far. Shapes of which no line has a time are left out.
+    /// Collects the times of specs within an accuracy class. Shapes without a time are left out.
     pub fn new(all: &TimesFile, granted: Accuracy) -> Self {
         let target = all.head.target();
         let mut unknown = BTreeSet::new();
@@ -67,7 +65,7 @@ impl FitSamples {
         }
         let lines: BTreeSet<&String> = known.iter().flat_map(|(_, times)| times.keys()).collect();
         let lines: Vec<String> = lines.into_iter().cloned().collect();
-        // A small tile says nothing but how large C is.
+        // The count of small tiles only repeats the size of C.
         let tile = |line: &String| {
             let (m, n) = line.parse::<SgemmSpec>().ok()?.plan().ok()?.block_tile();
             (m.min(n) >= LEAST_TILE).then_some((m, n))
@@ -78,7 +76,7 @@ impl FitSamples {
             let best = times.values().copied().fold(f64::INFINITY, f64::min);
             let slower = |line: &String| times.get(line).map_or(UNKNOWN, |us| us / best).ln();
             let cublas = all.get(shape, CUBLAS).and_then(Time::us);
-            // By how much more than the best line one is behind cuBLAS.
+            // Excess over cuBLAS, beyond that of the best spec.
             let behind = |slower: f64| {
                 let behind =
                     |us: f64| cublas.map_or(0.0, |theirs| (us * BEHIND / theirs).ln().max(0.0));
@@ -100,7 +98,7 @@ impl FitSamples {
         Self { target, features, lines, shapes, best, slower, cost, values, unknown }
     }
 
-    /// Those of some shapes alone.
+    /// Keeps the samples of some shapes only.
     #[must_use]
     pub fn only(&self, is_in: impl Fn(&GemmShape) -> bool) -> Self {
         let kept: Vec<usize> = (0..self.shapes.len()).filter(|n| is_in(&self.shapes[*n])).collect();

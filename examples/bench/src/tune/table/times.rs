@@ -1,5 +1,7 @@
-//! The file of times: a JSON object a line, the first of which says on which GPU. What is measured is added at the end
-//! at once, so that a run that ends early has lost nothing, and another one goes on from there.
+//! File of times: a JSON object a line, the first of which names the GPU.
+//!
+//! Each time is appended at once, so that an interrupted run loses nothing and the next one
+//! continues it.
 
 use crate::cli::{Failure, named};
 use crate::shapes::GemmShape;
@@ -12,44 +14,42 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What stands for cuBLAS in the place of a line.
+/// Name of cuBLAS in place of a spec.
 pub const CUBLAS: &str = "cuBLAS";
 
-/// The largest number that conditions of tables are made for.
+/// Largest number that conditions of tables support.
 const MOST: usize = i32::MAX as usize;
 
-/// The GPU that times were taken on.
+/// GPU that the times were measured on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// Its name.
     pub device: String,
-    /// Its architecture: 90 is `sm_90`.
+    /// Compute capability: 90 for `sm_90`.
     pub arch: u32,
-    /// Its multiprocessors.
     pub sms: u32,
 }
 
 impl Head {
-    /// As conditions of tables know it.
+    /// Returns the target that conditions of tables refer to.
     pub fn target(&self) -> Target {
         Target { arch: self.arch, sms: self.sms }
     }
 }
 
-/// What is known of a line at a shape.
+/// Measurement of a spec at a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
-    /// Microseconds of a launch: the median over replays of a graph.
+    /// Microseconds of a launch, the median over replays of a graph.
     Us(f64),
-    /// Microseconds of a single launch, which was so slow that no more were timed.
+    /// Microseconds of a single launch; the spec was too slow for more.
     SlowUs(f64),
-    /// It is no kernel for this shape, or did not run.
+    /// The kernel does not support this shape, or failed to run.
     Refused,
 }
 
 impl Time {
-    /// Microseconds of a launch, as far as they are known.
+    /// Returns the microseconds of a launch, if it was timed.
     pub fn us(self) -> Option<f64> {
         match self {
             Self::Us(us) | Self::SlowUs(us) => Some(us),
@@ -58,7 +58,7 @@ impl Time {
     }
 }
 
-/// A line of the file.
+/// Line of the file after the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct TimesEntry {
     m: usize,
@@ -70,7 +70,7 @@ struct TimesEntry {
     time: TimeValue,
 }
 
-/// [`Time`], as a key with its value.
+/// [`Time`] as a key with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TimeValue {
@@ -79,27 +79,26 @@ enum TimeValue {
     Refused(bool),
 }
 
-/// All times that are known, in the order in which their shapes were met.
+/// All known times, in the order in which their shapes first appeared.
 #[derive(Debug)]
 pub struct TimesFile {
-    /// The GPU.
     pub head: Head,
     shapes: Vec<GemmShape>,
     times: HashMap<GemmShape, Vec<(String, Time)>>,
-    /// The file, and where what is added goes.
+    /// File to append to, with its path.
     file: Option<(PathBuf, File)>,
 }
 
 impl TimesFile {
-    /// None yet, and none are kept.
+    /// Creates an empty set of times without a file.
     pub fn new(head: Head) -> Self {
         Self { head, shapes: Vec::new(), times: HashMap::new(), file: None }
     }
 
-    /// Those of a text. A last line that was not written to its end is left out.
+    /// Parses the text of a file. An incomplete last line is ignored.
     ///
     /// # Errors
-    /// Says what is wrong with which line.
+    /// Returns a message that names the line and its fault.
     pub fn read(text: &str) -> Result<Self, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines().enumerate();
@@ -141,10 +140,10 @@ impl TimesFile {
         Ok(times)
     }
 
-    /// Those of a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where it cannot be read.
+    /// Returns [`Failure::Usage`] if the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let refused =
             |reason: String| Failure::Usage(format!("--times {}: {reason}", path.display()));
@@ -152,10 +151,11 @@ impl TimesFile {
         Self::read(&text).map_err(refused)
     }
 
-    /// Those of a file, to which more are added; a new one where there is none, or an empty one.
+    /// Opens a file to append to; a missing or empty one is created.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where what is there is of another GPU or cannot be read, and [`Failure::Output`].
+    /// Returns [`Failure::Usage`] if the file belongs to another GPU or cannot be read, and
+    /// [`Failure::Output`] if it cannot be written.
     pub fn go_on(path: &Path, head: Head) -> Result<Self, Failure> {
         let known = match std::fs::metadata(path) {
             Ok(file) if file.len() > 0 => Some(Self::open(path)?),
@@ -172,7 +172,7 @@ impl TimesFile {
             let mut file = OpenOptions::new().create(true).append(true).open(path)?;
             match &known {
                 None => write_line(&mut file, &head)?,
-                // A line that was not written to its end.
+                // Cut off an incomplete last line.
                 Some(_) => {
                     let text = std::fs::read(path)?;
                     let whole =
@@ -199,10 +199,10 @@ impl TimesFile {
         }
     }
 
-    /// Adds a time, in the file too.
+    /// Adds a time, and appends it to the file.
     ///
     /// # Errors
-    /// [`Failure::Output`].
+    /// Returns [`Failure::Output`] if the file cannot be written.
     pub fn add(&mut self, shape: GemmShape, line: &str, time: Time) -> Result<(), Failure> {
         if let Some((path, file)) = &mut self.file {
             let Size { m, n, k } = shape.size;
@@ -219,17 +219,17 @@ impl TimesFile {
         Ok(())
     }
 
-    /// The shapes of which something is known.
+    /// Returns the shapes with measurements.
     pub fn shapes(&self) -> &[GemmShape] {
         &self.shapes
     }
 
-    /// What is known of all lines at a shape.
+    /// Returns all measurements at a shape.
     pub fn at_shape(&self, shape: &GemmShape) -> &[(String, Time)] {
         self.times.get(shape).map_or(&[], Vec::as_slice)
     }
 
-    /// What is known of a line at a shape.
+    /// Returns the measurement of a spec at a shape.
     pub fn get(&self, shape: &GemmShape, line: &str) -> Option<Time> {
         self.at_shape(shape).iter().find(|(known, _)| known == line).map(|(_, time)| *time)
     }
@@ -258,7 +258,7 @@ mod tests {
         times.add(shape(1), "tile: 8x8x8", Time::Us(1.25)).expect("added");
         times.add(shape(2), CUBLAS, Time::SlowUs(7.0)).expect("added");
         drop(times);
-        // A line that a killed run began.
+        // Incomplete line of a killed run.
         let mut text = std::fs::read_to_string(&path).expect("text");
         text.push_str("{\"m\":1,\"n\"");
         std::fs::write(&path, text).expect("written");

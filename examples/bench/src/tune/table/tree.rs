@@ -1,9 +1,9 @@
-//! A decision tree: the one cut that gains most is made until no more rows may be had. Of many that are grown so, with
-//! some chance, the best is taken.
+//! Decision tree over features of a GEMM, grown greedily: the cut with the largest gain is applied
+//! until the limit of rules is reached. The best of many randomized trees is chosen.
 //!
-//! What a cut gains is regret: the logarithm of the time of the line that is chosen over that of the best, summed over
-//! shapes. So what counts is what a wrong choice costs, not whether it is wrong. A cut that was best when it was made need
-//! not be when others have been made below it: it is moved then, and what rows that leaves are grown again.
+//! The gain is a decrease of regret: the logarithm of the chosen spec's time over the best one's,
+//! summed over shapes. A wrong choice thus counts by its cost. Later cuts below may make an earlier
+//! cut suboptimal. Such a cut is moved, and the rules that this frees are grown again.
 
 use super::condition::Test;
 use super::samples::FitSamples;
@@ -11,50 +11,46 @@ use rayon::prelude::*;
 
 mod refine;
 
-/// What a tree may grow to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TreeLimits {
-    /// Rows of the table: leaves of the tree.
+    /// Largest number of leaves, which become the rules of the table.
     pub rows: usize,
-    /// Shapes of a leaf, at least.
+    /// Minimum number of shapes in a leaf.
     pub shapes: usize,
-    /// How many trees are grown, of which the one that costs least is taken: which cut is best now need not be best in
-    /// the end, so that all but the first prefer some at random.
+    /// Number of trees, of which the cheapest is chosen. The greedy cut need not be the best in the
+    /// end, so all trees but the first prefer some features at random.
     pub trials: u64,
-    /// Leaves whose lines differ by less become one: a ratio of times, the geometric mean over the shapes of each.
+    /// Ratio of times, as a geometric mean over a leaf's shapes, below which the specs of two
+    /// leaves count as the same.
     pub same: f64,
 }
 
 impl TreeLimits {
-    /// So many rows.
+    /// Returns the default limits with this number of rules.
     pub fn of_rows(rows: usize) -> Self {
         Self { rows, shapes: 3, trials: 200, same: 1.02 }
     }
 }
 
-/// A tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// A line for all that comes here.
+    /// Leaf with one spec for all its shapes.
     Leaf {
-        /// The number of the line.
+        /// Index into [`FitSamples::lines`].
         line: usize,
-        /// The shapes that come here.
+        /// Indices of the shapes that reach the leaf.
         shapes: Vec<usize>,
     },
-    /// Two trees.
     Cut {
-        /// Which of them a product goes to.
         test: Test,
-        /// That of products that pass.
+        /// Subtree of the GEMMs that pass the test.
         passes: Box<Tree>,
-        /// That of the others.
         fails: Box<Tree>,
     },
 }
 
 impl Tree {
-    /// How many leaves there are.
+    /// Returns the number of leaves.
     pub fn leaves(&self) -> usize {
         match self {
             Self::Leaf { .. } => 1,
@@ -63,14 +59,14 @@ impl Tree {
     }
 }
 
-/// A leaf, until it is cut.
+/// Node of a growing tree: a leaf until it is cut.
 struct Open {
-    /// What comes to the leaf, and the line for it.
+    /// Shapes that reach the leaf, and its spec.
     shapes: Vec<usize>,
     line: usize,
-    /// The cut that gains most.
+    /// Cut with the largest gain.
     cut: Option<Cut>,
-    /// The leaves that it has been cut into.
+    /// Nodes that it was cut into.
     children: Option<(Test, [usize; 2])>,
 }
 
@@ -80,13 +76,13 @@ struct Cut {
     sides: [Vec<usize>; 2],
 }
 
-/// How often what has been grown is refined and grown again.
+/// Number of alternations between refining and growing.
 const TURNS: usize = 3;
 
-/// For how much more at most the gain of a cut counts that is preferred.
+/// Largest relative bonus on the gain of a preferred feature.
 const PREFERENCE: f64 = 1.0;
 
-/// The tree of samples, of which there is one at least.
+/// Grows the tree of a non-empty set of samples.
 pub fn grow(samples: &FitSamples, limits: &TreeLimits) -> Tree {
     let trials = (0..limits.trials).into_par_iter().map(|trial| {
         let preference = if trial == 0 { 0.0 } else { PREFERENCE };
@@ -95,12 +91,12 @@ pub fn grow(samples: &FitSamples, limits: &TreeLimits) -> Tree {
         (cost(samples, &tree), tree)
     });
     let trees: Vec<(f64, Tree)> = trials.collect();
-    // Of equally good ones the first.
+    // The first of equally good trees.
     let best = trees.into_iter().reduce(|best, next| if next.0 < best.0 { next } else { best });
     best.map_or_else(|| Tree::Leaf { line: 0, shapes: Vec::new() }, |(_, tree)| tree)
 }
 
-/// What all shapes cost.
+/// Returns the cost of all shapes.
 fn cost(samples: &FitSamples, tree: &Tree) -> f64 {
     match tree {
         Tree::Leaf { line, shapes } => shapes.iter().map(|n| samples.cost[*n][*line]).sum(),
@@ -108,7 +104,7 @@ fn cost(samples: &FitSamples, tree: &Tree) -> f64 {
     }
 }
 
-/// A tree that is grown.
+/// State of one growing tree.
 struct Growth<'s> {
     samples: &'s FitSamples,
     limits: &'s TreeLimits,
@@ -128,7 +124,7 @@ impl Growth<'_> {
         tree
     }
 
-    /// A tree with as many cuts more as rows are left and gain something.
+    /// Adds cuts while they gain something and the limit of rules allows it.
     fn grown(&mut self, grown: Tree) -> Tree {
         let mut rows = grown.leaves();
         let mut nodes: Vec<Open> = Vec::new();
@@ -145,7 +141,7 @@ impl Growth<'_> {
         tree(&nodes, root)
     }
 
-    /// A leaf for some shapes.
+    /// Creates a leaf for some shapes.
     fn open(&mut self, shapes: Vec<usize>) -> Open {
         let (line, _) = least(&sums(self.samples, &shapes));
         let weight = |_: &Vec<f64>| 1.0 + self.preference * self.random.f64();
@@ -154,7 +150,7 @@ impl Growth<'_> {
         Open { shapes, line, cut, children: None }
     }
 
-    /// The number of the node that a tree becomes.
+    /// Adds a tree to the nodes and returns its number.
     fn opened(&mut self, tree: Tree, nodes: &mut Vec<Open>) -> usize {
         let node = match tree {
             Tree::Leaf { shapes, .. } => self.open(shapes),
@@ -179,7 +175,7 @@ fn tree(nodes: &[Open], root: usize) -> Tree {
     }
 }
 
-/// The regret of each line over some shapes.
+/// Returns the total cost of each spec over some shapes.
 fn sums(samples: &FitSamples, shapes: &[usize]) -> Vec<f64> {
     let mut sums = vec![0.0; samples.lines.len()];
     for &shape in shapes {
@@ -194,14 +190,16 @@ fn add(sums: &mut [f64], costs: &[f64]) {
     }
 }
 
-/// The line with the least regret, and that.
+/// Returns the spec with the lowest cost, and that cost.
 fn least(sums: &[f64]) -> (usize, f64) {
     let all = sums.iter().copied().enumerate();
     all.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
 }
 
-/// The cut that gains most, of those whose sides are large enough and on one of which another line is better by more
-/// than counts as the same.
+/// Returns the cut with the largest gain.
+///
+/// Both sides must have enough shapes, and on one side another spec must be better by more than
+/// [`TreeLimits::same`].
 fn best_cut(
     samples: &FitSamples,
     shapes: &[usize],
@@ -209,7 +207,7 @@ fn best_cut(
     weights: &[f64],
     limits: &TreeLimits,
 ) -> Option<Cut> {
-    /// Sums of the same regrets in another order differ by less.
+    /// Upper bound on the difference of two sums of the same costs in different orders.
     const ROUNDING: f64 = 1e-9;
     let total = sums(samples, shapes);
     let same = limits.same.ln();
@@ -242,7 +240,7 @@ fn best_cut(
     Some(Cut { gain, test, sides: [passes, fails] })
 }
 
-/// The tree in which two leaves of a cut are one, where one line is as good as both of theirs.
+/// Merges the two leaves of a cut if one spec is as good as both of theirs.
 fn merged(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else { return tree };
     let (passes, fails) = (merged(samples, *passes, limits), merged(samples, *fails, limits));

@@ -1,4 +1,4 @@
-//! Accesses that are not made, planted into kernels of the generator: each is drawn, with the line, the lane and the element.
+//! Refused accesses, planted into generated kernels: each is drawn with its line, lane and element.
 
 use super::{Observation, kernel, looked, of};
 use crate::fault::{FaultReport, ReplayedLaunch, drawn};
@@ -6,12 +6,12 @@ use crate::page;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Access, BufferLayout, Expr, Kernel, Space, Special, Stmt, VerifiedKernel};
 
-/// The thread that goes astray, in the first block.
+/// Thread with the planted fault, in the first block.
 const ASTRAY: (i32, i32) = (37, 0);
-/// How far.
+/// Distance to an element out of bounds.
 const FAR: i32 = 5_000;
 
-/// The accesses of a statement.
+/// Accesses of a statement.
 fn accesses(stmt: &mut Stmt) -> Vec<&mut Access> {
     let mut all = Vec::new();
     match stmt {
@@ -45,17 +45,17 @@ fn loads<'e>(expr: &'e mut Expr, into: &mut Vec<&'e mut Access>) {
     }
 }
 
-/// A kernel one of whose accesses goes astray, and where that is.
+/// Kernel with one planted fault, and its position.
 struct Planted {
     kernel: VerifiedKernel,
-    /// The number of the statement.
     stmt: usize,
     buffer: usize,
-    /// Whether it goes through a pointer.
+    /// True if the access goes through a pointer.
     is_pointed: bool,
 }
 
-/// Each access of a kernel `by` elements further along its last dimension, in one thread.
+/// Shifts each access of a kernel by `by` elements along its last dimension, in one thread, and
+/// returns a kernel for each.
 fn planted(kernel: &VerifiedKernel, by: i32, picked: impl Fn(&Access) -> bool) -> Vec<Planted> {
     let is = |special: Special, value: i32| Expr::from(special).equals(value);
     let astray = || {
@@ -81,7 +81,7 @@ fn planted(kernel: &VerifiedKernel, by: i32, picked: impl Fn(&Access) -> bool) -
             });
             let Some(buffer) = buffer else { break };
             let is_pointed = matches!(changed.buffers[buffer].layout, BufferLayout::Pointer { .. });
-            // What must be the same in all threads is not changed in one.
+            // An expression that must be uniform across threads cannot be changed in one thread.
             if let Ok(kernel) = VerifiedKernel::new(changed) {
                 all.push(Planted { kernel, stmt, buffer, is_pointed });
             }
@@ -96,7 +96,7 @@ fn drawn_of(looked: &Observation, planted: &Planted) -> Option<FaultReport> {
     drawn("sgemm_kernel", String::new(), launch, None, 1 << 26).expect("a launch")
 }
 
-/// The lanes that are lit in the last picture of a page.
+/// Highlighted lanes of the pictures on a page.
 fn lit(page: &str) -> Vec<String> {
     let cells = page
         .split("<td")
@@ -104,7 +104,7 @@ fn lit(page: &str) -> Vec<String> {
     cells.filter_map(|cell| Some(cell.split_once('>')?.1.split('<').next()?.to_owned())).collect()
 }
 
-/// Whatever access of whatever kind it is, the page has its line, its lane and its element.
+/// Every kind of refused access is reported with its line, lane and element.
 #[test]
 fn each_access_that_goes_astray_is_drawn() {
     let lines = [
@@ -119,7 +119,7 @@ fn each_access_that_goes_astray_is_drawn() {
     for line in lines {
         let looked = looked(line);
         for planted in planted(&looked.kernel, FAR, |_| true) {
-            // No thread of the first block need come there.
+            // Some statements are not executed by this thread.
             let Some(broken) = drawn_of(&looked, &planted) else { continue };
             let listing = cuda::listing(&planted.kernel);
             let name = format!("{line}: statement {}: {}", planted.stmt, broken.fault.what);
@@ -133,7 +133,7 @@ fn each_access_that_goes_astray_is_drawn() {
             let astray: Vec<_> = reached.lanes.iter().filter(|lane| lane.is_refused).collect();
             let [own] = astray[..] else { panic!("{name}: {reached:?}") };
             assert_eq!((reached.warp, own.lane, own.thread), (thread / 32, thread % 32, [x, y]));
-            // The message names the same element as the table, which is not among the extents.
+            // The message names the same element as the table, and it is out of bounds.
             assert!(broken.fault.what.starts_with(&own.element), "{name}: {own:?}");
             match planted.is_pointed {
                 true => pointed += 1,
@@ -141,7 +141,7 @@ fn each_access_that_goes_astray_is_drawn() {
             }
             let extents: Vec<String> = reached.extents.iter().map(u64::to_string).collect();
             assert!(broken.fault.what.contains(&extents.join(", ")), "{name}: {extents:?}");
-            // In another order than the one that is seen it is not among what was.
+            // Accesses of an order that was not recorded have no history.
             let past: Vec<_> = broken.past.iter().map(|of| (of.line, of.warp, of.lane)).collect();
             match &broken.turns {
                 None => assert_eq!(past, [(broken.at, thread / 32, thread % 32)], "{name}"),
@@ -191,7 +191,7 @@ fn each_access_that_goes_astray_is_drawn() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// One element further than 16 bytes begin.
+/// An access shifted by one element starts off a 16-byte boundary.
 #[test]
 fn a_vector_that_does_not_begin_on_16_bytes_is_drawn() {
     let looked = looked("tile: 64x64x16, thread: 4x4, transpose, float4, double_buffer");
@@ -211,7 +211,7 @@ fn a_vector_that_does_not_begin_on_16_bytes_is_drawn() {
     assert!(spaces.iter().eq(&["global", "shared"]), "{spaces:?}");
 }
 
-/// Of statements that read alike the guilty one is told, whichever it is.
+/// Among statements with the same text, the faulty one is reported.
 #[test]
 fn statements_that_read_alike_are_told_apart() {
     let looked = looked("tile: 32x32x32");
@@ -223,7 +223,7 @@ fn statements_that_read_alike_are_told_apart() {
             let comes = |nth| if nth == guilty { block().equals(0) } else { block().lt(0) };
             (0..3).map(|nth| of(comes(nth), store.clone())).collect()
         });
-        // Each is behind its condition.
+        // Each statement is inside its own condition.
         let (statements, lines) = (kernel.statements(), cuda::listing(&kernel).lines);
         let texts = statements.iter().map(|stmt| cuda::statement(&kernel, stmt));
         assert_eq!(texts.filter(|text| text.starts_with("As[5000][0] =")).count(), 3);

@@ -1,4 +1,4 @@
-//! The ring as its barriers hand it on: what is seen, event by event.
+//! Ring of slots reconstructed from the events at its barriers.
 
 use super::super::{Contradiction, warps};
 use super::{Barriers, Tiles, Turn};
@@ -6,37 +6,35 @@ use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::{Action, BoxCopy, Detail, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A warp, by the number of its block in the cluster and its own.
+/// Rank of the block in the cluster, and number of the warp in the block.
 type Warp = (u32, u32);
 
-/// A ring of slots, as far as it has been followed.
+/// State of the ring after the events so far.
 pub(super) struct Multistage {
     barriers: Vec<Barrier>,
-    /// What was seen at those of each declaration.
+    /// Recorded events, indexed by declaration.
     seen: Vec<BarrierRecord>,
-    /// The declaration of those at which boxes count: one for each slot.
+    /// Declaration of the barriers that boxes signal, one for each slot.
     full: usize,
     turns: Vec<Turn>,
-    /// The turn of a slot and a phase.
+    /// Turn of each slot and phase.
     numbers: BTreeMap<(u64, u32), usize>,
-    /// The turn that each warp has waited for last.
+    /// Turn that each warp last waited for.
     reads: BTreeMap<Warp, usize>,
-    /// The barrier at which each warp has last waited for a slot that is given back, and the phase.
+    /// Barrier and phase of each warp's last wait for a released slot.
     freed: BTreeMap<Warp, (usize, i64)>,
 }
 
-/// A barrier of the block.
 struct Barrier {
-    /// The number of the declaration, and which of it.
+    /// Index of the declaration, and index within it.
     declaration: usize,
     index: u64,
     name: String,
     arrivals: u32,
-    /// The phase that it is in.
     phase: u32,
 }
 
-/// What was seen at the barriers of a declaration.
+/// Recorded events at the barriers of one declaration.
 #[derive(Clone, Default)]
 struct BarrierRecord {
     bytes: BTreeSet<u64>,
@@ -46,7 +44,7 @@ struct BarrierRecord {
 }
 
 impl Multistage {
-    /// The ring of a kernel before anything has happened; none where no box is copied.
+    /// Returns the initial ring of a kernel, or `None` if no box is copied.
     pub(super) fn new(kernel: &Kernel, trace: &Trace) -> Result<Option<Self>, Contradiction> {
         let mut barriers = Vec::new();
         for (declaration, declared) in kernel.mbarriers.iter().enumerate() {
@@ -78,7 +76,7 @@ impl Multistage {
         Ok(Some(ring))
     }
 
-    /// Goes on by what was done.
+    /// Advances the state by one event.
     pub(super) fn follow(&mut self, kernel: &Kernel, detail: &Detail) -> Result<(), Contradiction> {
         let warp = (detail.rank, detail.warp);
         match &detail.did {
@@ -101,13 +99,13 @@ impl Multistage {
         }
     }
 
-    /// A lane makes a barrier.
+    /// Records the initialisation of a barrier.
     fn make(&mut self, barrier: u32, arrivals: u32) -> Result<(), Contradiction> {
         self.barrier_mut(barrier)?.arrivals = arrivals;
         Ok(())
     }
 
-    /// A box comes, and counts.
+    /// Records a box that signals a barrier.
     fn bring(
         &mut self,
         boxed: &BoxCopy,
@@ -125,7 +123,7 @@ impl Multistage {
         Ok(())
     }
 
-    /// A warp arrives and says how many bytes the slot's phase expects: it asks for a tile.
+    /// Records an arrival with expected bytes: the request of a tile.
     fn expect(&mut self, warp: Warp, barrier: u32, bytes: u64) -> Result<(), Contradiction> {
         let seen = self.seen_at(barrier)?;
         seen.arriving.insert(warp);
@@ -138,8 +136,8 @@ impl Multistage {
         Ok(())
     }
 
-    /// The turn that a warp which asks has waited for, and at which phase of which barrier: until its slot was given back; one that
-    /// waits for no slot has read what was there itself.
+    /// Returns the turn whose release the requesting warp awaited, with barrier and phase. A warp
+    /// that did not wait has read the previous tile itself.
     fn waited_before(&mut self, warp: Warp) -> (Option<usize>, Option<(String, i64)>) {
         let Some((barrier, phase)) = self.freed.remove(&warp) else {
             return (self.reads.get(&warp).copied(), None);
@@ -150,7 +148,7 @@ impl Multistage {
         (after, Some((name.clone(), phase)))
     }
 
-    /// A warp arrives at a barrier at which no box counts: it gives the slot back.
+    /// Records an arrival at a barrier that no box signals: the release of a slot.
     fn give(&mut self, warp: Warp, barrier: u32) -> Result<(), Contradiction> {
         self.seen_at(barrier)?.arriving.insert(warp);
         let Barrier { index: slot, phase, name, .. } = self.barrier(barrier)?;
@@ -164,7 +162,6 @@ impl Multistage {
         Ok(())
     }
 
-    /// A phase is complete.
     fn complete(&mut self, barrier: u32, completed: u32) -> Result<(), Contradiction> {
         self.seen_at(barrier)?.phases += 1;
         let is_full = self.is_full(barrier)?;
@@ -181,7 +178,7 @@ impl Multistage {
         Ok(())
     }
 
-    /// A warp has waited until a tile was there.
+    /// Records the end of a wait for a tile.
     fn wait_for_tile(&mut self, warp: Warp, barrier: u32, phase: i64) -> Result<(), Contradiction> {
         self.seen_at(barrier)?.waiting.insert(warp);
         let Barrier { index, name, .. } = self.barrier(barrier)?;
@@ -197,21 +194,22 @@ impl Multistage {
         Ok(())
     }
 
-    /// A warp has waited until a slot was given back.
+    /// Records the end of a wait for a released slot.
     fn wait_for_slot(&mut self, warp: Warp, barrier: u32, phase: i64) -> Result<(), Contradiction> {
         self.seen_at(barrier)?.waiting.insert(warp);
         self.freed.insert(warp, (barrier as usize, phase));
         Ok(())
     }
 
-    /// The first warp of a warpgroup comes to a matrix instruction, which reads what the warp has waited for.
+    /// Counts a matrix instruction of a warpgroup's first warp. It reads the tile that the warp
+    /// last waited for.
     fn multiply(&mut self, warp: Warp) {
         if let Some(number) = self.reads.get(&warp).filter(|_| warp.1.is_multiple_of(4)) {
             self.turns[*number].instructions += 1;
         }
     }
 
-    /// The turn of the phase that a slot's barrier is in, which begins with whoever asks first.
+    /// Turn of the current phase of a slot's barrier. The first request creates it.
     fn asked(&mut self, barrier: u32) -> Result<&mut Turn, Contradiction> {
         let Barrier { index: slot, phase, name, .. } = self.barrier(barrier)?;
         let (slot, phase, barrier) = (*slot, *phase, name.clone());
@@ -233,7 +231,7 @@ impl Multistage {
         self.barriers.get_mut(number as usize).ok_or(none)
     }
 
-    /// Whether boxes count at a barrier.
+    /// Returns true if boxes signal the barrier.
     fn is_full(&self, barrier: u32) -> Result<bool, Contradiction> {
         Ok(self.barrier(barrier)?.declaration == self.full)
     }
@@ -243,7 +241,7 @@ impl Multistage {
         Ok(&mut self.seen[declaration])
     }
 
-    /// All that went through it.
+    /// Returns the tiles recorded so far.
     pub(super) fn tiles(self, kernel: &Kernel) -> Tiles {
         let of = |declaration: usize| {
             self.barriers.iter().filter(move |barrier| barrier.declaration == declaration)
@@ -254,7 +252,7 @@ impl Multistage {
             Some(Barriers {
                 name: declared.name.clone(),
                 meaning: declared.meaning.clone(),
-                // A declaration of no barriers says nothing.
+                // Declarations with no barriers are skipped.
                 arrivals: of(number).next()?.arrivals,
                 count: of(number).count() as u64,
                 bytes,
@@ -268,7 +266,7 @@ impl Multistage {
     }
 }
 
-/// A box, as the text would have it, and which block of the cluster brings it if not the own one.
+/// Describes a box by its index ranges, and by the block of the cluster if another one copies it.
 fn text(kernel: &Kernel, boxed: &BoxCopy, rank: u32) -> String {
     let along = boxed.at.iter().zip(&boxed.tile).map(|(from, extent)| match extent {
         1 => format!("[{from}]"),

@@ -1,4 +1,4 @@
-//! The tiles of a kernel whose threads store them, into the one slot that there is.
+//! Tiles of a kernel with a single slot that threads fill.
 
 use super::super::{Contradiction, warps};
 use super::{Tiles, Turn};
@@ -6,7 +6,8 @@ use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace};
 use std::collections::BTreeSet;
 
-/// What is stored up to the next matrix instructions is a tile; none of a kernel that stores none, or has barriers in shared memory.
+/// Returns the tiles, each stored between two matrix instructions. `None` for a kernel that stores
+/// none or uses mbarriers.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
     let read = operands(trace);
     let mut multiplied = trace.details.iter().filter(is_multiplied).peekable();
@@ -30,7 +31,7 @@ fn is_multiplied(detail: &&Detail) -> bool {
     matches!(detail.did, Action::Multiplied { .. })
 }
 
-/// The buffers that matrix instructions read.
+/// Buffers read by matrix instructions.
 fn operands(trace: &Trace) -> BTreeSet<usize> {
     let of = |detail: &Detail| match &detail.did {
         Action::Multiplied { a, b, .. } => [Some(a.buffer), Some(b.buffer)],
@@ -39,7 +40,7 @@ fn operands(trace: &Trace) -> BTreeSet<usize> {
     trace.details.iter().flat_map(of).flatten().collect()
 }
 
-/// A warp comes to a matrix instruction, which reads the last tile.
+/// Records a matrix instruction, which reads the last tile.
 fn multiply(turns: &mut [Turn], detail: &Detail) -> Result<(), Contradiction> {
     let warp = (detail.rank, detail.warp);
     let nothing = || Contradiction::NothingStored { by: warps(&[warp]) };
@@ -49,7 +50,7 @@ fn multiply(turns: &mut [Turn], detail: &Detail) -> Result<(), Contradiction> {
     Ok(())
 }
 
-/// A warp stores so many bytes: of the tile that nobody has read yet, or else of the next.
+/// Records a store of a warp. A store after a read starts the next tile.
 fn store(turns: &mut Vec<Turn>, warp: u32, bytes: u64) {
     let number = turns.len();
     if turns.last().is_none_or(|turn| turn.instructions > 0) {

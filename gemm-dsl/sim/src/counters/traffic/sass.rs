@@ -1,4 +1,4 @@
-//! What accesses cost the memories as compiled.
+//! Memory traffic of the machine code.
 
 use super::super::quantity::SassCounters;
 use crate::cost;
@@ -8,7 +8,7 @@ use crate::observe::{AccessKind, Request};
 use gemm_dsl::ir::Space;
 
 impl SassCounters {
-    /// Adds an access of a warp that the text has, as what becomes of it.
+    /// Adds an access of a warp in the text, according to its fate.
     pub(super) fn access(&mut self, request: &Request<'_>, role: AccessFate) {
         let bytes = match role {
             AccessFate::Own => request.bytes(),
@@ -16,7 +16,8 @@ impl SassCounters {
             AccessFate::Gone => return,
         };
         match (request.region.space, request.kind) {
-            // Asynchronous copies write past the unit that counts stores; atomics are counted apart.
+            // Asynchronous copies bypass the unit that counts stores; atomics are counted
+            // separately.
             (Space::Shared, AccessKind::CopyWrite) | (_, AccessKind::Atomic(_)) => {}
             (Space::Shared, kind) => {
                 let mut words = [(0, 0); WARP];

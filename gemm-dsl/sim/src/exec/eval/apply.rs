@@ -1,4 +1,4 @@
-//! Evaluation of functions: a frame of variables for each application.
+//! Evaluation of function calls, each in a frame of its own.
 
 use super::super::frames::Outcome;
 use super::super::lanes::Lanes;
@@ -8,7 +8,7 @@ use crate::mask::WARP;
 use crate::observe::BoxedTrap;
 
 impl<'l> Machine<'l> {
-    /// The value of a function, in a frame that is gone afterwards.
+    /// Evaluates a function in a new frame, which is dropped afterwards.
     pub(super) fn apply(
         &mut self,
         apply: &Apply,
@@ -16,7 +16,8 @@ impl<'l> Machine<'l> {
         mask: u32,
     ) -> Result<Outcome, BoxedTrap> {
         let function = &self.code.functions[apply.function as usize];
-        // Operands may apply functions themselves: those are done when the next is pushed.
+        // Arguments may call functions themselves; those frames are dropped before the next
+        // argument is pushed.
         let base = self.frames.top();
         for arg in &apply.args {
             let value = self.datum(arg, regs, mask)?;

@@ -1,4 +1,4 @@
-//! Evaluation of values that all threads share, once for a warp.
+//! Evaluation of uniform values, once per warp.
 
 use super::super::machine::{Machine, Registers};
 use super::conversion;
@@ -8,12 +8,11 @@ use crate::observe::{BoxedTrap, trap};
 use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Ty};
 
-/// The result of an integer operation on uniforms; at fault is the first active lane.
+/// Converts the result of a uniform operation; a fault is attributed to the first active lane.
 fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, BoxedTrap> {
     value.map(Into::into).map_err(|kind| trap(mask.trailing_zeros(), kind))
 }
 impl Machine<'_> {
-    /// A value that all threads share.
     pub(crate) fn uniform(
         &mut self,
         uniform: &Uniform,

@@ -1,4 +1,4 @@
-//! Evaluation of values of 8 bytes, and of conversions.
+//! Evaluation of 8-byte values and of conversions.
 
 use super::super::convert::convert;
 use super::super::frames::Outcome;
@@ -13,7 +13,7 @@ use gemm_dsl::ir::Ty;
 use gemm_dsl::target::intrinsic::{CanonicalFloat, Shuffle};
 
 impl Machine<'_> {
-    /// A value of 8 bytes per lane.
+    /// Evaluates an 8-byte value per lane.
     pub(crate) fn wide(
         &mut self,
         value: &Wide,
@@ -98,7 +98,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The negation of an `I64`.
+    /// Negates an `I64`; overflow is an error.
     fn negate_wide(
         &mut self,
         e: &Wide,
@@ -117,7 +117,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// An `I32` as a `U64`.
+    /// Converts an `I32` to a `U64`.
     fn widen(
         &mut self,
         e: &Lane,
@@ -137,7 +137,6 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The values that lanes take from one another.
     fn shuffle_wide(
         &mut self,
         name: &'static str,
@@ -158,7 +157,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The bits of a converted number.
+    /// Converts a number and returns its bits.
     pub(super) fn convert(
         &mut self,
         conversion: &Convert,
@@ -175,7 +174,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The bits of a number of any type.
+    /// Evaluates a number of any type to its bits.
     pub(super) fn number(
         &mut self,
         number: &Number,

@@ -1,8 +1,8 @@
-//! The elements of a vector of four words.
+//! Elements of a vector of four words.
 
 use gemm_dsl::ir::Elem;
 
-/// An element of at most 4 bytes as a lane holds it.
+/// Extends an element of at most 4 bytes to a lane's 32 bits.
 pub(super) fn extended(elem: Elem, bits: u64) -> u32 {
     match elem {
         Elem::I16 => bits as i16 as u32,
@@ -11,7 +11,7 @@ pub(super) fn extended(elem: Elem, bits: u64) -> u32 {
     }
 }
 
-/// The bits of element `i` of a vector of four words.
+/// Bits of element `i` of a vector of four words.
 pub(super) fn part_bits(elem: Elem, words: &[u32; 4], i: usize) -> u64 {
     let size = elem.size() as usize;
     let word = |byte: usize| u64::from(words[byte / 4 % 4]);
@@ -21,12 +21,12 @@ pub(super) fn part_bits(elem: Elem, words: &[u32; 4], i: usize) -> u64 {
     }
 }
 
-/// Element `i`, of at most 4 bytes, of a vector of four words, as a lane holds it.
+/// Element `i`, of at most 4 bytes, of a vector of four words, extended to 32 bits.
 pub(crate) fn part(elem: Elem, words: &[u32; 4], i: usize) -> u32 {
     extended(elem, part_bits(elem, words, i))
 }
 
-/// The four words of a vector with these elements.
+/// Packs elements into a vector of four words.
 pub(crate) fn words_of(elem: Elem, bits: impl Fn(usize) -> u64) -> [u32; 4] {
     let size = elem.size() as usize;
     let mut words = [0; 4];

@@ -1,4 +1,4 @@
-//! What a warp would have accessed, where it may not: nothing here is done where nothing is wrong.
+//! Refused accesses: addresses and pattern of an access that traps. Runs only after a fault.
 
 use super::super::lanes::Lanes;
 use super::super::machine::{Machine, Registers};
@@ -14,11 +14,11 @@ use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 
-/// Elements this far from an array, and further, are not told.
+/// Limit of the distance from an array, in elements; no pattern is reported beyond.
 const FAR: u64 = 1 << 48;
 
 impl Machine<'_> {
-    /// The trap of an access, with what the access would have been if that is why.
+    /// Adds the refused access to a trap that is caused by its address.
     #[cold]
     #[inline(never)]
     pub(super) fn refused(
@@ -35,7 +35,7 @@ impl Machine<'_> {
                 | FaultKind::BeyondAllocation { .. }
                 | FaultKind::Misaligned { .. }
         );
-        // An access among what an index is made of has its own.
+        // A faulty load within the index expression has already added its own access.
         if !is_place || trap.refused.is_some() {
             return trap;
         }
@@ -43,7 +43,7 @@ impl Machine<'_> {
             Some(pointer) => self.reached_through(memory, pointer, regs, mask, trap.lane),
             None => self.reached(memory, regs, mask),
         };
-        // What has been computed before is computed again.
+        // Reevaluates the addresses.
         let Ok((lanes, extents)) = reached else { return trap };
         let (buffer, region) = (memory.region as usize, self.region(memory));
         let (kind, width) = (Kind::from(kind), region.width(memory.vector));
@@ -56,7 +56,7 @@ impl Machine<'_> {
         trap
     }
 
-    /// The logical index of one lane of an access.
+    /// Logical index of one lane of an access.
     pub(super) fn index_of(
         &mut self,
         memory: &Memory,
@@ -68,7 +68,8 @@ impl Machine<'_> {
         Ok(indices.iter().map(|along| along[lane as usize]).collect())
     }
 
-    /// The logical indices of all lanes. Whoever watches has seen already how they are computed.
+    /// Logical indices of all lanes. The recorder is suspended, as it has already seen this
+    /// evaluation.
     fn indices(
         &mut self,
         memory: &Memory,
@@ -104,7 +105,7 @@ impl Machine<'_> {
         })
     }
 
-    /// What the lanes would access, and the extents of the buffer.
+    /// Targets of the lanes, and the extents of the buffer.
     fn reached(
         &mut self,
         memory: &Memory,
@@ -126,7 +127,8 @@ impl Machine<'_> {
         Ok((lanes_of(mask).map(of).collect(), region.dims.clone()))
     }
 
-    /// The same through a pointer, and the elements of the array that the lane points into which is at fault.
+    /// Targets of the lanes through a pointer, and the length of the array that the faulty lane
+    /// points into.
     fn reached_through(
         &mut self,
         memory: &Memory,
@@ -162,7 +164,8 @@ impl Machine<'_> {
     }
 }
 
-/// How lanes are apart, and what they cost: none of registers, and none where that cannot be told.
+/// Address pattern of a refused access, and its cost. `None` for registers, and if a target has no
+/// position or is too far away.
 fn pattern(
     buffer: usize,
     region: &Region,
@@ -183,7 +186,8 @@ fn pattern(
     let (skew, cost) = match region.space {
         Space::Register => return None,
         Space::Shared => {
-            // Modulo what words are counted modulo of, which 2^32 is a multiple of.
+            // Truncation to 32 bits keeps the bank, because 2^32 is a multiple of the number of
+            // banks.
             let word = |at: i64| i64::from(region.base) + (at * size).div_euclid(4);
             let words = by_word(at.iter().map(|(lane, at)| (word(*at) as u32, *lane)));
             let cost = cost::wavefronts(&words, bytes, kind.writes());
@@ -202,7 +206,7 @@ fn pattern(
     Some(Pattern { buffer, kind, lanes, bytes, skew: skew as u32, cost })
 }
 
-/// The lanes of each word, in the order in which lanes come to them.
+/// Lanes grouped by word, in order of first occurrence.
 fn by_word(lanes: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     let mut words: Vec<(u32, u32)> = Vec::new();
     for (word, lane) in lanes {

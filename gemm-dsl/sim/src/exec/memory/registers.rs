@@ -1,5 +1,4 @@
-//! Register arrays of a running warp, at indices that are not static: an element lies in one lane
-//! slot, one of 8 bytes in two.
+//! Register arrays at dynamic indices. An element takes one lane slot, an 8-byte element two.
 
 use super::super::lanes::{Lanes, WideLanes};
 use super::super::machine::{Machine, Registers};
@@ -12,15 +11,14 @@ use crate::region::{Region, slots_of};
 use gemm_dsl::ir::Space;
 
 impl Machine<'_> {
-    /// The lane slots of the elements that an access to a register array covers, for one lane.
+    /// Lane slots covered by one lane's access to a register array.
     fn covered(region: &Region, memory: &Memory, offset: u32) -> impl Iterator<Item = u32> {
         let unit = slots_of(region.elem);
         let first = region.base + offset * unit;
         first..first + region.width(memory.vector) * unit
     }
 
-    /// Reads an element of a register array, or a vector, at an index that is not static: its lane
-    /// slots, one after the other.
+    /// Reads an element or a vector of a register array at a dynamic index, slot by slot.
     fn load_slots(
         &mut self,
         memory: &Memory,
@@ -52,7 +50,7 @@ impl Machine<'_> {
         self.load_slots(memory, regs, mask, |l, _, word| out.0[l] = word)
     }
 
-    /// Reads an element of 8 bytes of a register array.
+    /// Reads an 8-byte element of a register array.
     pub(crate) fn load_register_wide(
         &mut self,
         memory: &Memory,
@@ -66,7 +64,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Reads 16 bytes of a register array.
+    /// Reads a 16-byte vector of a register array.
     pub(crate) fn load_register_vector(
         &mut self,
         memory: &Memory,
@@ -85,7 +83,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Fails unless a lane slot has a value in all active lanes.
+    /// Traps unless a lane slot has a value in all active lanes.
     #[inline]
     pub(crate) fn ready(&self, slot: u32, regs: &Registers, mask: u32) -> Result<(), BoxedTrap> {
         let missing = mask & !regs.ready[slot as usize];
@@ -101,7 +99,7 @@ impl Machine<'_> {
         trap(lane, FaultKind::Uninitialised { place: self.position_of(slot) })
     }
 
-    /// The element of a register array that a lane slot holds.
+    /// Element of a register array that a lane slot belongs to.
     pub(crate) fn position_of(&self, slot: u32) -> Position {
         let holds = |r: &&Region| {
             r.space == Space::Register
@@ -117,7 +115,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Writes a register array at an index that is not static.
+    /// Writes to a register array at a dynamic index.
     pub(crate) fn store_register(
         &mut self,
         memory: &Memory,

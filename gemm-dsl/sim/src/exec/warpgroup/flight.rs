@@ -1,9 +1,9 @@
-//! The matrix instructions of a warp that are in flight, and the sums that they change.
+//! Matrix instructions of a warp in flight, and their accumulators.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Accumulators that matrix instructions change: lane slots, and the array that they belong to.
+/// Accumulators of a matrix instruction: lane slots, and the array they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accumulators {
     pub(crate) first: u32,
@@ -21,13 +21,13 @@ impl Accumulators {
     }
 }
 
-/// The matrix instructions of a warp that are in flight, and the arrays of sums that they may change.
+/// Matrix instructions of a warp in flight, and the accumulator arrays they may change.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// Arrays that nothing has touched since a fence.
+    /// Accumulator arrays without an ordinary access since their last fence.
     pub(crate) fenced: Vec<u32>,
-    /// Accumulators that change in instructions of no group yet, in the groups in flight, and in groups that are over, but were not
-    /// named by the wait.
+    /// Accumulators of uncommitted instructions. `groups` holds those of committed groups in
+    /// flight; `over` holds those of complete groups that no wait has named.
     pub(crate) open: Vec<Accumulators>,
     pub(crate) groups: VecDeque<Vec<Accumulators>>,
     pub(crate) over: Vec<Accumulators>,
@@ -38,7 +38,7 @@ impl Flight {
         self.open.iter().chain(self.groups.iter().flatten())
     }
 
-    /// Whether a lane slot holds a sum that has no value yet.
+    /// Returns true if a lane slot holds an accumulator without a value yet.
     pub(crate) fn holds(&self, slot: u32) -> bool {
         self.in_flight().chain(&self.over).any(|sums| sums.slots().contains(&slot))
     }

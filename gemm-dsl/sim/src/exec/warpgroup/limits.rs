@@ -1,23 +1,24 @@
-//! How many registers the warps of a block have: what `setmaxnreg` gives back, others may take.
+//! Register limits of the warps of a block: registers released by `setmaxnreg` are available to
+//! other warps.
 
 use crate::mask::WARP;
 use gemm_dsl::ir::RegisterLimit;
 use gemm_dsl::target::arch::LARGEST;
 
-/// Registers are given back and taken in such numbers.
+/// Granularity of register limits, in registers per thread.
 const UNIT: u32 = 8;
 
-/// The registers of each warp's threads, of all blocks of a cluster.
+/// Registers per thread of each warp, for all blocks of a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct RegisterLimits {
-    /// What each has when the block starts: an even share of what there is.
+    /// Initial registers per thread: an even share of the register file.
     even: u32,
-    /// What each has now, and the statement by which it has asked for more than before.
+    /// Current registers per thread of each warp, and the last statement that asked for more.
     of_warps: Vec<(u32, Option<u32>)>,
 }
 
 impl RegisterLimits {
-    /// Begins blocks of so many warps each, of which so many shall be on a multiprocessor.
+    /// Starts blocks of `of_block` warps each, with `blocks_per_sm` resident blocks per SM.
     pub(crate) fn begin(&mut self, warps: usize, of_block: u32, blocks_per_sm: u32) {
         let resident = u64::from(of_block) * u64::from(blocks_per_sm);
         self.even = LARGEST.registers_per_thread(resident) / UNIT * UNIT;
@@ -25,10 +26,10 @@ impl RegisterLimits {
         self.of_warps.resize(warps, (self.even, None));
     }
 
-    /// A warp's threads have so many from now on.
+    /// Sets the registers per thread of a warp.
     ///
     /// # Errors
-    /// Those that they have, where these are more and more are asked for, or fewer and some are given back.
+    /// Returns the current number if an increase asks for fewer registers, or a decrease for more.
     pub(crate) fn set(&mut self, warp: u32, stmt: u32, limit: RegisterLimit) -> Result<(), u32> {
         let RegisterLimit { registers, more } = limit;
         let (now, asked) = &mut self.of_warps[warp as usize];
@@ -40,8 +41,9 @@ impl RegisterLimits {
         Ok(())
     }
 
-    /// A warp of these that has asked for more although all together have more in the end than their block was given, and
-    /// the statement; what they have in all, and what there was.
+    /// Returns a warp that asked for more, and its statement, if the warps in the end hold more
+    /// registers than their block has. The pair is the total number of registers held and the
+    /// number given to the block.
     pub(crate) fn never_there(
         &self,
         warps: std::ops::Range<usize>,

@@ -1,11 +1,12 @@
-//! What the warps of a warpgroup execute together: one sequence, to which the first that comes adds.
+//! Sequence of steps that the warps of a warpgroup execute together. The first warp to arrive
+//! appends to it.
 
 use super::WARPS;
 use crate::tensor_core::MmaOperand;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// What warps of a warpgroup execute together: the number of the statement, and what it names.
+/// Step of a warpgroup: its statement and its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WarpgroupStep {
     pub(crate) stmt: u32,
@@ -13,7 +14,7 @@ pub(crate) struct WarpgroupStep {
     pub(crate) accumulates: bool,
 }
 
-/// The operands of a matrix instruction, row by row.
+/// Operands of a matrix instruction, row by row.
 #[derive(Debug)]
 pub(crate) struct OperandTiles {
     pub(crate) a: Vec<MmaOperand>,
@@ -22,19 +23,20 @@ pub(crate) struct OperandTiles {
 
 #[derive(Debug, Default)]
 struct Warpgroup {
-    /// What some of its warps have executed, and others not yet, behind so many steps of all.
+    /// Steps that some warps have executed and others have not. `dropped` is the number of steps
+    /// executed by all.
     steps: VecDeque<(WarpgroupStep, Option<Rc<OperandTiles>>)>,
     dropped: u64,
-    /// How many steps each warp has executed, and whether it has left.
+    /// Executed steps of each warp. `left` is true if the warp has exited.
     done: [u64; WARPS],
     left: [bool; WARPS],
 }
 
-/// The warpgroups of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Warpgroups(Vec<Warpgroup>);
 
-/// A warp comes to something else than the others: the statement that they have come to, or that they have left.
+/// Divergence within a warpgroup: the statement that the other warps have reached, or `None` if
+/// some have exited.
 pub(crate) struct WarpgroupDivergence(pub(crate) Option<u32>);
 
 impl Warpgroups {
@@ -43,7 +45,7 @@ impl Warpgroups {
         self.0.resize_with(warps.div_ceil(WARPS), Warpgroup::default);
     }
 
-    /// A warp comes to a step of its warpgroup: the operands, if another warp has read them.
+    /// Advances a warp by one step. Returns the operands if another warp has already decoded them.
     pub(crate) fn step(
         &mut self,
         warp: u32,
@@ -63,14 +65,14 @@ impl Warpgroups {
         Ok(&mut group.steps[at].1)
     }
 
-    /// Keeps the operands of the step that a warp has executed last.
+    /// Stores the operands of the warp's last step.
     pub(crate) fn remember(&mut self, warp: u32, tiles: &Rc<OperandTiles>) {
         let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
         let at = (group.done[member] - group.dropped) as usize - 1;
         group.steps[at].1 = Some(Rc::clone(tiles));
     }
 
-    /// Forgets what all warps have executed.
+    /// Drops the steps that all warps have executed.
     pub(crate) fn forget(&mut self, warp: u32) {
         let group = &mut self.0[warp as usize / WARPS];
         while group.done.iter().all(|done| *done > group.dropped) {
@@ -79,7 +81,8 @@ impl Warpgroups {
         }
     }
 
-    /// A warp leaves the kernel: the statement of a step that others have executed and it has not.
+    /// Marks a warp as exited. Returns the statement of a step that other warps have executed and
+    /// this one has not.
     pub(crate) fn leave(&mut self, warp: u32) -> Option<u32> {
         let group = &mut self.0[warp as usize / WARPS];
         let member = warp as usize % WARPS;

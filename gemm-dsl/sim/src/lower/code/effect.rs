@@ -1,10 +1,9 @@
-//! What instructions do to variables and memory, for those that look at code without executing it. A new instruction stands in
-//! each of these tables, or nothing compiles.
+//! Effects of instructions on variables and memory, for passes that analyse code without executing
+//! it. The tables are exhaustive matches, so that a new instruction must be added to each.
 
 use super::{Fragment, Memory, Op};
 use std::ops::Range;
 
-/// The kinds of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SlotKind {
     Lane,
@@ -13,20 +12,20 @@ pub(crate) enum SlotKind {
     Uniform,
 }
 
-/// A variable, or an element of a register array.
+/// Variable, or element of a register array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot {
     pub(crate) kind: SlotKind,
     pub(crate) at: u32,
 }
 
-/// The variables that an instruction assigns.
+/// Variables assigned by an instruction.
 #[derive(Clone, Debug)]
 pub(crate) enum Assigned<'o> {
     Nothing,
-    /// Those of one kind, side by side.
+    /// Adjacent variables of one kind.
     Slots(SlotKind, Range<u32>),
-    /// Elements of a register array at an index that is no constant.
+    /// Elements of a register array at a dynamic index.
     Elements(&'o Memory),
 }
 
@@ -35,12 +34,12 @@ impl<'o> Assigned<'o> {
         Self::Slots(kind, first..first + count)
     }
 
-    /// So many lane slots from a variable on, if there is one.
+    /// `count` lane slots from `first` on; nothing if `first` is `None`.
     fn lanes(first: Option<u32>, count: u32) -> Self {
         first.map_or(Self::Nothing, |first| Self::slots(SlotKind::Lane, first, count))
     }
 
-    /// So many words of what a lane holds of a matrix.
+    /// `count` words of a fragment.
     fn words(of: &'o Fragment, count: u32) -> Self {
         match of.slot {
             Some(_) => Self::lanes(of.slot, count),
@@ -50,7 +49,7 @@ impl<'o> Assigned<'o> {
 }
 
 impl Op {
-    /// The variables that it assigns.
+    /// Variables assigned by this instruction.
     pub(crate) fn assigns(&self) -> Assigned<'_> {
         match self {
             Op::SetUniform(slot, _) => Assigned::slots(SlotKind::Uniform, *slot, 1),
@@ -98,7 +97,7 @@ impl Op {
         }
     }
 
-    /// The buffer that it writes, or of which it has others write for it.
+    /// Buffer written by this instruction, or by asynchronous work that it starts.
     pub(crate) fn stores_to(&self) -> Option<u32> {
         match self {
             Op::Store(store) => Some(store.0.region),
@@ -117,7 +116,7 @@ impl Op {
             | Op::Unset { .. }
             | Op::Point(_)
             | Op::Advance(_)
-            // Register arrays are variables.
+            // Register arrays count as variables.
             | Op::StoreRegister(_)
             | Op::LoadMatrix(_)
             | Op::Mma(_)
@@ -143,7 +142,7 @@ impl Op {
         }
     }
 
-    /// Whether what other threads have written may be seen behind it.
+    /// Returns true if writes of other threads may become visible after this instruction.
     pub(crate) fn meets(&self) -> bool {
         matches!(
             self,
@@ -151,7 +150,7 @@ impl Op {
         )
     }
 
-    /// Whether it synchronises, or starts what others do for the warp.
+    /// Returns true if the instruction synchronises or starts asynchronous work.
     pub(crate) fn is_traced(&self) -> bool {
         self.meets()
             || matches!(

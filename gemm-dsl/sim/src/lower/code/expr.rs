@@ -1,24 +1,22 @@
-//! Typed expressions: what is the same in all threads of a block, and one value per lane.
+//! Typed expressions: uniform values, and values per lane.
 
 use super::{Memory, Slots};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem};
 use gemm_dsl::target::intrinsic::Shuffle;
 
-/// An integer or truth value that all threads of a block share, as the bits of an `i64`: an `I32`
-/// sign-extended, a `U64` as it is, a truth value as 0 or 1.
+/// Integer or boolean shared by all threads of a block, as the bits of an `i64`. An `I32` is
+/// sign-extended, a `U64` is kept as is, a boolean is 0 or 1.
 #[derive(Clone, Debug)]
 pub(crate) enum Uniform {
     /// Known when the kernel is built.
     Static(i64),
-    /// Known when it is launched.
+    /// Known at launch, but not folded into the kernel's cost.
     Known(i64),
-    /// A variable.
     Slot(u32),
     BlockX,
     BlockY,
     BlockZ,
     ClusterRank,
-    /// Negation of an `I32`.
     Neg(Box<Uniform>),
     Not(Box<Uniform>),
     I32(BinaryOp, Box<[Uniform; 2]>),
@@ -26,20 +24,19 @@ pub(crate) enum Uniform {
     And(Box<(Uniform, Lazy<Uniform>)>),
     Or(Box<(Uniform, Lazy<Uniform>)>),
     Select(Box<(Uniform, Lazy<Uniform>, Lazy<Uniform>)>),
-    /// `U64` to `I32`.
+    /// Conversion of `U64` to `I32`.
     Narrow(Box<Uniform>),
-    /// `I32` to `U64`.
+    /// Conversion of `I32` to `U64`.
     Widen(Box<Uniform>),
 }
 
-/// An operand that is evaluated only where it is needed, and counted as a site of its own.
+/// Operand that is evaluated on demand and counted as a site of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Lazy<T> {
     pub(crate) site: u32,
     pub(crate) value: T,
 }
 
-/// `cond ? yes : no`
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<T> {
     pub(crate) cond: Pred,
@@ -47,18 +44,17 @@ pub(crate) struct Choice<T> {
     pub(crate) no: Lazy<T>,
 }
 
-/// A value of at most 32 bits per lane: a float by its bits, an integer extended by its sign or by
-/// zeros.
+/// Value of at most 32 bits per lane: the bits of a float, or a sign-extended or zero-extended
+/// integer.
 #[derive(Clone, Debug)]
 pub(crate) enum Lane {
     Uniform(Uniform),
-    /// The bits of a value known when the kernel is launched.
+    /// Bits of a value known at launch.
     Bits(u32),
-    /// A variable.
     Slot(u32),
-    /// An element of a register array at a static index.
+    /// Element of a register array at a static index.
     Element(u32),
-    /// An element of a register array.
+    /// Element of a register array at a dynamic index.
     Register(Box<Memory>),
     Load(Box<Memory>),
     Neg(Box<Lane>),
@@ -67,30 +63,28 @@ pub(crate) enum Lane {
     U32(BinaryOp, Box<[Lane; 2]>),
     F32(Arith, Box<[Lane; 2]>),
     Select(Box<Choice<Lane>>),
-    /// `U64` to `I32`.
+    /// Conversion of `U64` to `I32`.
     Narrow(Box<Wide>),
     Convert(Box<Convert>),
     Fma(Box<[Lane; 3]>),
     Function(fn([f32; 3]) -> f32, Vec<Lane>),
     Apply(Box<Apply>),
-    /// A variable of the function being evaluated.
+    /// Variable of the function being evaluated.
     Local(u32),
     Shuffle(&'static str, Shuffle, Box<[Lane; 2]>),
     OrOfLanes(&'static str, Box<Lane>),
-    /// Two numbers of binary32 as the halves of a word, each converted.
+    /// Two binary32 numbers, each converted to a half of a word.
     Pack(Elem, Box<[Lane; 2]>),
-    /// One element of a vector.
     Part(Box<Vector>, Elem, u8),
 }
 
-/// A 64-bit value per lane.
 #[derive(Clone, Debug)]
 pub(crate) enum Wide {
     Uniform(Uniform),
-    /// The bits of a value known when the kernel is launched.
+    /// Bits of a value known at launch.
     Bits(u64),
     Slot(u32),
-    /// An element of a register array at a static index: two slots, the low word first.
+    /// Element of a register array at a static index: two slots, low word first.
     Element(u32),
     Register(Box<Memory>),
     Load(Box<Memory>),
@@ -100,19 +94,18 @@ pub(crate) enum Wide {
     I64(BinaryOp, Box<[Wide; 2]>),
     F64(Arith, Box<[Wide; 2]>),
     Select(Box<Choice<Wide>>),
-    /// `I32` to `U64`.
+    /// Conversion of `I32` to `U64`.
     Widen(Box<Lane>),
     Convert(Box<Convert>),
     Function(fn([f64; 3]) -> f64, Vec<Wide>),
     Apply(Box<Apply>),
-    /// A variable of the function being evaluated.
+    /// Variable of the function being evaluated.
     Local(u32),
     Shuffle(&'static str, Shuffle, Box<(Wide, Lane)>),
-    /// One element of a vector.
     Part(Box<Vector>, u8),
 }
 
-/// A value per lane, of any type but a vector.
+/// Value per lane, of any type but a vector.
 #[derive(Clone, Debug)]
 pub(crate) enum Datum {
     Lane(Lane),
@@ -120,34 +113,30 @@ pub(crate) enum Datum {
     Pred(Pred),
 }
 
-/// The application of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct Apply {
-    /// Its number.
     pub(crate) function: u32,
     pub(crate) args: Vec<Datum>,
 }
 
-/// A function, lowered.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// Its variables, parameters included. The parameters of each kind come first, in their order.
+    /// Variables, parameters included. The parameters of each kind come first, in order.
     pub(crate) slots: Slots,
-    /// What its variables are given, one after the other.
+    /// Assignments to variables, in execution order.
     pub(crate) body: Vec<(u32, Datum)>,
     pub(crate) value: Datum,
-    /// What it costs, but for what is not always evaluated.
+    /// Cost site of everything that is always evaluated.
     pub(crate) site: u32,
 }
 
-/// One number per lane, of any type.
+/// Number per lane, of any size.
 #[derive(Clone, Debug)]
 pub(crate) enum Number {
     Lane(Lane),
     Wide(Wide),
 }
 
-/// A conversion between types of numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Convert {
     pub(crate) from: Elem,
@@ -155,7 +144,6 @@ pub(crate) struct Convert {
     pub(crate) value: Number,
 }
 
-/// A truth value per lane.
 #[derive(Clone, Debug)]
 pub(crate) enum Pred {
     Uniform(Uniform),
@@ -168,7 +156,7 @@ pub(crate) enum Pred {
     F64(Cmp, Box<[Wide; 2]>),
     Not(Box<Pred>),
     Apply(Box<Apply>),
-    /// A variable of the function being evaluated.
+    /// Variable of the function being evaluated.
     Local(u32),
     And(Box<(Pred, Lazy<Pred>)>),
     Or(Box<(Pred, Lazy<Pred>)>),
@@ -178,19 +166,18 @@ pub(crate) enum Pred {
 /// 16 bytes per lane, as four words.
 #[derive(Clone, Debug)]
 pub(crate) enum Vector {
-    /// A variable: four lane slots from here on.
+    /// Variable: four lane slots from this one on.
     Slot(u32),
     Register(Box<Memory>),
     Load(Box<Memory>),
-    /// Elements side by side, the first lowest.
+    /// Adjacent elements, the first one lowest.
     Pack(Elem, Vec<Number>),
     Select(Box<Choice<Vector>>),
 }
 
-/// An index along one dimension.
 #[derive(Clone, Debug)]
 pub(crate) enum Index {
-    /// The same for all threads; of 64 bits without a sign, or of 32 with one.
+    /// Uniform index: unsigned with 64 bits if `wide`, else signed with 32 bits.
     Uniform {
         value: Uniform,
         wide: bool,

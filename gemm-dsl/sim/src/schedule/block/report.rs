@@ -1,4 +1,4 @@
-//! What is told of a block that does not go on: who waits for what, or who is at fault.
+//! Reports for a block that does not continue: deadlocks, faults and spent limits.
 
 use super::{Block, NAMES, WarpState};
 use crate::error::{Fault, FaultKind, SimError, UnfinishedWarp, WaitReason, WaitingWarp};
@@ -12,7 +12,7 @@ use crate::region::ElementId;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
-/// So often a warp is let run on for what it may tell of another one's fault.
+/// Maximal number of times a warp is resumed to find the cause of another warp's fault.
 const HAND_OVERS: u32 = 1 << 10;
 
 impl Block<'_> {
@@ -24,14 +24,13 @@ impl Block<'_> {
         FaultKind::BarrierAfterExit { exited }
     }
 
-    /// The `blockIdx` of the block that a warp is in, and the warp's number there.
+    /// `blockIdx` of a warp's block, and the warp's number in that block.
     fn place_of(&self, warp: usize) -> ((u32, u32, u32), u32) {
         let launch = self.machine.launch;
         let (rank, warp) = (warp as u32 / launch.warps(), warp as u32 % launch.warps());
         (launch.block(launch.of_cluster(self.number, rank)), warp)
     }
 
-    /// The warps that wait, and for what.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = WaitingWarp> {
         let what = move |state: WarpState| match state {
             WarpState::Barrier(stmt) => Some((stmt, WaitReason::Block)),
@@ -63,7 +62,8 @@ impl Block<'_> {
         })
     }
 
-    /// The fault of a block that is done while a copy, or an arrival from another block, may be under way.
+    /// Returns the fault of a finished block if a copy, or an arrival from another block, may still
+    /// be in flight.
     pub(super) fn left_behind(&self) -> Option<Box<Fault>> {
         let Machine { launch, mbarriers, observers, .. } = &self.machine;
         let threads_of = |slot| {
@@ -76,7 +76,7 @@ impl Block<'_> {
         Some(self.fault(thread, stmt, self.machine.at_barrier(slot, seen_by, wrong)))
     }
 
-    /// A warp of some block that has asked for registers which never come.
+    /// Returns the fault of a warp that asks for registers which never become free.
     pub(super) fn never_there(&self) -> Option<Box<Fault>> {
         let mut blocks = 0..self.machine.launch.cluster();
         blocks.find_map(|rank| {
@@ -87,7 +87,7 @@ impl Block<'_> {
         })
     }
 
-    /// The statement at which a warp is, unless it has left.
+    /// Current statement of a warp, unless it has exited.
     fn at_stmt(&self, warp: usize) -> Option<u32> {
         match self.states[warp] {
             WarpState::Barrier(stmt)
@@ -100,8 +100,8 @@ impl Block<'_> {
         }
     }
 
-    /// The fault of a block that is stuck, with the warps of others that are and the number of blocks
-    /// that have not begun.
+    /// Returns the deadlock fault of a stuck block, with the waiting warps of other blocks and the
+    /// number of blocks that have not started.
     pub(crate) fn deadlock(
         &self,
         others: impl Iterator<Item = WaitingWarp>,
@@ -118,8 +118,7 @@ impl Block<'_> {
         self.fault(thread, stmt, FaultKind::Deadlock { waiting, to_come })
     }
 
-    /// The error of a launch that has executed as many instructions as it may, of which this warp has
-    /// executed the last.
+    /// Returns the error for a spent instruction limit; this warp executed the last instruction.
     pub(super) fn spent(&self, warp: usize) -> SimError {
         let Machine { launch, code, stmt, budget, .. } = &self.machine;
         let ((block, warp), statement) = (self.place_of(warp), code.text(*stmt));
@@ -127,10 +126,10 @@ impl Block<'_> {
         budget.spent(launch, at)
     }
 
-    /// The fault of a warp that stopped.
+    /// Returns the fault of a warp that trapped.
     ///
-    /// Of two warps that exchange data without a barrier the first finds memory that nobody has
-    /// written yet. Whether that is a race shows when the others have run.
+    /// If two warps exchange data without a barrier, the first may read memory that no thread has
+    /// written yet. The other warps run on to show if that is a race.
     pub(super) fn faulted(&mut self, warp: usize, trap: Trap) -> Box<Fault> {
         let Trap { lane, mut kind, refused } = trap;
         let stmt = self.machine.stmt;
@@ -139,7 +138,8 @@ impl Block<'_> {
         {
             for (i, (other, state)) in self.warps.iter_mut().zip(&self.states).enumerate() {
                 if i != warp && *state == WarpState::Ready {
-                    // Its own fault, if any, is not the first. It may hand over to nobody for ever.
+                    // A fault of the other warp is not the first one and is ignored. The loop is
+                    // bounded, as the warp may yield forever.
                     for _ in 0..HAND_OVERS {
                         if !matches!(other.run(&mut self.machine), Ok(Progress::Turn)) {
                             break;
@@ -165,7 +165,7 @@ impl Block<'_> {
         fault
     }
 
-    /// The fault of a thread, by its number in the cluster.
+    /// Builds the fault of a thread, given its number in the cluster.
     pub(super) fn fault(&self, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
         let Machine { launch, code, .. } = self.machine;
         let (block, thread) = launch.whereabouts(self.number, thread);

@@ -1,13 +1,12 @@
-//! Conversions against Rust's own, however the number is known.
+//! Conversions agree with Rust's own for every source of the number.
 
 use super::tree::number;
 use super::*;
 use half::{bf16, f16};
 
-/// Numbers of each pair of types.
+/// Random numbers for each pair of types.
 const NUMBERS: usize = 40;
 
-/// The value of an integer.
 fn integer(elem: Elem, bits: u64) -> i128 {
     let unused = 64 - 8 * elem.size();
     if elem.is_signed() { ((bits << unused) as i64 >> unused).into() } else { bits.into() }
@@ -22,7 +21,7 @@ fn float(elem: Elem, bits: u64) -> f64 {
     }
 }
 
-/// A number as another type. Of NaN only what moves as it is.
+/// Expected conversion of a number. None for a NaN whose payload the target does not keep.
 fn converted(from: Elem, to: Elem, bits: u64) -> Option<Result<u64, FaultKind>> {
     let mask = u64::MAX >> (64 - 8 * to.size());
     if from.is_integer() {
@@ -55,7 +54,7 @@ fn converted(from: Elem, to: Elem, bits: u64) -> Option<Result<u64, FaultKind>> 
 
 #[test]
 fn conversions_are_those_of_rust() {
-    let random = &mut Random(1);
+    let random = &mut Random::new(1);
     let mut checked = 0;
     for (from, to) in Elem::ALL.iter().flat_map(|from| Elem::ALL.map(|to| (*from, to))) {
         for _ in 0..if from.converts_to(to) { NUMBERS } else { 0 } {
@@ -70,6 +69,6 @@ fn conversions_are_those_of_rust() {
             checked += 1;
         }
     }
-    // There are 50 pairs; some numbers are NaN.
+    // There are 50 pairs of types, and some numbers are NaN.
     assert!(checked > 40 * NUMBERS, "{checked}");
 }

@@ -1,9 +1,9 @@
-//! Random expressions whose numbers are known in any way.
+//! Random expressions whose leaves may be known in any way.
 
 use super::super::model::Random;
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Integer, Intrinsic, Logic, UnaryOp};
 
-/// An expression without its leaves.
+/// Expression whose leaves are still plain numbers.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Number(Elem, u64),
@@ -11,7 +11,7 @@ pub(super) enum Tree {
     Binary(BinaryOp, Box<[Tree; 2]>),
     Cast(Elem, Box<Tree>),
     Bitcast(Elem, Box<Tree>),
-    /// The condition first.
+    /// Condition first, then the two values.
     Select(Box<[Tree; 3]>),
     Call(Intrinsic, Vec<Tree>),
 }
@@ -21,12 +21,12 @@ const INTEGER: [Integer; 6] =
     [Integer::Rem, Integer::And, Integer::Or, Integer::Xor, Integer::Shl, Integer::Shr];
 const CMP: [Cmp; 6] = [Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Eq, Cmp::Ne];
 
-/// The types that are computed with.
+/// Types that support arithmetic.
 fn computing() -> Vec<Elem> {
     Elem::ALL.into_iter().filter(|elem| elem.computes()).collect()
 }
 
-/// A number of a type: small, at the ends of the type, or any.
+/// Random number of a type: small, at the limits of the type, or arbitrary.
 pub(super) fn number(elem: Elem, random: &mut Random) -> u64 {
     let width = 8 * elem.size();
     let mask = u64::MAX >> (64 - width);
@@ -57,7 +57,7 @@ impl Tree {
         Box::new([grow(random), grow(random)])
     }
 
-    /// A number of a type that is computed with or only stored.
+    /// Random expression of any type, including types that are only stored.
     pub(super) fn grow(elem: Elem, depth: usize, random: &mut Random) -> Self {
         let Some(below) = depth.checked_sub(1) else {
             return Self::number(elem, random);
@@ -87,7 +87,7 @@ impl Tree {
         }
     }
 
-    /// A number made by arithmetic operators of one type.
+    /// Random expression of arithmetic operators on one type.
     pub(super) fn arithmetic(elem: Elem, depth: usize, random: &mut Random) -> Self {
         match depth.checked_sub(1) {
             None => Self::number(elem, random),
@@ -111,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// A truth value.
+    /// Random boolean expression.
     fn truth(depth: usize, random: &mut Random) -> Self {
         let below = depth.saturating_sub(1);
         match random.below(if depth == 0 { 3 } else { 6 }) {
@@ -132,7 +132,7 @@ impl Tree {
         }
     }
 
-    /// The expression, each number as `leaf` says.
+    /// Builds the expression, with each number given by `leaf`.
     pub(super) fn expr(&self, leaf: &mut dyn FnMut(Elem, u64) -> Expr) -> Expr {
         match self {
             Tree::Number(elem, bits) => leaf(*elem, *bits),

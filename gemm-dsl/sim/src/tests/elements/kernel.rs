@@ -1,21 +1,20 @@
-//! A program of moves as a kernel.
+//! Kernel for a program of moves.
 
 use super::plain::Plain;
 use super::*;
 use gemm_dsl::ir::Source;
 use gemm_dsl::ir::{Guard, Scalar, Stmt, Ty};
 
-/// What a kernel is built with.
 struct Build {
     k: KernelBuilder,
     arrays: Vec<BufferId>,
-    /// The indices of each step that differ between lanes: those read, then those written.
+    /// Indices of each step that differ between lanes: the read ones, then the written ones.
     table: BufferId,
     zero: Scalar,
     lanes: usize,
 }
 
-/// Runs a program: the allocations of the global arrays in the end, and what it cost.
+/// Runs a program. Returns the final allocations of the global arrays and the counters.
 pub(super) fn run(plain: &Plain, steps: &[Step]) -> Result<(Vec<Vec<u64>>, Counters), SimError> {
     let (elem, lanes) = (plain.elem, usize::from(plain.elem.vector_lanes()));
     let mut memories: Vec<Buffer> =
@@ -40,7 +39,7 @@ pub(super) fn run(plain: &Plain, steps: &[Step]) -> Result<(Vec<Vec<u64>>, Count
                 array
             }
             Space::Shared => b.shared(&name, elem, [len.into()], BufferLayout::row_major(1), ""),
-            // Row by row: the strides of an array of registers are more than 1.
+            // Two-dimensional, so that the strides of a register array exceed 1.
             Space::Register => {
                 b.registers(&name, elem, [(vectors as i32).into(), (lanes as i32).into()], "")
             }
@@ -67,7 +66,7 @@ impl Build {
     fn step(&mut self, number: usize, step: &Step) {
         let Active { factor, below } = step.active;
         let active = (tid() * factor as i32 % 41).lt(below as i32);
-        // What all threads share stays so only outside of a branch.
+        // Uniform values stay uniform only outside of a branch.
         let read = self.shared(&step.read, 2 * number);
         let written = self.shared(&step.written, 2 * number + 1);
         let places = |build: &mut Self| {
@@ -100,7 +99,6 @@ impl Build {
         self.guarded(active, body);
     }
 
-    /// Writes a block of statements under a condition.
     fn guarded(&mut self, cond: Expr, body: impl FnOnce(&mut Self)) {
         let mut k = std::mem::replace(&mut self.k, KernelBuilder::new("inside"));
         k.if_(cond, |b| {
@@ -111,7 +109,7 @@ impl Build {
         self.k = k;
     }
 
-    /// The index where all threads have the same.
+    /// Uniform index, or None if it differs between lanes.
     fn shared(&mut self, index: &Index, row: usize) -> Option<Expr> {
         match index {
             Index::Literal(at) => Some(Expr::I32(*at as i32)),
@@ -121,7 +119,6 @@ impl Build {
         }
     }
 
-    /// A place that a step reads or writes.
     fn place(&mut self, step: &Step, array: usize, index: Option<Expr>, row: usize) -> Access {
         let index = index.unwrap_or_else(|| {
             let at = tid() + (row * THREADS) as i32;

@@ -1,4 +1,4 @@
-//! Where an array of any type ends, where a vector may lie, and which element was never written.
+//! Array ends, vector alignment and uninitialised elements, for every type.
 
 use super::*;
 use gemm_dsl::ir::Source;
@@ -6,7 +6,6 @@ use gemm_dsl::ir::{BufferLayout, Intrinsic, Ty};
 
 const SPACES: [Space; 3] = [Space::Global, Space::Shared, Space::Register];
 
-/// How the index is known.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Literal,
@@ -17,8 +16,8 @@ enum Known {
 
 const KNOWN: [Known; 4] = [Known::Literal, Known::Launch, Known::Uniform, Known::Lane];
 
-/// One thread reads, or writes, an array of two vectors at an index. Of a shared array and of one of
-/// registers all elements are written before but one.
+/// One thread reads or writes an array of two vectors at an index. Shared arrays and register
+/// arrays are initialised except for one element.
 struct Attempt {
     elem: Elem,
     space: Space,
@@ -105,7 +104,7 @@ fn arrays_end_behind_their_last_element() {
     });
 }
 
-/// One that has wrapped, as wide as it is.
+/// A wrapped 64-bit index is reported as an unsigned number.
 #[test]
 fn an_index_of_64_bits_is_told_without_a_sign() {
     for known in KNOWN {
@@ -162,14 +161,15 @@ fn the_element_that_was_never_written_is_named() {
                 }
                 kind => panic!("{what}: {kind:?}"),
             }
-            // What lies beside it was.
+            // The neighbouring elements are initialised.
             let beside = if vector { lanes - at } else { (hole + 1) % (2 * lanes) };
             attempt(beside).outcome().unwrap_or_else(|e| panic!("{what}: {e}"));
         }
     });
 }
 
-/// It has an instruction of its own. Some of its lanes may lack an element, or all of them.
+/// A multiply-add checks each of its three operands, in any subset of lanes. It has an instruction
+/// of its own.
 #[test]
 fn a_multiply_add_reads_three_elements() {
     let lacking = [(1, 0), (1 << 5, 5), (1 << 31, 31), (u32::MAX, 0), (0xfff0, 4)];

@@ -1,12 +1,12 @@
-//! What a program of moves does, in plain Rust, and what it costs the memories by their definition.
+//! Reference semantics of a program of moves in plain Rust, with its memory costs by definition.
 
 use super::{ARRAYS, Active, Index, Random, Step, THREADS, Through};
 use crate::Counters;
 use gemm_dsl::ir::{Elem, Space};
 use std::collections::BTreeSet;
 
-/// What a memory was charged with: requests, bytes read, bytes written, and sectors of global memory
-/// or wavefronts of shared memory with the conflicts among them.
+/// Costs of one memory: requests, bytes read and written, and either global sectors or shared
+/// wavefronts with their conflicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Charge {
     requests: u64,
@@ -22,7 +22,7 @@ pub(super) struct Cost {
     shared: Charge,
 }
 
-/// What the simulator counted.
+/// Costs that the simulator counted.
 pub(super) fn cost(c: &Counters) -> Cost {
     Cost {
         global: Charge {
@@ -42,11 +42,11 @@ pub(super) fn cost(c: &Counters) -> Cost {
     }
 }
 
-/// The arrays of a program as it runs.
+/// Arrays of a program during its execution.
 pub(super) struct Plain {
     pub(super) elem: Elem,
-    /// The elements of global arrays with one vector before them and one behind, of shared arrays,
-    /// and of register arrays thread by thread.
+    /// Elements of global arrays with one guard vector at each end, of shared arrays, and of
+    /// register arrays thread by thread.
     arrays: Vec<Vec<u64>>,
     pub(super) cost: Cost,
 }
@@ -69,13 +69,13 @@ impl Plain {
         self.elem.vector_lanes().into()
     }
 
-    /// The allocations of the global arrays.
+    /// Allocations of the global arrays, guard vectors included.
     pub(super) fn allocations(&self) -> impl Iterator<Item = &Vec<u64>> {
         let arrays = self.arrays.iter().zip(ARRAYS);
         arrays.filter(|(_, (space, _))| *space == Space::Global).map(|(array, _)| array)
     }
 
-    /// Where the element of a thread lies in its array.
+    /// Position of a thread's element in its array.
     fn at(&self, array: usize, index: usize, thread: usize) -> usize {
         match ARRAYS[array] {
             (Space::Global, _) => index + self.lanes(),
@@ -88,10 +88,10 @@ impl Plain {
         let Step { from, to, ref read, ref written, vector, through, active, .. } = *step;
         let unit = if vector { self.lanes() } else { 1 };
         let zeros = matches!(through, Through::Copy { zeros: true });
-        // The threads of a copy are all there; some have nothing to copy.
+        // All threads execute a copy; some have nothing to copy.
         let present = if matches!(through, Through::Copy { .. }) { Active::ALL } else { active };
         let writing = if zeros { Active::ALL } else { active };
-        // Indices that differ come from a table in global memory.
+        // Indices that differ between lanes are loaded from a table in global memory.
         for (which, index) in [read, written].into_iter().enumerate() {
             if matches!(index, Index::Lanes(_)) {
                 let place = |t| ((2 * number + which) * THREADS + t) * 4;
@@ -120,7 +120,7 @@ impl Plain {
         let before =
             |(space, len): &(Space, usize)| if *space == Space::Shared { 16 * len } else { 0 };
         let base: usize = match ARRAYS[array].0 {
-            // A view starts behind the first vector of its allocation.
+            // A view starts after the first vector of its allocation.
             Space::Global => size * lanes,
             Space::Shared => ARRAYS[..array].iter().map(before).sum(),
             Space::Register => return,
@@ -129,7 +129,7 @@ impl Plain {
         self.charge(ARRAYS[array].0, writes, bytes, active, |t| base + size * index.of(t));
     }
 
-    /// Charges the accesses of all warps; `place` is the first byte that a thread accesses.
+    /// Charges the accesses of all warps. `place` is the first byte that a thread accesses.
     fn charge(
         &mut self,
         space: Space,
@@ -154,7 +154,8 @@ impl Plain {
                 charge.transfers += sectors.collect::<BTreeSet<_>>().len() as u64;
                 continue;
             }
-            // Lanes read in pairs if all that have such a partner read what it reads.
+            // Lanes read in pairs if every lane whose partner is active reads the same place as its
+            // partner.
             let pairs = |apart: usize| {
                 let partner = |t: &usize| lanes.contains(&(t ^ apart));
                 lanes.iter().filter(|t| partner(t)).all(|&t| place(t) == place(t ^ apart))

@@ -1,15 +1,19 @@
-//! Races by definition: what has happened, as a graph, and which two accesses no path in it orders.
+//! Races by definition: events form a graph, and two conflicting accesses race if no path orders
+//! them.
 //!
-//! An event comes after another where an edge or a chain of edges leads to it. There is an edge
-//! * from what a thread does to what it does next. A copy is issued after what the thread has done, and
-//!   comes before the wait of this thread that covers its group, and before nothing else;
-//! * from each that arrives at a barrier to the meeting, and from there to each that waits for it;
-//! * from an atomic that releases, or a fence behind which its thread makes an atomic, to what follows
-//!   an atomic that acquires, or to a fence that follows an atomic: where the later atomic has read what
-//!   the former wrote, itself or through atomics of which each is in the scope of the one before it and
-//!   the other way round, and where the two ends are in each other's scope.
+//! An event is ordered after another one if a chain of edges leads to it. Edges lead
 //!
-//! Nothing here knows clocks: the graph is kept, and every access is compared with all before it.
+//! * from a thread's event to its next one. A copy is issued after the thread's earlier events, and
+//!   precedes only the wait of this thread that covers its group;
+//! * from each arrival at a barrier to its completion, and from there to each thread that waits for
+//!   it;
+//! * from a release to an acquire. The release is a releasing atomic, or a fence followed by an
+//!   atomic of its thread. The acquire is an acquiring atomic, or a fence after an atomic of its
+//!   thread. The later atomic must read the value of the earlier one, directly or through a chain
+//!   of atomics. Neighbours in the chain must be in each other's scope. The two ends must be in
+//!   each other's scope too.
+//!
+//! There are no clocks here: the graph is kept, and each access is compared with all earlier ones.
 
 use super::graph::{Access, Graph, Node, Pair, Thread, mutual};
 use super::interleave::{Event, What};
@@ -19,30 +23,29 @@ use crate::observe::AccessKind;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;
 
-/// What is remembered of a thread.
 #[derive(Clone, Debug, Default)]
 struct Doer {
     last: Option<usize>,
     fences: Vec<(usize, Scope)>,
     atomics: Vec<usize>,
-    /// Copies with the numbers of their groups.
+    /// Copies, each with the number of its group.
     copies: Vec<(u32, usize)>,
     closed: u32,
 }
 
-/// What has happened.
+/// Events so far, and the state of all threads.
 #[derive(Clone)]
 pub(super) struct Definition {
     graph: Graph,
-    /// The threads that ever act.
+    /// Threads that execute any statement.
     doers: BTreeMap<Thread, Doer>,
-    /// Of each block and barrier with a name, what has arrived.
+    /// Arrivals by block and named barrier.
     named: BTreeMap<(u32, u32), Vec<usize>>,
-    /// Whether there are atomics: without them a fence lets nobody know anything.
+    /// True if the program has atomics. Without them a fence publishes nothing.
     synchronising: bool,
 }
 
-/// The threads of a warp's lanes.
+/// Threads of a warp's lanes.
 fn threads(block: u32, warp: u32, lanes: u32) -> impl Iterator<Item = Thread> {
     lanes_of(lanes).map(move |l| (block, warp * WARP as u32 + l as u32))
 }
@@ -65,12 +68,12 @@ impl Definition {
         self.doers[&thread].last
     }
 
-    /// The threads of a warp that ever act.
+    /// Threads of a warp that execute any statement.
     fn acting(&self, block: u32, warp: u32) -> Vec<Thread> {
         threads(block, warp, u32::MAX).filter(|t| self.doers.contains_key(t)).collect()
     }
 
-    /// Adds an event; gives the races of its accesses with earlier ones.
+    /// Adds an event. Returns the races of its accesses with earlier ones.
     pub(super) fn happen(&mut self, event: &Event) -> Vec<Pair> {
         let block = event.block;
         match &event.what {
@@ -99,7 +102,7 @@ impl Definition {
                 let node = self.graph.add((block, 0), &arrived, None);
                 let waited = warps.iter().flat_map(|&warp| self.acting(block, warp));
                 for thread in waited.collect::<Vec<_>>() {
-                    // What the thread itself did last has arrived too.
+                    // The thread's own last event is among the arrivals.
                     self.doer(thread).last = Some(node);
                 }
             }
@@ -140,7 +143,7 @@ impl Definition {
         }
     }
 
-    /// A thread lets others know what it has done.
+    /// Marks the thread's copies as published to other threads.
     fn tell(&mut self, thread: Thread) {
         for (_, node) in &self.doers[&thread].copies {
             self.graph.0[*node].access.iter_mut().for_each(|access| access.fresh = false);
@@ -172,7 +175,8 @@ impl Definition {
         doer.fences.push((node, scope));
     }
 
-    /// A thread accesses elements from the `first` on, in a step that began with node `step`.
+    /// Adds an access of a thread, starting at element `first`, in a step whose first node is
+    /// `step`.
     fn access(
         &mut self,
         thread: Thread,
@@ -206,7 +210,7 @@ impl Definition {
         races
     }
 
-    /// A thread's last access is an atomic of this order.
+    /// Applies the memory order of an atomic that is the thread's last access.
     fn atomic(&mut self, thread: Thread, order: MemoryOrder, scope: Scope, wrote: bool) {
         let Some(node) = self.last(thread) else { return };
         let mut end = node;
@@ -216,7 +220,7 @@ impl Definition {
             end = self.graph.add(thread, &after, None);
             self.doer(thread).last = Some(end);
         }
-        // What it has acquired itself it releases too.
+        // A release includes everything that the same atomic acquired.
         let releases = wrote && matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel);
         if releases {
             self.tell(thread);
@@ -226,8 +230,8 @@ impl Definition {
         }
     }
 
-    /// What comes before that which an atomic's thread does with this scope: behind the atomic if that
-    /// acquires, or at a fence.
+    /// Nodes ordered before the thread of this atomic at the given scope: after the atomic if it
+    /// acquires, or at a later fence.
     fn left_for(&self, atomic: usize, scope: Scope) -> Vec<usize> {
         let (mut left, mut reader) = (Vec::new(), atomic);
         let to = (self.graph.0[atomic].thread.0, scope);

@@ -1,4 +1,4 @@
-//! The race detector, fed with the events of an interleaving.
+//! Race detector that receives the events of an interleaving.
 
 use super::graph::Pair;
 use super::interleave::{Event, What};
@@ -16,9 +16,9 @@ use crate::race::model::COPIES;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What watches over accesses of different blocks.
+/// Detector for accesses of different blocks.
 pub(super) enum Blocks<'l> {
-    /// They come one after the other, on one detector.
+    /// Blocks run one after the other on one detector.
     Isolated(&'l GridRace),
     Speaking(Rc<RefCell<AccessHistory>>),
 }
@@ -27,7 +27,7 @@ pub(super) struct Detector<'l> {
     launch: &'l Launch<'l>,
     blocks: Blocks<'l>,
     races: Vec<Race<'l>>,
-    /// The block that an isolated detector is at.
+    /// Current block of an isolated detector.
     at: u32,
 }
 
@@ -44,7 +44,6 @@ impl<'l> Detector<'l> {
         Self { launch, blocks, races, at: 0 }
     }
 
-    /// Begins with the next interleaving.
     pub(super) fn begin(&mut self) {
         if let Blocks::Speaking(words) = &self.blocks {
             words.borrow_mut().clear();
@@ -53,7 +52,7 @@ impl<'l> Detector<'l> {
         (0..).zip(&mut self.races).for_each(|(block, race)| race.begin(block));
     }
 
-    /// Feeds an event; gives the race that is reported.
+    /// Processes an event. Returns the race that the detector reports, if any.
     pub(super) fn happen(&mut self, event: &Event) -> Option<Pair> {
         let race = match &self.blocks {
             Blocks::Speaking(_) => &mut self.races[event.block as usize],
@@ -104,7 +103,7 @@ impl<'l> Detector<'l> {
     }
 }
 
-/// Watches over the arrays of a program that it writes.
+/// Grid-wide detector for the arrays that a program writes.
 pub(super) fn grid_race(launch: &Launch<'_>, code: &Code<'_>) -> GridRace {
     let regions = launch.regions.iter().enumerate();
     let watched = regions.map(|(i, region)| {
@@ -114,13 +113,13 @@ pub(super) fn grid_race(launch: &Launch<'_>, code: &Code<'_>) -> GridRace {
     GridRace::new(watched, 1)
 }
 
-/// What a warp that stops reports.
+/// Race reported by a warp that stops.
 fn pair(stop: &Trap, block: u32, warp: u32) -> Pair {
     race((block, warp * WARP as u32 + stop.lane), &stop.kind)
         .unwrap_or_else(|| panic!("the detector reports races: {:?}", stop.kind))
 }
 
-/// The race that a thread reports, if it is one.
+/// Race reported by a thread, or None for another fault.
 pub(super) fn race(thread: (u32, u32), kind: &FaultKind) -> Option<Pair> {
     let (place, writes, earlier, in_flight) = match kind {
         FaultKind::Race { place, writes, earlier } => (place, *writes, earlier, false),
@@ -139,7 +138,7 @@ pub(super) fn race(thread: (u32, u32), kind: &FaultKind) -> Option<Pair> {
     })
 }
 
-/// What is reported of two blocks.
+/// Race reported between two blocks.
 pub(super) fn between(conflict: &GridConflict) -> Pair {
     let [lower, higher] = [&conflict.lower, &conflict.higher].map(|t| (t.block, t.thread));
     Pair {

@@ -1,22 +1,24 @@
 //! Random programs.
 //!
-//! Few words, so that threads meet on them; and besides accesses and whatever orders them also the
-//! halves of a message, as they belong together or nearly so: else hardly a program with atomics would
-//! be right.
+//! They have few words, so that threads conflict. Besides accesses and synchronisation they contain
+//! the two halves of a message, matching or nearly matching. Otherwise hardly any program with
+//! atomics would be free of races.
 
 use super::program::{Action, Item, Place, Program, is_global};
 use crate::mask::lanes_of;
+use gemm_dsl::expr::random::Random as SplitMix;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 
 /// Random numbers: Steele, Lea and Flood's SplitMix.
-pub(in crate::tests) struct Random(pub(in crate::tests) u64);
+pub(in crate::tests) struct Random(SplitMix);
 
 impl Random {
+    pub(in crate::tests) fn new(seed: u64) -> Self {
+        Self(SplitMix(seed))
+    }
+
     pub(in crate::tests) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.bits()
     }
 
     pub(in crate::tests) fn below(&mut self, n: usize) -> usize {
@@ -32,13 +34,12 @@ impl Random {
     }
 }
 
-/// The lanes that may act.
 const LANES: [u32; 4] = [0, 1, 5, 31];
 
-/// Words that a program works on.
+/// Words that a program accesses.
 struct AccessHistory {
     data: Vec<(usize, u32)>,
-    /// What atomics work on, if there are any.
+    /// Words of atomics; empty if the program has none.
     flags: Vec<(usize, u32)>,
 }
 
@@ -50,7 +51,7 @@ struct Generator<'r> {
     items: Vec<Item>,
 }
 
-/// A program without atomics, with atomics on shared memory, or with atomics on global memory.
+/// Random program with no atomics, atomics on shared memory, or atomics on global memory.
 pub(super) fn program(random: &mut Random) -> Program {
     let (shared, global) = match random.below(10) {
         0..3 => (false, false),
@@ -69,7 +70,8 @@ pub(super) fn program(random: &mut Random) -> Program {
     for i in 0..threads {
         let lanes = &mut lanes[i % blocks][i / blocks % warps];
         let free: Vec<u32> = LANES.into_iter().filter(|l| *lanes >> l & 1 == 0).collect();
-        // The first lane is looked at in the name of all that are alike.
+        // The detector checks the first of several equivalent lanes on behalf of all, so it is
+        // chosen more often.
         *lanes |= 1 << if random.percent(50) { free[0] } else { random.of(&free) };
     }
     let word = |random: &mut Random, arrays: &[usize]| (random.of(arrays), random.below(2) as u32);
@@ -103,7 +105,7 @@ impl Generator<'_> {
         let one = 1 << self.random.of(&all);
         let lanes = if self.random.percent(30) { self.lanes[warp as usize] } else { one };
         let atomics = !self.words.flags.is_empty();
-        // Where there are no atomics, the last four kinds are accesses and meetings.
+        // Without atomics, the last four kinds become accesses and barriers.
         match self.random.below(100) {
             0..14 => self.access(warp, lanes, false),
             14..21 => self.items.push(Item::Block),
@@ -180,7 +182,7 @@ impl Generator<'_> {
         self.act(warp, lanes, Action::Fence(order, scope));
     }
 
-    /// One half of a message: an atomic with one of these orders, or a relaxed one with a fence.
+    /// One half of a message: an atomic with one of these orders, or a relaxed atomic with a fence.
     fn half(&mut self, warp: u32, lanes: u32, orders: [MemoryOrder; 2], fence_last: bool) {
         let fenced = self.random.percent(40);
         if fenced && !fence_last {
@@ -193,7 +195,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A barrier with a name, most often with the right number of warps.
+    /// Named barrier, most often with the right number of warps.
     fn named(&mut self) {
         let id = 1 + self.random.below(2) as u32;
         let mut warps: Vec<u32> = (0..self.lanes.len() as u32).collect();
@@ -205,7 +207,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A copy, most often with what it needs to end.
+    /// Asynchronous copy, most often with the commit and the wait that it needs.
     fn copy(&mut self, warp: u32, lanes: u32) {
         let mut side = |global: bool| {
             let words = self.words.data.iter().copied();

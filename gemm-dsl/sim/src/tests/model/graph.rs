@@ -1,28 +1,28 @@
-//! The graph of what has happened, and its accesses that no path orders.
+//! Event graph, and its accesses that no path orders.
 
 use super::program::is_global;
 use crate::observe::AccessKind;
 use gemm_dsl::ir::Scope;
 
-/// Nodes of the graph, one bit each.
+/// Set of graph nodes, one bit each.
 type Set = u128;
-/// A thread, by its block and its number there.
+/// Block, and number of the thread in the block.
 pub(super) type Thread = (u32, u32);
 
-/// An access of a thread to the elements of a place.
+/// Access of a thread to consecutive elements of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) kind: AccessKind,
     pub(super) array: usize,
     pub(super) first: u32,
     pub(super) width: u32,
-    /// Whether it has written: not an atomic that has found another value than it compared with.
+    /// True if it wrote. False for a compare-and-swap that failed.
     pub(super) wrote: bool,
-    /// What comes before those who acquire what an atomic releases.
+    /// Node that a releasing atomic publishes to its acquirers.
     pub(super) releases: Option<usize>,
-    /// Whether the thread has waited for it, if it is a copy's.
+    /// For a copy: true if the thread has waited for it.
     pub(super) awaited: bool,
-    /// Whether the thread has closed its group, if it is a copy's, and told nobody anything since.
+    /// For a copy: true if the thread has closed its group and published nothing since.
     pub(super) fresh: bool,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Access {
 pub(super) struct Node {
     pub(super) thread: Thread,
     pub(super) access: Option<Access>,
-    /// All from which a path leads here.
+    /// All nodes from which a path leads here.
     pub(super) before: Set,
 }
 
-/// Two accesses of an element that race.
+/// Two racing accesses to one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) array: usize,
@@ -44,16 +44,16 @@ pub(super) struct Pair {
     pub(super) earlier: Thread,
     pub(super) wrote: bool,
     pub(super) by_copy: bool,
-    /// Whether the later one reads what a copy still writes that it may have come after: none that another
-    /// thread has only just issued.
+    /// True if the later access reads a word that a copy is still writing. False for a copy that
+    /// another thread has only just committed, since the read cannot be ordered after its issue.
     pub(super) in_flight: bool,
 }
 
-/// What has happened.
+/// Nodes of all events so far.
 #[derive(Clone, Default)]
 pub(super) struct Graph(pub(super) Vec<Node>);
 
-/// Whether each is in the scope of the other.
+/// True if each agent is in the scope of the other.
 pub(super) fn mutual((a, of_a): (u32, Scope), (b, of_b): (u32, Scope)) -> bool {
     a == b || (of_a, of_b) == (Scope::Device, Scope::Device)
 }
@@ -69,7 +69,7 @@ impl Access {
 }
 
 impl Graph {
-    /// Adds what comes after these nodes.
+    /// Adds a node that is ordered after the given nodes.
     pub(super) fn add(&mut self, thread: Thread, after: &[usize], access: Option<Access>) -> usize {
         let before = after.iter().fold(0, |set, &a| set | self.0[a].before | 1 << a);
         self.0.push(Node { thread, access, before });
@@ -77,7 +77,7 @@ impl Graph {
         self.0.len() - 1
     }
 
-    /// The last write of an atomic's element before it.
+    /// Last write to an atomic's element before that atomic.
     pub(super) fn read_from(&self, atomic: usize) -> Option<usize> {
         let Access { array, first, .. } = self.0[atomic].access?;
         let wrote = |&node: &usize| {
@@ -87,12 +87,12 @@ impl Graph {
         (0..atomic).rev().find(wrote)
     }
 
-    /// Whether an array is the same memory for the threads of two nodes.
+    /// True if an array is the same memory for the threads of both nodes.
     fn is_one_memory(&self, a: usize, b: usize, array: usize) -> bool {
         is_global(array) || self.0[a].thread.0 == self.0[b].thread.0
     }
 
-    /// Whether two nodes are atomics in each other's scope.
+    /// True if both nodes are atomics in each other's scope.
     pub(super) fn in_scope(&self, a: usize, b: usize) -> bool {
         let scope = |node: usize| match self.0[node].access?.kind {
             AccessKind::Atomic(scope) => Some((self.0[node].thread.0, scope)),
@@ -130,7 +130,8 @@ impl Graph {
                 };
                 races.push(pair);
                 if earlier >= step {
-                    // Of two lanes that do the same at once neither is the earlier one.
+                    // Two lanes of one statement have no order, so that the race counts in both
+                    // directions.
                     races.push(Pair { thread: pair.earlier, earlier: pair.thread, ..pair });
                 }
             }

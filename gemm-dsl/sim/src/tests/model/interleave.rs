@@ -1,11 +1,12 @@
-//! Interleavings: a machine on which one after the other makes a step, in any order that barriers permit.
+//! Interleavings: a machine that executes one step of one agent at a time, in any order that
+//! barriers permit.
 
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
 use crate::mask::{WARP, lanes_of, turns};
 use crate::observe::AccessKind;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 
-/// What happens in a step: the accesses of some lanes of a warp, or how threads synchronise.
+/// Event of a step: accesses of some lanes of a warp, or synchronisation.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) block: u32,
@@ -33,14 +34,14 @@ pub(super) enum What {
         id: u32,
         warps: Vec<u32>,
     },
-    /// Follows the access of an atomic.
+    /// Memory order of an atomic; follows its access.
     Atomic {
         warp: u32,
         lanes: u32,
         place: Place,
         order: MemoryOrder,
         scope: Scope,
-        /// The lanes that have written.
+        /// Lanes that wrote.
         wrote: u32,
         reversed: bool,
     },
@@ -60,39 +61,39 @@ pub(super) enum What {
     },
 }
 
-/// Lanes of a warp that go through its statements together.
+/// Lanes of a warp that execute its statements together.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
     pub(super) block: u32,
     pub(super) warp: u32,
     lanes: u32,
-    /// The statement that comes next, or the number of statements.
+    /// Index of the next statement, or the number of statements.
     next: usize,
-    /// Whether it waits at a barrier with a name.
+    /// True if the agent waits at a named barrier.
     waits: bool,
 }
 
-/// How far lanes of a warp go together.
+/// Granularity at which lanes of a warp execute together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grain {
-    /// Not at all, but for the barriers of the warp.
+    /// Each lane is its own agent; only warp barriers join them.
     Threads,
-    /// All the way, as in the simulator.
+    /// A whole warp is one agent, as in the simulator.
     Warps,
 }
 
-/// What is left to do, and what has become of memory.
+/// Remaining statements of each agent, and the state of memory.
 #[derive(Clone)]
 pub(super) struct Machine<'p> {
     program: &'p Program,
     pub(super) agents: Vec<Agent>,
-    /// Of each block and barrier with a name, the warps that have arrived and those that wait.
+    /// Per block and named barrier: number of arrived warps, and the warps that wait.
     named: Vec<[(u32, Vec<u32>); 2]>,
-    /// The elements of each block's arrays; of global ones block 0 has those that count.
+    /// Elements of each block's arrays. Global arrays are those of block 0.
     memory: Vec<[[u32; LEN as usize]; ARRAYS.len()]>,
-    /// Of each block, warp and lane, what its last atomic has found.
+    /// Old value found by the last atomic, per block, warp and lane.
     found: Vec<Vec<[u32; WARP]>>,
-    /// Whether lanes take turns at an atomic from the last to the first.
+    /// True if lanes execute an atomic from the last to the first.
     pub(super) reversed: bool,
 }
 
@@ -121,7 +122,7 @@ impl<'p> Machine<'p> {
         machine
     }
 
-    /// An agent goes to its next statement, from here on.
+    /// Moves an agent to its next statement at or after `from`.
     fn advance(&mut self, i: usize, from: usize) {
         let Agent { block, warp, lanes: own, .. } = self.agents[i];
         let items = &self.program.blocks[block as usize];
@@ -133,7 +134,7 @@ impl<'p> Machine<'p> {
         self.agents[i].next = next.map_or(items.len(), |n| from + n);
     }
 
-    /// The statement of an agent, unless it is done.
+    /// Current statement of an agent, or None if it is done.
     pub(super) fn item(&self, i: usize) -> Option<Item> {
         let agent = &self.agents[i];
         self.program.blocks[agent.block as usize].get(agent.next).copied()
@@ -143,12 +144,12 @@ impl<'p> Machine<'p> {
         (0..self.agents.len()).all(|i| self.item(i).is_none())
     }
 
-    /// Whether an agent waits at a barrier with a name.
+    /// True if an agent waits at a named barrier.
     pub(super) fn waits(&self, i: usize) -> bool {
         self.agents[i].waits
     }
 
-    /// The agents that make a step together with this one.
+    /// Agents that execute the current statement together with this one.
     fn group(&self, i: usize) -> Vec<usize> {
         let (of, item) = (&self.agents[i], self.item(i));
         let together = |a: &Agent| match item {
@@ -161,7 +162,7 @@ impl<'p> Machine<'p> {
         (0..self.agents.len()).filter(|&j| j == i || together(&self.agents[j])).collect()
     }
 
-    /// The agents that can make a step: of those that make it together, the first.
+    /// Agents that can make a step; of a group that steps together, the first.
     pub(super) fn ready(&self) -> Vec<usize> {
         let ready = |&i: &usize| {
             let group = self.group(i);
@@ -171,7 +172,8 @@ impl<'p> Machine<'p> {
         (0..self.agents.len()).filter(ready).collect()
     }
 
-    /// An agent makes its step, with those that make it too: what happens, which may be nothing.
+    /// Executes the step of an agent, and of all agents that step with it. Returns its events,
+    /// possibly none.
     pub(super) fn step(&mut self, i: usize) -> Vec<Event> {
         let Some(item) = self.item(i) else { return Vec::new() };
         let Agent { block, warp, lanes: own, next, .. } = self.agents[i];

@@ -1,4 +1,4 @@
-//! A program as a kernel.
+//! Kernel of a tiny program.
 
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
 use crate::mask::{WARP, lanes_of};
@@ -8,7 +8,7 @@ use gemm_dsl::ir::{
     Operand, Scope, Special, Stmt, Var, VerifiedKernel,
 };
 
-/// The kernel of a program. Its buffers are the arrays, and one more that nobody writes.
+/// Builds the kernel. Its buffers are the arrays of the program and a read-only one.
 pub(super) fn kernel(program: &Program) -> VerifiedKernel {
     let mut b = KernelBuilder::new("tiny");
     let arrays = ARRAYS.into_iter().enumerate().map(|(i, name)| match is_global(i) {
@@ -16,7 +16,7 @@ pub(super) fn kernel(program: &Program) -> VerifiedKernel {
         false => b.shared(name, Elem::I32, [(LEN as i32).into()], BufferLayout::row_major(1), ""),
     });
     let arrays: Vec<BufferId> = arrays.collect();
-    // What they hold at the end depends on the interleaving.
+    // Their final contents depend on the interleaving.
     (0..arrays.len()).filter(|&i| is_global(i)).for_each(|i| b.unordered(arrays[i]));
     let ones = global(&mut b, "ones", Operand::Input(0));
     b.geometry(Geometry {
@@ -40,14 +40,13 @@ pub(super) fn kernel(program: &Program) -> VerifiedKernel {
     b.finish().expect("a tiny program is a valid kernel")
 }
 
-/// Its arguments.
 pub(super) fn buffers() -> Vec<Buffer> {
     let global = (0..ARRAYS.len()).filter(|&i| is_global(i));
     let zeros = global.map(|_| Buffer::zeros_of(Elem::I32, LEN as usize));
     zeros.chain([Buffer::from_slice(&[1; LEN as usize])]).collect()
 }
 
-/// The same, as a launch takes them.
+/// The same buffers as launch arguments.
 pub(super) fn given() -> Vec<BufferArg> {
     buffers().into_iter().map(BufferArg::One).collect()
 }
@@ -62,7 +61,7 @@ fn tid() -> Expr {
     Special::ThreadX.into()
 }
 
-/// What the statements of the kernel speak of.
+/// Names that the kernel's statements refer to.
 struct Text {
     named: [u32; 2],
     arrays: Vec<BufferId>,

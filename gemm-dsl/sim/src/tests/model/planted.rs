@@ -1,4 +1,4 @@
-//! Programs that are too rare to be found by chance.
+//! Programs that random generation hardly ever finds.
 
 use super::program::{Action, Item, Place, Program};
 use gemm_dsl::ir::{MemoryOrder, Scope};
@@ -15,14 +15,14 @@ fn atomic(lane: u32, word: u32, order: MemoryOrder, scope: Scope) -> Item {
     act(lane, false, Action::Atomic(place(3, word), order, scope))
 }
 
-/// Of two blocks of one warp.
+/// Program of two blocks with one warp each.
 fn program(lanes: [u32; 2], blocks: [Vec<Item>; 2]) -> Program {
     let lanes = lanes.into_iter().map(|lanes| vec![lanes]).collect();
     Program { lanes, blocks: blocks.into(), named: [1, 1] }
 }
 
-/// What is left in a word does not go on through an atomic that is not in the scope of the one before,
-/// although another word orders the two.
+/// A release does not pass through an atomic outside the scope of its predecessor, even if another
+/// word orders the two.
 pub(super) fn planted() -> [Program; 2] {
     let data = place(2, 0);
     let (write, read) = (Action::Write(data), Action::Read(data));

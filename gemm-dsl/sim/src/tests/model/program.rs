@@ -1,33 +1,33 @@
-//! Tiny programs: what a few threads of a few warps do to a few words.
+//! Tiny programs: statements of a few threads of a few warps on a few words.
 
 use crate::mask::{WARP, lanes_of};
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The arrays that a program works on, by number: two in shared memory and two in global memory.
+/// Arrays of a program, by number: two in shared memory and two in global memory.
 pub(super) const ARRAYS: [&str; 4] = ["s", "t", "g", "h"];
-/// Elements of each: those of a vector.
+/// Elements of each array: one vector.
 pub(super) const LEN: u32 = 4;
 
-/// Whether an array is one of the launch, not one of each block.
+/// True if an array belongs to the launch, false if each block has its own.
 pub(super) fn is_global(array: usize) -> bool {
     array >= 2
 }
 
-/// What the lanes of a statement access.
+/// Elements that the lanes of a statement access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) array: usize,
     pub(super) first: u32,
-    /// The distance from the element of a lane to that of the next.
+    /// Distance between the elements of neighbouring lanes.
     pub(super) stride: u32,
-    /// Whether it is all elements, as a vector.
+    /// True if each lane accesses the whole array as a vector.
     pub(super) vector: bool,
 }
 
 impl Place {
-    /// The first element that a lane accesses.
+    /// First element that a lane accesses.
     pub(super) fn element(&self, lane: u32) -> u32 {
         if self.vector { 0 } else { (self.first + self.stride * lane) % LEN }
     }
@@ -37,14 +37,14 @@ impl Place {
     }
 }
 
-/// What some lanes of a warp do.
+/// Operation of some lanes of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Read(Place),
     Write(Place),
-    /// Adds 1.
+    /// Atomic addition of 1.
     Atomic(Place, MemoryOrder, Scope),
-    /// Puts 1 where 0 is.
+    /// Compare-and-swap of 0 to 1.
     Swap(Place, MemoryOrder, Scope),
     Copy {
         target: Place,
@@ -55,22 +55,21 @@ pub(super) enum Action {
     Fence(MemoryOrder, Scope),
 }
 
-/// A statement of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// Some lanes of a warp act; where `guarded`, those whose last atomic has found a word that others
-    /// had written before.
+    /// Some lanes of a warp act. If `guarded`, only lanes whose last atomic found a word that
+    /// another thread had written.
     Act { warp: u32, lanes: u32, guarded: bool, action: Action },
-    /// All threads of the block meet.
+    /// Block barrier.
     Block,
-    /// Those of a warp do.
+    /// Warp barrier.
     Warp { warp: u32 },
-    /// A warp arrives at the barrier of this number, and waits there or goes on.
+    /// A warp arrives at a named barrier, and waits there or goes on.
     Named { warp: u32, id: u32, wait: bool },
 }
 
 impl Item {
-    /// Whether it is a statement of a warp.
+    /// True if the statement involves this warp.
     pub(super) fn concerns(&self, of: u32) -> bool {
         match *self {
             Item::Block => true,
@@ -79,14 +78,13 @@ impl Item {
     }
 }
 
-/// A program. The statements of a warp are in the order in which they stand among those of its block.
+/// Tiny program. Each warp executes its statements in the order they have in the block's list.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    /// Of each block, the lanes that act in each of its warps. All blocks have as many warps.
+    /// Acting lanes of each warp, per block. All blocks have the same number of warps.
     pub(super) lanes: Vec<Vec<u32>>,
-    /// Of each block, its statements.
     pub(super) blocks: Vec<Vec<Item>>,
-    /// The warps that take part in the barriers 1 and 2.
+    /// Number of warps that the named barriers 1 and 2 expect.
     pub(super) named: [u32; 2],
 }
 
@@ -107,7 +105,7 @@ impl Program {
         })
     }
 
-    /// Whether atomics work on an array.
+    /// True if an atomic uses an array that `of` accepts.
     fn has_atomics_on(&self, of: impl Fn(usize) -> bool) -> bool {
         let on = |a| match a {
             Action::Atomic(place, ..) | Action::Swap(place, ..) => of(place.array),
@@ -120,12 +118,12 @@ impl Program {
         self.has_atomics_on(|_| true)
     }
 
-    /// Whether its blocks speak to one another.
+    /// True if the program has inter-block synchronisation.
     pub(super) fn communicates(&self) -> bool {
         self.has_atomics_on(is_global)
     }
 
-    /// The threads that execute atomics, by block, warp and lane, and how many each does.
+    /// Number of atomics by block, warp and lane, for threads that execute any.
     fn asking(&self) -> BTreeMap<(usize, u32, usize), usize> {
         let mut asking = BTreeMap::new();
         for (block, items) in self.blocks.iter().enumerate() {
@@ -140,16 +138,15 @@ impl Program {
         asking
     }
 
-    /// Whether the simulator comes to every order that the atomics may have. What a thread does besides
-    /// is the same whenever it does it, and so is what is a race then.
+    /// True if the simulator reaches every possible order of the atomics. Other statements have the
+    /// same effect and the same races at any time.
     ///
-    /// That is so without barriers with names, which tie atomics of some warps to one another, and where
+    /// This holds without named barriers, which tie atomics of several warps together, if
     ///
-    /// * the atomics are those of one thread; or
-    /// * two warps make one each: either comes first where the turns, or the orders of the blocks, are
-    ///   reversed; or
-    /// * one makes two and another warp of its block one, which comes before, behind or, where they are
-    ///   interleaved one way or the other, between.
+    /// * all atomics belong to one thread; or
+    /// * two warps execute one atomic each: reversed turns or block orders swap them; or
+    /// * one warp executes two atomics and another warp of its block one. The single atomic comes
+    ///   first or last, or between the two in the interleaved turns.
     pub(super) fn is_in_reach(&self) -> bool {
         let asking = self.asking();
         let most = if self.communicates() { 2 } else { 3 };
@@ -163,8 +160,8 @@ impl Program {
         }
     }
 
-    /// Whether one of the barriers with a name is used more often than once by each warp: who meets whom
-    /// may then depend on the interleaving.
+    /// True if each warp uses one of the named barriers more than once. The warps that meet may
+    /// then depend on the interleaving.
     pub(super) fn meets_anew(&self) -> bool {
         self.blocks.iter().any(|items| {
             (1..=2).any(|of| {
@@ -174,7 +171,7 @@ impl Program {
         })
     }
 
-    /// All programs that have one statement less, those first that lose the last ones.
+    /// All programs with one statement less, starting with the removal of the last ones.
     pub(super) fn smaller(&self) -> Vec<Program> {
         let sizes = self.blocks.iter().map(Vec::len).enumerate();
         let all = sizes.flat_map(|(block, len)| (0..len).rev().map(move |item| (block, item)));

@@ -1,22 +1,21 @@
-//! How the simulator ends a launch of a tiny program.
+//! Outcome of a tiny program's launch on the simulator.
 
 use super::detector::race;
 use super::graph::Pair;
 use crate::{Counters, FaultKind, SimError};
 
-/// How a launch ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// With one of these races.
+    /// Any of these races was reported.
     Race(Vec<Pair>),
     Deadlock,
-    /// With a barrier whose rounds may run into one another.
+    /// A named barrier whose rounds may overlap was reported.
     Rounds,
     Done,
 }
 
 impl Outcome {
-    /// That of a launch.
+    /// Classifies the result of a launch.
     pub(super) fn of(launched: &Result<Counters, SimError>) -> Self {
         let fault = match launched {
             Ok(_) => return Outcome::Done,

@@ -1,4 +1,4 @@
-//! What the definition says of an interleaving, and ways to go through interleavings.
+//! Verdict of the definition on an interleaving, and enumeration of interleavings.
 
 use super::definition::Definition;
 use super::generate::Random;
@@ -6,16 +6,16 @@ use super::graph::Pair;
 use super::interleave::{Event, Grain, Machine};
 use super::program::Program;
 
-/// An interleaving to its end, or to its first race.
+/// Interleaving up to its end or its first race.
 #[derive(Clone)]
 pub(super) struct Trace<'p> {
     isolated: bool,
     pub(super) machine: Machine<'p>,
     definition: Definition,
     pub(super) events: Vec<Event>,
-    /// The races of the last event.
+    /// Races of the last event.
     pub(super) races: Vec<Pair>,
-    /// Races between blocks that do not speak to one another: these are told when all is over.
+    /// Races between isolated blocks, which are reported only at the end of the launch.
     pub(super) between: Vec<Pair>,
 }
 
@@ -31,7 +31,7 @@ impl<'p> Trace<'p> {
         }
     }
 
-    /// An agent makes its step. Whether something has happened, and whether there is no race yet.
+    /// Executes a step of an agent. Returns true if the step has events.
     pub(super) fn step(&mut self, agent: usize) -> bool {
         let events = self.machine.step(agent);
         let happened = !events.is_empty();
@@ -55,12 +55,12 @@ impl<'p> Trace<'p> {
         !self.races.is_empty() || !self.between.is_empty()
     }
 
-    /// Whether it ends with somebody who waits.
+    /// True if the interleaving ends with waiting threads.
     pub(super) fn is_stuck(&self) -> bool {
         self.races.is_empty() && !self.machine.is_done()
     }
 
-    /// The agents of which one makes the next step. Isolated blocks come one after the other.
+    /// Agents that can make the next step. Isolated blocks run one after the other.
     fn choices(&self) -> Vec<usize> {
         let mut ready = self.machine.ready();
         let block = |i: &usize| self.machine.agents[*i].block;
@@ -71,10 +71,10 @@ impl<'p> Trace<'p> {
     }
 }
 
-/// So many interleavings are drawn.
+/// Sample size if there are too many interleavings to enumerate.
 const DRAWN: usize = 24;
 
-/// Calls `each` with every interleaving if there are at most so many, else with some.
+/// Calls `each` with every interleaving if there are at most `all`, otherwise with a random sample.
 pub(super) fn interleavings<'p>(
     program: &'p Program,
     (grain, all): (Grain, u128),
@@ -84,7 +84,7 @@ pub(super) fn interleavings<'p>(
     if are_few(program, (grain, all)) {
         return through(start, each);
     }
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..DRAWN {
         let mut trace = start.clone();
         loop {
@@ -98,12 +98,12 @@ pub(super) fn interleavings<'p>(
     }
 }
 
-/// Whether there are at most so many interleavings.
+/// True if there are at most `all` interleavings.
 pub(super) fn are_few(program: &Program, (grain, all): (Grain, u128)) -> bool {
     at_most(program, &Machine::new(program, grain)) <= all
 }
 
-/// Goes through all that may follow.
+/// Enumerates all continuations of a trace.
 fn through<'p>(trace: Trace<'p>, each: &mut impl FnMut(&Trace<'p>)) {
     let choices = trace.choices();
     if choices.is_empty() {
@@ -116,7 +116,7 @@ fn through<'p>(trace: Trace<'p>, each: &mut impl FnMut(&Trace<'p>)) {
     }
 }
 
-/// A bound on the number of interleavings: as if nobody waited for anybody.
+/// Upper bound on the number of interleavings, ignoring all waits.
 fn at_most(program: &Program, machine: &Machine<'_>) -> u128 {
     let (mut ways, mut all) = (1u128, 0);
     for agent in &machine.agents {

@@ -175,7 +175,8 @@ impl FactorReader {
         let vector = self.plan.has_free_vectors();
         let value = if vector { from.vector().load() } else { from.load() };
         let Some(end) = end else { return value };
-        let zero = Expr::F32(if self.plan.free() == Axis::M { -0.0 } else { 0.0 });
+        let zero = if self.plan.free() == Axis::M { -0.0 } else { 0.0 };
+        let zero = Expr::F32(zero).cast(self.plan.elem());
         let none = if vector { Expr::Pack(vec![zero; self.plan.width() as usize]) } else { zero };
         at.clone().lt(end.clone()).select(value, none)
     }

@@ -108,7 +108,7 @@ pub(crate) fn recompute(
     else {
         return;
     };
-    let rest = unrepresentable.rest(b);
+    let (rest, acc_elem) = (unrepresentable.rest(b), tiled.plan.types().acc);
     let format = of.counts.plan.format().name();
     b.comment(format!(
         "A number that PLANES of {format} do not hold, an infinity or a tiny one: its sums are made"
@@ -119,7 +119,7 @@ pub(crate) fn recompute(
     b.if_(seen, |b| {
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
             let row = b.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
-            let sums = b.zeroed_registers("sums", Elem::F32, [tiled.tn.into()], "");
+            let sums = b.zeroed_registers("sums", acc_elem, [tiled.tn.into()], "");
             let rests = b.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
             b.loop_("k", rolled(tiled.depth()), |b, term| {
                 let a_value = b.let_("of_a", tiled.a.at(row.into(), term.into()).load());
@@ -145,7 +145,7 @@ pub(crate) fn recompute(
                         None => sum,
                         Some(slices) => {
                             let first = Expr::from(slices.of_block.slice).equals(0);
-                            first.select(sum, Expr::F32(-0.0))
+                            first.select(sum, Expr::F32(-0.0).cast(acc_elem))
                         }
                     };
                     b.if_(own, |b| b.store(mma.place(&i, &n), sum));

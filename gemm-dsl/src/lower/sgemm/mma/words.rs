@@ -133,7 +133,7 @@ impl<'t> WordReader<'t> {
     ) -> BufferId {
         let terms = of.counts.plan.terms() as i32;
         let lines = 8 * self.lines;
-        let name = name_of(&self.factor.plan, "raw");
+        let (name, elem) = (name_of(&self.factor.plan, "raw"), self.factor.plan.elem());
         let from = |half: Expr| {
             let free = told.free + nth.clone() * lines;
             let term = self.at.clone() + half + told.term;
@@ -142,14 +142,14 @@ impl<'t> WordReader<'t> {
         // Four terms of eight lines are a matrix.
         let count = self.lines * terms / 4;
         if count <= 4 {
-            let raw = b.registers(&name, Elem::F32, [count.into()], "");
+            let raw = b.registers(&name, elem, [count.into()], "");
             let to = Access::new(raw, [0.into()]);
             let load =
                 LoadMatrix { count: count as u8, transposed: false, to, from: from(0.into()) };
             b.load_matrix(load);
             return raw;
         }
-        let raw = b.registers(&name, Elem::F32, [2.into(), 4.into()], "");
+        let raw = b.registers(&name, elem, [2.into(), 4.into()], "");
         b.unrolled("h", 2, |b, h| {
             let to = Access::new(raw, [h.into(), 0.into()]);
             let from = from(h * (terms / 2));

@@ -33,7 +33,7 @@ pub(crate) fn steps(
 ) -> Result<Vec<Step>, IrError> {
     let Bindings { mut bind, mut extents, size: [m, n, depth], distinct, terms, given } = bindings;
     extents.push((Extent::PITCH, splits::pitch(t, &depth)));
-    let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
+    let counts = Factor::BOTH.map(|factor| distinct.as_ref().map(|of| &of[factor.index()]));
     let splits =
         splits::slots(program, t, splits::Lines { counts: [&m, &n], terms: &depth }, counts, given);
     bind.extend(splits);
@@ -54,13 +54,13 @@ pub(crate) fn steps(
         _ => makers(program, plan, t)?,
     };
     // Whoever makes planes of one side finds no line of the other.
-    let one_side = given.iter().position(|is_given| *is_given).filter(|_| !before.is_empty());
-    let own = one_side.map(|nth| {
+    let one_side = Factor::BOTH.into_iter().find(|factor| given[factor.index()]);
+    let own = one_side.filter(|_| !before.is_empty()).map(|factor| {
         let (mut bind, mut extents) = (bind.clone(), extents.clone());
-        let nothing = without_lines(program, plan, t, Factor::BOTH[nth], &depth);
+        let nothing = without_lines(program, plan, t, factor, &depth);
         bind.retain(|(of, _)| nothing.iter().all(|(other, _)| other != of));
         bind.extend(nothing);
-        let lines = [Extent::M, Extent::N][nth];
+        let lines = [Extent::M, Extent::N][factor.index()];
         extents.iter_mut().filter(|(of, _)| *of == lines).for_each(|(_, n)| *n = 0u64.into());
         (bind, extents)
     });
@@ -90,15 +90,16 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     };
     let mut program = Program::default();
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
-    let b = program.input(Operand::Input(1), "b", plan.types().b, [k.clone(), n.clone()]);
+    let of_b = Factor::B.index();
+    let b = program.input(Operand::Input(of_b), "b", plan.types().b, [k.clone(), n.clone()]);
     let dims = splits::dims(t, &n, &k, None);
-    let mut bind = vec![b, program.output(workspace::SPLITS[1], "planes", t.elem(), dims)];
+    let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "planes", t.elem(), dims)];
     if t.arith().is_emulation() {
         let operand = workspace::UNREPRESENTABLE;
         bind.push(program.in_out(operand, "lost", Elem::U32, [1u64.into()]));
     }
     if t.arith().is_scaled() {
-        bind.push(program.in_out(workspace::ROW_MAX[1], "greatest", Elem::U32, [n.clone()]));
+        bind.push(program.in_out(workspace::ROW_MAX[of_b], "greatest", Elem::U32, [n.clone()]));
     }
     bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
     let pitch = splits::pitch(t, &k);

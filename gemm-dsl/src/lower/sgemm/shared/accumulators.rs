@@ -64,30 +64,36 @@ impl Accumulators {
         Self { place, tall: !exchanged, wide: true, partials: 1, count: None }
     }
 
-    /// Declares the sums of a thread's elements, all zero.
-    pub fn zeroed(b: &mut KernelBuilder, [rows, cols]: [&Elements; 2], partials: u32) -> Self {
+    /// Declares the sums of a thread's elements, of a type, all zero.
+    pub fn zeroed(
+        b: &mut KernelBuilder,
+        elem: Elem,
+        [rows, cols]: [&Elements; 2],
+        partials: u32,
+    ) -> Self {
         let (tall, wide) = (rows.count > 1, cols.count > 1);
         let count = (partials > 1).then(|| partial_sums(b, partials));
         let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
         b.comment("The sums of this thread.");
         let place = if dims.is_empty() {
-            AccumulatorStorage::One(b.mut_("acc", 0.0))
+            AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
         } else {
-            AccumulatorStorage::Many(b.zeroed_registers("acc", Elem::F32, dims, ""))
+            AccumulatorStorage::Many(b.zeroed_registers("acc", elem, dims, ""))
         };
         Self { place, tall, wide, partials, count }
     }
 
     /// Declares sums that are still to be set, one for each element.
     pub fn sums(b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
+        let elem = block.plan.types().acc;
         let (tall, wide) = (block.rows.count > 1, block.cols.count > 1);
         let dims = [tall.then_some(block.rows.name), wide.then_some(block.cols.name)];
         let dims: Vec<Expr> = dims.into_iter().flatten().map(Expr::from).collect();
         let place = if dims.is_empty() {
-            AccumulatorStorage::One(b.mut_("sum_of_all", 0.0))
+            AccumulatorStorage::One(b.mut_("sum_of_all", Expr::F32(0.0).cast(elem)))
         } else {
-            AccumulatorStorage::Many(b.registers("sum_of_all", Elem::F32, dims, ""))
+            AccumulatorStorage::Many(b.registers("sum_of_all", elem, dims, ""))
         };
         Self { place, tall, wide, partials: 1, count: None }
     }

@@ -107,11 +107,12 @@ pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
 
 /// What is stored for `width` terms that do not exist.
 pub(crate) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
-    let zero = Expr::F32(match plan.fill() {
+    let zero = match plan.fill() {
         Fill::MinusZero => -0.0,
         Fill::PlusZero => 0.0,
         Fill::None => unreachable!("planned: where K may be ragged, something fills it"),
-    });
+    };
+    let zero = Expr::F32(zero).cast(plan.elem());
     match width {
         1 => zero,
         _ => Expr::Pack(vec![zero; width as usize]),

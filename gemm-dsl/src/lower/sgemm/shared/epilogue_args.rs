@@ -18,6 +18,8 @@ struct DeclaredArg {
     name: String,
     /// What a thread's own part of it is called.
     own: String,
+    /// What its elements are.
+    elem: Elem,
     value: ArgSource,
 }
 
@@ -82,7 +84,7 @@ impl EpilogueArgs {
                     (value, called("own", &operand.name, nth))
                 }
             };
-            DeclaredArg { name: operand.name.into_owned(), own, value }
+            DeclaredArg { name: operand.name.into_owned(), own, elem: plan.types().acc, value }
         });
         let mut operands = Self(declared.collect());
         if spec.reads_c() {
@@ -91,9 +93,10 @@ impl EpilogueArgs {
                 Some((_, ArgSource::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
                 _ => None,
             };
-            let when = beta.map(|beta| Expr::from(beta).differs(Expr::F32(0.0)));
-            let value = ArgSource::Element(problem.c(), when);
-            operands.0.push(DeclaredArg { name: C.into(), own: "own_c".into(), value });
+            let none = Expr::F32(0.0).cast(plan.types().acc);
+            let when = beta.map(|beta| Expr::from(beta).differs(none));
+            let (elem, value) = (plan.types().c, ArgSource::Element(problem.c(), when));
+            operands.0.push(DeclaredArg { name: C.into(), own: "own_c".into(), elem, value });
         }
         operands
     }
@@ -125,7 +128,7 @@ impl EpilogueArgs {
         let mut read = self.clone();
         for beside in &mut read.0 {
             if let ArgSource::Column(memory) = beside.value {
-                let kept = b.registers(&beside.own, Elem::F32, [count.clone()], "");
+                let kept = b.registers(&beside.own, beside.elem, [count.clone()], "");
                 filled.push((memory, kept));
                 beside.value = ArgSource::Kept(kept);
             }
@@ -155,10 +158,15 @@ impl EpilogueArgs {
         n: Expr,
         vector: bool,
     ) -> LoadedArgs {
-        let mut read = |own: &str, from: Access, when: Option<&Expr>| {
+        let mut read = |arg: &DeclaredArg, from: Access, when: Option<&Expr>| {
+            let DeclaredArg { own, elem, .. } = arg;
+            let none = Expr::F32(0.0).cast(*elem);
             let (value, none) = match vector {
-                true => (from.vector().load(), Expr::Pack(vec![Expr::F32(0.0); 4])),
-                false => (from.load(), Expr::F32(0.0)),
+                true => {
+                    let lanes = elem.vector_lanes().into();
+                    (from.vector().load(), Expr::Pack(vec![none; lanes]))
+                }
+                false => (from.load(), none),
             };
             let value = match when {
                 Some(when) => when.clone().select(value, none),
@@ -167,14 +175,14 @@ impl EpilogueArgs {
             let own = b.let_(own, value).into();
             if vector { ArgValue::Lanes(own) } else { ArgValue::Same(own) }
         };
-        let each = self.0.iter().map(|DeclaredArg { own, value, .. }| match value {
+        let each = self.0.iter().map(|arg| match &arg.value {
             ArgSource::Number(number) => ArgValue::Same((*number).into()),
             ArgSource::OfRow(value) => ArgValue::Same(value.clone()),
             ArgSource::Kept(kept) => ArgValue::Kept(*kept),
-            ArgSource::Column(memory) => read(own, memory.at(at.col.clone()), None),
+            ArgSource::Column(memory) => read(arg, memory.at(at.col.clone()), None),
             ArgSource::Row(memory) => ArgValue::Same(memory.at(at.row.clone()).load()),
             ArgSource::Element(memory, when) => {
-                read(own, memory.at(at.row.clone(), at.col.clone()), when.as_ref())
+                read(arg, memory.at(at.row.clone(), at.col.clone()), when.as_ref())
             }
         });
         LoadedArgs { each: each.collect(), n }

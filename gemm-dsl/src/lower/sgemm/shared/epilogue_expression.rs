@@ -3,7 +3,7 @@
 
 use super::problem::GemmProblem;
 use crate::expr::Lowered;
-use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
+use crate::ir::{Elem, Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::lower::sgemm::shared::epilogue_args::{
     ArgIndex, C, ElementOfC, EpilogueArgs, LoadedArgs,
 };
@@ -44,7 +44,7 @@ impl<'p> EpilogueExpression<'p> {
             false => problem.k,
         };
         let scaled = spec.scaled.then(|| Scaled {
-            function: scaled(b),
+            function: scaled(b, plan.types().acc),
             alpha: operands.nth(SgemmSpec::ALPHA),
             beta: operands.nth(SgemmSpec::BETA),
             c: operands.nth(C),
@@ -88,21 +88,21 @@ impl<'p> EpilogueExpression<'p> {
 }
 
 /// alpha * acc + beta * c by the rules of BLAS.
-fn scaled(b: &mut KernelBuilder) -> FunctionId {
+fn scaled(b: &mut KernelBuilder, elem: Elem) -> FunctionId {
     let meaning = [
         "alpha * acc + beta * c as BLAS has it: what is multiplied by beta = 0 does not count, nor does a",
         "sum without terms.",
     ];
     let [alpha, beta] = SgemmSpec::FACTORS;
-    let params =
-        [("acc", Ty::F32), ("c", Ty::F32), (alpha, Ty::F32), (beta, Ty::F32), ("terms", Ty::I32)];
+    let of = Ty::Scalar(elem);
+    let params = [("acc", of), ("c", of), (alpha, of), (beta, of), ("terms", Ty::I32)];
     b.function("scaled", &meaning, &params, |b, vars| {
         let [acc, c, alpha, beta, terms] = [0, 1, 2, 3, 4].map(|n| Expr::from(vars[n]));
         let product = Expr::from(b.let_("product", alpha * acc));
         let kept = Expr::from(b.let_("kept", beta.clone() * c));
-        let none = terms.equals(0);
-        let alone = b.let_("alone", none.clone().select(Expr::F32(0.0), product.clone()));
+        let (none, zero) = (terms.equals(0), Expr::F32(0.0).cast(elem));
+        let alone = b.let_("alone", none.clone().select(zero.clone(), product.clone()));
         let both = b.let_("both", none.select(kept.clone(), product + kept));
-        beta.equals(0.0).select(alone, both)
+        beta.equals(zero).select(alone, both)
     })
 }

@@ -5,8 +5,7 @@
 use super::accumulators::Accumulators;
 use super::loops::each;
 use crate::ir::{
-    Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder,
-    Unroll, Var,
+    Access, BufferId, BufferLayout, Change, Const, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
 };
 use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
 use crate::target::arch::WARP;
@@ -52,7 +51,8 @@ impl Slices {
         // Slices of fewer threads than a warp has write at once: all of a place lie next to one another.
         let dims = [places, self.slices - 1, block.epilogue_threads.clone()];
         let meaning = "sums of all slices but the first";
-        let sums = b.shared("handed_over", Elem::F32, dims, BufferLayout::row_major(3), meaning);
+        let (acc_elem, layout) = (block.plan.types().acc, BufferLayout::row_major(3));
+        let sums = b.shared("handed_over", acc_elem, dims, layout, meaning);
         let handed_over = HandedOver { sums, slices: self };
         b.comment("All slices but the first hand over their sums.");
         let behind = Expr::from(self.slice).gt(0);

@@ -1,12 +1,12 @@
 //! The operands and extents of a product, as a kernel takes them, and what a launch must satisfy for them.
 
-use super::sharing::{MOST_RANGES, PersistentTiles, StreamK, most_columns};
+use super::sharing::{MOST_RANGES, SharedTiles, TileSharers, most_columns};
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     Variant,
 };
 use crate::plan::{KernelKind, Pipeline, SgemmPlan};
-use crate::spec::{Batch, Sharing};
+use crate::spec::{Batch, Factor, Sharing};
 
 /// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
 /// column, at `row + column * stride`; of a batch behind the first of the product's matrix.
@@ -57,11 +57,9 @@ pub(crate) struct GemmProblem {
     /// The number of products, of a batch.
     pub batch: Option<Scalar>,
     /// The most ranges of K, where the launch says how many.
-    pub ranges: Option<Scalar>,
-    /// How blocks share all tiles, where they do so evenly.
-    pub stream: Option<StreamK>,
-    /// How blocks, or clusters, share all tiles, where each goes through whole ones.
-    pub persistent: Option<PersistentTiles>,
+    ranges: Option<Scalar>,
+    /// How blocks share all tiles, where they do.
+    pub shared: Option<SharedTiles>,
     /// Whether A, B and C are lists of matrices.
     pub listed: bool,
     /// Which product of a batch it is, once that is known.
@@ -92,6 +90,11 @@ impl GemmProblem {
             .unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"))
     }
 
+    /// The most ranges of K under `split_k: auto`.
+    pub fn auto_ranges(&self) -> Scalar {
+        self.ranges.unwrap_or_else(|| unreachable!("declare: the launch says how many"))
+    }
+
     /// The problem of one product of a batch.
     pub fn for_product(self, b: &mut KernelBuilder, product: Option<Var>) -> Self {
         if self.listed && product.is_some() {
@@ -108,18 +111,37 @@ impl GemmProblem {
         Self { distinct, ..self }
     }
 
-    /// How many matrices A, 0, or B, 1, are.
-    pub fn count_of(&self, nth: usize) -> Option<Scalar> {
-        self.distinct.map(|of| of[nth])
+    /// How many lines A or B has: its rows, or its columns.
+    pub fn lines_of(&self, factor: Factor) -> Scalar {
+        match factor {
+            Factor::A => self.m,
+            Factor::B => self.n,
+        }
+    }
+
+    /// How many matrices A or B is.
+    pub fn count_of(&self, factor: Factor) -> Option<Scalar> {
+        self.distinct.map(|of| of[factor.index()])
     }
 
     /// Which of these is that of a product.
-    pub fn matrix_of(&self, nth: usize, product: Option<Var>) -> Option<Expr> {
-        product.zip(self.count_of(nth)).map(|(product, count)| Expr::from(product).min(count - 1))
+    pub fn matrix_of(&self, factor: Factor, product: Option<Var>) -> Option<Expr> {
+        let found = product.zip(self.count_of(factor));
+        found.map(|(product, count)| Expr::from(product).min(count - 1))
+    }
+
+    /// A or B of a product.
+    pub fn factor_for(
+        &self,
+        b: &mut KernelBuilder,
+        factor: Factor,
+        product: Option<Var>,
+    ) -> Matrix {
+        self.matrix_for(b, factor.index(), product)
     }
 
     /// A, 0, B, 1, or C, 2, of a product.
-    pub fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
+    fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
         let mut matrix = self.matrix(nth);
         match product.filter(|_| self.listed) {
             Some(product) => {
@@ -194,11 +216,14 @@ impl GemmProblem {
         };
         let matrices = [matrix(0), matrix(1), matrix(2)];
         let (listed, product) = (listed.is_some(), None);
-        let is = |sharing| takes != TakenMatrices::Factors && plan.sharing() == sharing;
-        let ranges = is(Sharing::AutoRanges).then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
-        let stream = is(Sharing::Stream).then(|| StreamK::declare(b));
-        let persistent = takes != TakenMatrices::Factors && plan.persistent();
-        let persistent = persistent.then(|| PersistentTiles::declare(b, plan));
+        let (ranges, shared) = match takes {
+            TakenMatrices::Factors => (None, None),
+            TakenMatrices::All | TakenMatrices::Result => {
+                let is_auto = plan.sharing() == Sharing::AutoRanges;
+                let ranges = is_auto.then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
+                (ranges, SharedTiles::declare(b, plan))
+            }
+        };
         let problem = Self {
             matrices,
             m,
@@ -206,8 +231,7 @@ impl GemmProblem {
             k: depth,
             batch,
             ranges,
-            stream,
-            persistent,
+            shared,
             listed,
             product,
             distinct: None,
@@ -246,9 +270,9 @@ impl GemmProblem {
             let max = u64::from(MOST_RANGES);
             b.require(Requirement::Range { scalar, min: 1, max });
         }
-        let stream = self.stream.map(|StreamK { tiles, blocks }| [tiles, blocks]);
-        let whole = self.persistent.map(|PersistentTiles { tiles, sharers }| [tiles, sharers]);
-        for scalar in stream.or(whole).into_iter().flatten() {
+        let shared = self.shared.map(SharedTiles::sharers);
+        let shared = shared.map(|TileSharers { tiles, sharers }| [tiles, sharers]);
+        for scalar in shared.into_iter().flatten() {
             // The number of a round's last tile, and of the next round, are those of an int.
             let max = u64::from(i32::MAX as u32 / 2);
             b.require(Requirement::Range { scalar, min: 0, max });

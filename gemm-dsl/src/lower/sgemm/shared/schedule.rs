@@ -3,7 +3,7 @@
 //! them, have `factor_tiles`.
 
 use super::problem::GemmProblem;
-use super::sharing::{PersistentTiles, StreamK};
+use super::sharing::SharedTiles;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::Sharing;
@@ -33,11 +33,9 @@ pub(crate) struct BlockProduct {
 /// computes; along y for each range of K. Under `stream_k` as many blocks as the launch says.
 pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     let wide = |scalar| Expr::from(scalar).wide();
-    if let Some(StreamK { blocks, .. }) = problem.stream {
-        return [wide(blocks), 1u64.into(), 1u64.into()];
-    }
-    let along = match problem.persistent {
-        Some(PersistentTiles { sharers, .. }) => wide(sharers),
+    let along = match problem.shared {
+        Some(SharedTiles::Stream(of)) => return [wide(of.sharers), 1u64.into(), 1u64.into()],
+        Some(SharedTiles::Whole(of)) => wide(of.sharers),
         None => tiles_of(plan, problem),
     };
     let along = match plan.cluster() {
@@ -56,9 +54,10 @@ pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
 /// The ranges of K by the parameters of a kernel.
 pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
-    let most = match (plan.sharing(), problem.ranges) {
-        (Sharing::Ranges(most), _) => u64::from(most).into(),
-        (_, most) => most.map_or(1u64.into(), wide),
+    let most = match plan.sharing() {
+        Sharing::Whole | Sharing::Stream => 1u64.into(),
+        Sharing::Ranges(most) => u64::from(most).into(),
+        Sharing::AutoRanges => wide(problem.auto_ranges()),
     };
     ranges(plan, wide(problem.k), most)
 }
@@ -101,16 +100,6 @@ pub(crate) fn depths_of_k(
 ) -> Var {
     let terms = Expr::from(problem.k);
     b.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
-}
-
-/// The most ranges of K in the text of a kernel: a constant, or what the launch says.
-pub(crate) fn most_ranges(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
-    match (plan.sharing(), problem.ranges) {
-        (Sharing::Ranges(most), _) => {
-            b.constant("SPLIT_K", most as i32, "ranges of K at most").into()
-        }
-        (_, most) => most.map_or(Expr::I32(1), Expr::from),
-    }
 }
 
 /// The most ranges of so many terms under `split_k: auto`: as many as there are blocks for each tile of C where
@@ -174,15 +163,19 @@ impl KRanges {
         problem: &GemmProblem,
         depth: Const,
     ) -> Option<(Self, KRange)> {
-        if !matches!(plan.sharing(), Sharing::Ranges(_) | Sharing::AutoRanges) {
-            return None;
-        }
-        let most = most_ranges(b, plan, problem);
+        // The most ranges: a constant, or what the launch says; and what the text calls it.
+        let (most, name): (Expr, _) = match plan.sharing() {
+            Sharing::Whole | Sharing::Stream => return None,
+            Sharing::Ranges(most) => {
+                let name = "SPLIT_K";
+                (b.constant(name, most as i32, "ranges of K at most").into(), name)
+            }
+            Sharing::AutoRanges => (problem.auto_ranges().into(), "RANGES"),
+        };
         let whole = match plan.kind() {
             KernelKind::Tiled(_) | KernelKind::Wgmma(_) => "tiles",
             KernelKind::Naive(_) | KernelKind::Direct(_) => "rounds",
         };
-        let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
         b.comment(format!(
             "Block y sums the y-th range of K. A range is whole {whole}, so many that there"
         ));
@@ -330,7 +323,7 @@ fn grouped(
     counts: TileCounts,
     extents: TileExtents,
 ) -> Origin {
-    let tiles_m = counts.m.unwrap_or_else(|| unreachable!("Counts: groups are of tile rows"));
+    let tiles_m = counts.m.unwrap_or_else(|| unreachable!("TileCounts: groups are of tile rows"));
     let (block, [batch, nth]) = own.product(b, counts);
     let first = b.let_("group_row", block / (raster * counts.n) * raster);
     let left = tiles_m - first;

@@ -2,41 +2,53 @@
 
 use crate::ir::{Extent, KernelBuilder, Scalar, Ty};
 use crate::plan::{MAX_SPLIT, SgemmPlan};
+use crate::spec::Sharing;
 
-/// The parameters by which a block, or a cluster, knows which tiles are its own, each of them whole.
+/// How blocks share all tiles of C, where not each of them has one of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PersistentTiles {
+pub(crate) enum SharedTiles {
+    /// Evenly: whole ones, and of those that are left steps along K.
+    Stream(TileSharers),
+    /// Each block, or cluster, goes through whole ones.
+    Whole(TileSharers),
+}
+
+impl SharedTiles {
+    /// Declares the parameters, if there are any.
+    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Option<Self> {
+        let of = match (plan.sharing(), plan.persistent()) {
+            (Sharing::Stream, _) => Self::Stream,
+            (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, true) => Self::Whole,
+            (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, false) => return None,
+        };
+        Some(of(TileSharers::declare(b, plan)))
+    }
+
+    /// Its parameters.
+    pub fn sharers(self) -> TileSharers {
+        match self {
+            Self::Stream(of) | Self::Whole(of) => of,
+        }
+    }
+}
+
+/// The parameters by which a block, or a cluster, knows its share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileSharers {
     /// Tiles of C, of a batch of all its products.
     pub tiles: Scalar,
     /// Blocks that share them, or clusters.
     pub sharers: Scalar,
 }
 
-impl PersistentTiles {
-    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
+impl TileSharers {
+    fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
         let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
         let sharers = match plan.cluster() {
             1 => b.extent("BLOCKS", Ty::I32, Extent::BLOCKS),
             _ => b.extent("CLUSTERS", Ty::I32, Extent::CLUSTERS),
         };
         Self { tiles, sharers }
-    }
-}
-
-/// The parameters by which a block knows its share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StreamK {
-    /// Tiles of C, of a batch of all its products.
-    pub tiles: Scalar,
-    /// Blocks that share them.
-    pub blocks: Scalar,
-}
-
-impl StreamK {
-    pub(crate) fn declare(b: &mut KernelBuilder) -> Self {
-        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
-        let blocks = b.extent("BLOCKS", Ty::I32, Extent::BLOCKS);
-        Self { tiles, blocks }
     }
 }
 

@@ -9,6 +9,7 @@ use super::accumulators::Accumulators;
 use super::loops::each;
 use super::problem::GemmProblem;
 use super::schedule::{self, KRanges};
+use super::sharing::SharedTiles;
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
@@ -17,9 +18,8 @@ use crate::ir::{
 };
 use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
 use crate::lower::tickets::{self, Tickets};
-use crate::plan::{KernelKind, SgemmPlan};
+use crate::plan::{KernelKind, SgemmPlan, even_registers};
 use crate::spec::Sharing;
-use crate::target::arch::{LARGEST, WARP};
 
 /// What the length of these arrays depends on, in a program and in a kernel.
 pub(crate) struct SplitSizes {
@@ -111,7 +111,10 @@ impl SplitKWorkspace {
         let sizes = SplitSizes {
             tiles: schedule::tiles_of(plan, problem),
             ranges: schedule::ranges_of(plan, problem),
-            blocks: problem.stream.map_or(1u64.into(), |stream| Expr::from(stream.blocks).wide()),
+            blocks: match problem.shared {
+                Some(SharedTiles::Stream(of)) => Expr::from(of.sharers).wide(),
+                Some(SharedTiles::Whole(_)) | None => 1u64.into(),
+            },
             terms: Expr::from(problem.k).wide(),
         };
         let [parts, words] = extents(plan, sizes)?;
@@ -265,7 +268,7 @@ impl SplitKWorkspace {
                 let vector = b.registers("sum", acc, [lanes.into()], "");
                 let own = |v: Expr| Access::new(vector, [v]);
                 b.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
-                let none = Expr::Pack(vec![Expr::F32(-0.0); lanes as usize]);
+                let none = Expr::Pack(vec![Expr::F32(-0.0).cast(acc); lanes as usize]);
                 let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
                     let value = is.select(of(part, i).vector().load(), none.clone());
                     b.store(place(vec![0.into()]).vector(), value);
@@ -273,7 +276,7 @@ impl SplitKWorkspace {
                 others(
                     b,
                     shared,
-                    PartRegisters { at_once, dims: vec![lanes.into()] },
+                    PartRegisters { elem: acc, at_once, dims: vec![lanes.into()] },
                     read,
                     |b, place| {
                         b.unrolled("v", lanes, |b, v| {
@@ -288,10 +291,12 @@ impl SplitKWorkspace {
             let sums = For::below(thread, self.sums).change(Change::Add(threads));
             b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
                 let sum = b.mut_("sum", of(shared.first.clone(), i).load());
+                let none = Expr::F32(-0.0).cast(acc);
                 let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
-                    b.store(place(Vec::new()), is.select(of(part, i).load(), Expr::F32(-0.0)));
+                    b.store(place(Vec::new()), is.select(of(part, i).load(), none.clone()));
                 };
-                others(b, shared, PartRegisters { at_once, dims: Vec::new() }, read, |b, place| {
+                let registers = PartRegisters { elem: acc, at_once, dims: Vec::new() };
+                others(b, shared, registers, read, |b, place| {
                     b.assign(sum, sum + place(Vec::new()).load());
                 });
                 b.store(Access::new(added, [i.into()]), Expr::from(sum));
@@ -332,15 +337,16 @@ impl SplitKWorkspace {
                 });
             });
         }
+        let elem = block.plan.types().acc;
         let read = |b: &mut KernelBuilder, part: Expr, is: Expr, place: PartAccess<'_>| {
             each(b, block.elements(), |b, m, n| {
                 let sum = self.at(block, part.clone(), m, n).load();
-                let sum = is.clone().select(sum, Expr::F32(-0.0));
+                let sum = is.clone().select(sum, Expr::F32(-0.0).cast(elem));
                 b.store(place(vec![m.clone(), n.clone()]), sum);
             });
         };
         let own = [block.rows.name, block.cols.name].map(Expr::from).to_vec();
-        others(b, shared, PartRegisters { at_once, dims: own }, read, |b, place| {
+        others(b, shared, PartRegisters { elem, at_once, dims: own }, read, |b, place| {
             each(b, block.elements(), |b, m, n| {
                 let sum = all.value(m, n) + place(vec![m.clone(), n.clone()]).load();
                 all.set(b, m, n, sum);
@@ -358,8 +364,8 @@ const MOST_AT_ONCE: u32 = 16;
 /// How many parts a thread reads at once that adds so many sums: for as many it has registers, since it waits as long
 /// for one as for all.
 fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
-    let warps = u64::from(plan.threads().div_ceil(WARP)) * u64::from(plan.blocks_per_sm());
-    let left = LARGEST.registers_per_thread(warps).saturating_sub(BESIDE + sums);
+    let even = even_registers(plan.threads().into(), plan.blocks_per_sm());
+    let left = even.saturating_sub(BESIDE + sums);
     let fitting = (left / sums.max(1)).clamp(1, MOST_AT_ONCE);
     1 << fitting.ilog2()
 }
@@ -367,8 +373,9 @@ fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
 /// Where an element of a part waits, by its indices in the part.
 type PartAccess<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
 
-/// Registers for parts that are read at once: how many parts, and the extents of each.
+/// Registers for parts that are read at once: what sums are, how many parts, the extents of each.
 struct PartRegisters {
+    elem: Elem,
     at_once: u32,
     dims: Vec<Expr>,
 }
@@ -382,11 +389,11 @@ fn others(
     read: impl Fn(&mut KernelBuilder, Expr, Expr, PartAccess<'_>),
     mut add: impl FnMut(&mut KernelBuilder, PartAccess<'_>),
 ) {
-    let PartRegisters { at_once, dims: own } = registers;
+    let PartRegisters { elem, at_once, dims: own } = registers;
     let at_once = b.constant("PARTS", at_once as i32, "parts that are read at once");
     let all = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
     b.loop_("other", all.change(Change::Add(at_once.into())), |b, other: Var| {
-        let parts = b.registers("parts", Elem::F32, [at_once.into()].into_iter().chain(own), "");
+        let parts = b.registers("parts", elem, [at_once.into()].into_iter().chain(own), "");
         let of =
             |u: Var, own: Vec<Expr>| Access::new(parts, [Expr::from(u)].into_iter().chain(own));
         b.unrolled("u", at_once, |b, u| {

@@ -8,7 +8,7 @@
 
 use super::problem::GemmProblem;
 use super::schedule::{self, KRange};
-use super::sharing::StreamK;
+use super::sharing::TileSharers;
 use crate::ir::{Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
 
 /// The part of a block in a tile that several may share.
@@ -24,7 +24,7 @@ pub(crate) struct Segment {
     share: Var,
 }
 
-impl StreamK {
+impl TileSharers {
     /// Does something for each tile of the block, its number given, and its part of that tile.
     pub(crate) fn each_tile(
         self,
@@ -34,7 +34,7 @@ impl StreamK {
         slices: u32,
         body: impl FnOnce(&mut KernelBuilder, Var, KRange, Segment),
     ) {
-        let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.blocks));
+        let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.sharers));
         let int = |e: Expr| e.cast(Elem::I32);
         b.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other. Those that");
         b.comment("are left, fewer than two a block, they share by steps along K: each has a run of them.");

@@ -8,8 +8,11 @@ use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, MemoryOrder, Operand, Scope, Special,
     Var,
 };
+use crate::lower::sgemm::shared::tf32::HALF;
 use crate::lower::sgemm::shared::workspace::{UNREPRESENTABLE, UNREPRESENTABLE_TICKETS};
 use crate::lower::tickets::{self, Tickets};
+use crate::target::FloatLayout;
+use std::ops::Range;
 
 /// Both in a program; the word is what the kernels before the one in `f32` take.
 pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
@@ -19,7 +22,10 @@ pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
 
 /// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112 on, below which what is
 /// left may be subnormal, to the greatest that does not round to an infinity.
-const HELD_BY_TF32: std::ops::Range<u32> = (127 - 112) << 23..0x7f7f_f000;
+const HELD_BY_TF32: Range<u32> = {
+    let single = FloatLayout::BINARY32;
+    ((single.bias() - 112) as u32) << single.fraction..single.infinity() - HALF
+};
 
 /// The word in a kernel.
 #[derive(Clone, Copy)]

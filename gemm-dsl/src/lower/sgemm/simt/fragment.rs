@@ -1,6 +1,6 @@
 //! The innermost loops: fragments from shared memory to registers, and their outer product.
 
-use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
+use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::lower::sgemm::shared::accumulators::{
     AccumulatorIndex, Accumulators, MmaAccumulators, partial_sums,
@@ -14,7 +14,10 @@ use crate::spec::Order;
 /// Declares the accumulators of a staged kernel, all zero.
 pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match &tiled.mma {
-        None => Accumulators::zeroed(b, [&tiled.rows, &tiled.cols], tiled.plan.partials()),
+        None => {
+            let (acc, partials) = (tiled.plan.types().acc, tiled.plan.partials());
+            Accumulators::zeroed(b, acc, [&tiled.rows, &tiled.cols], partials)
+        }
         Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
     }
 }
@@ -93,10 +96,11 @@ impl FragmentPair {
         let dims = |count: Const, many: bool| {
             [Expr::I32(2)].into_iter().chain(many.then(|| Expr::from(count)))
         };
+        let (a_elem, b_elem) = (tiled.a.plan.elem(), tiled.b.plan.elem());
         let (a_dims, b_dims) = (dims(tiled.tm, tiled.t.tm() > 1), dims(tiled.tn, tiled.t.tn() > 1));
         Self {
-            a: b.registers("a_frag", Elem::F32, a_dims, "column of A: in use, next"),
-            b: b.registers("b_frag", Elem::F32, b_dims, "row of B: in use, next"),
+            a: b.registers("a_frag", a_elem, a_dims, "column of A: in use, next"),
+            b: b.registers("b_frag", b_elem, b_dims, "row of B: in use, next"),
         }
     }
 
@@ -142,7 +146,8 @@ fn load(
         let name = factor.plan.letter().to_ascii_lowercase().to_string();
         return FragmentRegisters::One(if used_once { value } else { b.let_(&name, value).into() });
     }
-    let array = b.registers(&name_of(&factor.plan, "frag"), Elem::F32, [own.name.into()], "");
+    let (name, elem) = (name_of(&factor.plan, "frag"), factor.plan.elem());
+    let array = b.registers(&name, elem, [own.name.into()], "");
     fill(b, factor, array, None, slot, at);
     FragmentRegisters::Many(array)
 }

@@ -1,7 +1,7 @@
 //! Copies of one operand's tiles by loads and stores: straight to shared memory, or to registers
 //! first.
 
-use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder};
+use crate::ir::{Access, BufferId, Expr, KernelBuilder};
 use crate::lower::sgemm::shared::copy::{CopyPlace, CopyShare, name_of};
 use crate::lower::sgemm::shared::edge::{clamped, zeros};
 use crate::lower::sgemm::shared::tile::StagedFactor;
@@ -37,7 +37,7 @@ impl<'t> Loads<'t> {
         let what = format!("share of the next tile of {}", plan.letter());
         let lanes = self.is_wide().then_some(Expr::I32(4));
         let dims = [self.factor.copy.count.into()].into_iter().chain(lanes);
-        b.registers(&name_of(plan, "next"), Elem::F32, dims, what)
+        b.registers(&name_of(plan, "next"), plan.elem(), dims, what)
     }
 
     /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.

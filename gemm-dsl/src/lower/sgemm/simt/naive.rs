@@ -1,8 +1,7 @@
 //! Kernels that stage nothing, and whose threads have one sum after the other.
 
 use crate::ir::{
-    Access, Change, Const, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll,
-    Var,
+    Access, Change, Const, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll, Var,
 };
 use crate::lower::sgemm::shared::accumulators::partial_sums;
 use crate::lower::sgemm::shared::epilogue_args::ElementOfC;
@@ -103,10 +102,11 @@ fn dot_product(
         let (from_a, from_b) = (problem.a().at(row, at.clone()), problem.b().at(at, col));
         Expr::Call(Intrinsic::Fma, vec![from_a.load(), from_b.load(), acc])
     };
+    let elem = plan.types().acc;
     let partials = plan.partials() as i32;
     let unroll = plan.unroll().map_or(partials, |u| u as i32);
     if unroll == 1 {
-        let acc = b.mut_("acc", 0.0);
+        let acc = b.mut_("acc", Expr::F32(0.0).cast(elem));
         b.loop_("k", For::below(0, problem.k), |b, i| {
             b.assign(acc, product(i.into(), acc.into()));
         });
@@ -116,7 +116,7 @@ fn dot_product(
     let unroll = b.constant("UNROLL", unroll, "steps of the K loop unrolled together");
     let whole = b.let_("whole", problem.k / unroll * unroll);
     if partials == 1 {
-        let acc = b.mut_("acc", 0.0);
+        let acc = b.mut_("acc", Expr::F32(0.0).cast(elem));
         let add = |b: &mut KernelBuilder, at: Expr| b.assign(acc, product(at, acc.into()));
         in_groups(b, whole.into(), unroll, |b, at, _| add(b, at));
         b.comment("What is left of K.");
@@ -127,7 +127,7 @@ fn dot_product(
     }
 
     let count = partial_sums(b, plan.partials());
-    let acc = b.zeroed_registers("acc", Elem::F32, [count.into()], "");
+    let acc = b.zeroed_registers("acc", elem, [count.into()], "");
     let at = |p: Expr| Access::new(acc, [p]);
     in_groups(b, whole.into(), unroll, |b, i, u| {
         let p = u % count;

@@ -8,6 +8,7 @@ use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::sharing::SharedTiles;
 use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::{SgemmPlan, TiledPlan};
@@ -21,12 +22,13 @@ pub(crate) fn body(
 ) {
     let frame = Frame::declare(b, plan, shape, problem);
     let split = SplitKWorkspace::declare(b, plan, &problem, frame.accumulators());
-    match problem.stream {
+    match problem.shared {
+        Some(SharedTiles::Whole(_)) => unreachable!("check: `persistent` needs a producer"),
         None => {
             let (tiled, parts) = frame.own_tile(b);
             product(b, &tiled, parts, split.as_ref());
         }
-        Some(stream) => {
+        Some(SharedTiles::Stream(stream)) => {
             let (own, counts) = frame.any_tile(b);
             let slices = frame.t.slices();
             stream.each_tile(b, &frame.problem, frame.bk, slices, |b, tile, range, segment| {

@@ -1,8 +1,9 @@
 //! Matrix instructions on a tile that has come, and the sums of a thread.
 
 use super::{ThreadPlace, WgmmaFrame};
-use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Wgmma};
+use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
 use crate::plan::WgmmaPlan;
+use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
     /// Multiplies the tile of a stage into the sums, or into fresh ones that are then added. `is_read` is what is done
@@ -55,7 +56,7 @@ impl WgmmaFrame<'_> {
             b.unrolled("step", steps.clone(), |b, step| {
                 let at = step * terms;
                 let at = first.iter().cloned().fold(at, |at, first| first + at);
-                let tile = |of: usize, split: u32, line: &Expr| {
+                let tile = |of: Factor, split: u32, line: &Expr| {
                     self.in_tile(of, stage, [Expr::I32(split as i32), line.clone(), at.clone()])
                 };
                 let [row, col] = &place.group;
@@ -64,8 +65,8 @@ impl WgmmaFrame<'_> {
                     format: t.format(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
-                    a: tile(0, *of_a, row),
-                    b: tile(1, *of_b, col),
+                    a: tile(Factor::A, *of_a, row),
+                    b: tile(Factor::B, *of_b, col),
                     accumulate: if begins { Expr::from(step).gt(0) } else { Expr::truth() },
                 });
             });
@@ -90,12 +91,13 @@ pub(super) struct WgmmaAccumulators {
 }
 
 impl WgmmaAccumulators {
-    pub fn declare(b: &mut KernelBuilder, t: &WgmmaPlan) -> Self {
+    pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
+        let (t, elem) = (frame.t, frame.plan.types().acc);
         let count = [Expr::I32(t.columns() as i32 / 2)];
         b.comment("The sums of this thread, as instructions have them.");
-        let all = b.zeroed_registers("acc", Elem::F32, count.clone(), "");
+        let all = b.zeroed_registers("acc", elem, count.clone(), "");
         let meaning = "sums of terms that are not added yet";
-        let fresh = t.promote().map(|_| b.zeroed_registers("fresh", Elem::F32, count, meaning));
+        let fresh = t.promote().map(|_| b.zeroed_registers("fresh", elem, count, meaning));
         Self { all, fresh }
     }
 

@@ -4,6 +4,7 @@
 use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
 use crate::lower::sgemm::shared::problem::{GemmProblem, Matrix};
 use crate::plan::SgemmPlan;
+use crate::spec::Factor;
 
 /// Lines of a block.
 const LINES: i32 = 64;
@@ -37,11 +38,14 @@ impl FactorTiles {
         let tiles =
             |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
         let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, terms_of_tile);
-        let of = |nth: usize, extent: Scalar| match problem.count_of(nth) {
-            None => tiles_of(extent),
-            Some(count) => tiles_of(extent) * Expr::from(count).wide(),
+        let of = |factor: Factor| {
+            let tiles = tiles_of(problem.lines_of(factor));
+            match problem.count_of(factor) {
+                None => tiles,
+                Some(count) => tiles * Expr::from(count).wide(),
+            }
         };
-        let blocks = of(0, problem.m) + of(1, problem.n);
+        let blocks = of(Factor::A) + of(Factor::B);
         let grid = [blocks, 1u64.into(), 1u64.into()];
         b.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm });
         Self { lines, terms, threads }
@@ -80,30 +84,30 @@ pub(crate) struct BlockFactorTile {
 impl BlockFactorTile {
     /// Does something with its tile, be it one of A or of B.
     pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &FactorTile)) {
-        let of = |b: &mut KernelBuilder, nth: usize, tile: Expr| {
-            let side = self.side(b, nth, tile);
+        let of = |b: &mut KernelBuilder, factor: Factor, tile: Expr| {
+            let side = self.side(b, factor, tile);
             body(b, &side);
         };
-        let of_a = match self.problem.count_of(0) {
+        let of_a = match self.problem.count_of(Factor::A) {
             None => self.tiles_a.into(),
             Some(count) => count * self.tiles_a,
         };
         b.if_else(
             Expr::from(self.block).lt(of_a.clone()),
-            |b| of(b, 0, self.block.into()),
-            |b| of(b, 1, self.block - of_a),
+            |b| of(b, Factor::A, self.block.into()),
+            |b| of(b, Factor::B, self.block - of_a),
         );
     }
 
-    fn side(&self, b: &mut KernelBuilder, nth: usize, tile: Expr) -> FactorTile {
+    fn side(&self, b: &mut KernelBuilder, factor: Factor, tile: Expr) -> FactorTile {
         let (FactorTiles { lines, terms, .. }, problem) = (self.sides, &self.problem);
-        let extent = [problem.m, problem.n][nth];
-        let (tile, number) = match problem.count_of(nth) {
+        let extent = problem.lines_of(factor);
+        let (tile, number) = match problem.count_of(factor) {
             None => (b.let_("nth", tile), None),
             Some(_) => {
-                let tiles = match nth {
-                    0 => self.tiles_a,
-                    _ => {
+                let tiles = match factor {
+                    Factor::A => self.tiles_a,
+                    Factor::B => {
                         let tiles = Expr::from(extent).div_ceil(lines) * self.tiles_k;
                         b.let_("tiles_b", tiles)
                     }
@@ -114,16 +118,15 @@ impl BlockFactorTile {
         };
         let first_line = b.let_("first_line", tile / self.tiles_k * lines);
         let first_term = b.let_("first_term", tile % self.tiles_k * terms);
-        let matrix = problem.matrix_for(b, nth, number);
-        let along_k = self.along_k[nth];
-        FactorTile { nth, matrix, number, extent, along_k, first_line, first_term }
+        let matrix = problem.factor_for(b, factor, number);
+        let along_k = self.along_k[factor.index()];
+        FactorTile { factor, matrix, number, extent, along_k, first_line, first_term }
     }
 }
 
 /// A tile of A, or of B.
 pub(crate) struct FactorTile {
-    /// 0 of A, 1 of B.
-    pub nth: usize,
+    pub factor: Factor,
     matrix: Matrix,
     /// The number of the matrix, of several.
     number: Option<Var>,
@@ -136,11 +139,6 @@ pub(crate) struct FactorTile {
 }
 
 impl FactorTile {
-    /// The name of the matrix.
-    pub fn letter(&self) -> char {
-        ['A', 'B'][self.nth]
-    }
-
     /// The number of the matrix, of several.
     pub fn number(&self) -> Option<Expr> {
         self.number.map(Expr::from)
@@ -148,9 +146,9 @@ impl FactorTile {
 
     /// A number of the matrix.
     pub fn at(&self, line: impl Into<Expr>, term: impl Into<Expr>) -> Access {
-        match self.nth {
-            0 => self.matrix.at(line, term),
-            _ => self.matrix.at(term, line),
+        match self.factor {
+            Factor::A => self.matrix.at(line, term),
+            Factor::B => self.matrix.at(term, line),
         }
     }
 }

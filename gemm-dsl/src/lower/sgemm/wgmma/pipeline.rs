@@ -6,7 +6,7 @@ use crate::ir::{
     Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
 };
 use crate::lower::sgemm::wgmma::accumulators::WgmmaAccumulators;
-use crate::spec::Copies;
+use crate::spec::{Copies, Factor};
 use crate::target::arch::WARP;
 
 /// Does what the threads do that multiply, and what those do that ask for tiles.
@@ -80,11 +80,11 @@ fn copied(
     rounds: Var,
     place: &ThreadPlace,
 ) -> BufferId {
-    let sums = WgmmaAccumulators::declare(b, frame.t);
+    let sums = WgmmaAccumulators::declare(b, frame);
     each_round(b, rounds, |b, round| {
         b.comment("Threads copy 16 bytes at a time; zeros stand behind the last term.");
-        for nth in [0, 1] {
-            copy(b, frame, FactorCopy { tile, nth, round });
+        for factor in Factor::BOTH {
+            copy(b, frame, FactorCopy { tile, factor, round });
         }
         b.comment("What threads have stored, matrix instructions read another way.");
         b.proxy_fence(ProxyFence::Async);
@@ -94,11 +94,11 @@ fn copied(
     sums.all
 }
 
-/// The tile of A, 0, or of B, 1, that threads copy in a round.
+/// The tile of A or of B that threads copy in a round.
 #[derive(Clone, Copy)]
 struct FactorCopy<'t> {
     tile: &'t OutputTile,
-    nth: usize,
+    factor: Factor,
     round: Var,
 }
 
@@ -108,10 +108,13 @@ const AT_ONCE: u32 = 4;
 /// Copies the planes of a tile of A, or of B. Where all threads have as many vectors, they ask for several before they wait for one.
 fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     let t = frame.t;
-    let (lines, rows) = if of.nth == 0 { (frame.bm, t.bm()) } else { (frame.bn, t.bn()) };
+    let (lines, rows) = match of.factor {
+        Factor::A => (frame.bm, t.bm()),
+        Factor::B => (frame.bn, t.bn()),
+    };
     let of_split = lines * (frame.bk / i32::from(t.elem().vector_lanes()));
     let all = frame.splits.of_all(of_split.clone());
-    let vectors = t.splits() * rows * t.bk() / u32::from(t.elem().vector_lanes());
+    let vectors = t.arith().splits() * rows * t.bk() / u32::from(t.elem().vector_lanes());
     if !vectors.is_multiple_of(t.threads()) {
         let threads = Change::Add(frame.threads.into());
         let head = For::below(frame.tid, all).change(threads).unroll(Unroll::By(1));
@@ -135,12 +138,13 @@ fn copy_vector(
     i: Var,
     of_split: Expr,
 ) {
-    let FactorCopy { tile, nth, round } = of;
+    let FactorCopy { tile, factor, round } = of;
     let p = &tile.problem;
-    let (lines, origin, extent) = match nth {
-        0 => (frame.bm, tile.origin.row, p.m),
-        _ => (frame.bn, tile.origin.col, p.n),
+    let (lines, origin) = match factor {
+        Factor::A => (frame.bm, tile.origin.row),
+        Factor::B => (frame.bn, tile.origin.col),
     };
+    let extent = p.lines_of(factor);
     let elem = frame.t.elem();
     let lanes = i32::from(elem.vector_lanes());
     let of_line = frame.bk / lanes;
@@ -154,10 +158,10 @@ fn copy_vector(
     let term = b.let_("term", i % of_line * lanes);
     let at = Expr::from(b.let_("at", frame.term(round.into()) + term));
     let inside = (origin + line).min(extent - 1);
-    let from = frame.splits.of_product(nth, p.product, split.clone()).into_iter();
+    let from = frame.splits.of_product(factor, p.product, split.clone()).into_iter();
     let from = from.chain([inside, at.clone()]);
-    let from = Access::new(frame.splits.buffers[nth], from).vector();
-    let to = frame.in_tile(nth, &0.into(), [split, line.into(), term.into()]).vector();
+    let from = Access::new(frame.splits.buffers[factor.index()], from).vector();
+    let to = frame.in_tile(factor, &0.into(), [split, line.into(), term.into()]).vector();
     let zeros = vec![Expr::F32(0.0).cast(elem); elem.vector_lanes().into()];
     b.if_else(
         at.lt(frame.splits.pitch()),
@@ -236,15 +240,15 @@ impl<'t> TmaTiles<'t> {
         let bytes = frame.splits.of_all(elements) * size;
         b.mbarrier_arrive_expect(self.full, stage.clone(), bytes);
         let term = frame.term(round);
-        let lines = [tile.origin.row, tile.origin.col].map(Expr::from);
-        for (nth, line) in lines.into_iter().enumerate() {
-            if let (Some((blocks, rank)), 1) = (frame.cluster, nth) {
+        let lines = [(Factor::A, tile.origin.row), (Factor::B, tile.origin.col)];
+        for (factor, line) in lines {
+            if let (Some((blocks, rank)), Factor::B) = (frame.cluster, factor) {
                 return self.ask_for_part(b, tile, stage, term, ClusterBlock { blocks, rank });
             }
-            let split = frame.splits.of_product(nth, tile.problem.product, 0.into());
-            let at = split.into_iter().chain([line, term.clone()]);
-            let to = frame.in_tile(nth, stage, [0, 0, 0].map(Expr::I32));
-            b.tensor_copy(frame.splits.buffers[nth], at, to, (self.full, stage.clone()));
+            let split = frame.splits.of_product(factor, tile.problem.product, 0.into());
+            let at = split.into_iter().chain([line.into(), term.clone()]);
+            let to = frame.in_tile(factor, stage, [0, 0, 0].map(Expr::I32));
+            b.tensor_copy(frame.splits.buffers[factor.index()], at, to, (self.full, stage.clone()));
         }
     }
 
@@ -264,11 +268,11 @@ impl<'t> TmaTiles<'t> {
         let line = Expr::from(tile.origin.col) + rank * part;
         let all = Expr::I32((1 << frame.plan.cluster()) - 1);
         frame.splits.each(b, |b, split| {
-            let from = frame.splits.of_product(1, tile.problem.product, split.clone());
+            let from = frame.splits.of_product(Factor::B, tile.problem.product, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
-            let to = frame.in_tile(1, stage, [split, rank * part, 0.into()]);
+            let to = frame.in_tile(Factor::B, stage, [split, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
-            b.tensor_multicast(frame.splits.buffers[1], at, to, barrier, all);
+            b.tensor_multicast(frame.splits.buffers[Factor::B.index()], at, to, barrier, all);
         });
     }
 
@@ -284,7 +288,7 @@ impl<'t> TmaTiles<'t> {
                 self.ask(b, tile, &stage, round.into());
             });
         });
-        let sums = WgmmaAccumulators::declare(b, frame.t);
+        let sums = WgmmaAccumulators::declare(b, frame);
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
@@ -315,7 +319,7 @@ impl<'t> TmaTiles<'t> {
     /// The other warpgroups multiply them.
     fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
-        let sums = WgmmaAccumulators::declare(b, frame.t);
+        let sums = WgmmaAccumulators::declare(b, frame);
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);

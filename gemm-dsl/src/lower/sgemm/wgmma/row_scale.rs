@@ -16,6 +16,8 @@ use crate::lower::sgemm::shared::unrepresentable::magnitude;
 use crate::lower::sgemm::shared::workspace::ROW_MAX;
 use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
 use crate::plan::SgemmPlan;
+use crate::spec::Factor;
+use crate::target::FloatLayout;
 use crate::target::arch::WARP;
 
 /// Terms of a line of which a block finds the greatest.
@@ -23,9 +25,9 @@ const TERMS: i32 = 256;
 /// The binary exponent of the greatest number of a scaled line.
 const SCALED: u32 = 13;
 /// What exponents are stored with.
-const BIAS: u32 = 127;
+const BIAS: u32 = FloatLayout::BINARY32.bias() as u32;
 /// Bits of the mantissa.
-const MANTISSA: u32 = 23;
+const MANTISSA: u32 = FloatLayout::BINARY32.fraction;
 /// The least exponent, as it is stored, of a line that can be scaled, there and back.
 const LEAST: u32 = SCALED + 1;
 
@@ -37,12 +39,13 @@ pub(crate) fn slots(
     counts: [Option<&Expr>; 2],
     given: [bool; 2],
 ) -> [(Operand, Slot); 2] {
-    let names = ["greatest of A", "greatest of B"];
-    [0, 1].map(|nth| {
+    Factor::BOTH.map(|factor| {
+        let nth = factor.index();
+        let name = ["greatest of A", "greatest of B"][nth];
         let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
         match given[nth] {
-            true => program.input(ROW_MAX[nth], names[nth], Elem::U32, dims),
-            false => (ROW_MAX[nth], program.temp_of(names[nth], Elem::U32, dims, TempFill::Kept)),
+            true => program.input(ROW_MAX[nth], name, Elem::U32, dims),
+            false => (ROW_MAX[nth], program.temp_of(name, Elem::U32, dims, TempFill::Kept)),
         }
     })
 }
@@ -60,13 +63,13 @@ impl RowMax {
     /// The same of A's or of B's alone.
     pub fn declare(b: &mut KernelBuilder, problem: &GemmProblem, takes: [bool; 2]) -> Self {
         let names = ["greatest_a", "greatest_b"];
-        Self([0, 1].map(|nth| {
+        Self(Factor::BOTH.map(|factor| {
+            let (nth, lines) = (factor.index(), problem.lines_of(factor));
             if !takes[nth] {
                 return None;
             }
             let buffer = b.global(names[nth], Elem::U32, ROW_MAX[nth]);
-            let lines = if nth == 0 { problem.m } else { problem.n };
-            let batch = problem.count_of(nth).map(Expr::from);
+            let batch = problem.count_of(factor).map(Expr::from);
             let apart = problem.distinct.map(|_| lines.into());
             b.shape(
                 buffer,
@@ -77,10 +80,10 @@ impl RowMax {
         }))
     }
 
-    /// That of a row of A, 0, or of a column of B, 1, of a matrix by its number.
-    pub fn at(self, nth: usize, matrix: Option<Expr>, line: Expr) -> Access {
-        let of =
-            self.0[nth].unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
+    /// That of a row of A, or of a column of B, of a matrix by its number.
+    pub fn at(self, factor: Factor, matrix: Option<Expr>, line: Expr) -> Access {
+        let of = self.0[factor.index()];
+        let of = of.unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
         Access::new(of, matrix.into_iter().chain([line]))
     }
 
@@ -95,15 +98,18 @@ impl RowMax {
         threads: Const,
     ) {
         b.comment("The next launch finds the greatest numbers anew.");
-        let firsts = [(origin.row, origin.col), (origin.col, origin.row)];
-        let sides = [problem.m, problem.n].into_iter().zip(firsts).zip(tile).enumerate();
-        for (nth, ((extent, (first, other)), lines)) in sides {
-            if self.0[nth].is_none() {
+        for (factor, lines) in Factor::BOTH.into_iter().zip(tile) {
+            if self.0[factor.index()].is_none() {
                 continue;
             }
+            let (first, other) = match factor {
+                Factor::A => (origin.row, origin.col),
+                Factor::B => (origin.col, origin.row),
+            };
+            let extent = problem.lines_of(factor);
             // Of a matrix that products share those of the first one.
             let is_first = Expr::from(other).equals(0);
-            let own = origin.batch.zip(problem.count_of(nth));
+            let own = origin.batch.zip(problem.count_of(factor));
             let is_first = match own {
                 None => is_first,
                 Some((batch, count)) => is_first.and(Expr::from(batch).lt(count)),
@@ -113,7 +119,7 @@ impl RowMax {
                 let head = For::below(Special::ThreadX, lines).change(Change::Add(threads.into()));
                 b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
                     let matrix = origin.batch.map(Expr::from);
-                    b.store(self.at(nth, matrix, first + line), Expr::U32(0));
+                    b.store(self.at(factor, matrix, first + line), Expr::U32(0));
                 });
             });
         }
@@ -132,7 +138,8 @@ fn exponent(row_max: Expr) -> Expr {
 pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
     let e = b.let_("exponent", exponent(row_max.into()));
     let is_zero = Expr::from(row_max).equals(Expr::U32(0));
-    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(Expr::U32(255)));
+    let top = Expr::U32(FloatLayout::BINARY32.top());
+    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(top));
     let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
     let none = is_zero.clone().or(known.clone()).negated();
     (known.select(scaled, Expr::F32(1.0)), none)
@@ -169,14 +176,14 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let of_block = sides.of_block(&mut b, plan, problem);
     let depth = problem.k;
     of_block.each(&mut b, |b, side| {
-        let FactorTile { nth, extent, first_line, first_term, .. } = *side;
+        let FactorTile { factor, extent, first_line, first_term, .. } = *side;
         let end = (first_term + sides.terms).min(depth);
         let end = b.let_("end", end);
         let see = |b: &mut KernelBuilder, most: Var, line: Var, term: Var| {
             larger(b, most, magnitude(side.at(line, term).load()));
         };
         let tell = |b: &mut KernelBuilder, line: Var, most: Var| {
-            let to = row_max.at(nth, side.number(), line.into());
+            let to = row_max.at(factor, side.number(), line.into());
             b.atomic_only(AtomicOp::Max, to, Expr::from(most), MemoryOrder::Relaxed, Scope::Device);
         };
         if side.along_k {

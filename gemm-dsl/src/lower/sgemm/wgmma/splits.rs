@@ -19,7 +19,7 @@ use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
 use crate::lower::sgemm::wgmma::row_scale;
 use crate::lower::sgemm::wgmma::row_scale::RowMax;
 use crate::plan::{SgemmPlan, WgmmaPlan};
-use crate::spec::{Arith, Copies};
+use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
 
 /// Terms to whose multiples rows of planes are padded at least.
@@ -31,7 +31,7 @@ const RESIDENT: u32 = 6;
 
 /// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
-    let splits = (t.splits() > 1).then(|| Expr::U64(t.splits().into()));
+    let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
     let splits = in_all(count.cloned(), splits);
     splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
 }
@@ -68,12 +68,13 @@ pub(crate) fn slots(
     counts: [Option<&Expr>; 2],
     given: [bool; 2],
 ) -> [(Operand, Slot); 2] {
-    let names = ["planes of A", "planes of B"];
-    [0, 1].map(|nth| {
+    Factor::BOTH.map(|factor| {
+        let nth = factor.index();
+        let name = ["planes of A", "planes of B"][nth];
         let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
         match given[nth] {
-            true => program.input(SPLITS[nth], names[nth], t.elem(), dims),
-            false => (SPLITS[nth], program.temp(names[nth], t.elem(), dims)),
+            true => program.input(SPLITS[nth], name, t.elem(), dims),
+            false => (SPLITS[nth], program.temp(name, t.elem(), dims)),
         }
     })
 }
@@ -85,6 +86,14 @@ pub(crate) fn rows(t: &WgmmaPlan) -> String {
 
 fn padded(terms: Expr, to: Expr) -> Expr {
     terms.div_ceil(to.clone()) * to
+}
+
+/// What the planes of A or B are called in a kernel.
+fn name(factor: Factor) -> &'static str {
+    match factor {
+        Factor::A => "planes_a",
+        Factor::B => "planes_b",
+    }
 }
 
 /// The planes of A and B in a kernel.
@@ -104,20 +113,20 @@ impl Splits {
     /// Declares the parameters of a kernel that reads them, before those of the problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
-        let splits = (t.splits() > 1 || plan.batch().is_some()).then_some(t.splits());
-        let names = ["planes_a", "planes_b"];
-        [0, 1].map(|nth| match t.copies() {
-            Copies::Threads => b.global(names[nth], elem, SPLITS[nth]),
+        let splits = t.arith().splits();
+        let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
+        Factor::BOTH.map(|factor| match t.copies() {
+            Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
             Copies::Tma => {
-                let lines = [t.bm(), t.bn()][nth];
-                // A block of a cluster brings a part of B, plane by plane.
-                let (splits, lines) = match (plan.cluster(), nth) {
-                    (1, _) | (_, 0) => (splits, lines),
-                    (blocks, _) => (splits.map(|_| 1), lines / blocks),
+                let (splits, lines) = match (factor, plan.cluster()) {
+                    (Factor::A, _) => (splits, t.bm()),
+                    (Factor::B, 1) => (splits, t.bn()),
+                    // A block of a cluster brings a part of B, plane by plane.
+                    (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
                 };
                 let tile = splits.into_iter().chain([lines, bk]).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle() };
-                b.tensor_map(names[nth], elem, SPLITS[nth], map)
+                b.tensor_map(name(factor), elem, SPLITS[factor.index()], map)
             }
         })
     }
@@ -130,7 +139,7 @@ impl Splits {
         problem: &GemmProblem,
         copies: Copies,
     ) -> Self {
-        let splits = t.splits();
+        let splits = t.arith().splits();
         let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
         let count = (splits > 1).then(|| b.constant("PLANES", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
@@ -144,8 +153,9 @@ impl Splits {
             Some(pitch) => Expr::from(pitch),
             None => padded(problem.k.into(), Expr::I32(padded_terms(t).into())),
         };
-        for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
-            let all = in_all(problem.count_of(nth).map(Expr::from), count.map(Expr::from));
+        for (buffer, factor) in buffers.into_iter().zip(Factor::BOTH) {
+            let lines = problem.lines_of(factor);
+            let all = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
             let apart = Expr::from(lines).wide() * row.clone().wide();
             let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
             let apart = all.as_ref().map(|_| apart);
@@ -175,9 +185,9 @@ impl Splits {
         }
     }
 
-    /// Which of all planes of A, 0, or of B, 1, one of a product's is; none where there is but one.
-    pub fn of_product(&self, nth: usize, product: Option<Var>, split: Expr) -> Option<Expr> {
-        self.of_matrix(self.problem.matrix_of(nth, product), split)
+    /// Which of all planes of A or B one of a product's is; none where there is but one.
+    pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
+        self.of_matrix(self.problem.matrix_of(factor, product), split)
     }
 
     /// The same of one of a matrix, by the number of this among all that are A, or B.
@@ -194,7 +204,7 @@ impl Splits {
 pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
     let format = t.format().name();
-    match t.splits() {
+    match t.arith().splits() {
         1 => b.title(format!("A and B in {format}, for a product that tensor cores compute.")),
         splits => b.title(format!(
             "A and B, each number as the sum of {splits} of {format}, for a product that tensor cores compute."
@@ -203,7 +213,8 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
     b.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
     b.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
-    let buffers = [0, 1].map(|nth| b.global(["planes_a", "planes_b"][nth], t.elem(), SPLITS[nth]));
+    let buffers =
+        Factor::BOTH.map(|factor| b.global(name(factor), t.elem(), SPLITS[factor.index()]));
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
     let sides = FactorTiles::declare(&mut b, &problem, TERMS, RESIDENT);
@@ -252,12 +263,12 @@ impl SplitKernel<'_> {
     /// Makes planes of a tile of A, or of B.
     fn matrix(&self, b: &mut KernelBuilder, side: &FactorTile) {
         let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
-        let FactorTile { nth, extent, first_line, first_term, .. } = *side;
+        let FactorTile { factor, extent, first_line, first_term, .. } = *side;
         if let Some((row_max, factors)) = self.scaled {
             b.comment("What brings the greatest number of each line to the range of f16.");
             b.if_(Expr::from(tid).lt(lines), |b| {
                 let at = (first_line + tid).min(extent - 1);
-                let most = b.let_("most", row_max.at(nth, side.number(), at).load());
+                let most = b.let_("most", row_max.at(factor, side.number(), at).load());
                 let (factor, none) = row_scale::factor(b, most);
                 b.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.unrepresentable {
@@ -265,8 +276,7 @@ impl SplitKernel<'_> {
                 }
             });
         }
-        let letter = side.letter();
-        b.comment(format!("Neighbours read neighbours of {letter}; zeros stand behind its edge."));
+        b.comment(format!("Neighbours read neighbours of {factor}; zeros stand behind its edge."));
         b.unrolled("i", lines * terms / threads, |b, i| {
             let at = tid + i * threads;
             let (line, term) = match side.along_k {
@@ -287,7 +297,7 @@ impl SplitKernel<'_> {
     /// Makes planes of the numbers in the tile.
     fn split(&self, b: &mut KernelBuilder, side: &FactorTile) {
         let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
-        let FactorTile { nth, extent, first_line, first_term, .. } = *side;
+        let FactorTile { factor, extent, first_line, first_term, .. } = *side;
         let elem = self.t.elem();
         let lanes = i32::from(elem.vector_lanes());
         let unit = b.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
@@ -313,7 +323,7 @@ impl SplitKernel<'_> {
                 self.split_numbers(b, value, unit, |b, split, words| {
                     let split = self.splits.of_matrix(side.number(), split);
                     let at = split.into_iter().chain([row.clone(), column.clone()]);
-                    let to = Access::new(self.splits.buffers[nth], at).vector();
+                    let to = Access::new(self.splits.buffers[factor.index()], at).vector();
                     b.store(to, Access::new(words, [0.into()]).vector().load());
                 });
             });
@@ -336,7 +346,7 @@ impl SplitKernel<'_> {
                 b.assign(bits, bits | left);
             });
         }
-        let several = t.splits() > 1;
+        let several = t.arith().splits() > 1;
         let round = |b: &mut KernelBuilder, split: Expr| {
             let words = b.registers("word", elem, [unit.into()], "");
             b.unrolled("j", unit, |b, j| {

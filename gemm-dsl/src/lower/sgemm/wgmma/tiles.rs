@@ -4,7 +4,7 @@ use super::WgmmaFrame;
 use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::shared::problem::GemmProblem;
 use crate::lower::sgemm::shared::schedule::{self, Origin, TileCounts, TileExtents};
-use crate::lower::sgemm::shared::sharing::PersistentTiles;
+use crate::lower::sgemm::shared::sharing::{SharedTiles, TileSharers};
 
 /// The tiles of a block.
 #[expect(clippy::large_enum_variant, reason = "a kernel has one")]
@@ -14,7 +14,7 @@ pub(super) enum OutputTiles {
     /// As many as there are for it.
     Each {
         /// How many there are, and how many blocks, or clusters, share them.
-        all: PersistentTiles,
+        all: TileSharers,
         counts: TileCounts,
         /// Tiles of K that have gone through the ring before those of a tile of C, as far as the ring tells them apart.
         before: Var,
@@ -37,7 +37,8 @@ impl OutputTiles {
     pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
         let (plan, problem) = (frame.plan, &frame.problem);
         let tile = of_cluster(frame);
-        match problem.persistent {
+        match problem.shared {
+            Some(SharedTiles::Stream(_)) => unreachable!("check: `stream_k` is no key of theirs"),
             None => {
                 let number = frame.cluster.map(|(blocks, _)| {
                     let counts = TileCounts::declare(b, plan, problem, tile.clone());
@@ -48,7 +49,7 @@ impl OutputTiles {
                 let problem = problem.for_product(b, origin.batch);
                 Self::Own(OutputTile { origin, problem, nth: None, before: None })
             }
-            Some(all) => {
+            Some(SharedTiles::Whole(all)) => {
                 b.comment("Tiles of C along its rows and along its columns.");
                 let counts = TileCounts::declare(b, plan, problem, tile);
                 let before = b.mut_("before", 0);

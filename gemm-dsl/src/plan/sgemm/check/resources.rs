@@ -7,7 +7,7 @@ use crate::plan::sgemm::direct;
 use crate::plan::sgemm::occupancy::{messages, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::plan::sgemm::simt::tiled::TiledDraft;
+use crate::plan::sgemm::simt::tiled::{self, TiledDraft};
 use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
@@ -87,17 +87,6 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: 
     faults.require(acts, || messages::float4_without_access(tile));
 }
 
-fn block_threads(spec: &SgemmSpec) -> u64 {
-    match spec.tile {
-        Some(tile) => {
-            let thread = spec.thread_tile();
-            let of_product = u64::from(tile.m / thread.m) * u64::from(tile.n / thread.n);
-            of_product.saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
-        }
-        None => direct::check::threads(spec),
-    }
-}
-
 /// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
 pub(super) fn threads(
     spec: &SgemmSpec,
@@ -113,7 +102,10 @@ pub(super) fn threads(
     if !faults.sound(rests_on) {
         return;
     }
-    let threads = block_threads(spec);
+    let threads = match spec.tile {
+        Some(tile) => tiled::threads(spec, tile),
+        None => direct::check::threads(spec),
+    };
     if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
             Some(tile) => messages::tile_threads(tile, spec),

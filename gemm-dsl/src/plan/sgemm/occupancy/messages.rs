@@ -121,7 +121,7 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
 }
 
 pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str) -> SpecError {
-    let (a, b) = sum.parts();
+    let ((a, b), [of_a, of_b]) = (sum.parts(), sum.bytes);
     let most = LARGEST.shared_per_block;
     let times = |number: u32, of: &str| match number {
         1 => String::new(),
@@ -143,10 +143,10 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
             sum.total(),
             sum.a.0,
             sum.a.1,
-            sum.bytes,
+            of_a,
             sum.b.0,
             sum.b.1,
-            sum.bytes,
+            of_b,
             most / 1024,
         ),
     )

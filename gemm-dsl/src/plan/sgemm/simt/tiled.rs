@@ -7,7 +7,7 @@ use crate::plan::sgemm::mma::MmaPlan;
 use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, contiguous_axes, shared_axes};
 use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::plan::sgemm::{Decided, Passed, decided, epilogue_staging, facts};
+use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
 facts! {
@@ -128,7 +128,7 @@ impl TiledPlan {
     /// A variant of a spec that passed every check, and its [`TiledDraft`] before.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (thread, pipeline) = (spec.thread_tile(), Pipeline::from_spec(spec));
-        let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);
+        let [threads_m, threads_n] = threads_of_tile(spec, tile);
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
         let mma = spec.arith != Arith::F32;
@@ -230,17 +230,25 @@ impl TiledPlan {
 
     /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match epilogue_staging::bytes(self.epilogue.staged_rows(), self.epilogue_threads(), self.tn)
-        {
-            0 => self.shared,
-            sums => self.shared.next_multiple_of(16) + sums as u64,
-        }
+        self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 
     /// Whether some access to global memory moves 16 bytes.
     pub fn has_global_vectors(&self) -> bool {
         [self.a.width(), self.b.width(), self.epilogue.width()].iter().any(|width| *width > 1)
     }
+}
+
+/// Threads along the rows and the columns of a block tile.
+fn threads_of_tile(spec: &SgemmSpec, tile: Tile) -> [u32; 2] {
+    let thread = spec.thread_tile();
+    [tile.m / thread.m, tile.n / thread.n]
+}
+
+/// Threads of a block, which may be too many for a plan: as [`TiledPlan::threads`].
+pub(in crate::plan::sgemm) fn threads(spec: &SgemmSpec, tile: Tile) -> u64 {
+    let [rows, cols] = threads_of_tile(spec, tile).map(u64::from);
+    (rows * cols).saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
 }
 
 /// The tile of K that may have fewer terms than the others.

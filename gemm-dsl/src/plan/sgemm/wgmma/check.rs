@@ -8,9 +8,10 @@ use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
 use crate::plan::sgemm::mma;
 use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::registers::even_registers;
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
-use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
+use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
 /// Keys of how other kernels bring their tiles, or share them.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
@@ -85,7 +86,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(too_much_shared(spec, tile, &sum));
         return None;
     }
-    let draft = WgmmaDraft::new(spec, tile)?;
+    let draft = WgmmaDraft::new(spec, tile);
     let plan = draft.look();
     let threads = plan.threads();
     if threads > BLOCK_THREADS {
@@ -96,8 +97,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
     resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.blocks_per_sm;
-        let warps = u64::from(threads / WARP) * u64::from(blocks);
-        let even = LARGEST.registers_per_thread(warps);
+        let even = even_registers(threads.into(), blocks);
         let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);
         let needed = plan.registers_of_thread();
         faults.require(needed <= available, || messages::registers(plan, available, blocks));

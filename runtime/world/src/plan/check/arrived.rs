@@ -1,25 +1,27 @@
-//! How much of a matrix has come to a place of a rank.
+//! Count of the elements that have arrived at a place of a rank.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor};
+use crate::plan::{Block, Factor, FactorExt};
 use std::ops::Range;
 
-/// How many elements have come, by the rows of A or the columns of B that they are of. No element comes twice, and none that
-/// is not known before.
+/// Number of arrived elements, by row of A or column of B. No element arrives twice, and all blocks
+/// are known in advance.
 ///
-/// With a block of w terms that begins at s and ends at e, there are w·(x - s) more elements before each x from s on, and
-/// w·(x - e) fewer from e on: both are sums over the ends of blocks before x, of w and of w·s, which a Fenwick tree has in
-/// log n steps. They may be beyond what can be counted, but their differences are not.
+/// A block with extent w along K covers rows or columns s to e. From x = s on it adds w·(x - s)
+/// elements before x, and from x = e on it removes w·(x - e). Both are sums of w and of w·s over
+/// the block bounds up to x. A Fenwick tree computes them in O(log n) steps. The sums may wrap
+/// around, but their differences are exact.
 #[derive(Default)]
 pub(super) struct Arrived {
-    /// Where blocks begin and end, in order.
+    /// Sorted bounds of the blocks.
     ends: Vec<usize>,
-    /// Sums of w, and of w times where it is: at i, of as many of them as the lowest bit of i + 1 says.
+    /// Fenwick tree over the bounds, with sums of w and of w times the bound. The entry at i covers
+    /// as many bounds as the lowest set bit of i + 1.
     sums: Vec<[usize; 2]>,
 }
 
 impl Arrived {
-    /// Nothing has come, and these may.
+    /// Resets to no arrived elements, and announces the blocks that may arrive.
     pub(super) fn expect<'b>(&mut self, factor: Factor, blocks: impl Iterator<Item = &'b Block>) {
         self.ends.clear();
         self.ends.extend(
@@ -32,7 +34,7 @@ impl Arrived {
         self.sums.resize(self.ends.len(), [0; 2]);
     }
 
-    /// This has come.
+    /// Records the arrival of a block.
     pub(super) fn come(&mut self, factor: Factor, block: &Block) {
         let (outer, terms) = (factor.outer(block), factor.terms(block).len());
         self.add(outer.start, terms);
@@ -49,7 +51,7 @@ impl Arrived {
         }
     }
 
-    /// How many elements have come that are of a range.
+    /// Returns the number of arrived elements within a range of rows or columns.
     pub(super) fn within(&self, outer: &Range<usize>) -> usize {
         self.before(outer.end).wrapping_sub(self.before(outer.start))
     }

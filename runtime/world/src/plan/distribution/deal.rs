@@ -1,26 +1,26 @@
-//! The blocks of a layout, and who has them.
+//! Blocks of a distribution, and their owners.
 
 use crate::plan::{Block, Factor};
 use std::ops::Range;
 
-/// The blocks of a layout, as rows and columns of them.
+/// Blocks of a distribution, as a grid.
 pub(in crate::plan) struct Deal {
     pub(super) rows: Vec<Range<usize>>,
     pub(super) cols: Vec<Range<usize>>,
-    /// In which order ranks have them; none where every rank has the only one.
+    /// Patch of the numbering order. `None` if every rank has the only block.
     pub(super) patch: Option<[usize; 2]>,
-    /// Whether that order is column after column.
+    /// True if ranks are numbered column by column.
     pub(super) down: bool,
 }
 
 impl Deal {
-    /// What a rank has.
+    /// Returns the block of a rank.
     pub(in crate::plan) fn shard(&self, rank: usize) -> Block {
         let [row, col] = self.place(rank);
         Block::new(self.rows[row].clone(), self.cols[col].clone())
     }
 
-    /// In which row and column of blocks a rank has its own.
+    /// Returns a rank's row and column in the grid of blocks.
     fn place(&self, rank: usize) -> [usize; 2] {
         let Some(patch) = self.patch else { return [0, 0] };
         let [high, wide] = self.turned(patch);
@@ -32,7 +32,7 @@ impl Deal {
         ])
     }
 
-    /// Who has the block in a row and a column: whoever asks, where everybody has it.
+    /// Returns the owner of a block, or the asking rank if every rank has it.
     fn owner(&self, place: [usize; 2], asks: usize) -> usize {
         let Some(patch) = self.patch else { return asks };
         let ([high, wide], [row, col]) = (self.turned(patch), self.turned(place));
@@ -40,17 +40,17 @@ impl Deal {
         patch * high * wide + row % high * wide + col % wide
     }
 
-    /// How many blocks follow one another before the next row of them, or column.
+    /// Number of blocks along the axis on which consecutive ranks lie.
     fn across(&self) -> usize {
         if self.down { self.rows.len() } else { self.cols.len() }
     }
 
-    /// Of rows and columns first those along which ranks do not follow one another.
+    /// Swaps rows and columns if ranks are numbered column by column.
     fn turned(&self, [rows, cols]: [usize; 2]) -> [usize; 2] {
         if self.down { [cols, rows] } else { [rows, cols] }
     }
 
-    /// Where shards begin and end along what becomes rows of C, of A, or columns, of B: in order.
+    /// Returns the sorted bounds of the shards along M, for A, or N, for B.
     pub(in crate::plan) fn cuts(&self, factor: Factor) -> Vec<usize> {
         let parts = match factor {
             Factor::A => &self.rows,
@@ -61,7 +61,8 @@ impl Deal {
         cuts
     }
 
-    /// Who has what of a block, for a rank that asks: itself where everybody has it. Nobody has nothing.
+    /// Returns the owners of the parts of a block. The owner is the asking rank if every rank has
+    /// the matrix. Empty parts are omitted.
     pub(in crate::plan) fn owners_of(
         &self,
         needed: &Block,
@@ -77,7 +78,7 @@ impl Deal {
     }
 }
 
-/// Which of the parts of an extent have something of a range; those of length 0 between them are there too.
+/// Returns the indices of the parts that overlap a range, including empty parts between them.
 fn touched(parts: &[Range<usize>], range: &Range<usize>) -> Range<usize> {
     let first = parts.partition_point(|part| part.end <= range.start);
     let end = parts.partition_point(|part| part.start < range.end);

@@ -1,4 +1,4 @@
-//! Layouts as text: `4096x1024 grid 2x4 rows/128 cols`.
+//! Text form of distributions: `4096x1024 grid 2x4 rows/128 cols`.
 
 use super::{Cut, Distribution, DistributionError, Split};
 use std::fmt;
@@ -81,18 +81,18 @@ impl FromStr for Distribution {
     }
 }
 
-/// Two numbers with an `x` between them.
+/// Parses two numbers with an `x` between them.
 fn pair(word: &str) -> Option<[usize; 2]> {
     let (first, second) = word.split_once('x')?;
     Some([number(first)?, number(second)?])
 }
 
-/// A number as it prints: digits alone.
+/// Parses a number of digits only, as it prints.
 fn number(word: &str) -> Option<usize> {
     word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok())?
 }
 
-/// `rows`, `rows/128` or `rows[100,0,56]`.
+/// Parses `rows`, `rows/128` or `rows[100,0,56]`.
 fn cut(word: &str, name: &str) -> Option<Cut> {
     let rest = word.strip_prefix(name)?;
     if rest.is_empty() {

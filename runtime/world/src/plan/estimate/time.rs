@@ -1,52 +1,51 @@
-//! When products and exchanges begin and end.
+//! Start and end times of multiplications and exchanges.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor, Machine, Place, Step, VerifiedSchedule};
+use crate::plan::{Block, ClusterModel, Factor, Place, Step, VerifiedSchedule};
 use std::collections::BTreeMap;
 
-/// Seconds, of the slowest rank.
+/// Seconds, for the slowest rank.
 pub(super) struct Times {
     pub(super) products: f64,
     pub(super) exchanges: f64,
     pub(super) all: f64,
 }
 
-/// A product that has been begun.
 struct ProductTime {
-    /// When all that it reads is there.
+    /// Time at which all its operands are present.
     there: f64,
-    /// How long it takes with nothing beside it.
+    /// Duration without exchanges beside it.
     alone: f64,
 }
 
-/// What a rank has come to.
+/// State of a rank in the simulation.
 #[derive(Default)]
 struct RankTime {
-    /// What planes of its own parts take, which are made before all else.
+    /// What splits of its own parts take, which are made before all else.
     before: f64,
-    /// How many of its steps it has taken.
     steps: usize,
-    /// How many exchanges it has taken part in, of which the last ended then.
+    /// Number of exchanges taken part in, and the end of the last one.
     taken: usize,
     exchanged: f64,
-    /// The same if there were no products.
+    /// End of the last exchange if there were no multiplications.
     alone: f64,
-    /// When what it has waited for is there.
+    /// Time at which all awaited data is present.
     there: f64,
-    /// The products that are begun, and when those ended of which that is known, in order.
+    /// Multiplications begun so far, and the known end times of the first ones.
     products: Vec<ProductTime>,
     ends: Vec<f64>,
-    /// The last product that reads a slot.
+    /// Last multiplication that reads each slot.
     reads: BTreeMap<(Factor, usize), usize>,
-    /// When it is in an exchange, and how many of these times are over before the next product.
+    /// Intervals of this rank's exchanges, and the number that end before the next multiplication.
     busy: Vec<[f64; 2]>,
     over: usize,
 }
 
-/// Seconds of a product with nothing beside it. Splits of a part that the rank has as a whole itself may be there.
+/// Predicts the seconds of a multiplication without exchanges beside it. Splits of the rank's whole
+/// shards may exist already.
 fn product(
     schedule: &VerifiedSchedule,
-    machine: &Machine,
+    machine: &ClusterModel,
     rank: usize,
     block: &Block,
     places: [Place; 2],
@@ -67,12 +66,12 @@ fn product(
 
 /// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
 /// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
-pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
+pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: &[f64]) -> Times {
     let mut ranks: Vec<RankTime> =
         (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();
-    // When each exchange is over.
+    // End time of each exchange.
     let mut over = vec![0.0; times.len()];
-    // Who takes part in each, once.
+    // Participants of each exchange, without duplicates.
     let mut taking_part: Vec<Vec<usize>> = vec![Vec::new(); times.len()];
     for rank in 0..schedule.ranks() {
         for role in schedule.roles.rank(rank) {
@@ -94,7 +93,7 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64
             rank.busy.push([begin, begin + time]);
             (rank.exchanged, rank.alone) = (begin + time, alone + time);
             rank.taken += 1;
-            // Over its `Begin`.
+            // Skips the exchange's `Begin`.
             rank.steps += 1;
         }
     }
@@ -112,15 +111,21 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64
 }
 
 impl RankTime {
-    fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
-        let own = Factor::ALL.map(|factor| &schedule.shards().of_factor(factor)[number]);
+    fn new(schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize) -> Self {
+        let own = Factor::BOTH.map(|factor| &schedule.shards().of_factor(factor)[number]);
         let splits = |block: &Block| machine.gpu.splits(block.rows.len(), block.cols.len());
         let before = if machine.gpu.splits.once { own.into_iter().map(splits).sum() } else { 0.0 };
         Self { before, there: before, exchanged: before, ..Self::default() }
     }
 
     /// Takes steps up to the next exchange that it begins.
-    fn go(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize, over: &[f64]) {
+    fn go(
+        &mut self,
+        schedule: &VerifiedSchedule,
+        machine: &ClusterModel,
+        number: usize,
+        over: &[f64],
+    ) {
         for step in &schedule.steps[number][self.steps..] {
             work(1);
             match step {
@@ -141,7 +146,12 @@ impl RankTime {
     }
 
     /// When the slots have been read that the next exchange brings something into.
-    fn may_write(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> f64 {
+    fn may_write(
+        &mut self,
+        schedule: &VerifiedSchedule,
+        machine: &ClusterModel,
+        number: usize,
+    ) -> f64 {
         let role = &schedule.roles.rank(number)[self.taken];
         let mut read = None;
         for of in schedule.roles.got(&schedule.exchanges, role) {
@@ -155,7 +165,7 @@ impl RankTime {
         self.ends[last]
     }
 
-    /// Finds the ends of so many products.
+    /// Computes the end times of the first `products` multiplications.
     fn end(&mut self, products: usize, lost: f64) {
         let speed = 1.0 - lost.clamp(0.0, 1.0);
         let known = self.ends.len().min(products);

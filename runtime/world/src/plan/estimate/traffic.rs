@@ -1,21 +1,22 @@
-//! What travels in each exchange, and how long that takes.
+//! Traffic and duration of each exchange.
 
 use super::ELEMENT;
 use crate::plan::work::work;
-use crate::plan::{Block, Exchange, Factor, Hosts, Machine, Move, Place, VerifiedSchedule};
+use crate::plan::{
+    Block, ClusterModel, Exchange, Factor, FactorExt, Hosts, Move, Place, VerifiedSchedule,
+};
 use std::collections::BTreeMap;
 
-/// What travels.
 pub(super) struct Traffic {
-    /// Bytes that come to each rank from others.
+    /// Bytes that each rank receives from other ranks.
     pub(super) bytes: Vec<u64>,
-    /// Bytes of blocks of each rank that are packed, or unpacked.
+    /// Bytes of blocks that each rank packs or unpacks.
     pub(super) staged: Vec<u64>,
-    /// Seconds of each exchange, once all are at it.
+    /// Seconds of each exchange, once all its ranks have reached it.
     pub(super) times: Vec<f64>,
 }
 
-pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
+pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &ClusterModel) -> Traffic {
     let mut bytes = vec![0_u64; schedule.ranks()];
     let mut staged = vec![0_u64; schedule.ranks()];
     let staging = machine.staging.then(|| Staging::new(schedule, machine));
@@ -36,7 +37,7 @@ pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic
             (own, others) = (most_own.max(own), most_others.max(others));
         }
         ranks.clear(moves.iter().map(|of| [of.from, of.to]));
-        // What stays on a rank is read and written.
+        // Bytes that stay on a rank are read and written.
         let copied = |bytes: u64| 2.0 * bytes as f64 / machine.gpu.memory;
         let mut time = copied(own).max(machine.link.time(others));
         if let Some(of) = &machine.hosts {
@@ -50,18 +51,19 @@ pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic
     Traffic { bytes, staged, times }
 }
 
-/// What is packed, or unpacked, where rows have to lie one after the other.
+/// Model of packing and unpacking, for transports that require contiguous rows.
 struct Staging<'s> {
     schedule: &'s VerifiedSchedule,
-    machine: &'s Machine,
+    machine: &'s ClusterModel,
 }
 
 impl<'s> Staging<'s> {
-    fn new(schedule: &'s VerifiedSchedule, machine: &'s Machine) -> Self {
+    fn new(schedule: &'s VerifiedSchedule, machine: &'s ClusterModel) -> Self {
         Self { schedule, machine }
     }
 
-    /// Adds the bytes that each rank packs and unpacks in an exchange; those of who has most.
+    /// Adds the bytes that each rank packs and unpacks in an exchange. Returns the largest rank's
+    /// total.
     fn staged_bytes(&self, exchange: &Exchange, flows: &mut Flows, all: &mut [u64]) -> u64 {
         let Exchange { factor, moves } = exchange;
         let shards = self.schedule.shards();
@@ -92,7 +94,8 @@ impl<'s> Staging<'s> {
         most
     }
 
-    /// Whether something lies between the rows of a block where another one is stored that it is a part of.
+    /// Returns true if the rows of a block, as stored, are not contiguous within a block that
+    /// contains it.
     fn is_apart(&self, factor: Factor, block: &Block, of: &Block) -> bool {
         match factor.is_transposed(self.machine.layout) {
             false => block.is_apart_in(of),
@@ -101,11 +104,12 @@ impl<'s> Staging<'s> {
     }
 }
 
-/// Of each rank or host, in one exchange: the bytes that stay, those that come and those that go.
+/// Bytes of each rank or host in one exchange: kept, received and sent.
 struct Flows(Vec<[u64; 3]>);
 
 impl Flows {
-    /// Adds a move; the most bytes of who has a part in it, of those that stay and of those that come or go.
+    /// Adds a move. Returns the largest totals of its participants: kept bytes, and received or
+    /// sent bytes.
     fn add(&mut self, from: usize, to: usize, bytes: u64) -> [u64; 2] {
         let mut add = |who: usize, which: usize| {
             self.0[who][which] = self.0[who][which].saturating_add(bytes);
@@ -122,11 +126,11 @@ impl Flows {
     }
 }
 
-/// The most bytes that come to a host from others, or go from it to them.
+/// Returns the largest number of bytes that a host receives from others, or sends to them.
 fn between(flows: &mut Flows, hosts: &Hosts, factor: Factor, moves: &[Move]) -> u64 {
     let host = |rank: usize| rank / hosts.gpus.max(1);
     let crossing = moves.iter().filter(|of| host(of.from) != host(of.to));
-    // Sender and host, and which terms of which rows of A, or columns of B.
+    // Sender, receiving host, range along K, and range along M or N.
     let key = |of: &Move| {
         let (terms, outer) = (factor.terms(&of.block), factor.outer(&of.block));
         (of.from, host(of.to), [terms.start, terms.end], [outer.start, outer.end])
@@ -140,7 +144,7 @@ fn between(flows: &mut Flows, hosts: &Hosts, factor: Factor, moves: &[Move]) -> 
     let mut last = None;
     for (from, to, terms, [mut start, end]) in all.iter().copied() {
         if hosts.once {
-            // What the host has got of these terms by what came before, which began no later.
+            // End of the range that the host already has from earlier moves, which began no later.
             let group = (from, to, terms);
             let until = last.filter(|(of, _)| *of == group).map_or(0, |(_, until)| until);
             start = start.max(until).min(end);

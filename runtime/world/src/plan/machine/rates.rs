@@ -1,22 +1,22 @@
-//! How fast products are in each arithmetic, as they were measured.
+//! Measured rates of GEMMs in each arithmetic.
 
-use super::{Gpu, Machine, Tile};
+use super::{ClusterModel, Gpu, Tile};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_perf::Calibration;
 
-/// How fast a GPU is in an arithmetic that tensor cores compute.
+/// Rate of a GPU in an arithmetic of tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Which one.
+    /// Arithmetic to which the rate applies.
     pub arith: Arith,
-    /// By which instruction.
+    /// Tensor core instruction of the rate.
     pub mma: Instruction,
-    /// Additions and multiplications of the product in a second, where all multiprocessors have a tile: where several products
-    /// stand for one of `f32`, those of that one.
+    /// Floating-point operations (additions and multiplications) per second with all SMs busy. FP32
+    /// emulation counts the operations of the emulated `f32` GEMM.
     pub flops: f64,
-    /// What a multiprocessor computes of C at a time.
+    /// Tile shapes that an SM may compute.
     pub tiles: &'static [Tile],
-    /// Seconds of the launches of a product beside what they do.
+    /// Seconds that all launches of a GEMM take beside their work.
     pub launch: f64,
 }
 
@@ -24,29 +24,30 @@ const LARGE: &[Tile] = &[Tile { rows: 128, cols: 256, reached: 1.0 }];
 const SQUARE: &[Tile] = &[Tile { rows: 128, cols: 128, reached: 1.0 }];
 const SMALL: &[Tile] = &[Tile { rows: 64, cols: 128, reached: 1.0 }];
 
-/// Under `mma: sync`, of a launch.
+/// Rate under `mma: sync`, with one launch.
 const fn sync(arith: Arith, teraflops: f64, tiles: &'static [Tile]) -> Rate {
     Rate { arith, mma: Instruction::Sync, flops: teraflops * 1e12, tiles, launch: LAUNCH }
 }
 
-/// Under `mma: wgmma`, of as many launches.
+/// Rate under `mma: wgmma`, with `launches` launches.
 const fn wgmma(arith: Arith, teraflops: f64, launches: u32) -> Rate {
     let launch = LAUNCH + (launches - 1) as f64 * NEXT_LAUNCH;
     Rate { arith, mma: Instruction::Wgmma, flops: teraflops * 1e12, tiles: SQUARE, launch }
 }
 
-/// Seconds of a launch, and of each further one of the same program.
+/// Seconds of a launch, and of each further launch of the same program.
 const LAUNCH: f64 = CALIBRATION.launch / 1e6;
 const NEXT_LAUNCH: f64 = CALIBRATION.next_launch / 1e6;
 const CALIBRATION: Calibration = gemm_perf::H200.calibration;
 
 /// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv` (2026-11-24), at 4096 and 8192: `bf16` by
-/// `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and 58.5; by `wgmma`, with what makes planes, `bf16` 580 and 679, `bf16x6` 129 and
-/// 135, `f16x3` 205 and 227. What is here is without planes, whose bytes are in [`Gpu::planes`], and without waves of which some
+/// `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and 58.5; by `wgmma`, with what makes splits, `bf16` 580 and 679, `bf16x6` 129 and
+/// 135, `f16x3` 205 and 227. What is here is without splits, whose bytes are in [`Gpu::splits`], and without waves of which some
 /// tiles are missing.
 ///
-/// The others were not measured. `f16` is as fast as `bf16` and `tf32` half as fast (NVIDIA H100 Tensor Core GPU Architecture, 2022);
-/// `bf16x9` has nine products where `bf16x6` has six, and `tf32x3` three, half as fast.
+/// The other rates were not measured. `f16` is as fast as `bf16`, and `tf32` half as fast (NVIDIA
+/// H100 Tensor Core GPU Architecture, 2022). `bf16x9` needs nine matmuls where `bf16x6` needs six.
+/// `tf32x3` needs three at half the speed.
 pub(super) const H200: &[Rate] = &[
     sync(Arith::Bf16, 225.0, LARGE),
     sync(Arith::F16, 225.0, LARGE),
@@ -63,36 +64,38 @@ pub(super) const H200: &[Rate] = &[
     wgmma(Arith::F16x3, 252.0, 7),
 ];
 
-/// What is made of numbers before tensor cores multiply them.
+/// Splits that a GEMM computes before tensor cores multiply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Splits {
-    /// Bytes that are read and written for each number of A and of B; 0 where nothing is made.
+    /// Bytes read and written per element of A and B; 0 without splits.
     pub bytes: f64,
-    /// Whether a rank makes those of its own parts once, for all of its products.
+    /// True if a rank splits its own shards once for all its multiplications.
     pub once: bool,
 }
 
 impl Splits {
-    /// Those of a kernel: numbers are read, once more where their lines are scaled, and each plane is written.
+    /// Computes the splits of a kernel: each element is read once, or twice if rows and columns are
+    /// scaled, and each plane is written.
     fn from_spec(spec: &SgemmSpec) -> Self {
         if !spec.is_wgmma() {
             return Self::default();
         }
         let reads = if spec.arith.is_scaled() { 2.0 } else { 1.0 };
-        let bytes = f64::from(spec.types().a.size()) * reads + f64::from(spec.staged_bytes());
+        let staged = spec.staged_bytes(Factor::A);
+        let bytes = f64::from(spec.types().a.size()) * reads + f64::from(staged);
         Self { bytes, once: spec.loses_as_a_whole() }
     }
 }
 
 impl Gpu {
-    /// The same GPU where products are those of a kernel: as fast as its arithmetic is. One that has no such rate is taken to
-    /// be as fast as in `f32`.
+    /// Returns the same GPU with the rates of a kernel's arithmetic. Without a matching rate, the
+    /// GPU keeps its `f32` rate.
     ///
     /// ```
     /// use gemm_dsl::spec::SgemmSpec;
-    /// use gemm_world::plan::Machine;
+    /// use gemm_world::plan::ClusterModel;
     ///
-    /// let gpu = Machine::h200_nccl().gpu;
+    /// let gpu = ClusterModel::h200_nccl().gpu;
     /// let spec: SgemmSpec = "tile: 128x128x32, arith: bf16x6, mma: wgmma".parse()?;
     /// let speed = gpu.product([8192; 3]) / gpu.computing(&spec).product([8192; 3]);
     /// assert!(speed > 2.4 && speed < 2.7, "{speed}");
@@ -111,7 +114,7 @@ impl Gpu {
     }
 }
 
-impl Machine {
+impl ClusterModel {
     /// The same machine where products are those of a kernel: as fast as its arithmetic is, of matrices that are stored as it
     /// takes them.
     #[must_use]

@@ -1,11 +1,11 @@
-//! Each element is somebody's, and layouts are read as they are printed.
+//! Every element has an owner, and distributions parse as they print.
 
 use super::{cut, distribution};
 use crate::plan::*;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
-/// Any layout that can be said, of any extents: most are for no number of ranks.
+/// Distributions of any extents and parameters, most of them invalid for any number of ranks.
 fn anything() -> impl Generator<Value = Distribution> {
     let number = || prop_oneof![0..9_usize, any::<usize>()];
     let pair = move || [number(), number()];
@@ -43,7 +43,7 @@ proptest! {
     #[test]
     fn what_is_no_layout_is_not_taken_for_one(text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
         match text.parse::<Distribution>() {
-            // Whatever is taken prints, and is read, as itself.
+            // An accepted text prints and parses as the same distribution.
             Ok(distribution) => prop_assert_eq!(distribution.to_string().parse(), Ok(distribution)),
             Err(error) => prop_assert_eq!(error, DistributionError::Text(text)),
         }
@@ -85,7 +85,7 @@ proptest! {
         prop_assert_eq!(distribution.t().t(), distribution);
     }
 
-    /// Ranks of a patch follow one another, and so do patches, whichever way that is.
+    /// Ranks of a patch have consecutive numbers, and so do patches, in both numbering orders.
     #[test]
     fn ranks_of_a_patch_have_a_rectangle(
         [down, across, high, wide] in [1..4_usize, 1..4_usize, 1..4_usize, 1..4_usize], is_down in any::<bool>(),
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// Who has what is found by place as it is by rank.
+    /// Owners found by position agree with the blocks of the ranks.
     #[test]
     fn who_has_a_block_is_found(
         (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
@@ -124,7 +124,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// No part has a unit more than another, but for the last of the array, which may have less than a unit.
+    /// Parts differ by at most one unit, except that the last unit of the array may be incomplete.
     #[test]
     fn arrays_are_dealt_out_at_multiples_of_a_unit(
         len in prop_oneof![0..50_usize, any::<usize>(), usize::MAX - 50..=usize::MAX],
@@ -147,7 +147,8 @@ proptest! {
         prop_assert!(most - least <= 1, "{} and {} units", most, least);
     }
 
-    /// No two of disjoint blocks overlap, and one that has an element of any of them does.
+    /// Disjoint blocks do not overlap. A further block that shares an element with one of them
+    /// does.
     #[test]
     fn blocks_that_overlap_are_found(
         (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
@@ -183,7 +184,7 @@ proptest! {
     }
 }
 
-/// Each fault names what was given.
+/// Each error names the given values.
 #[test]
 fn layouts_that_are_not_for_these_ranks() {
     let of = |text: &str, ranks| {
@@ -201,7 +202,7 @@ fn layouts_that_are_not_for_these_ranks() {
         of("4x4 grid 2x2 patch 2x0", 4),
         "a grid of 2x2 ranks is not made of patches of 2x0"
     );
-    // A sum that cannot be counted is not that of any extent.
+    // A sum that overflows equals no extent.
     let most = usize::MAX;
     let sum = of(&format!("{most}x1 rows[{most},1]"), 2);
     assert_eq!(sum, format!("the lengths of the rows come to {most}, but there are {most}"));

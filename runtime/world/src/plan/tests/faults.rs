@@ -1,14 +1,15 @@
-//! What a schedule is refused for is named: who, what, and what else.
+//! Faults of schedules name the rank, the step and the conflict.
 
 use super::by_columns;
 use crate::plan::*;
 
-/// Three ranks with two rows of A each, and two columns of B and of C; the first one gets A in slots.
+/// Three ranks with two rows of A and two columns of B and C each; the first one receives A in
+/// slots.
 fn rotating() -> Schedule {
     Schedule::new(by_columns(6), 3, Strategy::Rotate).unwrap().into_inner()
 }
 
-/// The fault after a change.
+/// Fault of a schedule after a change.
 fn fault(change: impl FnOnce(&mut Schedule)) -> String {
     let mut schedule = rotating();
     change(&mut schedule);
@@ -75,7 +76,7 @@ fn faults_of_exchanges() {
         of(|steps| steps[0] = Step::Wait(0)),
         "rank 0, exchange 0: it waits for what it has not begun"
     );
-    // It has nothing to do any more, but others need it.
+    // The rank has no more steps, but others need it.
     assert_eq!(of(Vec::clear), "rank 0, exchange 0: others wait for it, but it does not begin it");
 }
 
@@ -88,7 +89,7 @@ fn faults_of_slots() {
     });
     let text = "rank 0: exchange 1 brings something into slot 7 of A, which it has not waited for exchange 0 to fill";
     assert_eq!(one_slot, text);
-    // The third of them names the second.
+    // The third exchange's fault names the second.
     let distributions = by_columns(8);
     let mut three = Schedule::new(distributions, 4, Strategy::Rotate).unwrap().into_inner();
     for of in &mut three.exchanges[2].moves {
@@ -126,7 +127,7 @@ fn faults_of_products() {
         );
         assert_eq!(fault(|schedule| schedule.steps[0].push(product(rows, Place::Shard))), text);
     }
-    // There are no terms, but no slot either.
+    // K is 0, but there is no slot either.
     let distributions = Distributions {
         a: Distribution::rows(6, 0),
         b: Distribution::cols(0, 6),
@@ -140,7 +141,7 @@ fn faults_of_products() {
 #[test]
 fn what_is_gathered_comes_in_some_part() {
     let strategy = Strategy::Gather { parts: 0 };
-    // Where nothing is missing, too.
+    // Also if no data is missing.
     for ranks in [1, 3] {
         let fault = Schedule::new(by_columns(6), ranks, strategy).unwrap_err();
         assert_eq!(fault, ScheduleFault::NoParts { strategy });

@@ -1,4 +1,4 @@
-//! Estimates against what was measured on 4 H200, and against a table that was computed otherwise.
+//! Estimates against measurements on 4 H200, and against an independently computed table.
 
 use super::{by_columns, by_patches};
 use crate::plan::*;
@@ -10,7 +10,7 @@ fn within(predicted: f64, measured: f64, share: f64, what: &str) {
     assert!(off.abs() <= share, "{what}: {predicted:.4} is {:.1} % off {measured}", 100.0 * off);
 }
 
-fn efficiency(machine: &Machine, n: usize, strategy: Strategy) -> f64 {
+fn efficiency(machine: &ClusterModel, n: usize, strategy: Strategy) -> f64 {
     Schedule::new(by_columns(n), 4, strategy).unwrap().estimate(machine).efficiency()
 }
 
@@ -18,7 +18,7 @@ fn efficiency(machine: &Machine, n: usize, strategy: Strategy) -> f64 {
 fn local_products_take_as_long_as_was_measured() {
     for (n, milliseconds) in SIZES.into_iter().zip([5.34, 42.7, 339.0]) {
         let schedule = Schedule::new(by_columns(n), 4, Strategy::Sequential).unwrap();
-        let estimate = schedule.estimate(&Machine::h200_nccl());
+        let estimate = schedule.estimate(&ClusterModel::h200_nccl());
         within(estimate.local, milliseconds * 1e-3, 0.01, "a local product");
         assert_eq!(estimate.local, estimate.products);
     }
@@ -28,12 +28,17 @@ fn local_products_take_as_long_as_was_measured() {
 fn all_gathers_are_as_fast_as_was_measured() {
     for (mib, rate) in [(1, 58e9), (16, 251e9), (64, 296e9), (256, 324e9), (1024, 341e9)] {
         let bytes = (3 * mib) << 20;
-        within(bytes as f64 / Machine::h200_nccl().link.time(bytes), rate, 0.05, "an all-gather");
+        within(
+            bytes as f64 / ClusterModel::h200_nccl().link.time(bytes),
+            rate,
+            0.05,
+            "an all-gather",
+        );
     }
-    // Those of the products.
+    // Gathers of the measured GEMMs.
     for (n, milliseconds) in SIZES.into_iter().zip([0.68, 2.50, 9.5]) {
         let schedule = Schedule::new(by_columns(n), 4, Strategy::Sequential).unwrap();
-        let exchanges = schedule.estimate(&Machine::h200_nccl()).exchanges;
+        let exchanges = schedule.estimate(&ClusterModel::h200_nccl()).exchanges;
         within(exchanges, milliseconds * 1e-3, 0.05, "the gather of a product");
     }
 }
@@ -42,7 +47,7 @@ fn all_gathers_are_as_fast_as_was_measured() {
 fn one_after_the_other_is_as_fast_as_was_measured() {
     for (n, measured) in SIZES.into_iter().zip([0.89, 0.94, 0.97]) {
         within(
-            efficiency(&Machine::h200_nccl(), n, Strategy::Sequential),
+            efficiency(&ClusterModel::h200_nccl(), n, Strategy::Sequential),
             measured,
             0.02,
             "one after the other",
@@ -50,22 +55,22 @@ fn one_after_the_other_is_as_fast_as_was_measured() {
     }
 }
 
-/// Beside products NCCL hides nothing: it is as if one were after the other, or worse.
+/// NCCL hides nothing beside GEMMs: the total is at least the sum of both times.
 #[test]
 fn beside_nccl_products_are_as_slow_as_was_measured() {
     for (n, measured) in SIZES.into_iter().zip([0.90, 0.94, 0.95]) {
         let strategy = Strategy::Gather { parts: 1 };
         within(
-            efficiency(&Machine::h200_nccl(), n, strategy),
+            efficiency(&ClusterModel::h200_nccl(), n, strategy),
             measured,
             0.03,
             "own rows first, NCCL",
         );
     }
-    // In 4, 8 and 16 chunks of all rows, of which a quarter is own ones.
+    // In 4, 8 and 16 chunks of all rows, a quarter of them the rank's own.
     for (n, [least, most]) in SIZES.into_iter().zip([[0.75, 0.83], [0.90, 0.94], [0.93, 0.95]]) {
         for parts in [3, 6, 12] {
-            let predicted = efficiency(&Machine::h200_nccl(), n, Strategy::Gather { parts });
+            let predicted = efficiency(&ClusterModel::h200_nccl(), n, Strategy::Gather { parts });
             assert!(
                 predicted >= least * 0.9 && predicted <= most * 1.1,
                 "{n}, {parts}: {predicted}"
@@ -80,7 +85,7 @@ fn beside_copy_engines_products_are_as_fast_as_was_measured() {
     for (n, measured) in [(8192, 0.91), (8192, 0.93), (16384, 0.969), (32768, 0.967)] {
         for strategy in [Strategy::Rotate, Strategy::Gather { parts: 3 }] {
             within(
-                efficiency(&Machine::h200_copy_engines(), n, strategy),
+                efficiency(&ClusterModel::h200_copy_engines(), n, strategy),
                 measured,
                 0.055,
                 "copy engines",
@@ -90,27 +95,27 @@ fn beside_copy_engines_products_are_as_fast_as_was_measured() {
 }
 
 /// The machine of the table: nothing but rates. 54 TFLOP/s or 160, 370 GB/s into a GPU, 46 for each GPU of a host into the host.
-fn ideal(teraflops: f64) -> Machine {
+fn ideal(teraflops: f64) -> ClusterModel {
     let gpu = Gpu {
         flops: teraflops * 1e12,
         tiles: &[Tile { rows: 1, cols: 1, reached: 1.0 }],
         multiprocessors: 1,
         launch: 0.0,
         memory: f64::INFINITY,
-        ..Machine::h200_host().gpu
+        ..ClusterModel::h200_host().gpu
     };
     let network = Link { latency: 0.0, rate: 8.0 * 46e9 };
-    Machine {
+    ClusterModel {
         name: "ideal",
         gpu,
         link: Link { latency: 0.0, rate: 370e9 },
         lost: 0.0,
         hosts: Some(Hosts { gpus: 8, network, once: true }),
-        ..Machine::h200_host()
+        ..ClusterModel::h200_host()
     }
 }
 
-/// Time of exchanges as percent of that of products.
+/// Time of the exchanges as a percentage of the time of the GEMM.
 fn share(teraflops: f64, distributions: Distributions, ranks: usize) -> f64 {
     let estimate = Schedule::new(distributions, ranks, Strategy::Sequential)
         .unwrap()
@@ -118,7 +123,8 @@ fn share(teraflops: f64, distributions: Distributions, ranks: usize) -> f64 {
     100.0 * estimate.exchanges / estimate.local
 }
 
-/// Communication as percent of computing, in one dimension and in two: hosts of 8 GPUs, which are patches of the grid.
+/// Communication as a percentage of computation, for 1-D and 2-D distributions. Hosts have 8 GPUs
+/// and are patches of the grid.
 #[test]
 fn communication_is_the_share_of_computing_that_was_worked_out() {
     const N: usize = 8192;
@@ -148,7 +154,7 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
         };
         for (distributions, percent) in [(by_columns(n), one), (by_patches(n, grid, patch), two)] {
             let share = share(teraflops, distributions, ranks);
-            // Rounded to one percent.
+            // The table is rounded to one percent.
             assert!(
                 (share - percent).abs() <= 1.0,
                 "{teraflops}, {ranks} at {n}: {share:.1} and not {percent}"
@@ -157,7 +163,7 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
     }
 }
 
-/// Where everybody sends to everybody, a host gets what its ranks need once for each of them.
+/// Without collectives, a host receives the same data once for each of its ranks.
 #[test]
 fn what_comes_to_a_host_once_is_counted_once() {
     let ideal = ideal(54.0);
@@ -166,14 +172,15 @@ fn what_comes_to_a_host_once_is_counted_once() {
     let slow = Link { latency: 0.0, rate: 1e9 };
     let of = |hosts: Option<Hosts>| {
         let hosts = hosts.map(|hosts| Hosts { network: slow, ..hosts });
-        schedule.estimate(&Machine { hosts, ..ideal }).exchanges
+        schedule.estimate(&ClusterModel { hosts, ..ideal }).exchanges
     };
     let all = 4.0 * 8192.0 * 8192.0 * 7.0 / 8.0 / 1e9;
     within(of(ideal.hosts), all, 1e-9, "once");
     within(of(each), 8.0 * all, 1e-9, "for each");
 }
 
-/// Half as many bytes beside a network in patches as row after row: 2 x 4 blocks of a host have fewer neighbours than 1 x 8.
+/// Patches halve the bytes per host on the network: a 2 x 4 patch has fewer neighbours than a 1 x 8
+/// row.
 #[test]
 fn patches_need_less_of_other_hosts() {
     let of = |patch| share(54.0, by_patches(1 << 17, [16, 32], patch), 512);
@@ -181,12 +188,15 @@ fn patches_need_less_of_other_hosts() {
     assert_eq!(of([1, 1]), of([1, 8]));
 }
 
-/// Five times a shard where A rotates, two of them slots; where it is gathered, all of A.
+/// Rotation holds two shards of A beside the rank's own shards; gathering holds all of A.
 #[test]
 fn rotating_needs_two_shards_of_memory() {
     let n = 131_072;
     let of = |strategy| {
-        Schedule::new(by_columns(n), 4, strategy).unwrap().estimate(&Machine::h200_nccl()).memory
+        Schedule::new(by_columns(n), 4, strategy)
+            .unwrap()
+            .estimate(&ClusterModel::h200_nccl())
+            .memory
     };
     let shard = 4 * (n * n / 4) as u64;
     assert_eq!(of(Strategy::Rotate), [2 * shard; 4]);
@@ -194,10 +204,10 @@ fn rotating_needs_two_shards_of_memory() {
     assert_eq!(of(Strategy::Sequential), [4 * shard; 4]);
 }
 
-/// What the chosen schedule says of itself, in words that a user reads.
+/// Printed table of the candidates.
 #[test]
 fn what_was_tried_prints() {
-    let machine = Machine::h200_copy_engines();
+    let machine = ClusterModel::h200_copy_engines();
     let chosen = Schedule::cheapest(by_columns(8192), 4, &machine, Some(200_000_000)).unwrap();
     let text = chosen.to_string();
     let lines: Vec<&str> = text.lines().collect();

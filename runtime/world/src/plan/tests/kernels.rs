@@ -1,4 +1,4 @@
-//! Machines for what a kernel computes, and for how its matrices are stored.
+//! Machines adapted to a kernel's arithmetic and to the layout of its matrices.
 
 use crate::plan::*;
 use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
@@ -6,8 +6,8 @@ use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
 /// A product of m, n and k takes m·n·k seconds, a byte over a link one, and none is lost beside it.
-fn slow(splits: Splits) -> Machine {
-    let of_h200 = Machine::h200_host();
+fn slow(splits: Splits) -> ClusterModel {
+    let of_h200 = ClusterModel::h200_host();
     let gpu = Gpu {
         flops: 2.0,
         tiles: &[ONE],
@@ -17,7 +17,7 @@ fn slow(splits: Splits) -> Machine {
         splits,
         ..of_h200.gpu
     };
-    Machine { name: "slow", gpu, link: Link { latency: 0.0, rate: 1.0 }, lost: 0.0, ..of_h200 }
+    ClusterModel { name: "slow", gpu, link: Link { latency: 0.0, rate: 1.0 }, lost: 0.0, ..of_h200 }
 }
 
 /// Medians of `tests/data/profiler/times.csv`, in ms.
@@ -31,7 +31,11 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
         ("tile: 128x128x32, arith: f16x3, mma: wgmma", 0.670448, 4.84533, 0.03),
     ] {
         let spec: SgemmSpec = line.parse().unwrap();
-        for machine in [Machine::h200_nccl(), Machine::h200_copy_engines(), Machine::h200_host()] {
+        for machine in [
+            ClusterModel::h200_nccl(),
+            ClusterModel::h200_copy_engines(),
+            ClusterModel::h200_host(),
+        ] {
             let gpu = machine.computing(&spec).gpu;
             for (n, measured) in [(4096, of_4096), (8192, of_8192)] {
                 let off = gpu.product([n; 3]) * 1e3 / measured - 1.0;
@@ -40,7 +44,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
         }
     }
     // What no rate is of is as fast as `f32`, which is as it was.
-    let gpu = Machine::h200_nccl().gpu;
+    let gpu = ClusterModel::h200_nccl().gpu;
     let spec = |line: &str| line.parse::<SgemmSpec>().unwrap();
     let of = |line: &str| gpu.computing(&spec(line)).product([4096; 3]);
     assert_eq!(of("tile: 128x128x8, thread: 8x8"), gpu.product([4096; 3]));
@@ -49,7 +53,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
     assert_eq!(none.computing(&tf32).product([4096; 3]), gpu.product([4096; 3]));
 }
 
-/// Faster products leave less to hide exchanges behind.
+/// Faster GEMMs leave less time to hide exchanges.
 #[test]
 fn what_is_chosen_depends_on_the_arithmetic() {
     let n = 8192;
@@ -59,7 +63,7 @@ fn what_is_chosen_depends_on_the_arithmetic() {
         c: Distribution::cols(n, n),
     };
     let of = |line: &str| {
-        let machine = Machine::h200_copy_engines().computing(&line.parse().unwrap());
+        let machine = ClusterModel::h200_copy_engines().computing(&line.parse().unwrap());
         Schedule::cheapest(distributions.clone(), 4, &machine, None).unwrap().estimate
     };
     let [plain, six, three] = ["f32", "bf16x6", "f16x3"].map(|arith| match arith {
@@ -70,7 +74,8 @@ fn what_is_chosen_depends_on_the_arithmetic() {
     assert!(three.efficiency() < six.efficiency() && six.efficiency() < plain.efficiency());
 }
 
-/// Splits of what a rank has itself are made once before all else, those of what comes for each product; or all of them for each.
+/// With `once`, a rank's own shards are split once before everything else, and received parts for
+/// each GEMM. Otherwise everything is split for each GEMM.
 #[test]
 fn splits_are_computed_once_or_for_each_product() {
     let distributions = Distributions {
@@ -81,40 +86,44 @@ fn splits_are_computed_once_or_for_each_product() {
     let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 }).unwrap();
     let of = |splits| schedule.estimate(&slow(splits));
     let none = of(Splits::default());
-    // Own rows take 2·5·3 s, and what comes is 24 bytes.
+    // Own rows take 2·5·3 s, and 24 bytes are received.
     assert_eq!((none.products, none.time, none.exchanges), (60.0, 60.0, 24.0));
     let each = of(Splits { bytes: 2.0, once: false });
-    // Two products with 6 numbers of A and all 15 of B.
+    // Two GEMMs, each with 6 elements of A and all 15 of B.
     assert_eq!((each.products, each.time), (60.0 + 4.0 * (6.0 + 15.0), 144.0));
     let once = of(Splits { bytes: 2.0, once: true });
     assert_eq!((once.products, once.time), (60.0 + 2.0 * (6.0 + 15.0) + 2.0 * 6.0, 114.0));
     assert_eq!(once.local, 60.0 + 2.0 * (12.0 + 15.0));
 }
 
-/// Whoever sends rows that lie apart, or has room for rows between others, has as much memory more, and copies it.
+/// Senders of padded rows, and receivers into padded rows, need additional memory and time for
+/// copies.
 #[test]
 fn blocks_whose_rows_lie_apart_are_staged() {
     let staged = |distributions: &Distributions, ranks, strategy, lies| {
         let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
-        let plain = Machine { layout: lies, ..slow(Splits::default()) };
-        let (without, with) =
-            (schedule.estimate(&plain), schedule.estimate(&Machine { staging: true, ..plain }));
+        let plain = ClusterModel { layout: lies, ..slow(Splits::default()) };
+        let (without, with) = (
+            schedule.estimate(&plain),
+            schedule.estimate(&ClusterModel { staging: true, ..plain }),
+        );
         assert_eq!(without.bytes, with.bytes);
         let more = |(with, without): (&u64, &u64)| with - without;
         let memory: Vec<u64> = with.memory.iter().zip(&without.memory).map(more).collect();
         (memory, with.exchanges - without.exchanges)
     };
     let of = |text: &str| text.parse::<Distribution>().unwrap();
-    // Rows of B, of which each needs its columns: who sends packs 2x3 or 4x5 of 8 columns, and who gets them has whole rows.
+    // B is distributed by rows, and each rank needs its columns. Senders pack 2x3 or 4x5 of 8
+    // columns; receivers store whole rows.
     let distributions =
         Distributions { a: of("2x6 whole"), b: of("6x8 rows[2,4]"), c: of("2x8 cols[5,3]") };
     let rows = staged(&distributions, 2, Strategy::Sequential, Lies::Nn);
     assert_eq!(rows, (vec![4 * 2 * 3, 4 * 4 * 5], 2.0 * 80.0));
-    // Of its transpose they are whole rows of who sends, which go between others.
+    // With B transposed, senders have whole rows, and receivers unpack them.
     let columns = staged(&distributions, 2, Strategy::Sequential, Lies::Nt);
     assert_eq!(columns, (vec![4 * 4 * 5, 4 * 2 * 3], 2.0 * 80.0));
     assert_eq!(staged(&distributions, 2, Strategy::Sequential, Lies::Tn), rows);
-    // Columns of A go between others, and rows of it do not.
+    // Columns of A are unpacked, and rows of A are not.
     let distributions =
         Distributions { a: of("4x6 cols[2,4]"), b: of("6x2 whole"), c: of("4x2 rows[4,0]") };
     let columns = staged(&distributions, 2, Strategy::Sequential, Lies::Nn);
@@ -124,14 +133,14 @@ fn blocks_whose_rows_lie_apart_are_staged() {
     for strategy in [Strategy::Sequential, Strategy::Gather { parts: 2 }, Strategy::Rotate] {
         assert_eq!(staged(&distributions, 3, strategy, Lies::Nn), (vec![0; 3], 0.0), "{strategy}");
     }
-    // Of the transpose, whole shards into slots of their own.
+    // With A transposed, whole shards arrive in slots of their own.
     assert_eq!(staged(&distributions, 3, Strategy::Rotate, Lies::Tn), (vec![0; 3], 0.0));
-    // Gathered, 3 rows of two others each, of 9.
+    // Gathered: 3 rows from each of two other ranks, of 9.
     let gathered = staged(&distributions, 3, Strategy::Sequential, Lies::Tn);
     assert_eq!(gathered, (vec![4 * 2 * 3 * 4; 3], 2.0 * 96.0));
 }
 
-/// A limit of memory is one of what is staged too.
+/// A memory limit includes packed copies.
 #[test]
 fn what_is_staged_has_to_fit() {
     let n = 64;
@@ -141,14 +150,18 @@ fn what_is_staged_has_to_fit() {
         c: Distribution::cols(n, n),
     };
     let plain = slow(Splits::default());
-    let staging = Machine { staging: true, ..plain };
-    let least =
-        |machine: &Machine| match Schedule::cheapest(distributions.clone(), 4, machine, Some(0))
-            .unwrap_err()
-        {
-            ScheduleFault::Memory { least, .. } => least,
-            other => panic!("{other}"),
-        };
+    let staging = ClusterModel { staging: true, ..plain };
+    let least = |machine: &ClusterModel| match Schedule::cheapest(
+        distributions.clone(),
+        4,
+        machine,
+        Some(0),
+    )
+    .unwrap_err()
+    {
+        ScheduleFault::Memory { least, .. } => least,
+        other => panic!("{other}"),
+    };
     assert!(least(&plain) < least(&staging));
     let chosen =
         Schedule::cheapest(distributions.clone(), 4, &staging, Some(least(&staging))).unwrap();

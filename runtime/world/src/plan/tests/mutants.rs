@@ -1,4 +1,4 @@
-//! Schedules with a mistake are refused, or are still right.
+//! Mutated schedules are rejected or still correct.
 
 use super::run::is_right;
 use super::{case, rotating};
@@ -9,10 +9,10 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// A mistake. It is made in a schedule where there is something to be mistaken about.
+/// Mutation of a schedule. `None` if it does not apply.
 type Mutation = fn(&mut Schedule, &mut Rng) -> Option<()>;
 
-/// Mistakes, and the least share of each that is refused.
+/// Mutations, each with the minimum share that must be rejected.
 const MUTATIONS: [(&str, Mutation, f64); 19] = [
     ("a wait is dropped", drop_wait, 0.95),
     ("a wait comes after the product", late_wait, 0.95),
@@ -39,7 +39,7 @@ fn any<'a, T>(rng: &mut Rng, all: &'a [T]) -> Option<&'a T> {
     (!all.is_empty()).then(|| &all[rng.usize(0..all.len())])
 }
 
-/// Rank and number of any step of a kind.
+/// Rank and index of a random step of a kind.
 fn any_step(
     schedule: &Schedule,
     rng: &mut Rng,
@@ -150,7 +150,7 @@ fn move_twice(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
     let (factor, again) =
         (schedule.exchanges[exchange].factor, schedule.exchanges[exchange].moves[number].clone());
-    // In the same exchange or in another one in which both take part.
+    // In the same exchange, or in another one in which both ranks take part.
     let takes_part =
         |of: &Exchange, rank| of.moves.iter().any(|of| of.from == rank || of.to == rank);
     let both = |of: &Exchange| {
@@ -162,7 +162,7 @@ fn move_twice(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// As many elements come as before.
+/// The number of received elements stays the same.
 fn move_instead(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
     let moves = &mut schedule.exchanges[exchange].moves;
@@ -170,7 +170,7 @@ fn move_instead(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let alike = |of: &Move| (of.to, of.into, of.block.len()) == (one.to, one.into, one.block.len());
     let others = (0..moves.len()).filter(|other| *other != number && alike(&moves[*other]));
     let other = *any(rng, &others.collect::<Vec<_>>())?;
-    // Who has sent the other one sends something still, so that all take part as they did.
+    // The replaced move's sender keeps another move, so participation does not change.
     let sends = moves.iter().filter(|of| of.from == moves[other].from).count() > 1;
     moves[other] = one;
     sends.then_some(())
@@ -193,7 +193,7 @@ fn wrong_receiver(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
 fn needless(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
     let moves = &mut schedule.exchanges[exchange].moves;
-    // Somebody who takes part.
+    // A rank that takes part.
     let (to, into) = any(rng, moves).map(|other| (other.to, other.into))?;
     let of = Move { to, into, ..moves[number].clone() };
     let needs = schedule.distributions.c.shards(schedule.steps.len()).ok()?[to].clone();
@@ -216,7 +216,7 @@ fn drop_product(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// An exchange that brings something into a slot begins before the product in front of it.
+/// An exchange into a slot begins before the preceding multiplication.
 fn early_slot(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (rank, number) = any_step(schedule, rng, is_begin)?;
     let Step::Begin(exchange) = schedule.steps[rank][number] else { return None };
@@ -231,7 +231,7 @@ fn early_slot(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// All that a rank keeps in slots it keeps in one.
+/// A rank uses a single slot instead of several.
 fn one_slot(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let rank = rng.usize(0..schedule.steps.len());
     let mut changed = false;
@@ -261,7 +261,7 @@ fn wrong_place(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
 
 #[test]
 fn mutants_are_refused_or_right() {
-    // Those that were taken, and of those that were refused the ones that are right and the ones that are not.
+    // Numbers of accepted mutants, of rejected correct ones, and of rejected incorrect ones.
     let counts: RefCell<BTreeMap<&str, [usize; 3]>> = RefCell::default();
     let config = Config { source_file: Some(file!()), ..gemm_cases::cases(3000) };
     let cases = (prop_oneof![4 => case(), 1 => rotating()], proptest::num::u64::ANY);

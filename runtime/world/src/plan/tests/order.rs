@@ -1,12 +1,12 @@
-//! What is done for a schedule grows as its moves and steps do.
+//! Planning takes nearly linear time in the number of moves and steps.
 
 use super::{by_columns, by_patches};
 use crate::plan::work::done;
 use crate::plan::*;
 
-/// Steps of making, of checking and of estimating a schedule, for each of its moves and steps.
+/// Loop steps of building, verifying and estimating a schedule, per move and step.
 fn each(distributions: &Distributions, ranks: usize, strategy: Strategy) -> [f64; 3] {
-    let machine = Machine { hosts: Some(Hosts::infiniband(8)), ..Machine::h200_nccl() };
+    let machine = ClusterModel { hosts: Some(Hosts::infiniband(8)), ..ClusterModel::h200_nccl() };
     done();
     let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
     let both = done();
@@ -19,7 +19,8 @@ fn each(distributions: &Distributions, ranks: usize, strategy: Strategy) -> [f64
     [both - checked, checked, estimated].map(|steps_of| steps_of as f64 / (moves + steps) as f64)
 }
 
-/// Eight times as many ranks make 64 times as many moves. What is done for each is more by a logarithm, and not by eight times.
+/// Eight times as many ranks make 64 times as many moves. The work per move may grow by a
+/// logarithm, not by a factor of eight.
 #[test]
 fn what_is_done_for_a_move_does_not_grow_with_the_ranks() {
     let n = 1 << 17;
@@ -38,7 +39,7 @@ fn what_is_done_for_a_move_does_not_grow_with_the_ranks() {
         [Strategy::Sequential, gather(2), Strategy::Rotate].map(|strategy| (strategy, strategy));
     let growing = [(gather(8), gather(64))];
     for (few, many, strategies) in [
-        // Where a part has whole shards there are no more moves of more parts.
+        // Parts that span whole shards: more parts do not add moves.
         (by_columns(n), by_columns(n), &growing[..]),
         (by_columns(n), by_columns(n), &strategies[..]),
         (by_rows.clone(), by_rows, &strategies[..]),

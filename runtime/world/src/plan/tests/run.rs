@@ -1,15 +1,16 @@
-//! Carries out a schedule on integers, as badly as it may be done: whatever is not waited for comes as late as can be, what is
-//! overwritten is lost as early as can be, and ranks take their steps in any order.
+//! Adversarial execution of a schedule on integers. Data that is not waited for arrives as late as
+//! possible, and overwritten data is lost as early as possible. Ranks take their steps in any
+//! order.
 
 use crate::plan::*;
 use std::collections::{HashMap, VecDeque};
 
-/// What is in an element.
+/// Contents of an element.
 #[derive(Clone, Copy, PartialEq)]
 enum Cell {
     Missing,
     Value(i64),
-    /// What has been written twice, or sent by who does not have it.
+    /// Written twice, or sent by a rank that does not have it.
     Wrong,
 }
 
@@ -17,9 +18,9 @@ enum Cell {
 struct Memory {
     block: Block,
     cells: Vec<Cell>,
-    /// Whether something was written beside it.
+    /// True after a write outside the block.
     beside: bool,
-    /// The exchange that fills it, if it is a slot.
+    /// Exchange that fills it, for a slot.
     of: Option<usize>,
 }
 
@@ -44,7 +45,7 @@ impl Memory {
     }
 }
 
-/// What is in A and in B: something else in each element.
+/// Pseudorandom element of A or B.
 fn element(factor: Factor, row: usize, col: usize) -> i64 {
     let mixed =
         (row as i64 * 1009 + col as i64 * 31 + factor as i64 * 7 + 1).wrapping_mul(2_654_435_761);
@@ -53,13 +54,13 @@ fn element(factor: Factor, row: usize, col: usize) -> i64 {
 
 struct Rank<'s> {
     steps: VecDeque<&'s Step>,
-    /// Exchanges that it has begun, in that order, and are not done.
+    /// Exchanges begun and not complete, in order.
     begun: VecDeque<usize>,
     memory: HashMap<(Factor, Place), Memory>,
     c: Memory,
 }
 
-/// Whether every rank comes to the end, and has its part of the product then.
+/// Returns true if every rank finishes with the correct block of C.
 pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
     let ranks = schedule.ranks();
     let Distributions { a, b, c } = &schedule.distributions;
@@ -91,7 +92,7 @@ pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
             break;
         }
     }
-    // All have come to the end, nothing is under way or lies where it may not, and C is right.
+    // All ranks have finished, nothing is under way or out of place, and C is correct.
     all.iter_mut().zip(&shards.c).all(|(rank, shard)| {
         let places =
             shard.rows.clone().flat_map(|row| shard.cols.clone().map(move |col| (row, col)));
@@ -110,7 +111,7 @@ pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
     })
 }
 
-/// Takes the next step of a rank, if it can be taken.
+/// Takes the next step of a rank, if possible.
 fn step(
     schedule: &Schedule,
     shards: &Shards,
@@ -124,7 +125,7 @@ fn step(
             let Exchange { factor, moves } = &schedule.exchanges[*exchange];
             for of in moves.iter().filter(|of| of.to == number && matches!(of.into, Place::Slot(_)))
             {
-                // The products before it have been done: nothing is left of what the slot had.
+                // The earlier multiplications are complete, so the slot's old contents may vanish.
                 let held = schedule.exchanges[*exchange].held(number, of.into);
                 rank.memory.insert((*factor, of.into), Memory::new(held, Some(*exchange)));
             }
@@ -183,7 +184,7 @@ fn step(
     true
 }
 
-/// Completes the exchanges that everybody who takes part in them is at, who has done those before.
+/// Completes exchanges that all participants have reached, after their earlier ones.
 fn complete(schedule: &Schedule, all: &mut [Rank<'_>], done: &mut [bool]) -> bool {
     let mut moved = false;
     for (exchange, Exchange { moves, .. }) in schedule.exchanges.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Every schedule that is made is right, and costs what it says.
+//! Every built schedule is correct, and its cost is as stated.
 
 use super::case;
 use super::run::is_right;
@@ -16,12 +16,12 @@ proptest! {
         prop_assert!(is_right(&schedule, seed), "{}", *schedule);
     }
 
-    /// Parts of many rows or columns are cut at multiples of those of tiles, wherever they begin.
+    /// Long parts are cut at multiples of tiles, wherever they begin.
     #[test]
     fn long_parts_do_not_cut_tiles(
         lengths in proptest::collection::vec(0..9000_usize, 1..6),
         parts in 1..6_usize,
-        factor in prop::sample::select(&Factor::ALL[..]),
+        factor in prop::sample::select(&Factor::BOTH[..]),
     ) {
         let (all, ranks) = (lengths.iter().sum(), lengths.len());
         let cut = Cut::Lengths(lengths);
@@ -48,7 +48,7 @@ proptest! {
                 let known = [0, all, own.start, own.end];
                 let at = |at| known.contains(&at) || at % unit == 0 || rest / parts < 4 * unit;
                 prop_assert!(at(range.start) && at(range.end), "{}", *schedule);
-                // About the same length, and of short parts as near as may be.
+                // Parts have about equal lengths; short parts are as equal as possible.
                 let slack = if rest / parts < 4 * unit { 0 } else { unit };
                 prop_assert!(range.len() <= rest.div_ceil(parts) + slack);
             }
@@ -58,13 +58,13 @@ proptest! {
     #[test]
     fn estimates_count_bytes_and_rooms((distributions, ranks, strategy) in case(), lies in proptest::sample::select(Lies::ALL)) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
-        let slow = Machine { hosts: Some(Hosts::infiniband(2)), ..Machine::h200_copy_engines() };
+        let slow = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..ClusterModel::h200_copy_engines() };
         // Whether rows of a block have something between them where it is a part of another one.
         let apart = |factor, block: &Block, of: &Block| match (factor, lies) {
             (Factor::A, Lies::Tn | Lies::Tt) | (Factor::B, Lies::Nt | Lies::Tt) => block.cols.len() > 1 && block.rows != of.rows,
             _ => block.rows.len() > 1 && block.cols != of.cols,
         };
-        for machine in [Machine { layout: lies, ..Machine::h200_nccl() }, slow] {
+        for machine in [ClusterModel { layout: lies, ..ClusterModel::h200_nccl() }, slow] {
             let estimate = schedule.estimate(&machine);
             for rank in 0..ranks {
                 let all = schedule.exchanges.iter().flat_map(|exchange| &exchange.moves);
@@ -92,12 +92,12 @@ proptest! {
             let Estimate { products, exchanges, time, .. } = estimate;
             let parts = products.max(exchanges);
             prop_assert!(time.is_finite() && time >= parts * (1.0 - 1e-9));
-            // Whatever is lost beside exchanges, it is no more than if products had waited for each.
+            // Slowdown beside exchanges never costs more than waiting for each of them.
             prop_assert!(time <= (products + exchanges) * (1.0 + 1e-9), "{estimate}");
         }
     }
 
-    /// What is read or written has room: in a slot for any that it holds, in what is gathered for all that is needed.
+    /// All moved data fits: in a slot whatever it ever holds, in a gather buffer everything needed.
     #[test]
     fn there_is_room_for_what_is_moved((distributions, ranks, strategy) in case()) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
@@ -120,7 +120,8 @@ proptest! {
         }
     }
 
-    /// Each rank asks the one behind it first, and so on round: not all ask the same one.
+    /// Each rank asks the next rank first and continues around, so ranks start with different
+    /// senders.
     #[test]
     fn ranks_ask_others_in_turn((distributions, ranks, _) in case()) {
         let schedule = Schedule::new(distributions, ranks, Strategy::Sequential).unwrap();
@@ -132,24 +133,24 @@ proptest! {
         }
     }
 
-    /// The bytes that have to come are those that come: what is needed and is not there, once.
+    /// Received bytes are exactly the needed and missing ones, once each.
     #[test]
     fn nothing_comes_twice((distributions, ranks, strategy) in case()) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
-        let bytes = schedule.estimate(&Machine::h200_nccl()).bytes;
+        let bytes = schedule.estimate(&ClusterModel::h200_nccl()).bytes;
         for (rank, bytes) in bytes.iter().enumerate() {
             let missing = |factor| {
                 let needed = schedule.size.needed(factor, &schedule.shards().c[rank]);
                 needed.len() - needed.and(&schedule.shards().of_factor(factor)[rank]).len()
             };
-            let missing: usize = Factor::ALL.into_iter().map(missing).sum();
+            let missing: usize = Factor::BOTH.into_iter().map(missing).sum();
             prop_assert_eq!(*bytes, 4 * missing as u64);
         }
     }
 
     #[test]
     fn the_cheapest_fits_and_no_other_that_does_is_faster((distributions, ranks, _) in case(), limit in prop::option::of(0..3000_u64)) {
-        let machine = Machine::h200_copy_engines();
+        let machine = ClusterModel::h200_copy_engines();
         match Schedule::cheapest(distributions.clone(), ranks, &machine, limit) {
             Ok(chosen) => {
                 let fits = |estimate: &Estimate| limit.is_none_or(|limit| estimate.most_memory() <= limit);
@@ -163,7 +164,7 @@ proptest! {
             Err(fault) => {
                 let ScheduleFault::Memory { least, strategy, .. } = fault else { panic!("{fault}") };
                 prop_assert!(limit.is_some_and(|limit| least > limit));
-                // So much is enough, and nothing less.
+                // This limit suffices, and a lower one does not.
                 let chosen = Schedule::cheapest(distributions.clone(), ranks, &machine, Some(least)).unwrap();
                 prop_assert_eq!(chosen.estimate.most_memory(), least);
                 prop_assert!(Schedule::cheapest(distributions.clone(), ranks, &machine, Some(least - 1)).is_err());
@@ -174,7 +175,7 @@ proptest! {
     }
 }
 
-/// One rank exchanges nothing, with whatever way.
+/// A single rank exchanges nothing under any strategy.
 #[test]
 fn one_rank_multiplies_at_once() {
     let distributions = Distributions {
@@ -188,7 +189,7 @@ fn one_rank_multiplies_at_once() {
         let block = Block::new(0..4, 0..6);
         assert_eq!(schedule.steps, [[Step::Multiply { block, a: Place::Shard, b: Place::Shard }]]);
     }
-    let chosen = Schedule::cheapest(distributions, 1, &Machine::h200_nccl(), Some(0)).unwrap();
+    let chosen = Schedule::cheapest(distributions, 1, &ClusterModel::h200_nccl(), Some(0)).unwrap();
     assert_eq!((chosen.tried.len(), chosen.estimate.efficiency()), (1, 1.0));
 }
 

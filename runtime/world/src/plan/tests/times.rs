@@ -1,4 +1,4 @@
-//! Time lines that can be worked out by hand.
+//! Timelines that can be computed by hand.
 
 use crate::plan::*;
 
@@ -6,20 +6,21 @@ const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
 /// A GPU with tiles of one element, on one multiprocessor, that adds a term in half a second: a product of m, n and k takes
 /// m·n·k seconds. A byte takes a second, an exchange one more.
-fn slow(lost: f64) -> Machine {
+fn slow(lost: f64) -> ClusterModel {
     let gpu = Gpu {
         flops: 2.0,
         tiles: &[ONE],
         multiprocessors: 1,
         launch: 0.0,
         memory: f64::INFINITY,
-        ..Machine::h200_host().gpu
+        ..ClusterModel::h200_host().gpu
     };
     let link = Link { latency: 1.0, rate: 1.0 };
-    Machine { name: "slow", gpu, link, lost, ..Machine::h200_host() }
+    ClusterModel { name: "slow", gpu, link, lost, ..ClusterModel::h200_host() }
 }
 
-/// The first of some ranks has all of B and of C, and these rows of A are dealt out.
+/// Distributions in which the first rank has all of B and C, and A is distributed by these numbers
+/// of rows.
 fn first_has_c(rows: &[usize], n: usize) -> (Distributions, usize) {
     let m = rows.iter().sum();
     let mut all_of = vec![0; rows.len()];
@@ -38,28 +39,31 @@ fn estimate(rows: &[usize], n: usize, strategy: Strategy, lost: f64) -> Estimate
 
 #[test]
 fn an_exchange_waits_for_the_products_that_read_its_slot() {
-    // Own rows take 1·50 s. Slot 0 is full at 4·10 + 1 = 41 s, slot 1 at 46 s. The first part is multiplied from 50 to 550 s: then
-    // the third one begins to come, until 591 s, and meanwhile there is the second, until 600 s.
+    // Own rows take 1·50 s. Slot 0 is full at 4·10 + 1 = 41 s, slot 1 at 46 s. The first part is
+    // multiplied from 50 to 550 s. The third part then arrives until 591 s, beside the second
+    // multiplication, which ends at 600 s.
     let free = estimate(&[1, 10, 1, 10], 50, Strategy::Rotate, 0.0);
     assert_eq!((free.products, free.exchanges, free.time), (1100.0, 41.0 + 5.0 + 41.0, 1100.0));
-    // With one column, the own row is done at 1 s. The first part is there at 401 s and done at 501 s. The second one is there at
-    // 406 s, and done at 502 s. The third begins at 501 s, and not at 406 s, is there at 902 s and done at 1002 s.
+    // With one column, the own row is done at 1 s. The first part arrives at 401 s and is done at
+    // 501 s. The second arrives at 406 s and is done at 502 s. The third begins at 501 s, not at
+    // 406 s, arrives at 902 s and is done at 1002 s.
     let bound = estimate(&[1, 100, 1, 100], 1, Strategy::Rotate, 0.0);
     assert_eq!((bound.products, bound.exchanges, bound.time), (202.0, 401.0 + 5.0 + 401.0, 1002.0));
     assert_eq!(bound.exposed(), 800.0);
-    // Gathering it does not wait: it is there at 807 s.
+    // Gathering does not wait: everything has arrived at 807 s.
     let gathered = estimate(&[1, 100, 1, 100], 1, Strategy::Gather { parts: 1 }, 0.0);
     assert_eq!((gathered.exchanges, gathered.time), (805.0, 805.0 + 201.0));
 }
 
 #[test]
 fn products_lose_speed_beside_exchanges_alone() {
-    // 10 rows of its own take 10·20 s, beside an exchange of 4·10 + 1 s; then 10 more.
+    // Own rows take 10·20 s, beside an exchange of 4·10 + 1 s; then 10 more rows follow.
     for (lost, time) in [(0.0, 400.0), (0.5, 400.0 + 20.5), (1.0, 400.0 + 41.0)] {
         let estimate = estimate(&[10, 10], 20, Strategy::Gather { parts: 1 }, lost);
         assert_eq!((estimate.products, estimate.time), (400.0, time), "{lost}");
     }
-    // Here the exchange lasts longer than own products: 10 s become 20, and 21 s nothing is done.
+    // The exchange outlasts the own rows: they take 20 s instead of 10, and nothing is computed for
+    // the next 21 s.
     let estimate = estimate(&[10, 10], 1, Strategy::Gather { parts: 1 }, 0.5);
     assert_eq!((estimate.products, estimate.time), (20.0, 51.0));
     assert_eq!(estimate.efficiency(), 20.0 / 51.0);
@@ -74,15 +78,15 @@ fn an_exchange_takes_as_long_as_who_sends_most() {
     let distributions =
         Distributions { a, b: Distribution::cols(3, 6), c: Distribution::cols(5, 6) };
     let schedule = Schedule::new(distributions, 3, Strategy::Sequential).unwrap();
-    // Two others get all 15 elements.
+    // Two other ranks receive all 15 elements.
     let estimate = schedule.estimate(&slow(0.0));
     assert_eq!((estimate.exchanges, estimate.bytes), (121.0, vec![0, 60, 60]));
-    // So it is between hosts: the one of the others gets them once, or for each.
+    // The same holds between hosts: the other host receives the elements once, or once per rank.
     for (once, seconds) in [(true, 6.0), (false, 12.0)] {
         let network = Link { latency: 0.0, rate: 10.0 };
         let distributions = schedule.distributions.clone();
         let Split::Rows(Cut::Lengths(lengths)) = &distributions.a.split else { unreachable!() };
-        // Rank 0 is one of two of a host.
+        // Rank 0 shares its host with another rank.
         let a = Distribution {
             split: Split::Rows(Cut::Lengths([&lengths[..], &[0]].concat())),
             ..distributions.a
@@ -91,12 +95,13 @@ fn an_exchange_takes_as_long_as_who_sends_most() {
             Distributions { a, b: Distribution::cols(3, 6), c: Distribution::cols(5, 6) };
         let schedule = Schedule::new(distributions, 4, Strategy::Sequential).unwrap();
         let link = Link { latency: 0.0, rate: f64::INFINITY };
-        let machine = Machine { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
+        let machine =
+            ClusterModel { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
         assert_eq!(schedule.estimate(&machine).exchanges, seconds);
     }
 }
 
-/// What a rank gathers of its own shard does not come over a link, but through its memory.
+/// Data gathered from a rank's own shard is copied in its memory, not sent over a link.
 #[test]
 fn own_terms_are_copied() {
     let distributions = Distributions {
@@ -107,7 +112,7 @@ fn own_terms_are_copied() {
     let schedule = Schedule::new(distributions, 2, Strategy::Sequential).unwrap();
     let fast = Link { latency: 0.0, rate: f64::INFINITY };
     let gpu = Gpu { memory: 2.0, ..slow(0.0).gpu };
-    let estimate = schedule.estimate(&Machine { gpu, link: fast, ..slow(0.0) });
+    let estimate = schedule.estimate(&ClusterModel { gpu, link: fast, ..slow(0.0) });
     // 12 elements of 4 bytes are read and written.
     assert_eq!((estimate.exchanges, estimate.bytes), (48.0, vec![48, 48]));
 }
@@ -115,16 +120,16 @@ fn own_terms_are_copied() {
 #[test]
 fn the_last_wave_takes_as_long_as_any() {
     let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }];
-    let of_h200 = Machine::h200_host().gpu;
+    let of_h200 = ClusterModel::h200_host().gpu;
     let gpu = Gpu { flops: 200.0, tiles, multiprocessors: 10, launch: 0.5, memory: 1.0, ..of_h200 };
-    // A wave is 80 elements of 5 terms, of two operations each: 800 of them.
+    // A wave is 80 elements with K = 5 and two operations each: 800 operations.
     for ([m, n], waves) in
         [([4, 20], 1.0), ([5, 20], 2.0), ([4, 21], 2.0), ([1, 1], 1.0), ([8, 20], 2.0)]
     {
         assert_eq!(gpu.product([m, n, 5]), 0.5 + 4.0 * waves, "{m} {n}");
     }
     assert_eq!((gpu.product([0, 4, 5]), gpu.product([4, 4, 0])), (0.0, 0.5));
-    // Smaller tiles are worth what they lose where large ones do not fill a wave.
+    // Smaller tiles are worth their lower rate if large ones do not fill a wave.
     let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }, Tile { rows: 2, cols: 1, reached: 0.5 }];
     let both = Gpu { tiles, ..gpu };
     for ([m, n], waves) in [

@@ -1,4 +1,4 @@
-//! What is said as bytes: it is read as it was written, and no bytes at all do harm.
+//! Encodings round-trip, and arbitrary bytes do no harm.
 
 use crate::channel::{RankLoss, Tag};
 use crate::error::LossReason;
@@ -84,7 +84,7 @@ fn frame(random: &mut fastrand::Rng) -> Frame {
     }
 }
 
-/// Gives a few bytes at a time, and has none between.
+/// Reader that returns a few bytes at a time, with `WouldBlock` in between.
 struct Drops<'a>(&'a [u8], bool);
 
 impl Read for Drops<'_> {
@@ -108,7 +108,7 @@ fn hear(bytes: &[u8]) -> io::Result<Greeting> {
     }
 }
 
-/// Spoils some bytes: other ones, fewer, more.
+/// Corrupts some bytes: changes, removes or inserts them.
 fn spoil(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
     for _ in 0..random.usize(1..4) {
         let place = random.usize(..=bytes.len());
@@ -134,7 +134,7 @@ fn a_hello_is_heard_as_it_was_said_and_halves_of_it_are_not() {
             let error = hear(&bytes[..end]).expect_err("it is not whole");
             assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{end} of {}", bytes.len());
         }
-        // A version that speaks another protocol is told from who it is.
+        // A process with another protocol is still identified.
         let mut other = bytes.clone();
         other[8] = PROTOCOL as u8 + 1;
         let heard = hear(&other).expect("its beginning never changes");
@@ -186,7 +186,7 @@ fn answers_and_frames_are_read_as_they_were_written() {
         let mut left = bytes.as_slice();
         let read = std::iter::from_fn(|| Frame::read(&mut left).expect("they are whole"));
         assert_eq!(read.collect::<Vec<_>>(), frames);
-        // The end of what comes is one only between frames.
+        // The stream may only end between frames.
         let mut left = &bytes[..bytes.len().saturating_sub(1)];
         let read = std::iter::from_fn(|| Frame::read(&mut left).transpose());
         assert_eq!(read.last().is_some_and(|frame| frame.is_err()), !frames.is_empty());
@@ -195,7 +195,7 @@ fn answers_and_frames_are_read_as_they_were_written() {
 
 #[test]
 fn nothing_is_allocated_for_what_has_not_come() {
-    // A message of 2^62 bytes.
+    // Header of a message of 2^62 bytes.
     let mut bytes = vec![0; 17];
     bytes.extend_from_slice(&(1u64 << 62).to_le_bytes());
     bytes.extend_from_slice(b"and no more");

@@ -1,4 +1,4 @@
-//! What happens on connections once all have met.
+//! Connections after the rendezvous.
 
 use super::{channels, job, limits, place};
 use crate::channel::{Channel, RankLoss, Tag};
@@ -16,13 +16,13 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
-/// Limits under which silence is noticed soon.
+/// Limits that detect silence quickly.
 fn quick() -> Limits {
     let (heartbeat, silence) = (Duration::from_millis(50), Duration::from_millis(1200));
     Limits { heartbeat, silence, ..limits() }
 }
 
-/// Rank 0 and 2 of three, and the bare connection of rank 1.
+/// Ranks 0 and 2 of three, and the raw connection of rank 1.
 fn with_a_bare_one(limits: &Limits) -> (Vec<TcpChannel>, TcpStream) {
     let (listener, address) = place();
     let [host, bare, guest] = [0, 1, 2].map(|rank| job(rank, 3, &address));
@@ -37,7 +37,7 @@ fn with_a_bare_one(limits: &Limits) -> (Vec<TcpChannel>, TcpStream) {
     })
 }
 
-/// Rank 1 of two, and the bare connection of rank 0.
+/// Rank 1 of two, and the raw connection of rank 0.
 fn with_a_bare_host(limits: &Limits) -> (TcpChannel, TcpStream) {
     let (listener, address) = place();
     let guest = job(1, 2, &address);
@@ -61,7 +61,8 @@ fn message(to: usize, from: usize) -> Vec<u8> {
     bytes
 }
 
-/// What is said on a bare connection, whether it is closed then, and what its rank is lost with.
+/// Bytes written on a raw connection, whether it is then closed, and the expected reason for the
+/// loss.
 fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, LossReason)> {
     let nonsense = || LossReason::Failed("what came from its process cannot be read".to_owned());
     let late = || LossReason::Late(quick().silence);
@@ -122,7 +123,7 @@ fn however_rank_0_ends_all_others_are_told() {
 
 #[test]
 fn a_rank_that_nobody_answers_says_what_it_knows() {
-    // Rank 0's process is there, and gives signs of life, but no verdict.
+    // Rank 0's process sends heartbeats, but no verdict.
     let (channel, mut stream) = with_a_bare_host(&limits());
     thread::scope(|scope| {
         let alive = scope.spawn(move || {
@@ -209,7 +210,8 @@ fn what_was_sent_before_a_rank_left_comes() {
                             "{number} of rank {sender}"
                         );
                     }
-                    // And nothing more. Who finds that out has no use for the others.
+                    // Then nothing more arrives. The rank that notices needs nothing else from the
+                    // others.
                     let other = 3 - sender - channel.rank();
                     if channel.rank() > other {
                         channel.send(other, Tag(4), Vec::new()).expect("it is there");
@@ -244,7 +246,7 @@ fn the_process_of_rank_0_stays_for_the_others() {
                         channel.send(other, Tag(0), vec![number]).expect("rank 0 stays");
                         assert_eq!(channel.take(other, Tag(0), soon()), Ok(vec![number]));
                     }
-                    // Rank 0 may go on before this thread does.
+                    // Rank 0 may continue before this thread does.
                     let last = Instant::now();
                     channel.leave();
                     last
@@ -272,7 +274,7 @@ fn it_does_not_stay_for_one_that_is_lost() {
         let began = Instant::now();
         scope.spawn(move || {
             thread::sleep(Duration::from_millis(300));
-            // Without leaving.
+            // Goes without leaving.
             drop(guest);
         });
         drop(host);
@@ -295,7 +297,8 @@ fn the_end_of_a_world_takes_no_time() {
     }
 }
 
-/// Reads what comes on a bare connection, some at a time, with a sign of life after each: how many bytes of messages.
+/// Reads a raw connection slowly, sending a heartbeat after each piece. Returns the number of
+/// message bytes.
 fn read_slowly(stream: &mut TcpStream, pause: Duration) -> std::io::Result<usize> {
     let mut alive = Vec::new();
     Frame::Alive.write(&mut alive)?;
@@ -352,7 +355,7 @@ fn a_rank_that_has_left_waits_for_no_dead_one() {
                 drop(channel);
                 began.elapsed()
             });
-            // It reads nothing, whether it gives signs of life or not.
+            // Reads nothing, with or without heartbeats.
             let mut alive = Vec::new();
             Frame::Alive.write(&mut alive).expect("there is room");
             while !ends.is_finished() {
@@ -375,7 +378,7 @@ fn a_loss_is_told_before_what_is_queued() {
     for message in messages {
         guest.send(1, Tag(0), message).expect("all are there");
     }
-    // All of it has come to rank 0's process.
+    // Everything has arrived at rank 0's process.
     guest.send(0, Tag(1), Vec::new()).expect("all are there");
     host.take(2, Tag(1), soon()).expect("all are there");
     let broken = RankLoss { rank: 2, why: LossReason::Failed("no memory".to_owned()) };

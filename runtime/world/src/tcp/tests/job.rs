@@ -1,4 +1,4 @@
-//! Environments of launchers, whole, halved and spoilt.
+//! Environments of launchers: complete, incomplete and corrupt.
 
 use crate::WorldError;
 use crate::tcp::{Address, Job};
@@ -11,7 +11,7 @@ fn job(environment: &Environment) -> Result<Option<Job>, WorldError> {
     Job::from(|name| environment.get(name).map(OsString::from))
 }
 
-/// What is wrong: variable, value, need.
+/// Returns the error's variable, value and requirement.
 fn wrong(environment: &Environment) -> (&'static str, String, String) {
     match job(environment) {
         Err(WorldError::Environment { variable, value, need }) => (variable, value, need),
@@ -19,7 +19,7 @@ fn wrong(environment: &Environment) -> (&'static str, String, String) {
     }
 }
 
-/// Names of rank, ranks and local rank.
+/// Variables for rank, number of ranks and local rank.
 const LAUNCHERS: [[&str; 3]; 4] = [
     ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
     ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],
@@ -45,7 +45,8 @@ fn node0(port: u16) -> Address {
 #[test]
 fn nothing_set_is_no_job() {
     assert_eq!(job(&Environment::new()), Ok(None));
-    // A shell in an allocation, and a batch script, whose variables say rank 0 of the tasks that are to come.
+    // A shell in an allocation, and a batch script, have variables like rank 0 of the tasks to
+    // come.
     let mut slurm =
         Environment::from([("SLURM_JOB_ID", "7".to_owned()), ("SLURM_NTASKS", "4".to_owned())]);
     assert_eq!(job(&slurm), Ok(None));
@@ -57,7 +58,7 @@ fn nothing_set_is_no_job() {
         job(&slurm).map(|job| job.map(|job| (job.rank, job.token))),
         Ok(Some((0, "7/0".to_owned())))
     );
-    // What is empty is as good as not there.
+    // Empty values count as unset.
     assert_eq!(
         job(&Environment::from([("RANK", String::new()), ("WORLD_SIZE", String::new())])),
         Ok(None)
@@ -85,7 +86,7 @@ fn the_innermost_launcher_counts() {
                 job(&both).map(|job| job.map(|job| (job.rank, job.ranks))),
                 Ok(Some((2, 5)))
             );
-            // A size alone, which scripts export for others, is none.
+            // A number of ranks alone, which scripts export for others, does not count.
             both.remove(rank);
             assert_eq!(
                 job(&both).map(|job| job.map(|job| (job.rank, job.ranks))),

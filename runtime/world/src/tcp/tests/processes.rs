@@ -1,7 +1,7 @@
-//! Ranks that are processes of this machine, started as a launcher does, and what becomes of them.
+//! Ranks that are processes of this machine, started as by a launcher.
 //!
-//! The processes are this test program, which is told by [`ROLE`] to run nothing but [`child`], and says what it has come
-//! to in lines that begin with `@`.
+//! The processes run this test program. With [`ROLE`] set, it runs only [`child`], which reports
+//! its outcome in lines that begin with `@`.
 #![cfg(unix)]
 
 use super::limits;
@@ -15,12 +15,12 @@ use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a process is to do, which rank something happens to, and in how many seconds all are to have met.
+/// Variables for a process's role, the rank that is affected, and the rendezvous limit in seconds.
 const ROLE: &str = "GEMM_TEST_ROLE";
 const VICTIM: &str = "GEMM_TEST_VICTIM";
 const MEETING: &str = "GEMM_TEST_MEETING";
 
-/// Of processes that do meet, and of those that cannot.
+/// Rendezvous limits in seconds, for processes that meet and for those that cannot.
 const LONG: usize = 20;
 const SHORT: usize = 3;
 
@@ -28,7 +28,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-/// How many threads this process has, where that can be known.
+/// Number of threads of this process, or 0 if it is unknown.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.count())
 }
@@ -37,7 +37,7 @@ fn number(variable: &str) -> usize {
     std::env::var(variable).expect("it is set").parse().expect("a number")
 }
 
-/// One rank; of the test program itself nothing.
+/// Runs one rank. Does nothing in the test program itself.
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -48,7 +48,7 @@ fn child() {
     let before = threads();
     let job = Job::from_env().expect("it is well").expect("a job");
     match meet(&job, &Hello::default(), &limits) {
-        // With all that it has not said.
+        // Ends with everything unsent.
         Ok((channel, _)) if role == "ends at once" && channel.rank() == number(VICTIM) => {
             std::process::exit(3);
         }
@@ -59,7 +59,7 @@ fn child() {
         Err(WorldError::Rendezvous { reason, .. }) => println!("\n@{reason}"),
         Err(error) => println!("\n@{error}"),
     }
-    // One that was joined may still be listed for a moment; one that is left is so for longer.
+    // A joined thread may be listed for a moment; a leaked one stays longer.
     let began = Instant::now();
     while threads() > before && began.elapsed() < Duration::from_secs(2) {
         std::thread::sleep(Duration::from_millis(1));
@@ -67,7 +67,7 @@ fn child() {
     println!("\n@{} threads", threads() - before);
 }
 
-/// What a rank does, and has come to.
+/// Runs a rank and returns its outcome as text.
 fn rank(channel: &dyn Channel, role: &str, victim: usize) -> String {
     if role == "speaks" {
         let program = program(channel.ranks(), 400, &mut fastrand::Rng::with_seed(51));
@@ -84,7 +84,7 @@ fn rank(channel: &dyn Channel, role: &str, victim: usize) -> String {
         let lost = channel.take(victim, Tag(1), soon()).expect_err("it never says that");
         return format!("{lost:?}");
     }
-    // All have begun, and have had something to say, before anything happens.
+    // All ranks have started and exchanged messages before anything happens.
     for to in 0..channel.ranks() {
         channel.send(to, Tag(0), vec![0; 1 << 20]).expect("all are there");
     }
@@ -113,11 +113,11 @@ fn rank(channel: &dyn Channel, role: &str, victim: usize) -> String {
     format!("{lost:?}")
 }
 
-/// A process, and what it says.
+/// Process of a rank, and its output.
 struct Process(Child, std::io::Lines<BufReader<ChildStdout>>);
 
 impl Process {
-    /// The next that it says of itself; none at its end.
+    /// Next report of the process, or `None` at its end.
     fn says(&mut self) -> Option<String> {
         self.1.find_map(|line| line.ok()?.strip_prefix('@').map(str::to_owned))
     }
@@ -125,22 +125,22 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended cannot be killed.
+        // Killing fails if the process has ended.
         _ = self.0.kill();
         _ = self.0.wait();
     }
 }
 
-/// A port that nobody listens on, of those that no connection starts from.
+/// Free port outside the ephemeral range.
 fn port() -> u16 {
     let ports = (20_000..30_000).map(|_| fastrand::u16(20_000..30_000));
     ports.into_iter().find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a port")
 }
 
-/// Where a job meets, and what it is called.
+/// Rendezvous address and token of a job.
 type Place<'a> = (&'a str, &'a str);
 
-/// A rank of a job, as `torchrun` would start it.
+/// Starts a rank of a job, as `torchrun` would.
 fn start(
     (rank, ranks): (usize, usize),
     (place, token): Place<'_>,
@@ -170,7 +170,7 @@ fn text((name, number): (&'static str, usize)) -> (&'static str, String) {
     (name, number.to_string())
 }
 
-/// All ranks of a job.
+/// Starts all ranks of a job.
 fn all(ranks: usize, role: &str, victim: usize) -> Vec<Process> {
     let place = format!("127.0.0.1:{}", port());
     (0..ranks)
@@ -178,7 +178,7 @@ fn all(ranks: usize, role: &str, victim: usize) -> Vec<Process> {
         .collect()
 }
 
-/// What one says before its end, with which no thread is left.
+/// Returns the last report of a process, and checks that no thread is left.
 fn told(process: &mut Process) -> String {
     let told = process.says().expect("it says something");
     let threads = if cfg!(target_os = "linux") { "0 threads" } else { "" };

@@ -1,4 +1,4 @@
-//! Ranks that meet, and those that cannot.
+//! Successful and failed rendezvous.
 
 use super::{Rendezvous, come, job, limits, place, same_error, saying};
 use crate::WorldError;
@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Limits of a meeting to which somebody does not come.
+/// Limits for a rendezvous with a missing rank.
 fn short(rendezvous: u64) -> Limits {
     Limits { rendezvous: Duration::from_millis(rendezvous), ..limits() }
 }
@@ -44,7 +44,7 @@ fn all_are_told_what_all_have_said() {
                 (job(rank, ranks, &address), Hello { facts, payload, failure: None })
             })
             .collect();
-        // Whoever begins.
+        // Ranks start in any order.
         random.shuffle(&mut those);
         for met in come(listener, &those, &limits()) {
             let (_, met) = met.expect("they meet");
@@ -86,7 +86,7 @@ fn those_that_come_are_told_who_did_not() {
 
 #[test]
 fn one_that_came_first_waits_for_as_long_as_rank_0_does() {
-    // Its own time is over long before that of rank 0.
+    // The guest's limit expires long before rank 0's.
     let (listener, address) = place();
     let (guest, host) = thread::scope(|scope| {
         let guest = scope.spawn(|| meet(&job(1, 3, &address), &Hello::default(), &short(300)));
@@ -143,7 +143,7 @@ fn a_port_that_is_taken_is_tried_until_it_is_free_or_the_time_is_over() {
 
 #[test]
 fn the_place_can_be_had_again_at_once() {
-    // Connections of the one before it are still about to end.
+    // Connections of the previous job are still closing.
     let (listener, address) = place();
     drop(listener);
     for _ in 0..3 {
@@ -238,7 +238,7 @@ fn two_that_say_they_are_the_same_rank_are_told_with_all() {
     let those: Vec<_> = ranks.map(|rank| (job(rank, 4, &address), Hello::default())).into();
     let began = Instant::now();
     let error = same_error(come(listener, &those, &short(8000)));
-    // Not all of the time that rank 2 could have come in.
+    // Much less than the time in which rank 2 could have arrived.
     assert!(began.elapsed() < Duration::from_secs(5));
     assert!(error.to_string().contains("two processes are rank 3, at 127.0.0.1:"), "{error}");
 }
@@ -257,11 +257,11 @@ fn one_that_is_no_rank_of_this_world_is_told_with_all() {
             let host = scope.spawn(|| {
                 meet_at(Some(listener), &job(0, 3, &address), &Hello::default(), &short(8000))
             });
-            // It is there before all others are.
+            // It arrives before all others.
             let address = &address;
             let odd = Job { rank: rank.max(1), ..job(rank, ranks, address) };
             let odd = if rank == 0 {
-                // One that is sure to be rank 0 would listen itself.
+                // A real rank 0 would listen itself.
                 let greeting = Greeting::new(&job(0, ranks, address), &Hello::default());
                 let mut stream =
                     TcpStream::connect(("127.0.0.1", address.port)).expect("somebody listens");
@@ -271,7 +271,7 @@ fn one_that_is_no_rank_of_this_world_is_told_with_all() {
             } else {
                 Some(meet(&odd, &Hello::default(), &short(8000)))
             };
-            // Nobody listens for these any more but to tell them.
+            // Rank 0 keeps listening only to tell these of the fault.
             let good = [1, 2].map(|rank| {
                 let job = job(rank, 3, address);
                 scope.spawn(move || meet(&job, &Hello::default(), &short(8000)))
@@ -291,7 +291,7 @@ fn a_rank_that_goes_before_all_have_come_may_come_again() {
         let host = scope
             .spawn(|| meet_at(Some(listener), &job(0, 3, &address), &Hello::default(), &limits()));
         for round in 0..3 {
-            // It says who it is, and dies.
+            // A process sends its greeting and dies.
             let greeting = Greeting::new(&job(1, 3, &address), &Hello::default());
             let mut stream =
                 TcpStream::connect(("127.0.0.1", address.port)).expect("somebody listens");
@@ -301,7 +301,7 @@ fn a_rank_that_goes_before_all_have_come_may_come_again() {
         let guests = [1, 2].map(|rank| {
             let job = job(rank, 3, &address);
             scope.spawn(move || {
-                // All have said who they are before the one that is gone comes again.
+                // All other ranks have arrived before the dead rank arrives again.
                 thread::sleep(Duration::from_millis(if rank == 1 { 100 } else { 0 }));
                 meet(&job, &Hello::default(), &limits())
             })
@@ -334,7 +334,7 @@ fn nobody_meets_where_something_else_listens() {
         _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         thread::sleep(Duration::from_millis(20));
     };
-    // An answer of 2^32 - 1 bytes that does not come.
+    // Announces an answer of 2^32 - 1 bytes that never arrives.
     let greed = |mut stream: TcpStream| {
         let envelope = [b"GEMMhost".as_slice(), &1u32.to_le_bytes(), &[0xff; 4]].concat();
         _ = stream.write_all(&envelope);
@@ -367,12 +367,12 @@ fn nobody_meets_where_something_else_listens() {
             assert!(began.elapsed() < Duration::from_secs(5), "it has to end");
         }
         let reason = refusal(guest.join().expect("no panic"));
-        // It may come last when nobody looks.
+        // The last attempt may instead run out of time before it is answered.
         assert!(reason.contains(told) || reason.contains("nothing came"), "{reason}");
     }
 }
 
-/// Rank 0's part, until it has said that it waits for rank 2.
+/// Plays rank 0 until it has announced that it waits for rank 2.
 fn hears(listener: &TcpListener) -> TcpStream {
     let (mut stream, _) = listener.accept().expect("it comes");
     let wait = Answer::Wait("rank 2".to_owned()).encode().expect("it is short");
@@ -382,7 +382,7 @@ fn hears(listener: &TcpListener) -> TcpStream {
 
 #[test]
 fn one_that_was_heard_is_told_soon_that_rank_0_is_gone() {
-    // Within an answer, or between two.
+    // The connection breaks within an answer, or between two.
     for half in [false, true] {
         let (listener, address) = place();
         let guest = thread::spawn(move || meet(&job(1, 3, &address), &Hello::default(), &limits()));
@@ -431,7 +431,7 @@ fn a_connection_that_was_cut_by_accident_is_made_again() {
 
 #[test]
 fn rank_0_has_let_all_in_when_it_has_met_them() {
-    // What it says to all is more than a connection takes in at once.
+    // The welcome exceeds a connection's buffer.
     let (listener, address) = place();
     let payload = vec![7; 32 << 20];
     let hello = Hello { payload: payload.clone(), ..Hello::default() };
@@ -445,7 +445,7 @@ fn rank_0_has_let_all_in_when_it_has_met_them() {
         let (links, _) = host.expect("they meet");
         let node = Node::start(0, 3, links, &limits()).expect("its threads start");
         node.begin();
-        // As where its process ends.
+        // As at the end of its process.
         node.cut();
         guests.into_iter().map(|guest| guest.join().expect("no panic")).collect()
     });

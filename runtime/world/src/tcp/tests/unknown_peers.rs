@@ -1,4 +1,4 @@
-//! Those that come by mistake: they disturb nobody.
+//! Unknown peers do not disturb a rendezvous.
 
 use super::{come, job, limits, place};
 use crate::WorldError;
@@ -14,19 +14,19 @@ fn connect(address: &Address) -> TcpStream {
     TcpStream::connect(("127.0.0.1", address.port)).expect("somebody listens")
 }
 
-/// Something that comes: what it says, and whether it then stays.
+/// Random garbage from a stranger.
 fn garbage(random: &mut fastrand::Rng, address: &Address) -> Vec<u8> {
     let greeting = Greeting::new(&job(1, 3, address), &Hello::default());
     let hello = greeting.encode().expect("it is short");
     match random.u8(..5) {
         0 => (0..random.usize(..3000)).map(|_| random.u8(..)).collect(),
         1 => b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
-        // Half of it.
+        // Part of a valid hello.
         2 => hello[..random.usize(..hello.len())].to_vec(),
-        // As long as can be.
+        // Maximum length in the envelope.
         3 => [b"GEMMrank".as_slice(), &1u32.to_le_bytes(), &u32::MAX.to_le_bytes(), &[0; 100]]
             .concat(),
-        // The right beginning, and then nonsense.
+        // Valid envelope with an invalid body.
         _ => [b"GEMMrank".as_slice(), &1u32.to_le_bytes(), &64u32.to_le_bytes(), &[0xff; 64]]
             .concat(),
     }
@@ -40,10 +40,10 @@ fn garbage_disturbs_no_meeting() {
         let host = scope
             .spawn(|| meet_at(Some(listener), &job(0, 3, &address), &Hello::default(), &limits()));
         let mut stay = Vec::new();
-        // More than are let in at once.
+        // More than are accepted at once.
         for _ in 0..150 {
             let mut stream = connect(&address);
-            // It may be gone already.
+            // It may already be disconnected.
             _ = stream.write_all(&garbage(&mut random, &address));
             if random.bool() {
                 stay.push(stream);
@@ -56,7 +56,7 @@ fn garbage_disturbs_no_meeting() {
         for _ in 0..10 {
             let mut stream = match TcpStream::connect(("127.0.0.1", address.port)) {
                 Ok(stream) => stream,
-                // They have met.
+                // The ranks have met.
                 Err(_) => break,
             };
             _ = stream.write_all(&garbage(&mut random, &address));
@@ -91,7 +91,7 @@ fn one_that_speaks_slowly_is_heard_out_and_one_that_does_not_end_is_not() {
         assert_eq!(&magic, b"GEMMhost");
         let met = host.join().expect("no panic");
         never.set_read_timeout(Some(Duration::from_secs(5))).expect("it can be");
-        // Whether the end is one or a reset.
+        // The connection may end normally or by a reset.
         (met, !matches!(never.read(&mut [0]), Ok(1..)))
     });
     assert!(host.is_ok() && closed, "{host:?}");
@@ -135,7 +135,7 @@ fn nobody_comes_in_once_all_have_met() {
     let short = Limits { rendezvous: Duration::from_millis(200), ..limits() };
     assert!(meet(&job(1, 2, &address), &Hello::default(), &short).is_err());
     assert!(began.elapsed() < Duration::from_secs(2));
-    // Those that are in it do not know of it.
+    // The ranks of the job do not notice.
     for (channel, _) in met.iter().flatten() {
         assert_eq!(crate::channel::Channel::broken(channel), None);
     }
@@ -173,7 +173,7 @@ fn of_those_that_say_nothing_the_first_have_to_go() {
         for (place, stream) in silent.iter_mut().enumerate() {
             let long = Duration::from_millis(if place < 34 { 5000 } else { 1 });
             stream.set_read_timeout(Some(long)).expect("it can be");
-            // Whether the end is one or a reset.
+            // The connection may end normally or by a reset.
             let open = matches!(stream.read(&mut [0]), Err(error) if is_timeout(&error));
             assert_eq!(open, place >= 34, "{place}: as many as ranks and 64 may be there");
         }

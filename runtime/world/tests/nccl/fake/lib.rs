@@ -1,20 +1,21 @@
-//! A library that stands for NCCL, of which `rustc` makes a shared object: it has the functions that the runtime calls, and
-//! moves bytes between pointers of one process. It knows neither devices nor streams.
+//! Fake of NCCL, compiled by `rustc` to a shared object. It has the functions that the runtime
+//! calls, and moves bytes between pointers of one process. It knows neither devices nor streams.
 //!
-//! As NCCL's own communicators these are non-blocking: what was begun goes on while somebody asks after it, a settled
-//! exchange is one whose bytes have all been moved, and nobody is told that another rank has given up. It notes the first
-//! call that NCCL forbids (`fake_misuse`), and fails as it is told to (`fake_set`):
+//! Its communicators are non-blocking, as NCCL's. An activity progresses only while it is polled,
+//! and a settled exchange has moved all its bytes. Nobody is told that another rank has aborted.
+//! The library records the first call that NCCL forbids (`fake_misuse`), and fails on request
+//! (`fake_set`):
 //!
-//! | setting | what it does |
+//! | setting | effect |
 //! | --- | --- |
-//! | `version` | the version that it says it is; else that of `FAKE_NCCL_VERSION` in the environment, or 22809 |
-//! | `polls` | how often it has to be asked before it is done with what is done |
-//! | `async` | the code that a communicator is always in |
-//! | `texts` | 1: there is no last error. 2: nor any text for a code. 3: both are empty |
-//! | the name of a function | the code that it returns, without doing anything |
-//! | `half` | the code that `ncclCommInitRankConfig` returns beside a communicator |
+//! | `version` | reported version; default `FAKE_NCCL_VERSION` in the environment, or 22809 |
+//! | `polls` | number of polls until a completed activity is reported as complete |
+//! | `async` | code of every communicator's state |
+//! | `texts` | 1: no last error. 2: nor texts for codes. 3: both are empty |
+//! | the name of a function | code that it returns without any effect |
+//! | `half` | code that `ncclCommInitRankConfig` returns with a communicator |
 //! | `none` | `ncclCommInitRankConfig` succeeds without a communicator |
-//! | `strange` | a communicator knows itself as another rank |
+//! | `strange` | a communicator reports another rank |
 
 mod state;
 
@@ -30,7 +31,7 @@ use std::sync::MutexGuard;
 #[repr(C)]
 pub struct UniqueId([u8; 128]);
 
-/// What 2.22 takes.
+/// `ncclConfig_t` of 2.22.
 #[repr(C)]
 pub struct Config {
     size: usize,
@@ -53,10 +54,10 @@ macro_rules! enter {
     };
 }
 
-/// The name of a setting.
+/// Copies the name of a setting.
 ///
 /// # Safety
-/// It ends with a zero.
+/// The name ends with a zero.
 unsafe fn name(pointer: *const c_char) -> String {
     // SAFETY: the caller vouches for it.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
@@ -71,8 +72,8 @@ pub unsafe extern "C" fn fake_set(setting: *const c_char, value: i64) {
     state().settings.insert(setting, value);
 }
 
-/// How often a function was called; `live`: how many communicators and allocations there are, `max_ctas`: what was asked
-/// for last.
+/// Returns the number of calls of a function. `live` counts communicators and allocations;
+/// `max_ctas` is the last requested value.
 ///
 /// # Safety
 /// The name ends with a zero.
@@ -88,16 +89,16 @@ pub unsafe extern "C" fn fake_get(what: *const c_char) -> i64 {
     }
 }
 
-/// Writes the first call that NCCL forbids; how many bytes.
+/// Writes a description of the first call that NCCL forbids. Returns its number of bytes.
 ///
 /// # Safety
-/// There is room for so many bytes.
+/// `buffer` has room for `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_misuse(buffer: *mut u8, room: usize) -> usize {
     let state = state();
     let text = state.misuse.as_deref().unwrap_or_default();
     let len = text.len().min(room);
-    // SAFETY: there are as many bytes in the text, and the caller vouches for the room.
+    // SAFETY: the text has as many bytes, and the caller vouches for the buffer.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), buffer, len) };
     len
 }
@@ -254,7 +255,7 @@ pub extern "C" fn ncclCommAbort(handle: usize) -> c_int {
     SUCCESS
 }
 
-/// What `ncclCommEnsureReady` does, and then a fact of the communicator.
+/// Performs `ncclCommEnsureReady`, then writes a property of the communicator.
 unsafe fn fact(
     state: &mut State,
     handle: usize,
@@ -335,7 +336,7 @@ pub extern "C" fn ncclGroupEnd() -> c_int {
     if state.begin_job(handle) { state.ask(handle) } else { INVALID_USAGE }
 }
 
-/// Notes one half of a movement, in the group of this thread.
+/// Records one half of a transfer, in the group of this thread.
 fn half(
     mut state: MutexGuard<'static, State>,
     op: fn(usize, c_int, Half) -> Op,
@@ -386,53 +387,6 @@ pub extern "C" fn ncclRecv(
     half(enter!("ncclRecv"), Op::Receive, Half { comm, at, bytes }, kind, peer)
 }
 
-/// The ranks of a communicator's world, and which one it is.
-fn place(handle: usize) -> (c_int, c_int) {
-    let state = state();
-    let comm = state.comms.get(&handle);
-    comm.map_or((0, 0), |comm| (state.worlds.get(&comm.world).map_or(0, |w| w.ranks), comm.rank))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn ncclAllGather(
-    from: usize,
-    to: usize,
-    bytes: usize,
-    kind: c_int,
-    comm: usize,
-    _stream: usize,
-) -> c_int {
-    drop(enter!("ncclAllGather"));
-    for peer in 0..place(comm).0 {
-        let place = to + peer as usize * bytes;
-        let sent = half(state(), Op::Send, Half { comm, at: from, bytes }, kind, peer);
-        let received = half(state(), Op::Receive, Half { comm, at: place, bytes }, kind, peer);
-        if (sent, received) != (SUCCESS, SUCCESS) {
-            return INVALID_ARGUMENT;
-        }
-    }
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn ncclBroadcast(
-    from: usize,
-    to: usize,
-    bytes: usize,
-    kind: c_int,
-    root: c_int,
-    comm: usize,
-    _stream: usize,
-) -> c_int {
-    drop(enter!("ncclBroadcast"));
-    let (ranks, rank) = place(comm);
-    let mut code = half(state(), Op::Receive, Half { comm, at: to, bytes }, kind, root);
-    for peer in (0..ranks).filter(|_| rank == root) {
-        code = code.max(half(state(), Op::Send, Half { comm, at: from, bytes }, kind, peer));
-    }
-    code
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclMemAlloc(out: *mut *mut c_void, bytes: usize) -> c_int {
     let mut state = enter!("ncclMemAlloc");
@@ -440,7 +394,7 @@ pub unsafe extern "C" fn ncclMemAlloc(out: *mut *mut c_void, bytes: usize) -> c_
     if bytes == 0 {
         return state.misused("an allocation of nothing");
     }
-    // SAFETY: it is of more than no bytes.
+    // SAFETY: the size is not 0.
     let pointer = unsafe { std::alloc::alloc(layout) };
     if pointer.is_null() {
         return 1;

@@ -1,4 +1,4 @@
-//! What the library knows of the ranks of one process: communicators, and movements of which one half has come.
+//! State of the fake library for one process: communicators, and transfers with only one half.
 
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -23,13 +23,13 @@ pub struct State {
     pub memory: BTreeMap<usize, Layout>,
 }
 
-/// What has one id.
+/// Communicators with the same id.
 #[derive(Default)]
 pub struct World {
     pub ranks: c_int,
     pub begun: BTreeSet<c_int>,
     pub finalized: BTreeSet<c_int>,
-    /// By sender and receiver.
+    /// Halves by sender and receiver.
     pub sends: BTreeMap<(c_int, c_int), VecDeque<Half>>,
     pub receives: BTreeMap<(c_int, c_int), VecDeque<Half>>,
 }
@@ -38,12 +38,13 @@ pub struct Comm {
     pub world: u64,
     pub rank: c_int,
     pub phase: Phase,
-    /// How often it is still to be asked.
+    /// Number of polls until completion.
     pub polls: i64,
-    /// Halves of movements that have not met the other one.
+    /// Halves without a counterpart.
     pub open: usize,
     pub error: c_int,
-    /// Whether the thread that works for a group was not joined yet. Until 2.26 its state is the calling thread's.
+    /// True while the helper thread of a group is not joined. Until 2.26 its state belongs to the
+    /// calling thread.
     pub has_job: bool,
 }
 
@@ -73,7 +74,7 @@ pub static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
 
 thread_local! {
     pub static GROUP: RefCell<(usize, Vec<Op>)> = const { RefCell::new((0, Vec::new())) };
-    /// The communicator for which this thread has begun a group last.
+    /// Communicator of the last group begun by this thread.
     static JOB: RefCell<usize> = const { RefCell::new(0) };
 }
 
@@ -81,7 +82,7 @@ pub fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The state at the beginning of a call, or the code that it is to fail with.
+/// Returns the state at the start of a call, or the code that the call must return.
 pub fn enter(name: &'static str) -> Result<MutexGuard<'static, State>, c_int> {
     let mut state = state();
     *state.calls.entry(name).or_default() += 1;
@@ -105,7 +106,7 @@ impl State {
         INVALID_ARGUMENT
     }
 
-    /// The phase of a communicator, if there is such a one.
+    /// Returns the phase of a communicator, if it exists.
     pub fn phase(&mut self, comm: usize, doing: &str) -> Option<Phase> {
         let phase = self.comms.get(&comm).map(|comm| comm.phase);
         if phase.is_none() {
@@ -114,7 +115,7 @@ impl State {
         phase
     }
 
-    /// Whether this thread may begin a group for a communicator; it then has.
+    /// Begins a group for a communicator. Returns false if this thread may not.
     pub fn begin_job(&mut self, comm: usize) -> bool {
         let before = JOB.with(|job| job.replace(comm));
         if self.comms.get(&before).is_some_and(|comm| comm.has_job) {
@@ -128,7 +129,7 @@ impl State {
         true
     }
 
-    /// Moves what both sides of have come.
+    /// Performs transfers whose halves both exist.
     pub fn advance(&mut self, world: u64) {
         let Some(world) = self.worlds.get_mut(&world) else { return };
         for (pair, sends) in &mut world.sends {
@@ -138,7 +139,8 @@ impl State {
                 receives.pop_front();
                 let fits = from.bytes == to.bytes;
                 if fits {
-                    // SAFETY: callers of `ncclSend` and `ncclRecv` vouch for both until they are told that this is done.
+                    // SAFETY: callers of `ncclSend` and `ncclRecv` vouch for both buffers until
+                    // they are told of completion.
                     unsafe {
                         std::ptr::copy(from.at as *const u8, to.at as *mut u8, from.bytes);
                     }
@@ -153,7 +155,7 @@ impl State {
         }
     }
 
-    /// What a communicator is in: as `ncclCommGetAsyncError` tells it.
+    /// Returns the code of a communicator's state, for `ncclCommGetAsyncError`.
     pub fn ask(&mut self, handle: usize) -> c_int {
         let Some(world) = self.comms.get(&handle).map(|comm| comm.world) else {
             return self.misused("a communicator that is gone was asked after");
@@ -184,7 +186,7 @@ impl State {
         SUCCESS
     }
 
-    /// Takes a communicator away, with what it has not moved.
+    /// Removes a communicator and its unfinished transfers.
     pub fn remove(&mut self, handle: usize) {
         let Some(comm) = self.comms.remove(&handle) else {
             self.misused("a communicator was given back twice");

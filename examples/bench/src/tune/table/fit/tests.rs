@@ -1,4 +1,4 @@
-//! Tables fitted to times of which the best table is known.
+//! Tables fitted to times with a known best table.
 
 use super::*;
 use crate::shapes;
@@ -8,19 +8,19 @@ use crate::tune::table::tree::Tree;
 use gemm_dsl::spec::{Accuracy, GemmLayout};
 use std::collections::BTreeSet;
 
-/// Lines that are told apart by their tile.
+/// Returns a spec that is identified by its tile.
 fn line(tile: &str) -> String {
     format!("tile: {tile}")
 }
 
 const TILES: [&str; 4] = ["8x8x8", "16x16x8", "32x32x8", "24x24x8"];
 
-/// So many rows of few trials.
+/// Limits with few trials.
 fn limits(rows: usize) -> TreeLimits {
     TreeLimits { trials: 4, ..TreeLimits::of_rows(rows) }
 }
 
-/// The grid and drawn shapes, with the times that something says of each shape and number of a tile.
+/// Times of the grid and of random shapes, given by a function of the shape and the tile's number.
 fn times(drawn: usize, layouts: &[GemmLayout], us: impl Fn(&GemmShape, usize) -> f64) -> TimesFile {
     let mut times = TimesFile::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
     let grid = shapes::grid().into_iter().filter(|shape| layouts.contains(&shape.layout));
@@ -33,7 +33,7 @@ fn times(drawn: usize, layouts: &[GemmLayout], us: impl Fn(&GemmShape, usize) ->
     times
 }
 
-/// The number of the tile that is best: by a table.
+/// Returns the number of the tile that a table selects.
 fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
     let target = tables::Target { arch: 90, sms: 132 };
     let row = table.choose(&SgemmProblem { shape: shape.of_table(), target }).expect("in range");
@@ -41,7 +41,7 @@ fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
     TILES.iter().position(|known| *known == tile).expect("one of them")
 }
 
-/// A table of which times are made: what it chooses takes as long as the product has elements, and the others half as
+/// Derives times from a table: its choice takes as long as the GEMM has bytes, other specs half as
 /// long again.
 fn known(text: &str, drawn: usize) -> (KernelTable<SgemmSpec>, TimesFile) {
     let table = read(text).expect(text);
@@ -65,7 +65,7 @@ fn a_known_table_is_recovered() {
         let rows = rows(&samples, &limits(10));
         let fitted = read(&super::text(&rows)).expect("a table");
         let regret = regret(&fitted, &samples).expect("all are timed");
-        // A shape of its own side of a cut may be left out.
+        // A threshold may leave a shape on the wrong side.
         assert!(regret.mean < 1.005, "{text}:\n{fitted}\n{regret:?}");
         let fresh = shapes::random(99, 1000, &[GemmLayout::Nn]);
         let same = fresh.iter().filter(|shape| best(&fitted, shape) == best(&table, shape));
@@ -86,7 +86,7 @@ fn what_differs_by_less_than_two_percent_is_one_row() {
     assert_eq!((of(1.015), of(1.03)), (1, 2));
 }
 
-/// Times without any order, which no table can hold.
+/// Random times, which no table can represent.
 fn disorder(seed: u64) -> TimesFile {
     let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
     times(60, GemmLayout::ALL, |_, _| 1.0 + 3.0 * random.borrow_mut().f64())
@@ -99,7 +99,7 @@ fn a_shape_chooses_what_was_fitted() {
         let limits = &limits(40);
         let rows = rows(&samples, limits);
         assert!(rows.len() > 20 && rows.len() <= 40, "{}", rows.len());
-        // Reading refuses rows to which no problem comes.
+        // Parsing rejects unreachable rules.
         let table = read(&text(&rows)).expect("a table");
         let mut chosen = BTreeSet::new();
         let mut trees = vec![grow(&samples, limits)];
@@ -141,7 +141,7 @@ fn what_was_not_timed_is_not_chosen() {
     let mut times = TimesFile::new(complete.head.clone());
     for shape in complete.shapes() {
         for (line, time) in complete.at_shape(shape) {
-            // The best line of a short K was refused there, or not reached.
+            // The best spec of a short K was refused, or not measured.
             let time =
                 if shape.size.k > 128 || !line.contains("8x8x8") { *time } else { Time::Refused };
             times.add(*shape, line, time).expect("no file");
@@ -163,7 +163,7 @@ fn what_is_no_line_of_a_table_is_left_out() {
     for line in none {
         times.add(shape, line, Time::Us(1e-3)).expect("no file");
     }
-    // As its author wrote it.
+    // In the author's notation.
     times.add(shape, "order: row,tile:8x4x8", Time::Us(1e-3)).expect("no file");
     let samples = FitSamples::new(&times, Accuracy::Ieee);
     assert_eq!(samples.unknown, none.map(str::to_owned).into());
@@ -181,7 +181,7 @@ fn shapes_that_were_left_out_are_judged_by_the_others() {
         .expect("tables");
     assert_eq!(drawn.count, 40);
     assert!(drawn.mean < 1.1, "{drawn:?}");
-    // Without order there is nothing to learn of the others.
+    // Random times cannot be learned from other shapes.
     let samples = FitSamples::new(&disorder(3), Accuracy::Ieee);
     let all = unseen(&samples, &First::default(), &limits(40), |shape| !shape.is_of_grid())
         .expect("tables");
@@ -195,7 +195,7 @@ fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
     let samples = FitSamples::new(&times, Accuracy::Ieee);
-    // The line is a slow one there: that is for whoever writes it.
+    // The spec is slow there, which is the author's responsibility.
     let first = First::read("k > 2048 && m > 8 && n > 8 => tile: 32x32x8;\n", Accuracy::Ieee)
         .expect("a row");
     let left = first.left(&samples).expect("in range");
@@ -236,7 +236,7 @@ fn a_table_is_compared_with_cublas_where_that_was_timed() {
 
 #[test]
 fn what_is_behind_cublas_counts_twice() {
-    // The second tile is better by a little at most shapes, and at few others much worse than cuBLAS.
+    // The second tile is slightly better at most shapes, and much worse than cuBLAS at few others.
     let of = |cublas: Option<f64>| {
         let worse = |shape: &GemmShape| shape.size.m == 4096 && shape.size.k == 64;
         let mut times = times(0, &[GemmLayout::Nn], |shape, number| match number {
@@ -253,11 +253,11 @@ fn what_is_behind_cublas_counts_twice() {
         let text = text(&rows(&FitSamples::new(&times, Accuracy::Ieee), &limits(1)));
         best(&read(&text).expect("a table"), &times.shapes()[0])
     };
-    // 189 times 1 % is more than 7 times 30 %, but not where the latter is behind and counts twice.
+    // 189 times 1 % is more than 7 times 30 %, unless the latter is behind cuBLAS and counts twice.
     assert_eq!([None, Some(9.0), Some(1.0), Some(0.2)].map(of), [1, 1, 0, 1]);
 }
 
-/// What the macro makes of a table as it is written: this file is compiled.
+/// Output of the writer, compiled by the macro as part of this file.
 #[path = "written.rs"]
 mod written;
 
@@ -283,7 +283,7 @@ fn the_macro_takes_what_is_written() {
     assert_eq!(Ok(read), super::read(&text(&rows)));
 }
 
-/// Lines by which tensor cores stand for `f32` are rows where that is granted, and the table says so.
+/// Specs that emulate `f32` on tensor cores become rules if that is granted, and the table says so.
 #[test]
 fn a_table_grants_what_its_rows_need() {
     let emulated = "tile: 64x64x64, arith: bf16x6, mma: wgmma";

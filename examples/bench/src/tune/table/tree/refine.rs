@@ -1,17 +1,16 @@
-//! Cuts moved to where they cost least, what is below them being as it is (tree alternating optimization: Carreira-Perpiñán
-//! and Tavallali, 2018).
+//! Refinement of a tree: cuts move to the threshold of the lowest cost, given the subtrees below
+//! (tree alternating optimization: Carreira-Perpiñán and Tavallali, 2018).
 
 use super::{Tree, TreeLimits, least, sums};
 use crate::tune::table::condition::Test;
 use crate::tune::table::samples::FitSamples;
 
-/// Cuts are moved so often at most.
 const PASSES: usize = 8;
 
-/// A smaller gain is one of another order of the same sums.
+/// Smaller gains are rounding errors of sums in different orders.
 const ROUNDING: f64 = 1e-9;
 
-/// The tree with its cuts moved and its lines chosen anew; it never costs more.
+/// Moves the cuts and chooses the specs of the leaves again; the cost never increases.
 pub(super) fn refined(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> Tree {
     let mut tree = tree;
     for _ in 0..PASSES {
@@ -25,7 +24,7 @@ pub(super) fn refined(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> 
     tree
 }
 
-/// The tree for some shapes: first its own cut is moved, then those below.
+/// Refines the tree for some shapes, from the root down.
 fn pass(samples: &FitSamples, tree: Tree, shapes: Vec<usize>, limits: &TreeLimits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else {
         return Tree::Leaf { line: least(&sums(samples, &shapes)).0, shapes };
@@ -38,7 +37,7 @@ fn pass(samples: &FitSamples, tree: Tree, shapes: Vec<usize>, limits: &TreeLimit
         shapes.iter().partition(|shape| holds(samples, &test, **shape));
     let side = |tree: Tree, shapes| pass(samples, tree, shapes, limits);
     match (to_passes.is_empty(), to_fails.is_empty()) {
-        // Of a side to which nothing comes nothing is known.
+        // A side without shapes is dropped.
         (true, _) => side(*fails, to_fails),
         (_, true) => side(*passes, to_passes),
         _ => {
@@ -54,7 +53,7 @@ fn holds(samples: &FitSamples, test: &Test, shape: usize) -> bool {
     values.is_some_and(|(_, values)| values[shape] <= test.most)
 }
 
-/// What a shape costs that comes to a tree.
+/// Returns the cost of a shape in a tree.
 fn cost(samples: &FitSamples, tree: &Tree, shape: usize) -> f64 {
     match tree {
         Tree::Leaf { line, .. } => samples.cost[shape][*line],
@@ -65,8 +64,8 @@ fn cost(samples: &FitSamples, tree: &Tree, shape: usize) -> f64 {
     }
 }
 
-/// The test by which shapes cost least that cost so much on either side; the one that there is, unless another one is
-/// better.
+/// Returns the test with the lowest cost, given each shape's cost on either side. The current test
+/// stays unless another one is better.
 fn moved(
     samples: &FitSamples,
     test: Test,
@@ -111,7 +110,7 @@ mod tests {
         Box::new(Tree::Leaf { line, shapes: Vec::new() })
     }
 
-    /// One line for k of at most 32, another one for more; m says nothing.
+    /// The best spec changes at k = 32; m is irrelevant.
     fn samples() -> FitSamples {
         let ks = [4, 8, 16, 32, 64, 128, 256, 512];
         let shape = |k| GemmShape { size: Size::new(5, 5, k), layout: GemmLayout::Nn };
