@@ -9,7 +9,7 @@ fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     let tiny = b.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
     let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
     let bits_ = b.let_("bits", bits(normal));
-    // Distance of the bits above those of 2/3, as an exponent.
+    // Exponent part of the distance between the bits of x and of 2/3.
     let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
     let exponent = b.let_("exponent", above << Expr::U32(23));
     let f = b.let_("f", of_bits(bits_ - exponent) - 1.0);
