@@ -1,5 +1,5 @@
-//! The CUDA C back end. It decides spelling only: names, indentation, parentheses, comments. Every
-//! decision about what is computed was made before, so a verified kernel cannot fail to print.
+//! The CUDA C++ back end. It decides only the spelling: names, indentation, parentheses, comments.
+//! All computation is fixed by the kernel, so printing a verified kernel cannot fail.
 
 mod asynchronous;
 mod atomic;
@@ -18,22 +18,25 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::ptr;
 
-/// The text of a kernel, and where its statements stand.
+/// CUDA source of a kernel, with the lines of each statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The CUDA C translation unit.
+    /// CUDA C++ translation unit.
     pub text: String,
-    /// For each statement, by its number ([`Kernel::statements`](crate::ir::Kernel::statements)), its lines, counted from 0: of one
-    /// that has others inside it, theirs too, and the line behind that closes it; of comments that stand together all.
+    /// Line range of each statement, indexed by its number
+    /// ([`Kernel::statements`](crate::ir::Kernel::statements)), counted from 0. The range of a
+    /// compound statement includes its nested statements and the closing line. Adjacent comments
+    /// share one range.
     pub lines: Vec<Range<usize>>,
 }
 
-/// The CUDA C translation unit of a kernel. It needs no header, so NVRTC compiles it as it is.
+/// Prints a kernel as a CUDA C++ translation unit. It needs no headers, so NVRTC compiles it
+/// directly.
 pub fn source(kernel: &VerifiedKernel) -> String {
     print(Printer::new(kernel)).text
 }
 
-/// The same text, and where statements stand in it.
+/// Prints the same source, with the line ranges of its statements.
 pub fn listing(kernel: &VerifiedKernel) -> Listing {
     let places = Some(HashMap::new());
     let printed = print(Printer { places, ..Printer::new(kernel) });
@@ -62,27 +65,27 @@ fn print(mut out: Printer<'_>) -> Printer<'_> {
     out
 }
 
-/// The first line of a statement's text, for messages that point at it.
+/// First source line of a statement, for messages that refer to it.
 pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     let mut out = Printer::new(kernel);
     out.width = usize::MAX;
     stmt::block(&mut out, std::slice::from_ref(statement));
-    // What only tells the compiler something is not what is pointed at.
+    // Skips lines that only instruct the compiler.
     let tells = ["#pragma", helper::asynchronous::KEEP];
     let line = out.text.lines().find(|l| !tells.iter().any(|t| l.trim_start().starts_with(t)));
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// The columns that a line may fill before it is broken.
+/// Maximum line width of the source, in columns.
 const WIDTH: usize = 100;
 
-/// Text under construction; it owns the indentation.
+/// CUDA source under construction, with its indentation.
 struct Printer<'k> {
     kernel: &'k VerifiedKernel,
     text: String,
     level: usize,
     width: usize,
-    /// The lines of the statements printed so far, where somebody asks for them.
+    /// Line ranges of the statements printed so far, if requested.
     places: Option<HashMap<*const Stmt, Range<usize>>>,
 }
 
@@ -91,7 +94,7 @@ impl<'k> Printer<'k> {
         Self { kernel, text: String::new(), level: 0, width: WIDTH, places: None }
     }
 
-    /// Prints something, and notes which lines it stands in.
+    /// Prints statements and records their line range.
     fn noted(&mut self, stmts: &[Stmt], print: impl FnOnce(&mut Self)) {
         let lines = |out: &Self| out.places.as_ref().map(|_| out.text.matches('\n').count());
         let first = lines(self);
@@ -111,26 +114,25 @@ impl<'k> Printer<'k> {
         let (indent, width) = (4 * self.level, self.width.saturating_sub(4 * self.level));
         let lines = match text.split_once("//") {
             Some(("", _)) => wrap::comment(text, width),
-            // With a comment at its end it is as long as it is.
+            // A line with a trailing comment is not broken.
             Some(_) => vec![text.to_owned()],
             None => wrap::code(text, width),
         };
         for line in lines {
-            // Writing to a String cannot fail.
             _ = writeln!(self.text, "{:indent$}{line}", "");
         }
     }
 
-    /// Lines of comment. Where one of them is too long here, sentences are filled anew.
+    /// Prints comment lines. If one of them is too wide at this indentation, whole sentences are
+    /// refilled.
     fn comments<'c>(&mut self, lines: impl Iterator<Item = &'c str>) {
         let (indent, width) = (4 * self.level, self.width.saturating_sub(4 * self.level));
         for line in wrap::comments(&lines.collect::<Vec<_>>(), width) {
-            // Writing to a String cannot fail.
             _ = writeln!(self.text, "{:indent$}{line}", "");
         }
     }
 
-    /// A line with a comment at its end, or above it where the two would not fit.
+    /// Prints a line with a trailing comment, or with the comment above if the two do not fit.
     fn line_with(&mut self, text: &str, comment: &str) {
         if comment.is_empty() {
             self.line(text);

@@ -1,5 +1,5 @@
-//! Lowering: a plan becomes a program. Constructive, by one builder per axis of a spec; nothing is
-//! rewritten afterwards.
+//! Lowering of plans to programs. One builder per axis of a spec constructs the code; no pass
+//! rewrites it afterwards.
 
 mod reduce;
 mod sgemm;

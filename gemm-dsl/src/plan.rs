@@ -1,5 +1,7 @@
-//! The resolved geometry of a kernel. A plan exists only for a spec that passed every check, so
-//! whoever holds one need not check again: what makes one asks for `Passed`.
+//! Resolved geometry of a kernel.
+//!
+//! A plan is built only from a spec that passed every check, so its users need not check again. The
+//! constructors require a `Passed` token.
 
 mod decision;
 mod messages;
@@ -23,8 +25,8 @@ use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
 use crate::spec::{Key, KeyKind, ReduceSpec, SgemmSpec, Table};
 
-/// Declares a structure of copyable facts: private fields, each read by a method of its name. Those
-/// behind `decided` hold the reason too.
+/// Declares a `Copy` struct of facts: private fields, each with a getter of the same name. Fields
+/// behind `decided` also hold the reason for their value.
 macro_rules! facts {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$field_doc:meta])* $field:ident: $ty:ty,)*
@@ -56,7 +58,7 @@ macro_rules! facts {
 }
 use facts;
 
-/// The faults found so far.
+/// Errors found so far in a spec.
 #[derive(Default)]
 pub(crate) struct Faults(Vec<SpecError>);
 
@@ -67,8 +69,8 @@ impl Faults {
         }
     }
 
-    /// Whether no fault so far blames any of the keys: a check whose arithmetic rests on a wrong
-    /// value would say nothing new.
+    /// Returns true if no fault so far blames any of `keys`. A check whose arithmetic depends on an
+    /// invalid value is skipped, as its result would add nothing.
     fn sound(&self, keys: &[&str]) -> bool {
         debug_assert!(keys.iter().all(|name| is_key(name)), "of {keys:?} some are no keys");
         keys.iter().all(|key| self.spares(key))
@@ -79,7 +81,7 @@ impl Faults {
         !self.0.iter().any(|fault| fault.key() == Some(key))
     }
 
-    /// Dimensions of 0, and numbers less than the table allows.
+    /// Reports dimensions of 0 and numbers below the minimum of the key table.
     pub(crate) fn check_minimums<S: Table>(&mut self, spec: &S) {
         let size = |key: &&Key<S>| matches!(key.kind, KeyKind::Size { .. });
         for key in S::KEYS.iter().filter(size) {
@@ -97,7 +99,8 @@ impl Faults {
         }
     }
 
-    /// Keys that are given and have nothing to act on: of those that rest on one another the first.
+    /// Reports keys that are given but have no effect. If such keys depend on one another, only the
+    /// first is reported.
     pub(crate) fn check_acting<S: Table>(&mut self, spec: &S) {
         for key in S::KEYS {
             let Some(on) = key.acts_on.as_ref().filter(|_| key.is_idle(spec)) else { continue };
@@ -125,7 +128,8 @@ fn is_key(name: &str) -> bool {
 /// A spec has passed every check: there is no fault.
 pub(crate) struct Passed(());
 
-/// A user's name is part of a function's, so any identifier will do.
+/// Checks a user-given kernel name. It becomes part of a CUDA function name, so it must be an
+/// identifier.
 fn check_name(name: Option<&str>, faults: &mut Faults) {
     let Some(name) = name else { return };
     if !ir::is_identifier(name) {

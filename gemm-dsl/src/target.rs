@@ -1,4 +1,5 @@
-//! Facts of the hardware, each in one table: limits of architectures, figures of GPUs, intrinsics of CUDA, formats of tensor cores.
+//! Hardware facts, each in one table: limits of architectures, figures of GPUs, CUDA intrinsics,
+//! tensor-core formats.
 
 pub mod arch;
 pub mod device;

@@ -1,4 +1,4 @@
-//! Statements of asynchronous units, for which CUDA C has no words: calls of device functions.
+//! Statements of asynchronous units, which CUDA C++ cannot spell: calls of device functions.
 
 use super::Printer;
 use super::expr::{indexed, text};
@@ -11,7 +11,6 @@ use crate::ir::{
     TensorCopy, Wgmma, WgmmaSync,
 };
 
-/// The lines of a statement.
 pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     let k: &Kernel = out.kernel;
     match stmt {
@@ -26,10 +25,11 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::ProxyFence(which) => out.line(format!("{}();", fence(*which))),
         Stmt::TensorCopy(TensorCopy { from, at, to, barrier: counted, multicast }) => {
             let name = tensor_copy(at.len(), multicast.is_some());
-            // PTX has the innermost dimension first.
+            // PTX takes the innermost dimension first.
             let at = at.iter().rev().chain(multicast).map(|e| text(k, e));
             let (map, at) = (&k[*from].name, at.collect::<Vec<String>>().join(", "));
-            // A box begins with a row, where no swizzle moves anything.
+            // Unswizzled address: a box begins at the start of a row, where the swizzle moves
+            // nothing.
             let (to, counted) = (indexed(k, to.buffer, &to.index), barrier(k, counted));
             out.line(format!("{name}(&{to}, &{map}, &{counted}, {at});"));
         }
@@ -61,7 +61,8 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
     format!("{}[{}]", k[at.barriers].name, text(k, &at.index))
 }
 
-/// The descriptor of a tile, by the place where its first row begins: the hardware swizzles what it reads by itself.
+/// Descriptor of a tile, built from the unswizzled address of its first row: the hardware applies
+/// the swizzle to its reads.
 fn operand(k: &Kernel, first: &Access) -> String {
     let Some(Descriptor { swizzle, .. }) = Descriptor::from_buffer(k, &k[first.buffer]) else {
         unreachable!("verify: a descriptor says how the tile lies")
@@ -69,7 +70,7 @@ fn operand(k: &Kernel, first: &Access) -> String {
     format!("{}(&{})", descriptor(swizzle), indexed(k, first.buffer, &first.index))
 }
 
-/// The line that keeps the sums of a register array in place.
+/// Prints the call that pins the accumulators of a register array.
 fn keep(out: &mut Printer<'_>, accumulators: BufferId) {
     let k: &Kernel = out.kernel;
     let decl = &k[accumulators];
@@ -79,7 +80,8 @@ fn keep(out: &mut Printer<'_>, accumulators: BufferId) {
     out.line(format!("{KEEP}<{count}>(&{}{first});", decl.name));
 }
 
-/// An extent as a factor of a template's argument, which ends at a bracket that is not in parentheses.
+/// Extent as a factor of a template argument. It is parenthesised, because a bare `>` would end the
+/// argument.
 fn text_of_factor(k: &Kernel, dim: &crate::ir::Expr) -> String {
     let factor = text(k, dim);
     let plain = factor.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

@@ -1,10 +1,8 @@
-//! Calls of atomic operations.
-
 use super::expr::{element, text};
 use super::helper::atomic::name;
 use crate::ir::{Atomic, AtomicOp, Elem, Kernel, MemoryOrder};
 
-/// The call of an atomic operation.
+/// Prints the call of an atomic operation.
 pub(super) fn call(k: &Kernel, atomic: &Atomic) -> String {
     let place = format!("&{}", element(k, &atomic.target));
     let expected = match &atomic.op {
@@ -19,7 +17,7 @@ pub(super) fn call(k: &Kernel, atomic: &Atomic) -> String {
     if atomic.order != MemoryOrder::Relaxed {
         return call("", operands);
     }
-    // By the bits, where CUDA C has no function of the type itself.
+    // Operates on the bits if CUDA C++ has no function for the type itself.
     let by_bits = |ty: &str, to: &str, back: &str| {
         let bits = operands.iter().map(|e| format!("{to}({e})")).collect();
         format!("{back}({})", call(ty, bits))
@@ -32,7 +30,8 @@ pub(super) fn call(k: &Kernel, atomic: &Atomic) -> String {
             let ty = "(unsigned long long*)";
             by_bits(ty, "__double_as_longlong", "__longlong_as_double")
         }
-        // Sums and moves are those of unsigned numbers; `size_t` is no `unsigned long long` in C++.
+        // Sums and moves use the unsigned function; in C++, `size_t` is a different type from
+        // `unsigned long long`.
         Elem::U64 => call("(unsigned long long*)", operands),
         Elem::I64 if !orders => call("(unsigned long long*)", operands),
         _ => call("", operands),

@@ -1,4 +1,4 @@
-//! Expressions. Parentheses follow C's precedence; a few that C does not need are kept for the reader.
+//! Expressions. Parentheses follow C's precedence; some redundant ones are kept for readability.
 
 use super::helper::{self, cluster};
 use super::types::element_type;
@@ -8,10 +8,10 @@ use crate::ir::{
 };
 use crate::target::intrinsic::Spelling;
 
-/// The smaller of two integers.
+/// CUDA's minimum of two integers.
 pub(super) const MIN: &str = "min";
 
-/// How tightly an expression binds in C, and whether its left operand may bind equally.
+/// Precedence of an expression in C, from loosest to tightest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Prec {
     Ternary,
@@ -52,7 +52,7 @@ fn binary(op: BinaryOp) -> (Prec, &'static str) {
     }
 }
 
-/// The next tighter precedence: a right operand of an equal one needs parentheses.
+/// Next tighter precedence: a right operand of equal precedence needs parentheses.
 fn above(prec: Prec) -> Prec {
     match prec {
         Prec::Ternary => Prec::Or,
@@ -70,7 +70,8 @@ fn above(prec: Prec) -> Prec {
     }
 }
 
-/// Whether an operator's operand is the same operator, which reads well without parentheses.
+/// Returns true if the operand is the same operator, which reads well without parentheses. Shifts
+/// are excluded.
 fn is_chain(prec: Prec, inner: Prec) -> bool {
     inner == prec && prec != Prec::Shift
 }
@@ -80,22 +81,22 @@ fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
 
-/// The text of an expression that stands alone.
+/// Text of a stand-alone expression, in which an unsigned coordinate needs no cast.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
     if let Expr::Special(s) = e { special(*s).to_owned() } else { operand(k, e) }
 }
 
-/// The text of an expression that is computed with as it is, of just its type.
+/// Text of an expression used as an operand, with exactly its type.
 pub(super) fn operand(k: &Kernel, e: &Expr) -> String {
     print(k, e).0
 }
 
-/// The spelling of an operator that can be compounded with an assignment.
+/// Spelling of an operator that has a compound assignment.
 pub(super) fn compound(op: BinaryOp) -> Option<&'static str> {
     (!op.is_predicate()).then(|| binary(op).1)
 }
 
-/// The place of an access as an lvalue; of a vector access, its first element.
+/// Lvalue of an access; for a vector access, its first element.
 pub(super) fn element(k: &Kernel, access: &Access) -> String {
     let buffer = &k[access.buffer];
     let subscripts = |name: &str, index: &[Expr]| {
@@ -113,9 +114,9 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
         BufferLayout::Strided { strides }
         | BufferLayout::Listed { strides }
         | BufferLayout::OfList { strides, .. } => {
-            // Of a list the pointer comes first.
+            // The leading index of a list selects the pointer.
             let (list, index) = access.index.split_at(access.index.len() - strides.len());
-            // Widened before the product: an array may hold more than 2^31 elements.
+            // Widened before the multiplication: an array may hold more than 2^31 elements.
             let terms = index.iter().zip(strides);
             let (along, across): (Vec<_>, Vec<_>) =
                 terms.partition(|(_, stride)| **stride == Expr::I32(1));
@@ -134,12 +135,12 @@ pub(super) fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
     index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }
 
-/// Exchanges the physical columns of a swizzled array.
+/// Applies the XOR swizzle to the column index.
 fn exchange(k: &Kernel, dims: Vec<Expr>, swizzle: Swizzle, index: &mut [Expr]) {
     let Some((column, rows)) = index.split_last_mut() else { return };
     let pow = |bits: u8| Expr::I32(1 << bits);
-    // Rows count through all outer dimensions; a dimension whose extent is a multiple of what the
-    // swizzle looks at hides those outside it.
+    // Row index across all outer dimensions. Once the extents so far are a multiple of the rows
+    // that the swizzle distinguishes, dimensions further out have no effect.
     let reach = 1i128 << (swizzle.shift + swizzle.bits);
     let mut row = Expr::I32(0);
     let mut below = Expr::I32(1);
@@ -169,7 +170,7 @@ fn float(v: f32) -> (String, Prec) {
     if v.is_finite() {
         (format!("{v:?}f"), sign(v.is_sign_negative()))
     } else {
-        // INFINITY and NAN are macros of a header that NVRTC does not have.
+        // `INFINITY` and `NAN` are macros of a header that NVRTC does not have.
         (format!("__int_as_float({:#010x})", v.to_bits()), Prec::Primary)
     }
 }
@@ -182,12 +183,13 @@ fn double(v: f64) -> (String, Prec) {
     }
 }
 
-/// How tightly a literal binds.
+/// Precedence of a literal: a negative one is a unary expression.
 fn sign(negative: bool) -> Prec {
     if negative { Prec::Unary } else { Prec::Primary }
 }
 
-/// A signed literal. The least one has no literal in C: its digits alone are of a wider type.
+/// Signed literal. The smallest value has no literal in C: its digits alone would have a wider
+/// type.
 fn signed(v: i64, least: i64, suffix: &str) -> (String, Prec) {
     if v == least {
         (format!("({}{suffix} - 1)", v + 1), Prec::Primary)
@@ -196,12 +198,12 @@ fn signed(v: i64, least: i64, suffix: &str) -> (String, Prec) {
     }
 }
 
-/// The text of a literal, and how tightly it binds.
+/// Text and precedence of a literal.
 fn literal(e: &Expr) -> (String, Prec) {
     match e {
         Expr::I32(v) => signed((*v).into(), i32::MIN.into(), ""),
         Expr::I64(v) => signed(*v, i64::MIN, "ll"),
-        // A reader knows masks by their digits.
+        // Large values are masks, which are printed in hexadecimal.
         Expr::U32(v) if *v >= 0x1000 => (format!("{v:#x}u"), Prec::Primary),
         Expr::U32(v) => (format!("{v}u"), Prec::Primary),
         Expr::U64(v) => (format!("{v}ull"), Prec::Primary),
@@ -211,7 +213,7 @@ fn literal(e: &Expr) -> (String, Prec) {
     }
 }
 
-/// The text of a binary operation, and how tightly it binds.
+/// Text and precedence of a binary operation.
 fn binary_text(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> (String, Prec) {
     let (prec, sign) = binary(op);
     let (a, b) = implicit(a, b);
@@ -224,19 +226,19 @@ fn binary_text(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> (String, Prec) {
             || (prec == Prec::Or && inner == Prec::And);
         if inner < floor || for_the_reader { format!("({text})") } else { text }
     };
-    // What is shifted keeps its type whatever it is shifted by.
+    // A shifted operand keeps its type whatever the type of the shift count.
     let left = if prec == Prec::Shift { side(a, a, prec) } else { side(a, b, prec) };
     let right = side(b, a, above(prec));
     (format!("{left} {sign} {right}"), prec)
 }
 
-/// The text of an operand that binds at least as tightly as `floor`.
+/// Text of an operand, parenthesised if it binds less tightly than `floor`.
 fn operand_text(k: &Kernel, e: &Expr, floor: Prec) -> String {
     let (text, prec) = print(k, e);
     if prec < floor { format!("({text})") } else { text }
 }
 
-/// The text of a conversion, and how tightly it binds.
+/// Text and precedence of a conversion.
 fn cast_text(k: &Kernel, to: Elem, e: &Expr) -> (String, Prec) {
     match helper::conversion(e.ty(), to) {
         Some(Spelling { name, .. }) => (format!("{name}({})", text(k, e)), Prec::Primary),
@@ -263,7 +265,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Param(p) => (k[*p].name.clone(), Prec::Primary),
         Expr::Var(v) => (k[*v].name.clone(), Prec::Primary),
         Expr::Special(Special::ClusterRank) => (cluster::RANK.to_owned(), Prec::Primary),
-        // The coordinates are unsigned in CUDA and would make a whole expression unsigned.
+        // CUDA's coordinates are unsigned and would make the whole expression unsigned.
         Expr::Special(s) => (format!("(int){}", special(*s)), Prec::Unary),
         Expr::Unary(op, e) => {
             let sign = match op {
@@ -279,11 +281,10 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
             None => (format!("({}){}", element_type(*to), at_least(e, Prec::Unary)), Prec::Unary),
         },
-        // What is always so.
         e if *e == Expr::truth() => ("true".to_owned(), Prec::Primary),
         Expr::Binary(op, a, b) => binary_text(k, *op, a, b),
         Expr::Select(c, a, b)
-            // Of floating-point numbers `min` would mean something else where one is a NaN.
+            // Not for floating-point numbers: there `min` differs if an operand is a NaN.
             if a.ty().is_index()
                 && **c == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone()) =>
         {
@@ -301,7 +302,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Load(access) => (element(k, access), Prec::Primary),
         Expr::Call(f, args) => {
             let name = args.first().map_or("", |first| helper::spelling(*f, first.ty()).name);
-            // A warp-wide function names the lanes that take part: all of them.
+            // A warp-wide function takes the mask of participating lanes: all of them.
             let mask = f.info().warp_wide.then(|| "0xffffffff".to_owned());
             let args: Vec<String> =
                 mask.into_iter().chain(args.iter().map(|a| text(k, a))).collect();
@@ -330,7 +331,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
     }
 }
 
-/// Whether all bits of a number are zero.
+/// Returns true if all bits of a number are zero.
 fn is_zero(e: &Expr) -> bool {
     match e {
         Expr::Cast(_, e) => is_zero(e),
@@ -339,7 +340,7 @@ fn is_zero(e: &Expr) -> bool {
     }
 }
 
-/// An argument without the conversion that C makes by itself: an `int` for a `long long`.
+/// Drops the argument conversion that C performs implicitly: from `int` to `long long`.
 fn passed(arg: &Expr) -> &Expr {
     match arg {
         Expr::Cast(Elem::I64, inner) if inner.ty() == Ty::I32 => inner,
@@ -347,17 +348,18 @@ fn passed(arg: &Expr) -> &Expr {
     }
 }
 
-/// Operands without the conversion that C makes by itself: an `int` beside a `size_t`.
+/// Drops the operand conversion that C performs implicitly: of an `int` beside a `size_t`.
 fn implicit<'e>(a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
     match (a, b) {
-        // A literal's suffix says less to a reader than the conversion.
+        // The conversion tells a reader more than a literal's suffix, so it is kept.
         (Expr::U64(_), _) => (a, b),
         (_, Expr::Cast(Elem::U64, inner)) if inner.ty() == Ty::I32 => (a, inner),
         _ => (a, b),
     }
 }
 
-/// Whether a `size_t` literal may do without its suffix: it is small and stands beside a `size_t`.
+/// Returns true if a `size_t` literal can omit its suffix: it is small and its neighbour is a
+/// `size_t`.
 fn is_suffix_idle(literal: u64, other: &Expr) -> bool {
     literal <= i32::MAX as u64 && other.ty() == Ty::U64 && !matches!(other, Expr::U64(_))
 }

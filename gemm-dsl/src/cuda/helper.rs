@@ -1,6 +1,6 @@
-//! Device functions that the text defines for itself, and the spelling of what CUDA C has no operator
-//! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored. The order of their definitions
-//! is that of [`HelperFamily`].
+//! Device functions that the source defines, and the spelling of operations without a CUDA C++
+//! operator: 16-byte accesses, asynchronous copies, conversions of storage-only types. Definitions
+//! follow the order of [`HelperFamily`].
 
 pub(super) mod asynchronous;
 pub(super) mod atomic;
@@ -16,12 +16,12 @@ use crate::target::Format;
 use crate::target::intrinsic::Spelling;
 use std::collections::BTreeSet;
 
-/// The function that reads 16 bytes.
+/// Name of the function that reads 16 bytes.
 pub(super) fn load(elem: Elem) -> &'static str {
     if elem == Elem::F32 { "load4" } else { "load16" }
 }
 
-/// The function that writes 16 bytes.
+/// Name of the function that writes 16 bytes.
 pub(super) fn store(elem: Elem) -> &'static str {
     if elem == Elem::F32 { "store4" } else { "store16" }
 }
@@ -33,19 +33,20 @@ fn packed(first: Option<Ty>) -> Elem {
     }
 }
 
-/// A vector of zeros.
+/// Expression for an all-zero vector.
 pub(super) fn zeros(first: Option<Ty>) -> String {
     format!("make_{}(0u, 0u, 0u, 0u)", vector_type(packed(first)))
 }
 
-/// A vector of its parts.
+/// Expression that packs a vector from its elements.
 pub(super) fn pack(first: Option<Ty>, parts: &[String]) -> String {
     let elem = packed(first);
     let name = vector_type(elem);
     if elem.size() >= 4 {
         return format!("make_{name}({})", parts.join(", "));
     }
-    // Parts of a word beside one another, the first lowest; a signed one without its sign's copies.
+    // Packs the elements of a word, the first in the lowest bits. The unsigned cast drops the
+    // copies of a sign bit.
     let (per_word, bits) = (4 / elem.size() as usize, 8 * elem.size());
     let unsigned = if elem.size() == 1 { "unsigned char" } else { "unsigned short" };
     let word = |parts: &[String]| {
@@ -59,7 +60,7 @@ pub(super) fn pack(first: Option<Ty>, parts: &[String]) -> String {
     format!("make_{name}({})", words.join(", "))
 }
 
-/// An element of a vector, and whether the text needs no parentheses anywhere.
+/// Expression for an element of a vector; true if it never needs parentheses.
 pub(super) fn lane(elem: Elem, vector: &str, lane: u8) -> (String, bool) {
     let per_word = (4 / elem.size()).max(1) as u8;
     let component = ["x", "y", "z", "w"][usize::from(lane / per_word)];
@@ -73,7 +74,7 @@ pub(super) fn lane(elem: Elem, vector: &str, lane: u8) -> (String, bool) {
     }
 }
 
-/// The spelling of an intrinsic whose first operand is of this type.
+/// Spelling of an intrinsic whose first operand has this type.
 pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
     let Ty::Scalar(elem) = first else {
         unreachable!("verified: intrinsics take numbers");
@@ -117,7 +118,7 @@ pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
     Some(Spelling { name, definition })
 }
 
-/// The function that gives the same bits another type, where a C cast does not.
+/// Name of the bit-cast function if a C cast does not do it.
 pub(super) fn reinterpretation(from: Ty, to: Elem) -> Option<&'static str> {
     Some(match (from, to) {
         (Ty::F32 | Ty::Scalar(Elem::Tf32), Elem::I32) => "__float_as_int",
@@ -130,22 +131,23 @@ pub(super) fn reinterpretation(from: Ty, to: Elem) -> Option<&'static str> {
     })
 }
 
-/// The function that an asynchronous copy calls.
+/// Name of the asynchronous-copy function.
 pub(super) fn copy(target: &Access, guard: Option<&Guard>) -> String {
     copy_name(copy_bytes(target), guard.map(|guard| guard.or_zero))
 }
 
-/// The function that loads so many matrices.
+/// Name of the function that loads `count` matrices.
 pub(super) fn load_matrix(count: u8, transposed: bool) -> String {
     format!("load_matrix_x{count}{}", if transposed { "_transposed" } else { "" })
 }
 
-/// The function that multiplies matrices of such elements.
+/// Name of the function that multiplies matrices of this format.
 pub(super) fn mma(format: Format) -> String {
     format!("mma_{}", format.name())
 }
 
-/// The name of a copy of so many bytes; `guarded` says whether zeros are written where the guard fails.
+/// Name of a copy of `bytes` bytes. `guarded` is true if zeros are written when the guard fails,
+/// and `None` without a guard.
 fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
     let how = match guarded {
         None => "",
@@ -159,7 +161,7 @@ fn copy_bytes(target: &Access) -> u32 {
     u32::from(target.lanes) * target.buffer.elem.size()
 }
 
-/// Families of device functions, in the order of their definitions in the text.
+/// Families of device functions, in the order of their definitions in the source.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HelperFamily {
     Load,
@@ -183,7 +185,7 @@ pub(super) enum HelperFamily {
     RegisterLimit,
 }
 
-/// The definitions of the device functions that a kernel calls, in the order of the text.
+/// Definitions of the device functions that a kernel calls, in source order.
 pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     let mut found = BTreeSet::new();
     let mut note = |order: (HelperFamily, u8), text: String| {
@@ -280,19 +282,21 @@ __device__ __forceinline__ void {name}({ty}* to, {vector} value)
     )
 }
 
-/// The first line of a function without a value, or its lines.
+/// Head of a `void` function, wrapped if it is too long.
 fn head(name: &str, params: &str) -> String {
     let line = format!("__device__ __forceinline__ void {name}({params})");
     wrap::code(&line, WIDTH).join("\n")
 }
 
-/// A copy of so many bytes; `guarded` says whether zeros are written where the guard fails.
+/// Definition of a copy of `bytes` bytes. `guarded` is true if zeros are written when the guard
+/// fails, and `None` without a guard.
 fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
-    // A copy of 16 bytes need not leave its data in L1.
+    // `cg` bypasses L1; `cp.async` offers it for 16 bytes only.
     let cache = if bytes == 16 { "cg" } else { "ca" };
     let zeros = if bytes == 16 { "zeros" } else { "a zero" };
     let around = if bytes == 16 { " and L1" } else { "" };
-    // As wide as a pointer: cut to 32 bits, a constant offset would take an addition of its own.
+    // As wide as a pointer: truncation to 32 bits would cost an extra addition for a constant
+    // offset.
     let address = "const size_t dst = __cvta_generic_to_shared(shared);";
     let name = copy_name(bytes, guarded);
     let head = |params: &str| head(&name, params);
@@ -390,9 +394,9 @@ fn mma_definition(format: Format) -> String {
     )
 }
 
-/// What closes a group of asynchronous copies.
+/// Name of the function that closes a group of asynchronous copies.
 pub(super) const COMMIT: &str = "copy_commit";
-/// What waits for such groups.
+/// Name of the function that waits for such groups.
 pub(super) const WAIT: &str = "copy_wait";
 
 const COPY_COMMIT: &str = "\
@@ -456,7 +460,7 @@ __device__ __forceinline__ float from_bf16(unsigned short x)
 }
 ";
 
-// `cvt.rna.tf32.f32` would do, but that on an H200 a NaN keeps its payload.
+// `cvt.rna.tf32.f32` would suffice, except that on an H200 it keeps the payload of a NaN.
 const TO_TF32: &str = "\
 // The nearest number of 10 bits after the point, of two the greater in magnitude.
 __device__ __forceinline__ float to_tf32(float x)

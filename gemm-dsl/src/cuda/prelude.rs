@@ -1,4 +1,5 @@
-//! What stands before the body: head comment, device functions, constants, signature, shared arrays.
+//! Source before the kernel's body: head comment, device functions, constants, signature, shared
+//! arrays.
 
 use super::expr::text;
 use super::helper::{self, cluster};
@@ -11,7 +12,7 @@ use crate::ir::{
     VerifiedKernel,
 };
 
-/// The name of dynamic shared memory.
+/// Name of the dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
 
 pub(super) fn head(out: &mut Printer<'_>) {
@@ -22,7 +23,7 @@ pub(super) fn head(out: &mut Printer<'_>) {
     out.line("");
 }
 
-/// Device functions that CUDA C does not have, each once.
+/// Device functions that CUDA C++ lacks, each once.
 pub(super) fn definitions(out: &mut Printer<'_>) {
     for definition in helper::definitions(out.kernel) {
         out.text.push_str(&definition);
@@ -30,7 +31,7 @@ pub(super) fn definitions(out: &mut Printer<'_>) {
     }
 }
 
-/// The kernel's own functions, those that it or one of them applies.
+/// Functions of the kernel, in the order of their declaration.
 pub(super) fn functions(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     for function in &k.functions {
@@ -78,7 +79,7 @@ pub(super) fn constants(out: &mut Printer<'_>) {
     }
 }
 
-/// Which constants the text needs: those that the kernel reads, and those they are made of.
+/// Constants that the source needs: those the kernel reads, and the ones they depend on.
 fn read_constants(k: &Kernel) -> Vec<bool> {
     let mut read = vec![false; k.consts.len()];
     let note = |e: &Expr, read: &mut Vec<bool>| {
@@ -97,7 +98,7 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
     }
     k.mbarriers.iter().for_each(|decl| note(&decl.count, &mut read));
     k.launch_bounds.iter().for_each(|e| note(e, &mut read));
-    // A constant is made of earlier ones only.
+    // A constant depends only on earlier ones.
     for (id, c) in k.consts.iter().enumerate().rev() {
         if read[id] {
             note(&c.value, &mut read);
@@ -117,7 +118,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     out.line(format!(
         "extern \"C\" __global__ void{cluster} __launch_bounds__({threads}, {blocks})"
     ));
-    // Whether each is a pointer, and its text.
+    // Each parameter's text, with true for a pointer.
     let params: Vec<(bool, String)> = k
         .params
         .iter()
@@ -125,7 +126,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
             ParamKind::Buffer { buffer, .. } => {
                 let of = element_type(buffer.elem);
                 let constant = stmt::constant(k, *buffer);
-                // The pointers of a list are read and never written, whatever becomes of what they point to.
+                // The pointers of a list are only read, whatever happens to their targets.
                 let listed = matches!(k[*buffer].layout, BufferLayout::Listed { .. });
                 let list = if listed { " const*" } else { "" };
                 let alone = listed || is_alone(out.kernel, &p.name);
@@ -146,7 +147,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     }
     out.line(format!("{}(", k.name));
     out.indented(|out| {
-        // In their own order, which is that of the launch; pointers and numbers on separate lines.
+        // Keeps the launch order; pointers and numbers go on separate lines.
         let mut line = String::new();
         for (i, (pointer, param)) in params.iter().enumerate() {
             let last = i + 1 == params.len();
@@ -164,10 +165,11 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     });
 }
 
-/// Whether no thread reads what another one writes to the array. Where one may, the pointer must not
-/// be `__restrict__`: NVRTC takes such memory for the thread's own, and keeps what it has read there,
-/// and what it has yet to write, over barriers, fences and atomics. Of what is only written another thread may still
-/// write an element later, where blocks speak, unless the kernel declares that none does.
+/// Returns true if no thread reads an element of the array that another thread writes. Otherwise
+/// the pointer must not be `__restrict__`: NVRTC then treats the memory as private to the thread
+/// and caches reads and delays writes across barriers, fences and atomics. With inter-block
+/// synchronisation another thread may later write an element of a write-only array too, unless the
+/// kernel declares the array exclusive.
 fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     let declared = k.buffers.iter().any(|buffer| buffer.name == array && buffer.exclusive);
     let speaks = k.communicates() && !declared;
@@ -175,7 +177,7 @@ fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     !k.contract().arrays().any(|a| a.name == array && shares(a))
 }
 
-/// Shared arrays, or their places in dynamic shared memory where they exceed the static limit.
+/// Shared arrays, or references into dynamic shared memory if they exceed the static limit.
 pub(super) fn shared(out: &mut Printer<'_>) {
     let k = out.kernel;
     let arrays = k.buffers.iter().zip(k.alignments());
@@ -200,7 +202,7 @@ pub(super) fn shared(out: &mut Printer<'_>) {
         out.line("");
         return;
     }
-    // In elements where all arrays have the same, else in bytes.
+    // The unit is an element if all arrays have one type, otherwise a byte.
     let elem = arrays.first().map(|(array, _)| array.elem);
     let same = k.mbarriers.is_empty() && arrays.iter().all(|(a, _)| Some(a.elem) == elem);
     let unit = elem.filter(|_| same);
@@ -209,7 +211,7 @@ pub(super) fn shared(out: &mut Printer<'_>) {
     let most = arrays.iter().map(|(_, alignment)| *alignment).fold(VECTOR_BYTES.into(), u64::max);
     out.line(format!("extern __shared__ __align__({most}) {unit_name} {SHARED}[];"));
     let mut offset: Option<String> = None;
-    // Where the arrays so far end, in bytes.
+    // End of the arrays so far, in bytes.
     let mut end = 0;
     let arrays = arrays.into_iter().map(|(array, alignment)| {
         let (of, meaning) = (element_type(array.elem), &array.meaning);
@@ -241,7 +243,7 @@ pub(super) fn shared(out: &mut Printer<'_>) {
             Some(unit) => format!("sizeof({name}) / sizeof({})", element_type(unit)),
             None => format!("sizeof({name})"),
         };
-        // Every array starts on 16 bytes or more, as the plan has counted.
+        // Every array starts on 16 bytes or more, as in `verify::buffers::shared_bytes`.
         end = (end + bytes).next_multiple_of(VECTOR_BYTES.into());
         let group = VECTOR_BYTES / unit_size;
         let rounded = format!("({length} + {}) / {group} * {group}", group - 1);
@@ -253,14 +255,14 @@ pub(super) fn shared(out: &mut Printer<'_>) {
     out.line("");
 }
 
-/// The bytes of an array.
+/// Size of an array in bytes, padding included.
 fn bytes(k: &Kernel, array: &Buffer) -> u64 {
     let dims = array.physical_dims();
     let dims = dims.unwrap_or_else(|| unreachable!("verify: a shared array is not strided"));
     dims.iter().fold(array.elem.size().into(), |bytes, dim| bytes * number(k, dim))
 }
 
-/// The value of an extent that verification has found to be a constant.
+/// Value of an extent that verification found to be constant.
 fn number(k: &Kernel, extent: &Expr) -> u64 {
     let value = k.eval_const(extent).ok().and_then(|value| value.try_into().ok());
     value.unwrap_or_else(|| unreachable!("verify: a shared extent is a constant"))

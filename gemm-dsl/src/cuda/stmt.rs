@@ -1,4 +1,4 @@
-//! Statements.
+//! Printing of statements.
 
 use super::expr::{self, element, indexed, operand, text};
 use super::helper::{self, sync};
@@ -9,7 +9,7 @@ use crate::ir::{
     Param, ParamKind, PointerRef, Space, Stmt, Unroll, Var,
 };
 
-/// A block. A comment opens a phase, so an empty line goes before it.
+/// Prints a block. A comment starts a phase, so a blank line precedes it.
 pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
     let mut rest = stmts;
     while let [first, others @ ..] = rest {
@@ -77,7 +77,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     }
 }
 
-/// A statement that takes one line.
+/// Text of a one-line statement.
 fn simple(k: &Kernel, stmt: &Stmt) -> String {
     let name = |v: &Var| k[*v].name.as_str();
     match stmt {
@@ -131,7 +131,7 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::CopyCommit => format!("{}();", helper::COMMIT),
         Stmt::CopyWait { pending } => {
             let pending = text(k, pending);
-            // A template's argument ends at the first bracket that is not in parentheses.
+            // A bare `>` would end the template argument.
             let pending = if pending.contains('>') { format!("({pending})") } else { pending };
             format!("{}<{pending}>();", helper::WAIT)
         }
@@ -152,13 +152,13 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
     }
 }
 
-/// Whether the elements of a global buffer are only read: `const `.
+/// `const ` if the elements of a global buffer are only read.
 pub(super) fn constant(k: &Kernel, buffer: BufferId) -> &'static str {
     let input = |p: &Param| matches!(p.kind, ParamKind::Buffer { buffer: of, operand: Operand::Input(_) } if of == buffer);
     if k.params.iter().any(input) { "const " } else { "" }
 }
 
-/// The array of what a lane holds of a matrix.
+/// Array that holds a lane's part of a matrix.
 fn fragment(k: &Kernel, first: &Access) -> String {
     indexed(k, first.buffer, first.index.split_last().map_or(&[], |(_, index)| index))
 }
@@ -167,7 +167,8 @@ fn pointer(k: &Kernel, p: &PointerRef) -> String {
     indexed(k, p.buffer, &p.index)
 }
 
-/// `place = value;`, or `place op= …;` where the value starts from what the place holds.
+/// Either `place = value;`, or `place op= …;` if the value starts with the old content of the
+/// place.
 fn assignment(k: &Kernel, place: String, old: &Expr, value: &Expr) -> String {
     if let Expr::Binary(op, left, right) = value
         && **left == *old
@@ -192,7 +193,7 @@ fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt])
     match otherwise {
         [] => {}
         inner @ [Stmt::If { cond, then, otherwise }] => {
-            // `} else if (…) {`: the inner branch prints itself on the closing line.
+            // The result is `} else if (…) {`: the inner branch prints itself on the closing line.
             let start = out.text.len();
             out.noted(inner, |out| branch(out, cond, then, otherwise));
             let indent = " ".repeat(4 * out.level);
@@ -231,7 +232,7 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
     out.line("}");
 }
 
-/// `float name[d0][d1]`, aligned where a 16-byte access touches it.
+/// `float name[d0][d1]`, aligned if a 16-byte access touches it.
 pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
     if let BufferLayout::Pointer { .. } = buffer.layout {
         let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
@@ -251,7 +252,7 @@ pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
     dims.iter().map(|d| format!("[{}]", text(k, d))).collect()
 }
 
-/// Whether some statement accesses the buffer 16 bytes at a time.
+/// Returns true if some statement accesses the buffer 16 bytes at a time.
 fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
     let mut found = false;
     let mut note = |access: &Access| {

@@ -1,5 +1,5 @@
-//! The spelling of what synchronises, and of lists of arrays. That a compiler takes it is for `tests/nvrtc` to say, that
-//! operands are printed as they are meant for `tests/printing`.
+//! Spelling of synchronisation and of lists of arrays. `tests/nvrtc` checks that it compiles,
+//! `tests/printing` that operands keep their meaning.
 
 mod listing;
 
@@ -9,7 +9,7 @@ use crate::ir::{
     Operand, PointerRef, Scope, Special, Stmt,
 };
 
-/// The text of a kernel of 64 threads with a global array `x` and a shared array `s`.
+/// Source of a kernel of 64 threads with a global array `x` and a shared array `s`.
 fn text(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> String {
     let mut b = KernelBuilder::new("k");
     let x = b.global("x", elem, Operand::Temp(0));
@@ -42,7 +42,7 @@ fn two(elem: Elem) -> Expr {
     }
 }
 
-/// The operations that an element has, with their names in C, in PTX, and the suffix of PTX.
+/// Atomic operations of an element type, with their C names, PTX names and PTX type suffixes.
 fn operations(elem: Elem) -> Vec<(AtomicOp, &'static str, &'static str, &'static str)> {
     let (sum, order, bits) = match elem {
         Elem::I32 => ("u32", "s32", "b32"),
@@ -83,7 +83,7 @@ fn a_relaxed_atomic_is_a_function_of_cuda() {
             swap(Elem::U32),
             "const unsigned int old = atomicCAS(&x[1], 2u, 2u);".to_owned(),
         ),
-        // There is no sum of `long long`, but there is its order.
+        // CUDA C++ has no `atomicAdd` on `long long`, but it has `atomicMax`.
         (Elem::I64, AtomicOp::Add, format!("const long long old = atomicAdd({ull}&x[1], 2ll);")),
         (Elem::I64, AtomicOp::Max, "const long long old = atomicMax(&x[1], 2ll);".to_owned()),
         (Elem::I64, AtomicOp::Exchange, format!("atomicExch({ull}&x[1], 2ll);")),
@@ -110,7 +110,7 @@ fn a_relaxed_atomic_is_a_function_of_cuda() {
         says(&text, &[&line]);
         assert!(!text.contains("asm"), "{text}");
     }
-    // Without the former value, in shared memory, within a block.
+    // Without the previous value, in shared memory, within a block.
     let block = text(Elem::U32, |b, _, s| {
         b.atomic_only(AtomicOp::Add, at(s, 1), Expr::U32(2), MemoryOrder::Relaxed, Scope::Block);
     });
@@ -227,23 +227,23 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
     };
     let (alone, input) = (" __restrict__", "const unsigned int* __restrict__ a");
     let of = |b: &str, t: &str| format!("k({input}, unsigned int*{b} b, unsigned int*{t} t)");
-    // Written and not read; read and not written.
+    // Written but not read; read but not written.
     let apart = signature(&|b, [first, second, t]| b.store(second, first.load() + t.load()));
     assert_eq!(apart, of(alone, alone));
-    // Written and read: by another thread, as far as the printer knows.
+    // Written and read, possibly by another thread.
     let read = signature(&|b, [first, second, t]| {
         b.store(t.clone(), first.load());
         b.barrier();
         b.store(second, t.load());
     });
     assert_eq!(read, of(alone, ""));
-    // Where blocks speak to one another, all that is written is.
+    // With inter-block synchronisation, every written array may be read by another thread.
     let spoken = signature(&|b, [first, second, t]| {
         b.store(second, first.load());
         b.atomic_only(AtomicOp::Add, t, Expr::U32(1), MemoryOrder::Release, Scope::Device);
     });
     assert_eq!(spoken, of("", ""));
-    // But what one thread alone writes, and none reads.
+    // Except an array declared exclusive that is not read.
     let own = signature(&|b, [first, second, t]| {
         b.exclusive(second.buffer);
         b.exclusive(t.buffer);
@@ -253,7 +253,7 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
     assert_eq!(own, of(alone, ""));
 }
 
-/// The pointers of a list are read only, so that they are `__restrict__` where its elements are not.
+/// The pointers of a list are only read, so they are `__restrict__` even if its elements are not.
 #[test]
 fn a_list_is_an_array_of_pointers() {
     let mut b = KernelBuilder::new("k");

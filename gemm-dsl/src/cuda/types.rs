@@ -1,13 +1,12 @@
-//! Names of types.
+//! CUDA C++ names of the IR's types.
 
 use crate::ir::{Elem, Ty};
 
-/// The type of a barrier in shared memory.
+/// Type of a barrier in shared memory.
 pub(super) const MBARRIER: &str = "unsigned long long";
-/// The type of a tensor map, which the text defines.
+/// Type of a tensor map, which the source defines.
 pub(super) const TENSOR_MAP: &str = "TensorMap";
 
-/// The name of a type.
 pub(super) fn ty(ty: Ty) -> &'static str {
     match ty {
         Ty::Bool => "bool",
@@ -16,7 +15,8 @@ pub(super) fn ty(ty: Ty) -> &'static str {
     }
 }
 
-/// The name of the type of an element. A binary16 or bfloat16 is its bits: no header is needed.
+/// Name of an element type. A binary16 or bfloat16 is represented by its bits, so no header is
+/// needed.
 pub(super) fn element_type(elem: Elem) -> &'static str {
     match elem {
         Elem::F64 => "double",
@@ -32,7 +32,7 @@ pub(super) fn element_type(elem: Elem) -> &'static str {
     }
 }
 
-/// The type that 16 bytes of elements are moved in.
+/// Type that moves 16 bytes of elements.
 pub(super) fn vector_type(elem: Elem) -> &'static str {
     match elem {
         Elem::F32 | Elem::Tf32 => "float4",
@@ -40,7 +40,7 @@ pub(super) fn vector_type(elem: Elem) -> &'static str {
         Elem::I64 => "longlong2",
         Elem::U64 => "ulonglong2",
         Elem::I32 => "int4",
-        // Eight halves or sixteen bytes: CUDA C has no vector of them.
+        // CUDA C++ has no vector type of eight halves or sixteen bytes.
         Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => "uint4",
     }
 }

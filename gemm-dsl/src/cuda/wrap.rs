@@ -1,11 +1,12 @@
-//! Lines that are too long, broken where a reader would break them.
+//! Wrapping of lines that are too wide.
 
-/// The columns of one level of indentation.
+/// Indentation of a continuation line, in columns.
 const INDENT: usize = 4;
 
-/// A statement in lines of at most `width` columns, as far as it has places to break it: a choice
-/// before its two arms, an assignment before a value that is long, a call behind its parenthesis and, if need be, between its operands; where it has
-/// no call, an index behind its bracket and between its terms.
+/// Wraps a statement to `width` columns, as far as it has places to break. Breaks are, in this
+/// order: a conditional before its two arms, an assignment before a long value, a call after its
+/// parenthesis and, if necessary, between its operands. Without a call, an index is broken after
+/// its bracket and between its terms.
 pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     if text.len() <= width {
         return vec![text.to_owned()];
@@ -40,7 +41,7 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Lines of comment, as they are where all fit; else those that one sentence goes on in are filled anew.
+/// Comment lines: unchanged if all fit, otherwise refilled sentence by sentence.
 pub(super) fn comments(lines: &[&str], width: usize) -> Vec<String> {
     const MARK: &str = "// ";
     if lines.iter().all(|line| MARK.len() + line.len() <= width) {
@@ -63,8 +64,8 @@ pub(super) fn comments(lines: &[&str], width: usize) -> Vec<String> {
     filled
 }
 
-/// A comment in lines of at most `width` columns, the later ones indented; broken behind a comma, or
-/// where there is none at any space.
+/// Wraps a comment to `width` columns, with continuation lines indented. Breaks after a comma if
+/// possible, otherwise at any space.
 pub(super) fn comment(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text.to_owned();
@@ -82,7 +83,7 @@ pub(super) fn comment(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The bytes of a text with the number of brackets that are open before each.
+/// Byte positions of a text, each with the number of open brackets before it.
 fn depths(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut open = 0_usize;
     text.bytes().enumerate().map(move |(at, byte)| {
@@ -96,21 +97,21 @@ fn depths(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Where `mark` first stands outside all brackets, from `from` on.
+/// First position of `mark` outside all brackets, at or after `from`.
 fn outside(text: &str, mark: &str, from: usize) -> Option<usize> {
     let begins = |at: usize| text.as_bytes()[at..].starts_with(mark.as_bytes());
     depths(text).find(|&(at, open)| at >= from && open == 0 && begins(at)).map(|(at, _)| at)
 }
 
-/// The condition, with what stands before it, and the two arms of a choice outside all brackets.
+/// Condition with its prefix, and the two arms, of a conditional outside all brackets.
 fn choice(text: &str) -> Option<(&str, &str, &str)> {
     let yes = outside(text, " ? ", 0)?;
     let no = outside(text, " : ", yes + 3)?;
     Some((&text[..yes], &text[yes + 3..no], &text[no + 3..]))
 }
 
-/// The longest text in such brackets that are in no others, as the operands of a call: what stands before
-/// it with the bracket, the text, and the rest.
+/// Longest text in top-level brackets of this kind, such as the operands of a call. Returns the
+/// text before it with the bracket, the text itself, and the rest.
 fn bracketed(text: &str, [opens, closes]: [u8; 2]) -> Option<(&str, &str, &str)> {
     let mut longest: Option<(usize, usize)> = None;
     let mut start = None;
@@ -129,7 +130,8 @@ fn bracketed(text: &str, [opens, closes]: [u8; 2]) -> Option<(&str, &str, &str)>
     Some((&text[..from], &text[from..to], &text[to..]))
 }
 
-/// Operands, each with its comma; where there is but one, its terms, each with the sign behind it.
+/// Operands, each with its comma; a single operand is split into terms, each with the sign after
+/// it.
 fn separate(operands: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -215,7 +217,7 @@ mod tests {
                 "        : make_float4(-0.0f, -0.0f));",
             ]
         );
-        // Nowhere to break.
+        // Has no place to break.
         assert_eq!(code("name_that_is_long(", 4), ["name_that_is_long("]);
     }
 
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(comment("// indivisible", 4), ["// indivisible"]);
     }
 
-    /// But for a kernel's name, which has no place to break it.
+    /// A kernel's name is exempt, because it has no place to break.
     #[test]
     fn no_line_of_a_stage_is_too_long() {
         use crate::{Plan, cuda, stages};

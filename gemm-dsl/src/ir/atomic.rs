@@ -1,79 +1,78 @@
-//! Atomic operations, and what they and fences order.
+//! Atomic operations, and the order that atomics and fences establish.
 
 #[cfg(doc)]
 use super::Ty;
 use super::{Access, Expr, Var};
 
-/// The threads that take part in a barrier, or that a fence or an atomic speaks to.
+/// Threads that take part in a barrier, or that observe a fence or an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The 32 threads of a warp (`__syncwarp`).
     Warp,
     /// All threads of the block (`__syncthreads`).
     Block,
-    /// All threads of the blocks of a cluster (`barrier.cluster`), for barriers alone.
+    /// All threads of the blocks of a cluster (`barrier.cluster`). Only barriers may use it.
     Cluster,
     /// All threads of the launch.
     Device,
 }
 
-/// What a fence or an atomic orders beside itself.
+/// Order that a fence or an atomic establishes among other accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryOrder {
-    /// Nothing.
+    /// Orders no other access.
     Relaxed,
-    /// What follows comes after what the atomic has read.
+    /// Orders later accesses after the value that the atomic read.
     Acquire,
-    /// What precedes comes before what the atomic writes.
+    /// Orders earlier accesses before the value that the atomic writes.
     Release,
-    /// Both.
+    /// Acquires and releases.
     AcqRel,
-    /// Both, and all such fences have one order that every thread of their scopes agrees on. The simulator
-    /// takes it as [`MemoryOrder::AcqRel`]: its threads see memory change in one order in any case, so it does
-    /// not show what a weaker fence would let happen.
+    /// Acquires and releases, and all such fences have one total order for every thread of their
+    /// scopes. The simulator treats it as [`MemoryOrder::AcqRel`]: its threads see memory change in
+    /// a single order, so it does not show the effects of a weaker fence.
     SeqCst,
 }
 
-/// An atomic operation: it reads a word and writes it, and nobody comes between.
+/// An atomic operation: it reads a word and writes it in one indivisible step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic {
-    /// An immutable variable of the word's former value, visible to the end of the enclosing block.
+    /// Immutable variable that holds the word's previous value, visible to the end of the enclosing
+    /// block.
     pub old: Option<Var>,
-    /// What is written.
     pub op: AtomicOp,
     /// The word: one element of global or shared memory.
     pub target: Access,
-    /// The operand.
+    /// Second operand of `op`, of the word's type.
     pub value: Expr,
-    /// What is ordered by it: all but [`MemoryOrder::SeqCst`].
+    /// Any order except [`MemoryOrder::SeqCst`].
     pub order: MemoryOrder,
-    /// [`Scope::Block`] or [`Scope::Device`].
+    /// Either [`Scope::Block`] or [`Scope::Device`].
     pub scope: Scope,
 }
 
-/// What an atomic operation writes. All of them are defined on 32-bit and 64-bit integers, and the
-/// two that compute nothing on [`Ty::F32`] and [`Ty::F64`] too, by their bits. A sum of
-/// floating-point numbers is left out on purpose: `atom.add.f32` flushes subnormals in global memory,
-/// and no order of the blocks would be the right one.
+/// Value that an atomic operation writes.
+///
+/// All operations are defined on 32-bit and 64-bit integers. The two that compute nothing are
+/// defined on [`Ty::F32`] and [`Ty::F64`] too, by their bits. Floating-point addition is omitted on
+/// purpose: `atom.add.f32` flushes subnormals in global memory, and the result would depend on the
+/// order of the blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AtomicOp {
-    /// The sum. Of signed integers it must not overflow; of unsigned ones it wraps.
+    /// Adds the operand: signed integers must not overflow, unsigned ones wrap.
     Add,
-    /// The smaller.
     Min,
-    /// The greater.
     Max,
-    /// The operand.
+    /// Writes the operand unconditionally.
     Exchange,
-    /// The operand where the word has the bits of `expected`; else nothing.
+    /// Writes the operand if the word has the bits of `expected`; otherwise nothing.
     CompareExchange {
-        /// What the word is compared with.
         expected: Expr,
     },
 }
 
 impl AtomicOp {
-    /// Its name, in small letters.
+    /// Lower-case name of the operation.
     pub fn name(&self) -> &'static str {
         match self {
             AtomicOp::Add => "add",
@@ -84,7 +83,7 @@ impl AtomicOp {
         }
     }
 
-    /// Whether it only moves bits, which those of a floating-point number are too.
+    /// Returns true if the operation only moves bits, so that it also accepts floating-point words.
     pub fn moves(&self) -> bool {
         matches!(self, AtomicOp::Exchange | AtomicOp::CompareExchange { .. })
     }

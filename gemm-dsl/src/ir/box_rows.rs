@@ -1,20 +1,21 @@
-//! How shared arrays lie for the hardware that copies boxes and multiplies them.
+//! Layouts of shared arrays that box copies and matrix instructions accept.
 
 use super::{
     Access, Buffer, BufferLayout, Descriptor, Kernel, Space, Stmt, TensorSwizzle, VECTOR_BYTES,
     Wgmma,
 };
 
-/// How a box lies in shared memory: in rows without gaps, the last dimension of the buffer contiguous.
+/// Layout of a box in shared memory: rows without gaps, the last dimension of the buffer
+/// contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoxRows {
-    /// Elements of a row.
+    /// Row length in elements.
     pub(crate) length: u64,
     pub(crate) swizzle: TensorSwizzle,
 }
 
 impl BoxRows {
-    /// Those of a shared array, if it lies as such hardware has it.
+    /// Layout of a shared array, if box copies and matrix instructions accept it.
     pub(crate) fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
         let plain = order.iter().copied().eq(0..buffer.dims.len());
@@ -35,7 +36,7 @@ impl BoxRows {
 }
 
 impl Descriptor {
-    /// That of a shared array, if one can say how it lies.
+    /// Descriptor of a shared array, if a descriptor can express its layout.
     pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
         Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
@@ -43,7 +44,7 @@ impl Descriptor {
 }
 
 impl Kernel {
-    /// For each buffer, the bytes whose multiple its address in shared memory is.
+    /// Shared-memory alignment of each buffer, in bytes.
     pub fn alignments(&self) -> Vec<u64> {
         let mut bytes = vec![u64::from(VECTOR_BYTES); self.buffers.len()];
         let mut note = |access: &Access| {

@@ -1,5 +1,5 @@
-//! The builder through which `lower/` writes kernels: declarations go into tables, statements into
-//! the innermost open block.
+//! Builder through which `lower/` writes kernels. Declarations go into tables, statements into the
+//! innermost open block.
 
 mod asynchronous;
 mod functions;
@@ -15,21 +15,21 @@ use super::{
     VarDecl, Variant, VerifiedKernel,
 };
 
-/// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
+/// Builds one kernel. Errors are reported by [`KernelBuilder::finish`], not by panics.
 pub struct KernelBuilder {
     pub(super) kernel: Kernel,
-    /// The open blocks, outermost first; statements go to the last.
+    /// Open blocks, outermost first; statements are appended to the last.
     open: Vec<Vec<Stmt>>,
-    /// For each function how many variables were declared before it.
+    /// Number of variables declared before each function.
     pub(super) vars_before: Vec<usize>,
-    /// The parameters that a user has named.
+    /// Indices of the parameters that a user named.
     of_user: Vec<usize>,
-    /// The first mistake that the kernel does not show.
+    /// First error that the kernel itself does not show.
     pub(super) fault: Option<String>,
 }
 
 impl KernelBuilder {
-    /// An empty kernel with a block of 32 threads and a grid of one block.
+    /// Creates an empty kernel with a block of 32 threads and a grid of one block.
     pub fn new(name: impl Into<String>) -> Self {
         let geometry =
             Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 };
@@ -53,49 +53,47 @@ impl KernelBuilder {
         Self { kernel, open, vars_before, of_user, fault: None }
     }
 
-    /// Adds a line to the head comment of the text.
+    /// Adds a line to the head comment of the CUDA source.
     pub fn title(&mut self, line: impl Into<String>) {
         self.kernel.title.push(line.into());
     }
 
-    /// Tells the kernel from others that compute the same.
+    /// Distinguishes the kernel from others that compute the same result.
     pub fn variant(&mut self, variant: Variant) {
         self.kernel.variant = variant;
     }
 
-    /// Sets block, grid and occupancy.
     pub fn geometry(&mut self, geometry: Geometry) {
         self.kernel.geometry = geometry;
     }
 
-    /// Makes clusters of so many blocks, neighbours along x. A launch whose grid along x is no multiple is refused: the grid
-    /// is best written as a multiple, the clusters times their blocks.
+    /// Groups `blocks` blocks, neighbours along x, into clusters. A launch whose grid along x is no
+    /// multiple of `blocks` is refused, so write the grid as clusters times blocks.
     pub fn cluster(&mut self, blocks: u32) {
         self.kernel.cluster = blocks;
     }
 
-    /// Names the number of threads by an expression over constants.
+    /// Sets the number of threads for `__launch_bounds__`, as an expression over constants.
     pub fn launch_bounds(&mut self, threads: impl Into<Expr>) {
         self.kernel.launch_bounds = Some(threads.into());
     }
 
-    /// Adds a requirement on the launch.
     pub fn require(&mut self, requirement: Requirement) {
         self.kernel.requires.push(requirement);
     }
 
-    /// Declares that what a global buffer holds at the end may depend on the order in which blocks and
-    /// threads run.
+    /// Declares that the final content of a global buffer may depend on the order in which blocks
+    /// and threads run.
     pub fn unordered(&mut self, buffer: BufferId) {
         self.change_buffer(buffer, |buffer| buffer.unordered = true);
     }
 
-    /// Declares that no thread accesses an element of a global buffer that another one writes.
+    /// Declares that no thread accesses an element of a global buffer that another thread writes.
     pub fn exclusive(&mut self, buffer: BufferId) {
         self.change_buffer(buffer, |buffer| buffer.exclusive = true);
     }
 
-    /// Declares a named constant, or finds the one of this name and value.
+    /// Declares a named constant, or finds an existing one with this name and value.
     pub fn constant(
         &mut self,
         name: &str,
@@ -105,7 +103,6 @@ impl KernelBuilder {
         let (name, value, meaning) = (name.to_owned(), value.into(), meaning.into());
         let ty = value.ty();
         let decl = ConstDecl { name, ty, value, meaning };
-        // Two builders may name the same constant.
         let same = |d: &ConstDecl| d.name == decl.name && d.value == decl.value && d.ty == ty;
         if let Some(id) = self.kernel.consts.iter().position(same) {
             return Const { id, ty };
@@ -115,12 +112,10 @@ impl KernelBuilder {
         Const { id, ty }
     }
 
-    /// Declares a parameter that is a problem extent.
     pub fn extent(&mut self, name: &str, ty: Ty, extent: Extent) -> Scalar {
         self.scalar(name, ty, Source::Extent(extent))
     }
 
-    /// Declares a scalar parameter.
     pub fn scalar(&mut self, name: &str, ty: Ty, source: Source) -> Scalar {
         let param = self.kernel.params.len();
         let kind = ParamKind::Scalar { ty, source };
@@ -128,8 +123,8 @@ impl KernelBuilder {
         Scalar { param, ty }
     }
 
-    /// Declares a parameter that points to a global buffer. Its extents usually name scalars that
-    /// are declared after it: set them with [`KernelBuilder::shape`].
+    /// Declares a parameter that points to a global buffer. Its extents usually name scalars
+    /// declared after it: set them with [`KernelBuilder::shape`].
     pub fn global(&mut self, name: &str, elem: Elem, operand: Operand) -> BufferId {
         let buffer = self.buffer(name, elem, Space::Global, BufferLayout::linear(), Vec::new(), "");
         let kind = ParamKind::Buffer { buffer, operand };
@@ -137,7 +132,7 @@ impl KernelBuilder {
         buffer
     }
 
-    /// Sets the logical extents of a global buffer and its strides, of which exactly one is 1.
+    /// Sets the logical extents of a global buffer and its strides; exactly one stride is 1.
     pub fn shape(
         &mut self,
         buffer: BufferId,
@@ -149,8 +144,8 @@ impl KernelBuilder {
         self.change_buffer(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
-    /// Makes of a global buffer a list of so many arrays: its parameter is an array of pointers to them. Each
-    /// has these extents and strides, of which exactly one is 1.
+    /// Turns a global buffer into a list of `count` arrays: its parameter becomes an array of
+    /// pointers to them. Each array has these extents and strides; exactly one stride is 1.
     pub fn list(
         &mut self,
         buffer: BufferId,
@@ -163,7 +158,7 @@ impl KernelBuilder {
         self.change_buffer(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
-    /// Changes a buffer of this kernel; one of another is a mistake.
+    /// Changes a buffer of this kernel; a buffer of another kernel is an error.
     fn change_buffer(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
         match self.kernel.buffers.get_mut(buffer.id) {
             Some(buffer) => change(buffer),
@@ -171,12 +166,11 @@ impl KernelBuilder {
         }
     }
 
-    /// Remembers a mistake that the kernel does not show, for [`KernelBuilder::finish`] to tell.
+    /// Records an error that the kernel does not show, for [`KernelBuilder::finish`] to report.
     pub(crate) fn mistake(&mut self, rule: impl FnOnce() -> String) {
         self.fault.get_or_insert_with(rule);
     }
 
-    /// Declares a shared array.
     pub fn shared(
         &mut self,
         name: &str,
@@ -188,7 +182,7 @@ impl KernelBuilder {
         self.buffer(name, elem, Space::Shared, layout, dims.into_iter().collect(), meaning)
     }
 
-    /// Declares an uninitialised register array, here and to the end of the open block.
+    /// Declares an uninitialised register array, visible to the end of the open block.
     pub fn registers(
         &mut self,
         name: &str,
@@ -199,7 +193,7 @@ impl KernelBuilder {
         self.register_array(name, elem, dims, meaning, false)
     }
 
-    /// Declares a register array of zeros, here and to the end of the open block.
+    /// Declares a zeroed register array, visible to the end of the open block.
     pub fn zeroed_registers(
         &mut self,
         name: &str,
@@ -210,8 +204,8 @@ impl KernelBuilder {
         self.register_array(name, elem, dims, meaning, true)
     }
 
-    /// Declares pointers into a global buffer, here and to the end of the open block: an array of
-    /// them with extents `dims`, or one.
+    /// Declares pointers into a global buffer, visible to the end of the open block: an array of
+    /// pointers with extents `dims`, or a single one if `dims` is empty.
     pub fn pointers(
         &mut self,
         name: &str,
@@ -226,8 +220,8 @@ impl KernelBuilder {
         buffer
     }
 
-    /// Chooses array `nth` of a list, here and to the end of the open block: a buffer of its own, without the
-    /// list's first dimension.
+    /// Selects array `nth` of a list, to the end of the open block. The result is a separate buffer
+    /// without the list's first dimension.
     pub fn choose(&mut self, name: &str, list: BufferId, nth: impl Into<Expr>) -> BufferId {
         let of = self.kernel.buffers.get(list.id);
         let (dims, strides) = match of.map(|of| (&of.dims[..], &of.layout)) {
@@ -260,7 +254,6 @@ impl KernelBuilder {
         buffer
     }
 
-    /// Declares a buffer of which nothing else is known yet.
     fn buffer(
         &mut self,
         name: &str,
@@ -284,21 +277,19 @@ impl KernelBuilder {
         Var { id, ty }
     }
 
-    /// Appends a statement to the open block.
     pub fn push(&mut self, stmt: Stmt) {
         if let Some(block) = self.open.last_mut() {
             block.push(stmt);
         }
     }
 
-    /// Collects the statements that `body` writes into a block of their own.
+    /// Collects the statements that `body` writes into a separate block.
     pub fn block(&mut self, body: impl FnOnce(&mut Self)) -> Vec<Stmt> {
         self.open.push(Vec::new());
         body(self);
         self.open.pop().unwrap_or_default()
     }
 
-    /// Declares an immutable variable.
     pub fn let_(&mut self, name: &str, value: impl Into<Expr>) -> Var {
         let value = value.into();
         let var = self.var(name, value.ty());
@@ -306,7 +297,6 @@ impl KernelBuilder {
         var
     }
 
-    /// Declares a mutable variable.
     pub fn mut_(&mut self, name: &str, value: impl Into<Expr>) -> Var {
         let value = value.into();
         let var = self.var(name, value.ty());
@@ -314,23 +304,21 @@ impl KernelBuilder {
         var
     }
 
-    /// Gives a mutable variable a new value.
     pub fn assign(&mut self, var: Var, value: impl Into<Expr>) {
         self.push(Stmt::Assign { var, value: value.into() });
     }
 
-    /// Writes memory.
     pub fn store(&mut self, target: Access, value: impl Into<Expr>) {
         self.push(Stmt::Store { target, value: value.into() });
     }
 
-    /// Runs `then` where the condition holds.
+    /// Runs `then` if the condition holds.
     pub fn if_(&mut self, cond: Expr, then: impl FnOnce(&mut Self)) {
         let then = self.block(then);
         self.push(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 
-    /// Runs `then` where the condition holds and `otherwise` elsewhere.
+    /// Runs `then` if the condition holds and `otherwise` if it does not.
     pub fn if_else(
         &mut self,
         cond: Expr,
@@ -342,15 +330,15 @@ impl KernelBuilder {
         self.push(Stmt::If { cond, then, otherwise });
     }
 
-    /// A line of commentary.
+    /// Appends a comment line to the CUDA source.
     pub fn comment(&mut self, text: impl Into<String>) {
         self.push(Stmt::Comment(text.into()));
     }
 
-    /// Checks the kernel.
+    /// Verifies the kernel.
     ///
     /// # Errors
-    /// The first violation of the IR's rules: a mistake of whoever has written the kernel, here or in the
+    /// Returns the first violation of the IR's rules: an error of the builder's caller or of the
     /// lowering, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();

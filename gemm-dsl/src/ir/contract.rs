@@ -1,24 +1,25 @@
-//! The contract of a kernel: what a launch binds to it and what must then hold, as data.
+//! Contract of a kernel: what a launch binds to it and what must then hold, as data.
 //!
-//! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. Arguments meet it
-//! in one check: by name through [`Contract::bind`], in order through [`Contract::bind_in_order`]. Seven rules hold for
-//! every kernel, beside the requirements that its generator states:
+//! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. [`Contract::bind`] checks
+//! arguments bound by name, [`Contract::bind_in_order`] those in parameter order; both run the same
+//! check. Seven rules hold for every kernel, besides the requirements that its generator states:
 //!
-//! * **Elements.** An array holds what the kernel reads and writes there.
-//! * **Lists.** A list of arrays is bound to a parameter that is an array of pointers, and to no other: as
-//!   many as the kernel goes through. What follows holds of each of them.
-//! * **Spans.** Of a buffer with extents `d` and strides `s`, element `sum of (d - 1) * s` is the last
-//!   one that a kernel may touch: it must belong to the array that is bound. Where an extent is 0
+//! * **Elements.** An array has the element type that the kernel reads and writes.
+//! * **Lists.** A list of arrays is bound only to a parameter that is an array of pointers. Its
+//!   length is the number of arrays that the kernel visits. The following rules hold for each of
+//!   them.
+//! * **Spans.** For a buffer with extents `d` and strides `s`, element `sum of (d - 1) * s` is the
+//!   last one that a kernel may touch. It must lie inside the bound array. If an extent is 0,
 //!   nothing is touched.
-//! * **Strides.** An array whose shape is known lies as the kernel's strides say, along every
-//!   dimension in which it has more than one element, unless the kernel touches none of it.
-//! * **Writes.** No two elements of an array that a kernel writes are one: sorted by stride, every
-//!   dimension passes all that lies along those before it. Whether two arrays share memory, of a list too, is
-//!   for whoever knows where they were allocated.
-//! * **Tensor maps.** An array that a tensor map stands for starts on 16 bytes, each of its extents is 1 to 2^32, and the
-//!   distance between neighbours along each dimension but the last is a multiple of 16 bytes, less than 2^40; unless
-//!   nothing is launched.
-//! * **Grids** are within the limits of CUDA, and along x a multiple of the blocks of a cluster.
+//! * **Strides.** An array of known shape has the kernel's strides along every dimension with more
+//!   than one element, unless the kernel touches none of it.
+//! * **Writes.** No two elements of an array that a kernel writes share an address: with dimensions
+//!   sorted by stride, each stride is at least the span of the dimensions before it. Overlap
+//!   between two arrays, also of a list, is checked by the caller that knows their allocations.
+//! * **Tensor maps.** The array of a tensor map starts on 16 bytes, and each of its extents is 1 to
+//!   2^32. The stride of each dimension but the last is a multiple of 16 bytes and less than 2^40
+//!   bytes. An empty launch is exempt.
+//! * **Grids** are within the limits of CUDA, and along x a multiple of the cluster size.
 
 mod arguments;
 mod bind;
@@ -38,7 +39,7 @@ use super::{
 };
 use host_expr::{HostExpr, is_bound};
 
-/// All that a launch has to know of a kernel.
+/// Facts about a kernel that a launch needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     kernel: String,
@@ -54,73 +55,66 @@ pub struct Contract {
     is_specific: bool,
 }
 
-/// A parameter of a kernel, with what a launch must know of it.
+/// A kernel parameter and the facts about it that a launch needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameter {
-    /// The base address of a global buffer.
+    /// Base address of a global buffer.
     Array(ArrayParameter),
-    /// A number passed by value.
     Scalar {
-        /// Its name in the text.
         name: String,
-        /// Its type.
         ty: Ty,
-        /// Where the launch takes its value from.
+        /// Part of the launch that supplies its value.
         source: Source,
     },
 }
 
-/// A buffer parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayParameter {
-    /// Its name in the text.
+    /// Name in the CUDA source.
     pub name: String,
-    /// What the launch binds to it.
+    /// Operand that the launch binds to it.
     pub operand: Operand,
-    /// What its elements are.
     pub elem: Elem,
-    /// Whether the kernel reads it.
     pub is_read: bool,
-    /// Whether the kernel writes it.
     pub is_written: bool,
-    /// Whether the kernel has an atomic on it, which reads what lies there before it writes.
+    /// True if the kernel has an atomic on it, which reads the previous content before it writes.
     pub is_atomic: bool,
-    /// What a tensor map says of it, where the parameter is one.
+    /// Tensor map, if the parameter is one.
     pub map: Option<TensorMap>,
-    /// How many arrays there are, of a list: the parameter is an array of pointers to them.
+    /// Number of arrays, for a list: the parameter is an array of pointers to them.
     count: Option<HostExpr>,
-    /// Its logical extents; of a list, those of each array.
+    /// Logical extents; for a list, those of each array.
     dims: Vec<HostExpr>,
-    /// The distance between neighbours along each of them.
+    /// Stride along each dimension, in elements.
     strides: Vec<HostExpr>,
 }
 
 impl ArrayParameter {
-    /// Whether an array of these elements may be bound to it. What a kernel reads as `tf32` lies in
-    /// memory as `f32`.
+    /// Returns true if an array of these elements may be bound to it. Operands that a kernel reads
+    /// as `tf32` are stored as `f32`.
     pub fn takes(&self, elem: Elem) -> bool {
         self.elem == elem || (self.elem, elem) == (Elem::Tf32, Elem::F32)
     }
 
-    /// The dimension along which neighbours lie next to one another.
+    /// Index of the dimension with stride 1.
     pub fn contiguous_dim(&self) -> usize {
         let dim = self.strides.iter().position(|stride| *stride == HostExpr::Number(1));
         dim.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
     }
 
-    /// The number of its dimensions; of a list, of those of each array.
+    /// Number of dimensions; for a list, those of each array.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
 
-    /// Whether it is a list of arrays, each wherever its pointer says.
+    /// Returns true if it is a list of arrays, each with its own pointer.
     pub fn is_list(&self) -> bool {
         self.count.is_some()
     }
 }
 
 impl Contract {
-    /// The contract of a kernel that satisfies every other rule of the IR.
+    /// Derives the contract of a kernel that satisfies every other rule of the IR.
     pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
         let host_expr =
             |expr: &Expr, what: &str| HostExpr::new(k, expr).map_err(|e| format!("{what}: {e}"));
@@ -199,22 +193,20 @@ impl Contract {
         })
     }
 
-    /// The name of the kernel.
     pub fn kernel(&self) -> &str {
         &self.kernel
     }
 
-    /// Which of the kernels that compute the same it is.
+    /// Variant among the kernels that compute the same result.
     pub fn variant(&self) -> Variant {
         self.variant
     }
 
-    /// The parameters in the order of the launch.
     pub fn params(&self) -> &[Parameter] {
         &self.params
     }
 
-    /// The buffer parameters in the order of the launch.
+    /// Buffer parameters in launch order.
     pub fn arrays(&self) -> impl Iterator<Item = &ArrayParameter> {
         self.params.iter().filter_map(|p| match p {
             Parameter::Array(array) => Some(array),
@@ -227,34 +219,34 @@ impl Contract {
         self.block
     }
 
-    /// Blocks of a cluster, along x; 1 where there is none.
+    /// Blocks of a cluster, along x; 1 without clusters.
     pub fn cluster(&self) -> u32 {
         self.cluster
     }
 
-    /// Bytes of shared memory that a block needs.
+    /// Shared memory of a block, in bytes.
     pub fn shared_bytes(&self) -> u64 {
         self.shared_bytes
     }
 
-    /// The part of the shared memory that a launch asks for: all or none.
+    /// Dynamic shared memory that a launch requests, in bytes: all of it or none.
     pub fn dynamic_shared_bytes(&self) -> u64 {
         if self.shared_is_dynamic { self.shared_bytes } else { 0 }
     }
 
-    /// The oldest architecture that can run it, as in `sm_80`.
+    /// Oldest compute capability that can run the kernel, as in `sm_80`.
     pub fn min_arch(&self) -> u32 {
         self.min_arch
     }
 
-    /// Whether it has instructions of that architecture which no other has, so that it is compiled for that alone, as
-    /// `sm_90a`.
+    /// Returns true if it uses instructions that only this architecture has, so that it must be
+    /// compiled for exactly that one, as `sm_90a`.
     pub fn is_specific(&self) -> bool {
         self.is_specific
     }
 
-    /// Whether the rows of the caller's matrices, or their columns, may lie apart: the kernel takes the
-    /// distance. That between the matrices of a batch is none of these.
+    /// Returns true if the rows or columns of the caller's matrices may be padded: the kernel takes
+    /// the leading dimension. The distance between the matrices of a batch does not count.
     pub fn takes_pitches(&self) -> bool {
         let is_inside =
             |array: &ArrayParameter, of, dim| array.operand == of && dim + 2 >= array.rank();
@@ -267,7 +259,8 @@ impl Contract {
     }
 }
 
-/// Which buffers the body reads, which it writes, through pointers too, and which have atomics on them.
+/// Buffers that the body reads, buffers that it writes (through pointers too), and buffers with
+/// atomics.
 fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
     let [mut read, mut written, mut atomic] = [const { Vec::new() }; 3];
     for buffers in [&mut read, &mut written, &mut atomic] {

@@ -1,49 +1,44 @@
-//! Evaluation on the host: constants, extents, grid rules and the expressions of a program. This is the
-//! one place that says which expressions have a value there. [`check`] asks by [`on_host`] before there
-//! are arguments, [`eval`] gives the value.
+//! Evaluation on the host: constants, extents, grid rules and the expressions of a program.
 //!
-//! Values are exact: what does not fit the type of the expression is an error, also where the type wraps
-//! on the device.
+//! This module alone decides which expressions have a value on the host. [`check`] asks [`on_host`]
+//! before arguments exist; [`eval`] computes the value. Values are exact: a value that does not fit
+//! the type of the expression is an error, even if the type wraps on the device.
 
 use super::{
     Arith, BinaryOp, Cmp, ConstDecl, Elem, Expr, Integer, Kernel, Logic, Scalar, Ty, UnaryOp,
 };
 use thiserror::Error;
 
-/// Values of the integer scalar parameters of one launch, indexed by parameter.
 pub type Scalars = [Option<u64>];
 
-/// Why an expression has no value on the host.
+/// Reason why an expression has no value on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// The expression reads memory, a variable or a thread coordinate.
     #[error("the expression depends on the thread and has no value on the host")]
     NotUniform,
-    /// A scalar parameter has no value.
     #[error("parameter {0} has no value")]
     Unbound(usize),
-    /// The value does not fit its type, or a divisor is zero.
     #[error("the value overflows its type or divides by zero")]
     Overflow,
-    /// The value is this one, of a type without a sign.
+    /// The value is negative, and its type is unsigned.
     #[error("the value is {0}, and its type has no negative numbers")]
     Negative(i64),
 }
 
 impl Kernel {
-    /// The value of an integer or boolean expression over literals, constants and parameters.
+    /// Evaluates an integer or boolean expression over literals, constants and parameters.
     pub fn eval(&self, expr: &Expr, scalars: &Scalars) -> Result<i128, HostError> {
         eval(expr, &self.consts, scalars)
     }
 
-    /// The value of an integer expression over literals and constants.
+    /// Evaluates an integer expression over literals and constants.
     pub fn eval_const(&self, expr: &Expr) -> Result<i128, HostError> {
         eval(expr, &self.consts, &[])
     }
 }
 
-/// Whether an expression has a value on the host if its operands and parameters have one: integers and
-/// truth values, made of nothing that only a thread knows.
+/// Returns true if an expression has a value on the host once its operands and parameters do:
+/// integers and booleans that depend on no thread.
 fn on_host(expr: &Expr) -> bool {
     match expr {
         Expr::I32(_)
@@ -56,7 +51,7 @@ fn on_host(expr: &Expr) -> bool {
         | Expr::Binary(..)
         | Expr::Select(..)
         | Expr::Cast(..) => is_exact(expr.ty()),
-        // The bits of a number that the caller passes.
+        // Bits of a number that the caller passes.
         Expr::Bitcast(Elem::U32, of) => {
             matches!(**of, Expr::Param(p) if p.ty == Ty::F32)
         }
@@ -73,8 +68,9 @@ fn on_host(expr: &Expr) -> bool {
     }
 }
 
-/// The type of an expression that has a value on the host for all arguments that do not make it overflow:
-/// over constants and those parameters that `known` lets pass. A constant expression must have one.
+/// Type of an expression that has a value on the host for all arguments that cause no overflow. It
+/// may be over constants and the parameters that `known` accepts. A constant expression must have a
+/// value.
 pub(crate) fn check(
     expr: &Expr,
     consts: &[ConstDecl],
@@ -92,7 +88,7 @@ pub(crate) fn check(
     Ok(expr.ty())
 }
 
-/// Evaluates with exact integers: a truth value is 0 or 1.
+/// Evaluates with exact integers; a boolean is 0 or 1.
 pub(crate) fn eval(
     expr: &Expr,
     consts: &[ConstDecl],
@@ -101,7 +97,6 @@ pub(crate) fn eval(
     HostEvaluator { consts, scalars }.value(expr).map(|(value, _)| value)
 }
 
-/// What an expression is evaluated with.
 #[derive(Clone, Copy)]
 struct HostEvaluator<'a> {
     consts: &'a [ConstDecl],
@@ -109,8 +104,8 @@ struct HostEvaluator<'a> {
 }
 
 impl HostEvaluator<'_> {
-    /// The value and its type, which comes from the operands: every launch evaluates some, and to ask each
-    /// expression for its type would go through it again.
+    /// Returns the value and its type. The type is computed along with the value, because every
+    /// launch evaluates some expressions and asking each for its type would traverse it again.
     fn value(self, expr: &Expr) -> Result<(i128, Ty), HostError> {
         let param = |p: &Scalar| -> Result<i128, HostError> {
             let bits = self.scalars.get(p.param).copied().flatten();
@@ -205,12 +200,12 @@ impl HostEvaluator<'_> {
     }
 }
 
-/// Whether values of the type are integers or truth values.
+/// Returns true for integers and booleans.
 fn is_exact(ty: Ty) -> bool {
     matches!(ty, Ty::Bool) || ty.is_integer()
 }
 
-/// The rules of types, on the host.
+/// Checks the typing rules for host expressions.
 fn typed(
     expr: &Expr,
     consts: &[ConstDecl],
@@ -247,7 +242,7 @@ fn fits(value: i128, ty: Ty) -> bool {
     }
 }
 
-/// `x` times or divided by 2^`y`.
+/// Returns `x` times or divided by 2^`y`.
 fn shift(x: i128, y: i128, by: impl FnOnce(i128, i128) -> Option<i128>) -> Option<i128> {
     u32::try_from(y).ok().filter(|y| *y < 64).and_then(|y| by(x, 1 << y))
 }

@@ -1,5 +1,3 @@
-//! Expressions and the functions that build them.
-
 mod convert;
 mod operator;
 
@@ -8,92 +6,76 @@ pub use operator::{Arith, BinaryOp, Cmp, Integer, Logic, UnaryOp};
 use super::{BufferId, Const, Elem, FunctionId, Intrinsic, Scalar, Ty, Var};
 use crate::target::intrinsic::Semantics;
 
-/// A pure expression. [`Expr::ty`] is its type; the builder functions keep operands of one type by
-/// widening `I32` to `U64` where the two meet.
+/// A pure expression. [`Expr::ty`] is its type. The builder functions keep operands of one type:
+/// they widen `I32` to `U64` where the two meet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A literal of type [`Ty::I32`].
     I32(i32),
-    /// A literal of type [`Ty::U64`].
     U64(u64),
-    /// A literal of type [`Ty::F32`].
     F32(f32),
-    /// A literal of type [`Ty::F64`].
     F64(f64),
-    /// A literal of type [`Ty::U32`].
     U32(u32),
-    /// A literal of type [`Ty::I64`].
     I64(i64),
-    /// A named compile-time constant.
     Const(Const),
-    /// A scalar parameter.
     Param(Scalar),
-    /// A variable.
     Var(Var),
-    /// A coordinate of the thread, of type [`Ty::I32`].
+    /// Coordinate of the thread, of type [`Ty::I32`].
     Special(Special),
-    /// A unary operator.
     Unary(UnaryOp, Box<Expr>),
-    /// A binary operator on operands of one type.
+    /// Binary operator on operands of one type.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// `cond ? yes : no`, evaluating only the operand it needs.
+    /// `cond ? yes : no`, evaluating only the selected operand.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Conversion of a number, see the module documentation of the IR.
+    /// Numeric conversion, see the module documentation of the IR.
     Cast(Elem, Box<Expr>),
-    /// The same bits as another type of the same size.
+    /// Reinterprets the bits as another type of the same size.
     Bitcast(Elem, Box<Expr>),
-    /// A read of memory.
     Load(Access),
-    /// An intrinsic function.
     Call(Intrinsic, Vec<Expr>),
-    /// A function of the kernel.
+    /// Call of one of the kernel's functions.
     Apply(FunctionId, Vec<Expr>),
-    /// Elements of one type as a vector: as many as it holds.
+    /// Packs elements of one type into a vector: as many as it holds.
     Pack(Vec<Expr>),
-    /// One of the elements of a vector.
+    /// Extracts one element of a vector.
     Lane(Box<Expr>, u8),
 }
 
-/// A place in memory: a buffer, a logical index and a width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// The buffer.
     pub buffer: BufferId,
     /// One expression for each logical dimension.
     pub index: Vec<Expr>,
-    /// 1, or for a 16-byte access as many elements as it covers.
+    /// Number of elements covered: 1, or the elements of a 16-byte access.
     pub lanes: u8,
 }
 
 impl Access {
-    /// One element.
+    /// Access to one element.
     pub fn new(buffer: BufferId, index: impl IntoIterator<Item = Expr>) -> Self {
         Self { buffer, index: index.into_iter().collect(), lanes: 1 }
     }
 
-    /// The consecutive elements of 16 bytes, the first at the index.
+    /// Widens the access to the consecutive elements of 16 bytes, the first at the index.
     pub fn vector(mut self) -> Self {
         self.lanes = self.buffer.elem.vector_lanes();
         self
     }
 
-    /// Whether the access moves 16 bytes.
+    /// Returns true if the access moves 16 bytes.
     pub fn is_vector(&self) -> bool {
         self.lanes > 1
     }
 
-    /// The type of the value at this place.
     pub fn ty(&self) -> Ty {
         if self.is_vector() { Ty::Vector(self.buffer.elem) } else { Ty::Scalar(self.buffer.elem) }
     }
 
-    /// The value at this place.
     pub fn load(self) -> Expr {
         Expr::Load(self)
     }
 }
 
-/// A coordinate of the executing thread or block, each below 2^31.
+/// Coordinate of the executing thread or block; each is below 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Special {
     /// `threadIdx.x`
@@ -106,12 +88,12 @@ pub enum Special {
     BlockY,
     /// `blockIdx.z`
     BlockZ,
-    /// The number of the block in its cluster: `blockIdx.x` modulo [`Kernel::cluster`](super::Kernel::cluster).
+    /// Index of the block in its cluster: `blockIdx.x` modulo
+    /// [`Kernel::cluster`](super::Kernel::cluster).
     ClusterRank,
 }
 
 impl Expr {
-    /// The type of the value.
     pub fn ty(&self) -> Ty {
         match self {
             Expr::I32(_) | Expr::Special(_) => Ty::I32,
@@ -141,13 +123,13 @@ impl Expr {
             Expr::Apply(function, _) => function.result,
             Expr::Call(f, args) => match (f.info().semantics, args.first()) {
                 (Semantics::Pack(_), _) => Ty::U32,
-                // Every other intrinsic gives the type of its first operand.
+                // Every other intrinsic returns the type of its first operand.
                 (_, first) => first.map_or(Ty::Bool, Expr::ty),
             },
         }
     }
 
-    /// The expression widened to `U64`; unchanged if it is one.
+    /// Widens an `I32` expression to `U64`; leaves any other unchanged.
     pub fn wide(self) -> Expr {
         match self {
             Expr::I32(v) if v >= 0 => Expr::U64(v as u64),
@@ -156,7 +138,7 @@ impl Expr {
         }
     }
 
-    /// A binary operator, with an `I32` operand widened where the other is `U64`.
+    /// Binary operator; an `I32` operand is widened if the other is `U64`.
     pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
         let (a, b) = match (a.ty(), b.ty()) {
             (Ty::U64, Ty::I32) => (a, b.wide()),
@@ -196,7 +178,7 @@ impl Expr {
         Expr::binary(BinaryOp::Cmp(Cmp::Ne), self, other.into())
     }
 
-    /// Whether some bit of a `U32` is set: `self != 0u`
+    /// Returns true if some bit of a `U32` is set: `self != 0u`
     pub fn any_bit(self) -> Expr {
         self.differs(Expr::U32(0))
     }
@@ -221,18 +203,17 @@ impl Expr {
         Expr::Select(Box::new(self), Box::new(yes.into()), Box::new(no.into()))
     }
 
-    /// Element `lane` of a vector.
+    /// Extracts element `lane` of a vector.
     pub fn lane(self, lane: u8) -> Expr {
         Expr::Lane(Box::new(self), lane)
     }
 
-    /// The smaller integer.
     pub fn min(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
         self.clone().lt(other.clone()).select(self, other)
     }
 
-    /// What is always so.
+    /// Expression that is always true.
     pub fn truth() -> Expr {
         Expr::I32(0).equals(0)
     }
@@ -242,12 +223,12 @@ impl Expr {
         Expr::Unary(UnaryOp::Not, Box::new(self))
     }
 
-    /// The number as another type.
+    /// Converts the number to another type; no-op if it has that type.
     pub fn cast(self, elem: Elem) -> Expr {
         if self.ty() == Ty::Scalar(elem) { self } else { Expr::Cast(elem, Box::new(self)) }
     }
 
-    /// The same bits as another type of the same size.
+    /// Reinterprets the bits as another type of the same size.
     pub fn bitcast(self, elem: Elem) -> Expr {
         if self.ty() == Ty::Scalar(elem) { self } else { Expr::Bitcast(elem, Box::new(self)) }
     }
@@ -262,7 +243,7 @@ impl Expr {
         *self == Expr::I32(value as i32) || *self == Expr::U64(value.into())
     }
 
-    /// Visits this expression and all below it, parents first.
+    /// Visits this expression and its subexpressions, parents first.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
         f(self);
         match self {
@@ -296,7 +277,7 @@ impl Expr {
 }
 
 impl FunctionId {
-    /// The value of the function at these operands.
+    /// Calls the function with these operands.
     pub fn apply(self, args: impl IntoIterator<Item = Expr>) -> Expr {
         Expr::Apply(self, args.into_iter().collect())
     }

@@ -5,18 +5,20 @@ use super::Access;
 use super::Ty;
 use crate::target::Format;
 
-/// `D = A·B + D` on tensor cores, of [`Mma::ROWS`] by [`Mma::COLS`] sums. What a lane holds of a matrix lies in the last
-/// dimension of a register array, all of it; the access is to its first element. A word, a [`Ty::U32`], holds one
-/// element of 32 bits, or two of 16 that are neighbours along k, the first in its lower half.
+/// `D = A·B + D` on tensor cores, with [`Mma::ROWS`] by [`Mma::COLS`] accumulators.
+///
+/// A lane's part of a matrix fills the last dimension of a register array; the access names its
+/// first element. A word, a [`Ty::U32`], holds one 32-bit element, or two 16-bit elements that are
+/// neighbours along K, the first in its lower half.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mma {
-    /// What the elements of A and B are.
+    /// Number format of A and B.
     pub format: Format,
-    /// [`Mma::OF_D`] sums, of [`Ty::F32`].
+    /// [`Mma::OF_D`] accumulators, of [`Ty::F32`].
     pub d: Access,
-    /// [`Mma::OF_A`] words.
+    /// [`Mma::OF_A`] words of A.
     pub a: Access,
-    /// [`Mma::OF_B`] words.
+    /// [`Mma::OF_B`] words of B.
     pub b: Access,
 }
 
@@ -25,53 +27,58 @@ impl Mma {
     pub const ROWS: usize = 16;
     /// Columns of B and D.
     pub const COLS: usize = 8;
-    /// Sums that a lane holds of D.
+    /// Accumulators of D that a lane holds.
     pub const OF_D: usize = 4;
-    /// Words that a lane holds of A.
+    /// Words of A that a lane holds.
     pub const OF_A: usize = 4;
-    /// Words that a lane holds of B.
+    /// Words of B that a lane holds.
     pub const OF_B: usize = 2;
     /// Lanes along the rows of D.
     pub const LANES_M: u32 = 8;
     /// Lanes along the columns of D.
     pub const LANES_N: u32 = 4;
 
-    /// The row and the column of a sum that a lane holds.
+    /// Row and column of an accumulator that a lane holds.
     #[inline]
     pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
         (lane / 4 + 8 * (sum / 2), 2 * (lane % 4) + sum % 2)
     }
 
-    /// The row of a word that a lane holds of A, and which word of that row it is.
+    /// Row of a word of A that a lane holds, and the index of the word in that row.
     #[inline]
     pub const fn place_of_a(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4 + 8 * (word % 2), lane % 4 + 4 * (word / 2))
     }
 
-    /// The column of a word that a lane holds of B, and which word of that column it is.
+    /// Column of a word of B that a lane holds, and the index of the word in that column.
     #[inline]
     pub const fn place_of_b(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4, lane % 4 + 4 * word)
     }
 }
 
-/// The load of one, two or four matrices of 8x8 elements of 16 bits, each row of which is four words, a [`Ty::U32`] or
-/// a [`Ty::F32`], that lie beside one another in shared memory. Lane `8 * i + r` says where row `r` of matrix `i` lies; what the others say,
-/// where there are fewer matrices, is not looked at. Each lane gets a word of each matrix.
+/// Load of one, two or four matrices of 8x8 16-bit elements from shared memory.
+///
+/// Each matrix row is four adjacent words, [`Ty::U32`] or [`Ty::F32`]. Lane `8 * i + r` supplies
+/// the address of row `r` of matrix `i`; with fewer than four matrices the addresses of the other
+/// lanes are ignored. Each lane receives one word of each matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadMatrix {
-    /// How many: 1, 2 or 4.
+    /// Number of matrices: 1, 2 or 4.
     pub count: u8,
-    /// Whether rows and columns, of elements of 16 bits, change places on the way.
+    /// Transposes each matrix of 16-bit elements during the load.
     pub transposed: bool,
-    /// Where the words go, one of each matrix: the last dimensions of a register array, all of them; the first element.
+    /// Destination, one word of each matrix: all of the last dimensions of a register array; the
+    /// access names the first element.
     pub to: Access,
-    /// Where a row lies: 16 bytes.
+    /// Row that this lane supplies: 16 bytes.
     pub from: Access,
 }
 
 impl LoadMatrix {
-    /// Of what was asked for, a lane gets this word: two elements that are neighbours in a row, the first in its lower half.
+    /// Row of a loaded matrix, after the transposition if any, and index in that row of the word
+    /// that a lane receives. The word holds two neighbouring elements of the row, the first in its
+    /// lower half.
     #[inline]
     pub const fn place(lane: usize) -> (usize, usize) {
         (lane / 4, lane % 4)

@@ -1,43 +1,43 @@
-//! The names that a text may use.
+//! Names that the CUDA source may use.
 
 use crate::target::reserved::is_reserved;
 use std::collections::BTreeSet;
 
-/// The most characters of a name that a user gives. A longer one serves nobody: it stands in messages
-/// and texts, and a kernel's names files.
+/// Maximum length of a name that a user gives, in characters. Names appear in messages and sources,
+/// and a kernel's name in file names.
 pub(crate) const MAX_NAME: usize = 128;
 
-/// Whether a name can be that of a kernel, a parameter or a variable in CUDA C.
+/// Returns true if a name can be that of a kernel, a parameter or a variable in CUDA C++.
 pub(crate) fn is_free(name: &str) -> bool {
     is_identifier(name) && !is_reserved(name)
 }
 
-/// Whether a name is made of ASCII letters, digits and `_`, and starts with no digit.
+/// Returns true if a name consists of ASCII letters, digits and `_`, and does not start with a
+/// digit.
 pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// A name without underscores before it, behind it, or in a row: C++ keeps two of them for itself,
-/// and what a user's name is joined to brings one of its own.
+/// Removes leading, trailing and repeated underscores. C++ reserves names with two of them in a
+/// row, and joining a user's name to another adds one.
 pub(crate) fn joined(name: &str) -> String {
     let parts: Vec<&str> = name.split('_').filter(|part| !part.is_empty()).collect();
     parts.join("_")
 }
 
-/// Names of a text, each given once.
+/// Names of a source, each given once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(BTreeSet<String>);
 
 impl Names {
-    /// All names but these.
     pub(crate) fn without(taken: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self(taken.into_iter().map(Into::into).collect())
     }
 
-    /// A name of the user as the text may spell it: no word of C++, no function of the kernel, nothing
-    /// that looks like a macro, and none that is taken already, since two arms may define the same.
+    /// Spelling of a user's name in the source. It is no C++ keyword, no function of the kernel,
+    /// does not look like a macro, and is not taken, since two arms may define the same name.
     pub(crate) fn fresh(&mut self, name: &str) -> String {
         let joined = joined(name);
         let is_word = joined.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -48,7 +48,7 @@ impl Names {
         };
         let lower = plain.to_lowercase();
         let plain = if is_macro(plain) { &lower } else { plain };
-        // A capital that stands alone looks like a macro with a number behind it.
+        // A single capital looks like a macro once a number is appended.
         let stem = if plain.len() == 1 { &lower } else { plain };
         let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{stem}_{n}") };
         let fresh = (1..).map(numbered).find(|name| !taken(name));
@@ -62,7 +62,7 @@ impl Names {
 mod tests {
     use super::{Names, is_free};
 
-    /// Whatever the name, even one that every kernel has, or one that could only be a macro's.
+    /// Holds for every name, even one that every kernel has or one that looks like a macro.
     #[test]
     fn there_is_always_another_name() {
         let mut names = Names::default();
@@ -95,7 +95,7 @@ mod tests {
         ];
         for name in taken {
             assert!(!is_free(name), "{name}");
-            // Who seeks another name finds one this way, or would never end.
+            // `Names::fresh` relies on this to terminate.
             assert!(is_free(&format!("{name}_2")), "{name}");
         }
         for name in ["atomic", "atomics", "atomic_number", "atomic_add", "block_shared"] {

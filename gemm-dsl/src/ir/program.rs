@@ -1,11 +1,11 @@
 //! A program: one computation as launches of verified kernels, with the memory between them.
 //!
-//! Which launches are made depends on the extents of the problem and on the numbers that the caller
-//! passes; so do the lengths of the temporaries. Expressions of a program are over these, and over values
-//! that follow from them: [`Program::extent`], [`Program::argument`] and [`Program::value`] give the handles.
+//! The extents of the problem and the numbers that the caller passes determine the launches and the
+//! lengths of the temporaries. Expressions of a program are over these, and over values computed
+//! from them: [`Program::extent`], [`Program::argument`] and [`Program::value`] return the handles.
 //!
-//! A launch names several kernels where they compute the same bits and demand different things of
-//! their arguments: the first runs whose contract the arguments meet.
+//! A launch names several kernels if they compute the same bits but have different contracts: the
+//! first one whose contract the arguments meet runs.
 
 mod bind;
 mod check;
@@ -25,59 +25,54 @@ use std::ops::Deref;
 /// One computation. Checked into a [`VerifiedProgram`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// The extents of its problem. In an expression, extent `i` is the `U64` parameter `i`; the numbers
-    /// that the caller passes follow.
+    /// Extents of the problem. In an expression, extent `i` is the `U64` parameter `i`; the
+    /// caller's numbers follow.
     pub extents: Vec<Extent>,
-    /// What the caller gives it to read.
+    /// Arrays that the caller provides for reading.
     pub inputs: Vec<Array>,
-    /// What the caller gives it to write.
+    /// Arrays that the caller provides for writing.
     pub outputs: Vec<Array>,
-    /// The numbers that the caller passes.
+    /// Numbers that the caller passes.
     pub arguments: Vec<Argument>,
-    /// What several expressions need and each run computes once: of type `U64`, over extents, numbers and the
-    /// values before. In an expression they follow the numbers.
+    /// Values that several expressions share and each run computes once: of type `U64`, over
+    /// extents, numbers and earlier values. In an expression they follow the numbers.
     pub values: Vec<ComputedValue>,
     /// Memory that lives from the first launch that uses it to the last.
     pub temps: Vec<Temp>,
-    /// Its kernels. The text of the first one is the text of the program.
+    /// Kernels. The source of the first one is the source of the program.
     pub kernels: Vec<VerifiedKernel>,
-    /// What is done, in order.
     pub steps: Vec<Step>,
 }
 
-/// A value of a program's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputedValue {
-    /// What it is.
     pub expr: Expr,
-    /// How many extents and numbers there were when it was added: as many as there are in the end, or handles would
-    /// mean something else.
+    /// Number of extents and numbers when the value was added. It must equal the final number,
+    /// otherwise handles would change their meaning.
     pub behind: usize,
 }
 
-/// A number of the caller's.
+/// A number that the caller passes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// What messages call it.
+    /// Name in messages.
     pub name: Cow<'static, str>,
-    /// Its type.
     pub ty: Ty,
 }
 
-/// An array of the caller's.
+/// An array that the caller provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// The operand by which the caller binds it.
+    /// Operand by which the caller binds it.
     pub operand: Operand,
-    /// What messages call it.
+    /// Name in messages.
     pub name: Cow<'static, str>,
-    /// What its elements are.
     pub elem: Elem,
-    /// How many there are, of type `U64`, of a list of arrays.
+    /// Number of arrays, for a list: of type `U64`.
     pub count: Option<Expr>,
-    /// Its extents, of type `U64`; of a list, those of each array.
+    /// Extents, of type `U64`; for a list, those of each array.
     pub dims: Vec<Expr>,
-    /// Whether it holds something when the program begins: an input does, an output that is read does.
+    /// True if it has content when the program starts: an input, or an output that is read.
     pub is_given: bool,
 }
 
@@ -93,80 +88,68 @@ impl Array {
     }
 }
 
-/// An array of the program's own, packed.
+/// A packed array that belongs to the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Temp {
-    /// What messages call it.
+    /// Name in messages.
     pub name: &'static str,
-    /// What its elements are.
     pub elem: Elem,
-    /// Its extents, of type `U64`.
+    /// Extents, of type `U64`.
     pub dims: Vec<Expr>,
-    /// What it holds before the first launch.
+    /// Content before the first launch.
     pub fill: TempFill,
 }
 
-/// The initial content of a temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TempFill {
-    /// Nothing: it is written before it is read.
+    /// Undefined: it is written before it is read.
     Uninitialised,
-    /// Zeros.
     Zero,
-    /// Zeros, which each run leaves behind as it has found them.
+    /// Zeros; each run restores them before it ends.
     Kept,
 }
 
-/// A kernel of a program, by its number.
+/// Index of a kernel of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelId(pub usize);
 
-/// An array of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Slot {
-    /// The caller's n-th input.
     Input(usize),
-    /// The caller's n-th output.
     Output(usize),
-    /// The n-th temporary.
     Temp(usize),
 }
 
-/// A step of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Runs one kernel.
     Launch(Launch),
-    /// Goes one of two ways.
     If {
-        /// The condition, over all that is known.
+        /// Condition over the extents, numbers and values.
         cond: Expr,
-        /// The steps where it holds.
         then: Vec<Step>,
-        /// The steps elsewhere.
         otherwise: Vec<Step>,
     },
 }
 
-/// A launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// The kernels that compute it, in order of preference.
+    /// Kernels that compute it, in order of preference.
     pub choose: Vec<KernelId>,
-    /// What each operand of the kernels is.
+    /// Array of the program for each operand of the kernels.
     pub bind: Vec<(Operand, Slot)>,
-    /// What each extent of the kernels is, of type `U64`.
+    /// Value of each extent of the kernels, of type `U64`.
     pub extents: Vec<(Extent, Expr)>,
 }
 
 impl Program {
-    /// Adds an extent of the problem and gives its value.
+    /// Adds an extent of the problem and returns its handle.
     pub fn extent(&mut self, extent: Extent) -> Expr {
         self.extents.push(extent);
         Expr::Param(Scalar { param: self.extents.len() - 1, ty: Ty::U64 })
     }
 
-    /// Adds an array for the caller to give as this operand, and binds it to the same operand.
+    /// Adds an array that the caller provides as this operand, and binds it to the same operand of
+    /// a kernel.
     pub fn input(
         &mut self,
         operand: Operand,
@@ -178,21 +161,23 @@ impl Program {
         (operand, Slot::Input(self.inputs.len() - 1))
     }
 
-    /// Adds a number for the caller to pass, and gives its value. All extents come before.
+    /// Adds a number that the caller passes, and returns its handle. All extents must be added
+    /// before.
     pub fn argument(&mut self, name: impl Into<Cow<'static, str>>, ty: Ty) -> Expr {
         self.arguments.push(Argument { name: name.into(), ty });
         let param = self.extents.len() + self.arguments.len() - 1;
         Expr::Param(Scalar { param, ty })
     }
 
-    /// Adds a value that each run computes once, and gives it. All extents and numbers come before.
+    /// Adds a value that each run computes once, and returns its handle. All extents and numbers
+    /// must be added before.
     pub fn value(&mut self, expr: Expr) -> Expr {
         let behind = self.extents.len() + self.arguments.len();
         self.values.push(ComputedValue { expr, behind });
         Expr::Param(Scalar { param: behind + self.values.len() - 1, ty: Ty::U64 })
     }
 
-    /// Adds an array for the caller to get, as [`input`](Self::input).
+    /// Adds an array that the program writes, like [`input`](Self::input).
     pub fn output(
         &mut self,
         operand: Operand,
@@ -204,7 +189,7 @@ impl Program {
         (operand, Slot::Output(self.outputs.len() - 1))
     }
 
-    /// Adds an array that the caller gives and gets back changed, as [`input`](Self::input).
+    /// Adds an array that the program reads and changes, like [`input`](Self::input).
     pub fn in_out(
         &mut self,
         operand: Operand,
@@ -216,7 +201,7 @@ impl Program {
         (operand, Slot::Output(self.outputs.len() - 1))
     }
 
-    /// Makes of an array of the caller's a list of so many of them.
+    /// Turns an array of the caller's into a list of `count` arrays.
     pub fn list(&mut self, slot: Slot, count: &Expr) {
         let array = match slot {
             Slot::Input(n) => self.inputs.get_mut(n),
@@ -240,7 +225,7 @@ impl Program {
         Slot::Temp(self.temps.len() - 1)
     }
 
-    /// Adds a temporary that holds something when the program begins.
+    /// Adds a temporary with an initial content.
     pub fn temp_of(
         &mut self,
         name: &'static str,
@@ -252,7 +237,6 @@ impl Program {
         Slot::Temp(self.temps.len() - 1)
     }
 
-    /// Adds a kernel.
     pub fn kernel(&mut self, kernel: VerifiedKernel) -> KernelId {
         self.kernels.push(kernel);
         KernelId(self.kernels.len() - 1)
@@ -271,12 +255,14 @@ impl Deref for VerifiedProgram {
 }
 
 impl VerifiedProgram {
-    /// Checks a program as a whole: that names, types, elements and numbers of dimensions agree, that nothing is
-    /// read before it is written, whichever way the steps go, that no input is written, that every
-    /// output is, and that nothing is declared in vain.
+    /// Checks a program as a whole.
+    ///
+    /// Names, types, elements and ranks must agree. Nothing may be read before it is written, on
+    /// any path through the steps. Inputs are never written, every output is, and every declaration
+    /// is used.
     ///
     /// # Errors
-    /// The first broken rule.
+    /// Returns the first broken rule.
     pub fn new(program: Program) -> Result<Self, IrError> {
         match check::program(&program) {
             Ok(()) => Ok(Self(program)),
@@ -287,23 +273,23 @@ impl VerifiedProgram {
         }
     }
 
-    /// The program back, to change it: a test plants its faults this way.
+    /// Returns the program for modification: a test plants its faults this way.
     pub fn into_inner(self) -> Program {
         self.0
     }
 
-    /// The kernel whose text is the text of the program.
+    /// Kernel whose source is the source of the program.
     pub fn preferred(&self) -> &VerifiedKernel {
         self.0.kernels.first().unwrap_or_else(|| unreachable!("check: there is a kernel"))
     }
 
-    /// The preferred kernel, and those that stand in for it where its contract is not met.
+    /// The preferred kernel, and its fallbacks if its contract is not met.
     pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
         let launch = self.all_launches().into_iter().find(|l| l.choose.contains(&KernelId(0)));
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
-    /// The kernels that launches prefer, each once, in the order of the launches.
+    /// Kernels that launches prefer, each once, in launch order.
     pub fn launched(&self) -> impl Iterator<Item = &VerifiedKernel> {
         let mut ids = Vec::new();
         for id in self.all_launches().into_iter().filter_map(|launch| launch.choose.first()) {
@@ -314,7 +300,7 @@ impl VerifiedProgram {
         ids.into_iter().map(|id| self.kernel(id))
     }
 
-    /// All launches in the order of the steps, whichever way these go.
+    /// All launches in step order, on every path.
     fn all_launches(&self) -> Vec<&Launch> {
         fn collect<'p>(steps: &'p [Step], launches: &mut Vec<&'p Launch>) {
             for step in steps {
@@ -332,15 +318,15 @@ impl VerifiedProgram {
         launches
     }
 
-    /// The kernel of a number that a launch names.
     pub fn kernel(&self, id: KernelId) -> &VerifiedKernel {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 
-    /// The launches for a problem, in order.
+    /// Launches for a problem, in order.
     ///
     /// # Errors
-    /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for it.
+    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be computed
+    /// for these values.
     pub fn launches(&self, values: &ProgramValues) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,

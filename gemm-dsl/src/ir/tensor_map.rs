@@ -1,27 +1,27 @@
-//! Boxes of arrays that one instruction copies to shared memory, and how their rows lie there.
+//! Boxes of arrays that one instruction copies to shared memory (TMA), and the layout of their
+//! rows.
 
 use super::{Access, BufferId, Elem, Expr, MbarrierRef, Swizzle};
 
-/// How the 16-byte parts of the rows of a box are exchanged in shared memory, as the hardware that copies boxes and the
-/// one that multiplies them have it: by bits of the address.
+/// Swizzle of the 16-byte chunks of a box's rows in shared memory. Box copies and `wgmma` define it
+/// by bits of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {
-    /// Not at all.
     None,
-    /// Two parts of a row of 32 bytes, every four rows.
+    /// Rows of 32 bytes: two chunks, with a period of eight rows.
     Bytes32,
-    /// Four parts of a row of 64 bytes, every two rows.
+    /// Rows of 64 bytes: four chunks, with a period of eight rows.
     Bytes64,
-    /// Eight parts of a row of 128 bytes.
+    /// Rows of 128 bytes: eight chunks, with a period of eight rows.
     Bytes128,
 }
 
 impl TensorSwizzle {
-    /// Those that exchange something.
+    /// All variants except [`TensorSwizzle::None`].
     pub const ALL: [TensorSwizzle; 3] =
         [TensorSwizzle::Bytes32, TensorSwizzle::Bytes64, TensorSwizzle::Bytes128];
 
-    /// Bytes of a row; none where rows of any length lie as they are.
+    /// Row length in bytes; `None` if rows may have any length.
     pub const fn bytes(self) -> Option<u32> {
         match self {
             TensorSwizzle::None => None,
@@ -31,7 +31,8 @@ impl TensorSwizzle {
         }
     }
 
-    /// What addresses a box starts at: there the bits of an address that say which row it is are those of the row's number.
+    /// Alignment of a box in bytes. At this alignment, the address bits that select the row equal
+    /// the bits of the row index.
     pub const fn alignment(self) -> u64 {
         match self.bytes() {
             None => 128,
@@ -39,7 +40,7 @@ impl TensorSwizzle {
         }
     }
 
-    /// As a layout says it.
+    /// Equivalent [`Swizzle`] of a buffer layout.
     pub fn layout(self, elem: Elem) -> Option<Swizzle> {
         let shift = match self {
             TensorSwizzle::None => return None,
@@ -51,7 +52,7 @@ impl TensorSwizzle {
         Some(Swizzle { bits: 3 - shift, base, shift })
     }
 
-    /// The address, counted from one of the greatest alignment, of what would lie at this one.
+    /// Swizzled address of a byte, relative to a base of maximum alignment.
     pub const fn exchange(self, address: u32) -> u32 {
         let bits = match self {
             TensorSwizzle::None => 0,
@@ -63,44 +64,47 @@ impl TensorSwizzle {
     }
 }
 
-/// The bytes that a swizzle leaves together.
+/// Chunk that a swizzle keeps together, in bytes.
 const PART: u32 = 16;
 
-/// What a kernel parameter says of the array that it stands for, beside where it lies: the host makes of both a tensor map.
+/// Box and swizzle of a tensor map. The host combines them with the array's address and shape into
+/// a `CUtensorMap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMap {
-    /// The extents of the boxes that are copied, outermost first, as those of the array.
+    /// Extents of the boxes, outermost first, in the order of the array's dimensions.
     pub tile: Vec<u32>,
-    /// How they lie in shared memory.
     pub swizzle: TensorSwizzle,
 }
 
 impl TensorMap {
-    /// The most elements of a box along a dimension.
+    /// Maximum number of elements of a box along a dimension.
     pub const LONGEST: u32 = 256;
 
-    /// Elements of a box.
+    /// Number of elements of a box.
     pub fn elements(&self) -> u64 {
         self.tile.iter().map(|&extent| u64::from(extent)).product()
     }
 }
 
-/// The copy of a box from global to shared memory (`cp.async.bulk.tensor`), which each thread that executes it issues.
-/// Elements outside the array come as zeros. Wherever the box lies, all of its bytes count at the barrier.
+/// Copy of a box from global to shared memory (`cp.async.bulk.tensor`), issued by each thread that
+/// executes it. Elements outside the array are zero. All bytes of the box count at the barrier,
+/// wherever it lies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorCopy {
-    /// The array: a buffer that a tensor map stands for.
+    /// Array: a buffer with a tensor map.
     pub from: BufferId,
-    /// Where the box begins in it, an [`I32`](super::Ty::I32) for each dimension, outermost first: along the last one a
-    /// multiple of 16 bytes. An H200 takes any other for an illegal instruction.
+    /// Start of the box in the array, an [`I32`](super::Ty::I32) for each dimension, outermost
+    /// first. Along the last dimension it is a multiple of 16 bytes; an H200 reports any other
+    /// start as an illegal instruction.
     pub at: Vec<Expr>,
-    /// Where it goes: its first element. Along its last dimensions it fills the buffer without a gap; for the first ones
-    /// along which it is one element deep the buffer needs no dimension.
+    /// Destination: its first element. The box fills the buffer's last dimensions without gaps. The
+    /// buffer needs no dimension for leading extents of 1.
     pub to: Access,
-    /// The barrier at which its bytes are counted when they have come.
+    /// Barrier at which the bytes count once they are written.
     pub barrier: MbarrierRef,
-    /// The blocks of the cluster that it goes to, an [`I32`](super::Ty::I32): bit `n` stands for block `n`, and one is set. In
-    /// each it goes to the same place in shared memory, and counts at the same barrier. Without it, it goes to the block of its thread.
+    /// Destination blocks of the cluster, an [`I32`](super::Ty::I32) mask with bit `n` for block
+    /// `n`; at least one bit is set. In each block the box goes to the same place in shared memory
+    /// and counts at the same barrier. Without a mask it goes to the thread's own block.
     pub multicast: Option<Expr>,
 }
 

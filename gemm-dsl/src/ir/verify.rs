@@ -1,4 +1,5 @@
-//! The rules of the IR. Only a [`VerifiedKernel`] reaches a back end, so a back end need not check.
+//! Verification of the rules of the IR. Back ends accept only a [`VerifiedKernel`] and need not
+//! check.
 
 use super::contract::Contract;
 use super::names::is_free;
@@ -22,17 +23,16 @@ impl Deref for VerifiedKernel {
     }
 }
 
-/// A violation of the IR's rules: a mistake of whoever has written the kernel by a
-/// [`KernelBuilder`](super::KernelBuilder); in a kernel that a spec led to, of the generator.
+/// A violation of the IR's rules: an error of the [`KernelBuilder`](super::KernelBuilder)'s caller,
+/// or of the generator if the kernel comes from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "kernel `{kernel}` breaks a rule of the IR: {rule}. Whoever has built it has to mend it; if it comes \
      from a spec, please report it"
 )]
 pub struct IrError {
-    /// The kernel.
     pub kernel: String,
-    /// The rule and where it was broken.
+    /// The rule, and the place of the violation.
     pub rule: String,
 }
 
@@ -40,7 +40,7 @@ impl VerifiedKernel {
     /// Checks a kernel.
     ///
     /// # Errors
-    /// The first broken rule.
+    /// Returns the first broken rule.
     pub fn new(kernel: Kernel) -> Result<Self, IrError> {
         let mut check = Verifier {
             k: &kernel,
@@ -69,27 +69,27 @@ impl VerifiedKernel {
         Ok(Self { kernel, contract })
     }
 
-    /// What a launch must know of the kernel.
+    /// Facts about the kernel that a launch needs.
     pub fn contract(&self) -> &Contract {
         &self.contract
     }
 
-    /// The kernel back, to change it: a test plants its faults this way.
+    /// Returns the kernel for modification: a test plants its faults this way.
     pub fn into_inner(self) -> Kernel {
         self.kernel
     }
 
-    /// Bytes of shared memory, all arrays together, each starting on 16 bytes.
+    /// Shared memory in bytes, all arrays together, each aligned to 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
         self.contract.shared_bytes()
     }
 
-    /// Whether the shared memory exceeds what a kernel may declare statically.
+    /// Returns true if the shared memory exceeds the static limit.
     pub fn shared_is_dynamic(&self) -> bool {
         self.contract.dynamic_shared_bytes() > 0
     }
 
-    /// The oldest architecture that can run the kernel, as in `sm_80`.
+    /// Oldest compute capability that can run the kernel, as in `sm_80`.
     pub fn min_arch(&self) -> u32 {
         self.contract.min_arch()
     }
@@ -122,14 +122,13 @@ struct Verifier<'a> {
     /// Variables in scope, innermost last.
     visible: Vec<Var>,
     mutable: HashSet<usize>,
-    /// Register arrays in scope.
     registers: Vec<BufferId>,
-    /// Where the innermost block starts in `visible` and in `registers`.
+    /// Start of the innermost block in `visible` and in `registers`.
     block: (usize, usize),
     declared: HashSet<usize>,
-    /// How many of the functions may be applied: those declared before.
+    /// Number of functions that may be called: the ones declared so far.
     callable: usize,
-    /// How many threads take part in each named barrier.
+    /// Number of participating threads of each named barrier.
     named: HashMap<u32, u32>,
 }
 
@@ -184,7 +183,7 @@ impl Verifier<'_> {
         self.block(&k.body)
     }
 
-    /// A function is straight-line arithmetic over variables of its own.
+    /// Checks that a function is straight-line arithmetic over its own variables.
     fn function(&mut self, function: &Function) -> VerifyResult {
         let name = &function.name;
         let mut pure = true;
@@ -215,7 +214,7 @@ impl Verifier<'_> {
             self.unclaimed(&decl.name)?;
             self.visible.push(*param);
         }
-        // Declarations see the parameters as a part of their own block.
+        // The body is checked in the parameters' scope, so that its declarations see them.
         function.body.iter().try_for_each(|stmt| self.stmt(stmt))?;
         self.ty(&function.value)?;
         self.visible.clear();
@@ -236,7 +235,7 @@ impl Verifier<'_> {
         let own = k.own_variables();
         for (local, own) in k.vars.iter().zip(own) {
             require(is_free(&local.name), || format!("`{}` is no identifier", local.name))?;
-            // What a function names lies outside the kernel: it hides the functions alone.
+            // A function's variables are outside the kernel: they can only hide functions.
             let shadows = match own {
                 true => seen.contains(&local.name),
                 false => k.functions.iter().any(|f| f.name == local.name),

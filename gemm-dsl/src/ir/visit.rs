@@ -1,4 +1,4 @@
-//! Walks over a kernel.
+//! Traversals of a kernel, and predicates on its statements.
 
 use super::{
     Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Scope, Space,
@@ -7,25 +7,24 @@ use super::{
 use crate::target::arch;
 
 impl Kernel {
-    /// Visits every statement of the body, those inside others too, in the order of the text.
+    /// Visits every statement of the body, nested ones too, in source order.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
         self.body.iter().for_each(|stmt| stmt.visit(f));
     }
 
-    /// Every statement of the body, in the order of the text: its number is its place here.
+    /// All statements of the body in source order; a statement's index here is its number.
     pub fn statements(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
         self.visit(&mut |stmt| all.push(stmt));
         all
     }
 
-    /// As [`visit`](Self::visit), to change them: each with the variable of the innermost loop around it. What is inside of a
-    /// statement is visited as it is after the change.
+    /// Mutable [`visit`](Self::visit): passes each statement with the variable of its innermost
+    /// enclosing loop. Nested statements are visited after the change of their parent.
     pub fn visit_mut(&mut self, f: &mut impl FnMut(&mut Stmt, Option<Var>)) {
         visit_mut(&mut self.body, None, f);
     }
 
-    /// Whether something is so of a statement.
     fn any(&self, is_so: impl Fn(&Stmt) -> bool) -> bool {
         let mut found = false;
         self.visit(&mut |stmt| found |= is_so(stmt));
@@ -41,14 +40,14 @@ impl Kernel {
         self.visit(&mut |stmt| stmt.visit_exprs(f));
     }
 
-    /// Whether some statement copies asynchronously, which architectures before sm_80 cannot.
+    /// Returns true if some statement copies asynchronously, which requires sm_80.
     pub fn copies_asynchronously(&self) -> bool {
         self.any(|stmt| {
             matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. })
         })
     }
 
-    /// The oldest architecture that has all intrinsics it calls.
+    /// Oldest architecture that has all intrinsics used.
     pub fn arch_of_intrinsics(&self) -> u32 {
         let mut arch = arch::OLDEST;
         self.visit_exprs(&mut |e| {
@@ -59,20 +58,20 @@ impl Kernel {
         arch
     }
 
-    /// Whether some statement asks tensor cores.
+    /// Returns true if some statement uses tensor cores through `mma.sync`.
     pub fn multiplies_matrices(&self) -> bool {
         self.any(|stmt| matches!(stmt, Stmt::Mma(_)))
     }
 
-    /// Whether some statement copies boxes of arrays, or waits at barriers in shared memory, which architectures before
-    /// sm_90 cannot.
+    /// Returns true if some statement copies boxes or uses barriers in shared memory, which
+    /// requires sm_90.
     pub fn copies_boxes(&self) -> bool {
         self.any(|stmt| {
             matches!(stmt, Stmt::Mbarrier(_) | Stmt::ProxyFence(_) | Stmt::TensorCopy(_))
         })
     }
 
-    /// Whether some statement or expression is for blocks of a cluster.
+    /// Returns true if some statement or expression needs a cluster.
     pub fn speaks_of_clusters(&self) -> bool {
         let mut found = self.any(|stmt| match stmt {
             Stmt::Barrier(scope) => *scope == Scope::Cluster,
@@ -84,15 +83,15 @@ impl Kernel {
         found
     }
 
-    /// Whether some statement is one of the warps of a warpgroup together, which sm_90 alone has.
+    /// Returns true if some statement is executed by a whole warpgroup, which only sm_90 supports.
     pub fn has_warpgroups(&self) -> bool {
         self.any(|stmt| {
             matches!(stmt, Stmt::Wgmma(_) | Stmt::WgmmaSync(_) | Stmt::RegisterLimit(_))
         })
     }
 
-    /// Whether some atomic is on memory of this kind: on shared memory threads of a block ask one
-    /// another by it.
+    /// Returns true if some atomic accesses memory of this space. Atomics on shared memory
+    /// communicate between the threads of a block.
     pub fn has_atomics(&self, on: Space) -> bool {
         self.any(|stmt| match stmt {
             Stmt::Atomic(Atomic { target, .. }) => {
@@ -102,14 +101,14 @@ impl Kernel {
         })
     }
 
-    /// Whether blocks may speak to one another: whether some atomic is on global memory.
+    /// Returns true if blocks may communicate: some atomic accesses global memory.
     pub fn communicates(&self) -> bool {
         self.has_atomics(Space::Global)
     }
 }
 
 impl Stmt {
-    /// Visits this statement and those inside it, in the order of the text.
+    /// Visits this statement and the nested ones, in source order.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
         f(self);
         match self {
@@ -121,7 +120,7 @@ impl Stmt {
         }
     }
 
-    /// Visits the expressions of this statement itself, not those of the blocks inside it.
+    /// Visits the expressions of this statement, without those of nested blocks.
     pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
         let index = |a: &'a Access, f: &mut dyn FnMut(&'a Expr)| {
             a.index.iter().for_each(|e| e.visit(&mut |e| f(e)));

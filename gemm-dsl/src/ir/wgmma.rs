@@ -1,40 +1,42 @@
-//! Matrix instructions of four warps, whose operands lie in shared memory (`wgmma`).
+//! Matrix instructions of a warpgroup, with operands in shared memory (`wgmma`).
 
 use super::{Access, BufferId, Expr, TensorSwizzle};
 use crate::target::Format;
 
-/// `D = A·B + D`, or `D = A·B`, of [`Wgmma::ROWS`] by `columns` sums of [`Format::terms`] products. The four warps of a
-/// warpgroup execute it together. It is asynchronous: until a [`WgmmaSync::Wait`] that covers it, D is not there, and A and
-/// B are being read.
+/// `D = A·B + D`, or `D = A·B`: [`Wgmma::ROWS`] by `columns` accumulators, each over
+/// [`Format::terms`] elements of K. The four warps of a warpgroup execute it together. It is
+/// asynchronous: until a [`WgmmaSync::Wait`] that covers it, D is not available, and A and B are
+/// being read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wgmma {
-    /// What the elements of A and B are.
+    /// Number format of A and B.
     pub format: Format,
     /// Columns of B and D: a multiple of 8, 8 to 256.
     pub columns: u32,
-    /// The first of half as many sums as there are columns, of [`Ty::F32`](super::Ty::F32): all of the last dimension of a
-    /// register array. Which sums of D a thread holds says [`Wgmma::place_of_d`].
+    /// First accumulator of `columns / 2`, of [`Ty::F32`](super::Ty::F32): the whole last dimension
+    /// of a register array. [`Wgmma::place_of_d`] maps a thread's accumulators to D.
     pub d: Access,
-    /// The first element of A in shared memory, the same in all threads: its row and its k are the last two indices. The row
-    /// is a multiple of 8, and k one of 16 bytes.
+    /// First element of A in shared memory, the same in all threads: row and K are the last two
+    /// indices. The row is a multiple of 8, and K one of 16 bytes.
     pub a: Access,
-    /// The first element of B: its column and its k, as those of A.
+    /// First element of B: column and K, under the same conditions as for A.
     pub b: Access,
-    /// Whether the product is added to D: a [`Ty::Bool`](super::Ty::Bool), the same in all threads.
+    /// Adds the result to D; otherwise D is overwritten. A [`Ty::Bool`](super::Ty::Bool), the same
+    /// in all threads.
     pub accumulate: Expr,
 }
 
 impl Wgmma {
     /// Rows of A and D.
     pub const ROWS: u32 = 64;
-    /// The most columns of B and D.
+    /// Maximum number of columns of B and D.
     pub const MOST_COLUMNS: u32 = 256;
-    /// Rows that a group of the descriptor has.
+    /// Rows per group of a descriptor.
     pub const GROUP: u32 = 8;
-    /// Warps of a warpgroup. The number of the first is a multiple of it.
+    /// Warps of a warpgroup. The index of its first warp is a multiple of it.
     pub const WARPS: u32 = 4;
 
-    /// The row and the column of a sum that a thread of the warpgroup holds.
+    /// Row and column of an accumulator that a thread of the warpgroup holds.
     #[inline]
     pub const fn place_of_d(thread: usize, sum: usize) -> (usize, usize) {
         let (warp, lane) = (thread / 32, thread % 32);
@@ -42,51 +44,52 @@ impl Wgmma {
     }
 }
 
-/// What orders matrix instructions of a warpgroup and what its threads do with their sums. The four warps of the warpgroup
-/// execute it together.
+/// Ordering between `wgmma` instructions and accesses of threads to their accumulators. The four
+/// warps of the warpgroup execute it together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WgmmaSync {
-    /// What the threads have done with these register arrays comes before the matrix instructions behind it
-    /// (`wgmma.fence`).
+    /// Orders the threads' accesses to these register arrays before the following `wgmma`
+    /// instructions (`wgmma.fence`).
     Fence {
-        /// Whole register arrays whose sums matrix instructions will change.
+        /// Whole register arrays whose accumulators the instructions will change.
         accumulators: Vec<BufferId>,
     },
-    /// Closes the group of the matrix instructions since the last one (`wgmma.commit_group`).
+    /// Closes the group of the `wgmma` instructions since the last commit (`wgmma.commit_group`).
     Commit,
-    /// Waits until at most so many of the newest groups are unfinished (`wgmma.wait_group`).
+    /// Waits until at most `pending` of the newest groups are unfinished (`wgmma.wait_group`).
     Wait {
-        /// The groups that may still be in flight.
+        /// Number of groups that may still be in flight.
         pending: u32,
-        /// Whole register arrays: the sums in them that no group in flight changes are there behind it.
+        /// Whole register arrays: after the wait, the accumulators in them that no group in flight
+        /// changes are available.
         accumulators: Vec<BufferId>,
     },
 }
 
-/// The registers that each thread of a warpgroup may have from here on (`setmaxnreg`). The four warps of the warpgroup
-/// execute it together.
+/// Register limit of each thread of a warpgroup from here on (`setmaxnreg`). The four warps of the
+/// warpgroup execute it together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterLimit {
     /// A multiple of 8, from 24 to 256.
     pub registers: u32,
-    /// Whether that is no fewer than before, for which the warps wait until others have given theirs back; else it is no
-    /// more. A thread begins with an even share, a multiple of 8, of what its block and those beside it are given.
+    /// True if the limit is not lowered: the warps wait until others have released theirs.
+    /// Otherwise it is not raised. A thread starts with an even share, a multiple of 8, of the
+    /// registers given to its block and the blocks beside it.
     pub more: bool,
 }
 
-/// How a matrix instruction finds the rows of an operand in shared memory: what its descriptor says beside the address of the
-/// first element.
+/// Layout part of a `wgmma` descriptor: the fields besides the address of the first element, which
+/// locate the rows of an operand in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// The pattern in which the chunks of a row are exchanged.
     pub swizzle: TensorSwizzle,
-    /// Bytes from a group of 8 rows to the next.
+    /// Bytes from one group of 8 rows to the next.
     pub stride: u32,
 }
 
 impl Descriptor {
-    /// All of it but the address. The distance between parts of a row counts where rows are not swizzled only; by convention
-    /// it is one part.
+    /// Descriptor bits without the address. The leading byte offset, one chunk by convention,
+    /// matters only without a swizzle.
     pub const fn bits(self) -> u64 {
         let mode = match self.swizzle {
             TensorSwizzle::None => 0,
@@ -97,7 +100,7 @@ impl Descriptor {
         1 << 16 | (self.stride as u64 >> 4) << 32 | mode << 62
     }
 
-    /// The address of a byte of a row, where the first one is at `start`.
+    /// Address of a byte of a row, with the operand's first byte at `start`.
     #[inline]
     pub const fn place(self, start: u32, row: u32, byte: u32) -> u32 {
         let row_bytes = self.stride / Wgmma::GROUP;

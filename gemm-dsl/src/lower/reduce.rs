@@ -1,9 +1,12 @@
-//! Reductions: threads fold elements into results. `fold` says what is made of them, `team` how threads make
-//! one of what each of them keeps, and there are two ways to share the work: the classic passes of the
-//! ladder's beginning (`tiles`), and rounds, in which the threads of a result go through its elements
-//! (`rounds`, with its `params` and their `shape`; `reader` is a thread's way through them, `accumulators` what it
-//! keeps), who they are (`place`) and what becomes of what they have folded (`finish`, and `long` for segments
-//! that take a block). `shards` has the programs for arrays that are cut along the axis that is folded.
+//! Reductions: threads fold elements into results.
+//!
+//! * `fold` defines the operator, `team` folds the accumulators of several threads into one.
+//! * `tiles` is the classic way to share the work: repeated passes of one kernel.
+//! * `rounds` is the other way: the threads of a result stride through its elements. `params` and
+//!   `shape` hold its parameters, `reader` reads the elements, `accumulators` holds a thread's
+//!   state, and `place` its position.
+//! * `finish` stores results or partials, and `long` handles segments that need a whole block.
+//! * `shards` has the programs for arrays that are split along the reduced axis.
 
 mod accumulators;
 mod expressions;
@@ -30,13 +33,12 @@ use crate::spec::Op;
 use crate::target::arch;
 pub use shards::{of_partials, partials, shard};
 
-/// Threads of a warp.
 const WARP: i32 = arch::WARP as i32;
 
-/// The program of a reduction.
+/// Program of a reduction.
 ///
 /// # Errors
-/// A kernel that breaks a rule of the IR: a mistake of this module.
+/// Returns an error if a kernel breaks a rule of the IR, which is a bug of this module.
 pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     match plan.share() {
         Share::Tiles => tiles::program(plan),
@@ -44,7 +46,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     }
 }
 
-/// What a title calls the results.
+/// Name of the results in a title.
 fn noun(plan: &ReducePlan) -> &'static str {
     match plan.op() {
         None => "A fold",

@@ -1,19 +1,24 @@
-//! Matrix products: C = A·B in `f32`, C row-major, A and B as the plan's layout says.
+//! Lowering of GEMMs. C = A·B is accumulated in `f32`; C is row-major, and the plan sets the
+//! layouts of A and B.
 //!
-//! Builders match on the plan and decide nothing; what a launch must satisfy, so that the indices
-//! which they write stay inside an `int`, follows from it in [`GemmProblem`](shared::problem::GemmProblem). A and B are one kind of thing, a
-//! [`StagedFactor`](shared::tile::StagedFactor), and what tells them apart are questions to their
-//! [`OperandPlan`](crate::plan::OperandPlan), such as which of their axes is contiguous.
+//! Builders match on the plan and make no decisions. [`GemmProblem`](shared::problem::GemmProblem)
+//! derives from the plan the launch requirements that keep all indices inside an `int`. A and B
+//! share one type, [`StagedFactor`](shared::tile::StagedFactor). Their
+//! [`OperandPlan`](crate::plan::OperandPlan) holds the differences, such as the contiguous axis.
 //!
-//! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
-//! works on. An operand is a [`Matrix`](shared::problem::Matrix), which the builders index by row and column. The main loop
-//! of a kernel whose threads hold tiles of C ends in [`Accumulators`](shared::accumulators::Accumulators), staged (`pipeline`),
-//! by warpgroups (`wgmma`) or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
-//! (`naive`) does both itself.
+//! Three interfaces separate the axes of a spec:
 //!
-//! Every kernel in `arith: f32` sums the terms of an element from +0 on in ascending k, with one fused multiply-add
-//! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
-//! `partials`, `lanes: k`, `slices`, `split_k` and `stream_k` give the same bits, those of a zero's sign included.
+//! * The *schedule* alone maps blocks to tiles of C.
+//! * An operand is a [`Matrix`](shared::problem::Matrix), which builders index by row and column.
+//! * A main loop over tiles of C ends in [`Accumulators`](shared::accumulators::Accumulators),
+//!   whether it is staged (`pipeline`), uses warpgroups (`wgmma`) or neither (`direct`). Only the
+//!   *epilogue* stores them in C. The exception is `naive`, whose threads compute and store one
+//!   element at a time.
+//!
+//! Every kernel with `arith: f32` accumulates an element from +0 in ascending k, with one fused
+//! multiply-add per step. The fill of a ragged tile changes no accumulator (see `edge`). Hence all
+//! kernels without `partials`, `lanes: k`, `slices`, `split_k` and `stream_k` produce identical
+//! bits, including the sign of a zero.
 
 mod direct;
 mod kernel;

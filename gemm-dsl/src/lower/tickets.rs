@@ -1,14 +1,16 @@
-//! Tickets: several blocks each have a part of something, and one of them makes one of all parts, in the same
-//! launch.
+//! Tickets for inter-block reduction within one launch: several blocks each compute a part, and the
+//! last block combines all parts.
 //!
-//! A block leaves its part in global memory and takes a ticket, the number of blocks that took one before it. Whoever
-//! gets the last sees what all others have left: their atomics released it, and its own, which comes behind all
-//! of theirs, acquires it. The word is then set back to zero, so that a launch leaves it as it was found.
+//! A block stores its part in global memory and takes a ticket: the number of blocks that took one
+//! before it. The block with the last ticket sees all parts. The other blocks' atomics release
+//! their parts, and its own atomic comes after these and acquires them. It then resets the ticket
+//! counter to zero, so a launch leaves the counter as it found it.
 //!
-//! Which block is the last differs from run to run, so bits must not depend on it: parts lie by the
-//! numbers of their blocks, and the last block folds them as any other would have.
+//! The block that is last differs from run to run, and the resulting bits must not depend on it.
+//! Parts are therefore stored by block number, and every block would combine them in the same
+//! order.
 //!
-//! What a part is, a number, a few of them or a tile, and how parts become one, is the caller's.
+//! The caller defines a part (one number, several, or a tile) and the combination of parts.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
@@ -16,40 +18,39 @@ use crate::ir::{
     Scope,
 };
 
-/// The array of words that a program keeps for tickets: as many as there are things made of parts.
+/// Adds the program's array of ticket counters, one per group of parts.
 pub(super) fn slot(program: &mut Program, words: Expr) -> Slot {
     program.temp_of("tickets", Elem::U32, [words], TempFill::Kept)
 }
 
-/// The parameter of a kernel that is this array. Its extent may name parameters that come later, and is given
-/// to [`shape`].
+/// Declares the kernel parameter for this array. Its extent may name later parameters, and is set
+/// by [`shape`].
 pub(super) fn parameter(b: &mut KernelBuilder, operand: Operand) -> BufferId {
     b.global("tickets", Elem::U32, operand)
 }
 
-/// Says how many words there are.
+/// Sets the number of counters.
 pub(super) fn shape(b: &mut KernelBuilder, tickets: BufferId, words: Expr) {
     b.shape(tickets, [words], [1.into()]);
 }
 
-/// The tickets of the blocks that share one thing.
+/// Ticket of this block among the blocks that share one result.
 pub(super) struct Tickets {
-    /// The word that they count in.
     word: Access,
-    /// How many blocks these are, at least 1.
+    /// Number of blocks that share the result; at least 1.
     blocks: Expr,
-    /// Where the thread that takes the block's ticket tells the others.
+    /// Flag in shared memory by which the ticket-taking thread informs the others.
     is_last: Access,
-    /// Whether this is the thread that takes the block's ticket.
+    /// True for the thread that takes the block's ticket.
     first_thread: Expr,
-    /// How many threads of the block take part, where these are not all.
+    /// Number of participating threads, if not all threads of the block.
     meet: Option<u32>,
 }
 
-/// The name of the barrier at which those meet.
+/// Id of the named barrier for a subset of the block's threads.
 const MEET: u32 = 1;
 
-/// A barrier of so many threads of a block, or of all.
+/// Emits a barrier for the given number of threads, or for the whole block.
 pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
     match meet {
         None => b.barrier(),
@@ -57,7 +58,7 @@ pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
     }
 }
 
-/// Declares the word of shared memory by which a block learns that it is the last.
+/// Declares the shared-memory flag that is set in the block with the last ticket.
 pub(super) fn flag(b: &mut KernelBuilder) -> Access {
     let meaning = "whether all other blocks have left their parts";
     let is_last = b.shared("is_last", Elem::U32, [], BufferLayout::row_major(0), meaning);
@@ -65,18 +66,19 @@ pub(super) fn flag(b: &mut KernelBuilder) -> Access {
 }
 
 impl Tickets {
-    /// Tickets that are counted in `word`; the block learns by the [`flag`] that it is the last. `first_thread`
-    /// holds for one thread of the block.
+    /// Creates tickets counted in `word`. `is_last` is the [`flag`] of the block, and
+    /// `first_thread` holds for exactly one of its threads.
     pub(super) fn new(word: Access, is_last: Access, blocks: Expr, first_thread: Expr) -> Self {
         Self { word, blocks, is_last, first_thread, meet: None }
     }
 
-    /// The same where so many threads of the block take part, if these are not all.
+    /// Restricts the tickets to the given number of threads, if not all threads of the block
+    /// participate.
     pub(super) fn among(self, meet: Option<u32>) -> Self {
         Self { meet, ..self }
     }
 
-    /// Takes the block's ticket, by the one thread that has left all of the block's part.
+    /// Takes the block's ticket in one thread, which has stored the block's whole part itself.
     pub(super) fn take(&self, b: &mut KernelBuilder) {
         let (one, none) = (Expr::U32(1), Expr::U32(0));
         let (word, order) = (self.word.clone(), MemoryOrder::AcqRel);
@@ -85,29 +87,32 @@ impl Tickets {
         b.store(self.is_last.clone(), last.select(one, none));
     }
 
-    /// Takes the block's ticket where all its threads have left some of its part: the barrier puts their stores
-    /// before the atomic.
+    /// Takes the block's ticket after all its threads have stored to the part. The barrier orders
+    /// their stores before the atomic.
     pub(super) fn take_for_all(&self, b: &mut KernelBuilder) {
         barrier(b, self.meet);
         b.if_(self.first_thread.clone(), |b| self.take(b));
     }
 
-    /// Whether the block has the last ticket, as all its threads know behind a barrier: it then sees all parts. A
-    /// block that comes here again, for another thing, must meet at a barrier before it takes that one's ticket, as it does
-    /// by [`take_for_all`](Self::take_for_all).
+    /// Returns true in all threads of the block with the last ticket, after a barrier; that block
+    /// then sees all parts.
+    ///
+    /// A block that calls this again for another result must pass a barrier before it takes that
+    /// result's ticket, as [`take_for_all`](Self::take_for_all) does.
     pub(super) fn is_last(&self, b: &mut KernelBuilder) -> Expr {
-        // The flag is seen by all; and what its thread has acquired is.
+        // The barrier makes the flag visible, and everything that the ticket-taking thread has
+        // acquired.
         barrier(b, self.meet);
         self.is_last.clone().load().equals(Expr::U32(1))
     }
 
-    /// Sets the word back, by the block with the last ticket.
+    /// Resets the counter in the block with the last ticket.
     pub(super) fn reset(&self, b: &mut KernelBuilder) {
         b.comment("Back to zero, for the next launch.");
         b.if_(self.first_thread.clone(), |b| b.store(self.word.clone(), Expr::U32(0)));
     }
 
-    /// Does something by all threads of the block with the last ticket, and sets the word back.
+    /// Emits `make` for all threads of the block with the last ticket, then resets the counter.
     pub(super) fn by_last(&self, b: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
         let is_last = self.is_last(b);
         b.if_(is_last, |b| {

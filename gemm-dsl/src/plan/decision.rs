@@ -1,48 +1,45 @@
-//! What a plan decided, for people to read.
+//! Decisions of a plan, in human-readable form.
 
 use crate::target::arch::WARP;
 
-/// One decision of a plan.
+/// One decision of a plan: name, value, reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
-    /// What was to be decided.
     pub name: String,
-    /// How it was decided.
     pub value: String,
-    /// Why, where the spec does not say it in so many words; else empty.
+    /// Reason for the value; empty if the spec states the value explicitly.
     pub reason: &'static str,
 }
 
-/// A fact of a plan, with the reason that the deciding code gives; empty where the spec says it in so
-/// many words.
+/// Fact of a plan with the reason given by the deciding code. The reason is empty if the spec
+/// states the value explicitly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decided<T> {
     pub value: T,
     pub why: &'static str,
 }
 
-/// What was decided, and why.
 pub(super) const fn decided<T: Copy>(value: T, why: &'static str) -> Decided<T> {
     Decided { value, why }
 }
 
-/// Decisions in the order in which they are read.
+/// List of decisions, in reading order.
 pub(super) struct Decisions(Vec<Decision>);
 
 impl Decisions {
-    /// None but the number of a block's threads, with which every plan begins.
+    /// Starts a list with the threads per block, the first decision of every plan.
     pub fn of_block(threads: u32) -> Self {
         let mut decisions = Self(Vec::new());
         decisions.say("threads", format!("{threads} ({} warps)", threads.div_ceil(WARP)));
         decisions
     }
 
-    /// Adds one that the spec names.
+    /// Adds a decision that the spec states explicitly.
     pub fn say(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.because(name, value, "");
     }
 
-    /// Adds one with its reason.
+    /// Adds a decision with its reason.
     pub fn because(
         &mut self,
         name: impl Into<String>,

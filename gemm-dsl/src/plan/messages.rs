@@ -1,4 +1,4 @@
-//! What can be wrong with a kernel's name.
+//! Error messages for invalid kernel names.
 
 use crate::error::{SpecError, clip};
 

@@ -1,28 +1,32 @@
 //! The plan of a reduction.
 //!
-//! A reduction is sound when
+//! A reduction spec is valid if
 //!
-//! * the block is a power of two from 32 to 1024, and a thread takes in at least one item;
-//! * by `launch: tiles`, said or not, a block takes in at most 2^30 elements; otherwise a thread holds at most 64
-//!   at once;
-//! * `launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in that type, without `map`,
-//!   `finish`, `compensated`, `blocks` and `run`;
+//! * the block is a power of two from 32 to 1024, and a thread reads at least one item;
+//! * with `launch: tiles`, explicit or by default, a block reads at most 2^30 elements; otherwise a
+//!   thread holds at most 64 at once;
+//! * `launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in that type,
+//!   without `map`, `finish`, `compensated`, `blocks` and `run`;
 //! * at most one of `unroll_last_warp` and `shuffle` replaces the last steps;
-//! * `unroll_last_warp` has a block of at least 64, and a tree whose last threads are one warp;
-//! * `shuffle` has no tree to contradict, and where no block folds one result there is no `tree`;
-//! * `group` is a power of two: of rows and segments up to a warp, or the block; of columns up to the block;
-//! * several blocks fold a row only if each does so as a whole;
-//! * `blocks` are at most 65,535, and there is no `run` beside them;
-//! * a `run` is a multiple of the elements of a result that a block takes in at once, at most 2^30;
-//! * what the threads of a block keep of columns fits in 48 KiB of shared memory, unless `group` is 1;
-//! * elements are folded in their own type, or in one of 4 bytes or more that holds them, or that a `map`
-//!   gives (`types`); a mean, a logarithm and a compensated sum are floating-point numbers, and a logarithm is
-//!   no `f64`;
-//! * a result is what was folded in; or, of `f32`, an `f16` or `bf16`, of `f64` an `f32`, and of integers, with a
-//!   `finish`, an `f32` or `f64`;
+//! * `unroll_last_warp` has a block of at least 64, and a tree whose last active threads form one
+//!   warp;
+//! * `shuffle` is not combined with a `tree`, and `tree` requires that a block folds one result;
+//! * `group` is a power of two: for rows and segments at most a warp, or the block; for columns at
+//!   most the block;
+//! * several blocks fold a row only if each block folds as a whole;
+//! * `blocks` is at most 65,535, and excludes `run`;
+//! * a `run` is a multiple of the elements of a result that a block reads at once, at most 2^30;
+//! * the column values that the threads of a block keep fit in 48 KiB of shared memory, unless
+//!   `group` is 1;
+//! * elements are folded in their own type, in a type of 4 bytes or more that represents them, or
+//!   in the type of a `map` (`types`); a mean, a logarithm and a compensated sum are floating-point
+//!   numbers, and a logarithm is not an `f64`;
+//! * a result has the accumulator type; `f32` may also give `f16` or `bf16`, `f64` may give `f32`,
+//!   and integers with a `finish` may give `f32` or `f64`;
 //! * a `fold` has an identity;
-//! * a `finish` names the folded value, or the two of `mean_var`, and behind it at most the number of elements;
-//! * expressions are sound in these types (`types`) and neither take nor give a `u64`;
+//! * a `finish` names the folded value, or the two of `mean_var`, followed by at most the number of
+//!   elements;
+//! * expressions are well typed (`types`) and neither take nor return a `u64`;
 //! * a name, if given, is an identifier of CUDA C++ with a letter or a digit.
 
 mod decisions;
@@ -39,69 +43,70 @@ use crate::ir::Elem;
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
 use crate::target::arch::{BLOCK_THREADS, GRID_BLOCKS, STATIC_SHARED_BYTES, WARP};
 
-/// The most elements that a block takes in.
+/// Maximum number of elements that a block reads.
 pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
 
-/// The most elements that a thread holds at once.
+/// Maximum number of elements that a thread holds at once.
 const MAX_HELD: u64 = 64;
 
 /// The most blocks that fold one result.
 const MAX_BLOCKS: u32 = GRID_BLOCKS[1];
 
-/// What the word takes that says who has the last ticket.
+/// Shared memory of the word that tells a block whether it drew the last ticket, in bytes.
 const TICKET_BYTES: u64 = 16;
 
-/// How many rounds of a group's a segment has at most that one group folds; the whole block folds longer ones.
+/// Maximum length of a segment that one group folds, in rounds of the group; the whole block folds
+/// longer ones.
 const ROUNDS_OF_GROUP: u64 = 16;
 
-/// The most blocks that fold one array, where the spec does not say.
+/// Default limit of the blocks that fold one array.
 const BLOCKS: u32 = 1024;
 
-/// How the values of a block become one.
+/// Method that folds the values of a block into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFold {
-    /// The shared-memory tree to its last step, a block barrier after each.
+    /// Shared-memory tree to the last step, with a block barrier after each.
     Tree,
-    /// The tree while more than 32 threads are active, then one warp alone, unrolled.
+    /// Tree while more than 32 threads are active, then a single unrolled warp.
     UnrolledWarp,
     /// Register shuffles in each warp, then across the warps.
     Shuffle,
 }
 
-/// Who folds what.
+/// Distribution of results over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Each block folds one tile of an array, and the same kernel folds what the blocks leave, until one
-    /// value is left.
+    /// Each block folds one tile of an array. The same kernel then folds the partial values of the
+    /// blocks, until one is left.
     Tiles,
-    /// So many threads that lie next to one another fold a result, an array's, a row's or a segment's,
-    /// round by round.
+    /// `group` adjacent threads fold a result (of an array, a row or a segment), round by round.
     Neighbours {
-        /// Up to 32 of them, or a block.
+        /// At most 32 threads, or a block.
         group: u32,
     },
-    /// The threads of a column of the block fold a column, or some, so that those of a row read neighbours.
+    /// The threads of a block's column fold one or more columns, so that the threads of a block's
+    /// row read neighbours.
     Columns {
         /// Threads of a column.
         group: u32,
-        /// How many columns a thread folds.
+        /// Columns that a thread folds.
         width: u32,
     },
 }
 
-/// The blocks that fold one result.
+/// Blocks that fold one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
-    /// One folds all of it.
+    /// One block folds all of it.
     One,
-    /// At most so many, at least 2, take turns, a round each.
+    /// At most this many blocks, at least 2, take turns, a round each.
     InTurn(u32),
-    /// Each folds a run of so many elements that follow one another, the last one what is left. There are as many
-    /// as runs.
+    /// Each block folds a run of this many consecutive elements; the last run may be shorter. There
+    /// is one block per run.
     Runs(u32),
 }
 
-/// A sound reduction.
+/// A valid reduction with all defaults resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReducePlan {
     spec: ReduceSpec,
@@ -116,7 +121,7 @@ impl ReduceSpec {
     /// Resolves the spec.
     ///
     /// # Errors
-    /// All of the spec's faults.
+    /// Returns all errors of the spec.
     pub fn plan(&self) -> Result<ReducePlan, SpecErrors> {
         let mut faults = Faults::default();
         check_name(self.name.as_deref(), &mut faults);
@@ -159,18 +164,18 @@ impl ReduceSpec {
         Ok(ReducePlan { spec: self.clone(), types, parts, share, blocks, block_fold })
     }
 
-    /// What a block takes in at once of a result: threads, items of each and elements of an item.
+    /// Elements of a result that a block reads at once: threads, items per thread and elements per
+    /// item.
     fn round(&self) -> (u32, u32, u32) {
         (self.group_of_result(), self.items, self.vector_of_result())
     }
 
-    /// What is wrong with folding the elements of a result piece by piece.
+    /// Error for a spec whose results cannot be folded piece by piece.
     pub(crate) fn without_runs(&self) -> SpecError {
         messages::shards_without_runs(self.over, elements(self.round()))
     }
 }
 
-/// How many elements a round has.
 fn elements(round: (u32, u32, u32)) -> u64 {
     let (threads, items, vector) = round;
     u64::from(threads) * u64::from(items) * u64::from(vector)
@@ -245,7 +250,7 @@ fn check_blocks(spec: &ReduceSpec, faults: &mut Faults) {
     check_row("blocks", spec, faults);
 }
 
-/// Several blocks fold a row as they fold an array.
+/// Several blocks fold a row only as they fold an array: each block as a whole.
 fn check_row(key: &'static str, spec: &ReduceSpec, faults: &mut Faults) {
     let by_parts = spec.over == Over::Rows && !spec.folds_by_blocks();
     if faults.sound(&["group", "block"]) {
@@ -255,7 +260,7 @@ fn check_row(key: &'static str, spec: &ReduceSpec, faults: &mut Faults) {
 }
 
 fn check_run(spec: &ReduceSpec, faults: &mut Faults) {
-    // Segments have none at all.
+    // Segments cannot have a `run` at all.
     let Some(run) = spec.run.filter(|_| spec.over != Over::Segments) else { return };
     faults.require(spec.blocks.is_none(), || messages::run_and_blocks(run));
     check_row("run", spec, faults);
@@ -269,14 +274,15 @@ fn check_run(spec: &ReduceSpec, faults: &mut Faults) {
     }
 }
 
-/// The columns of a block meet in shared memory.
+/// Checks that the column values of a block fit in shared memory.
 fn check_shared(spec: &ReduceSpec, parts: &[AccumulatorPart], faults: &mut Faults) {
     let width = u64::from(spec.vector()) * u64::from(spec.coarsen);
     let columns = matches!(spec.over, Over::Columns | Over::Middle) && spec.group != Some(1);
     if columns && faults.sound(&["block", "group", "items", "acc"]) {
         let kept: u64 = parts.iter().map(|part| u64::from(part.elem.size())).sum();
         let bytes = u64::from(spec.block) * width * kept;
-        // A word beside them says who has the last ticket. What fits in one launch form fits in the other.
+        // The ticket word is counted for every launch form, so that a spec valid in one form is
+        // valid in the other.
         let several = spec.run.is_some() || spec.blocks.is_some_and(|blocks| blocks > 1);
         let word = if several { TICKET_BYTES } else { 0 };
         faults.require(bytes + word <= STATIC_SHARED_BYTES, || {
@@ -295,47 +301,44 @@ fn check_launch(spec: &ReduceSpec, faults: &mut Faults) {
 }
 
 impl ReducePlan {
-    /// The spec that was resolved.
     pub fn spec(&self) -> &ReduceSpec {
         &self.spec
     }
 
-    /// The name of the kernel.
     pub fn kernel_name(&self) -> String {
         self.spec.kernel_name()
     }
 
-    /// The operator, unless the user has a fold.
+    /// Operator; `None` for a user-defined fold.
     pub fn op(&self) -> Option<Op> {
         self.spec.operator()
     }
 
-    /// What the elements are, and what they are folded in.
+    /// Types of the elements, the accumulators and the results.
     pub fn types(&self) -> Types {
         self.types
     }
 
-    /// What is kept of the elements that were folded.
     pub fn parts(&self) -> &[AccumulatorPart] {
         &self.parts
     }
 
-    /// Who folds what.
     pub fn share(&self) -> Share {
         self.share
     }
 
-    /// The blocks that fold one result; under [`Share::Tiles`] each launch has as many as it takes.
+    /// Blocks that fold one result; ignored under [`Share::Tiles`], where each launch has as many
+    /// as it needs.
     pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
-    /// Whether several blocks may fold one result, which is then folded of what they leave.
+    /// Returns true if several blocks may fold one result, whose partials are then folded again.
     pub fn has_partials(&self) -> bool {
         self.share != Share::Tiles && self.blocks != Blocks::One
     }
 
-    /// Whether what they leave is folded in the same launch.
+    /// Returns true if the partials are folded in the same launch.
     pub fn is_once(&self) -> bool {
         self.has_partials() && self.spec.launch_form() == LaunchForm::Once
     }
@@ -345,39 +348,38 @@ impl ReducePlan {
         self.spec.block
     }
 
-    /// The shared-memory tree; without effect under [`BlockFold::Shuffle`].
+    /// Shared-memory tree; ignored under [`BlockFold::Shuffle`].
     pub fn tree(&self) -> Tree {
         self.spec.tree
     }
 
-    /// Items that a thread takes in, a block apart; at least 1.
+    /// Items that a thread reads, one block apart; at least 1.
     pub fn items(&self) -> u32 {
         self.spec.items
     }
 
-    /// Elements of an item: those of 16 bytes for a vector, else 1.
+    /// Elements of an item: those of 16 bytes for a vector, otherwise 1.
     pub fn vector(&self) -> u32 {
         self.spec.vector()
     }
 
-    /// How the values of a block become one.
     pub fn block_fold(&self) -> BlockFold {
         self.block_fold
     }
 
-    /// The longest segment that a group folds; the whole block folds longer ones, one after the other. None
-    /// where the group is the block, or there are no segments.
+    /// Length of the longest segment that a group folds; the whole block folds longer ones, one
+    /// after another. `None` if the group is the block, or without segments.
     pub fn longest_of_group(&self) -> Option<u64> {
         let groups = self.spec.over == Over::Segments && self.group() < self.block();
         groups.then(|| ROUNDS_OF_GROUP * self.elements_per_round())
     }
 
-    /// Elements that a block takes in.
+    /// Elements that a block reads.
     pub fn elements_per_block(&self) -> u64 {
         u64::from(self.block()) * u64::from(self.items()) * u64::from(self.vector())
     }
 
-    /// Threads that fold one result together in a block.
+    /// Threads of a block that fold one result together.
     pub fn group(&self) -> u32 {
         match self.share {
             Share::Tiles => self.block(),
@@ -385,7 +387,7 @@ impl ReducePlan {
         }
     }
 
-    /// How many results a thread folds: 1, or some columns.
+    /// Number of results that a thread folds: 1, or several columns.
     pub fn width(&self) -> u32 {
         match self.share {
             Share::Tiles | Share::Neighbours { .. } => 1,
@@ -393,8 +395,8 @@ impl ReducePlan {
         }
     }
 
-    /// Elements of a vector of neighbouring columns, in an array of results or partials of this type: where a
-    /// thread folds neighbours, and as many as fill vectors.
+    /// Vector width for neighbouring columns in an array of results or partials of this type.
+    /// `None` unless a thread folds neighbouring columns that fill vectors.
     pub fn lanes_of_columns(&self, elem: Elem) -> Option<u32> {
         let lanes = u32::from(elem.vector_lanes());
         let neighbours = self.vector() > 1 && self.width() > 1;
@@ -406,7 +408,7 @@ impl ReducePlan {
         self.block() / self.group() * self.width()
     }
 
-    /// Elements of one result that the threads of a block take in at once.
+    /// Elements of one result that the threads of a block read at once.
     pub fn elements_per_round(&self) -> u64 {
         elements((self.group(), self.items(), self.spec.vector_of_result()))
     }

@@ -1,61 +1,69 @@
-//! The plan of a matrix product.
+//! Plan of a GEMM.
 //!
-//! A matrix product is sound when
+//! A GEMM spec is valid if all of the following hold.
 //!
-//! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
-//!   1024), `products`, `partials`, `spread`, `raster`, `cluster`, `slices`, `split_k` (at most
-//!   65,535) and `blocks_per_sm`; `stages` is at least 2. A name, if given, is an identifier of
-//!   CUDA C++ with a letter or a digit.
-//! * **Every key acts.** Without `tile` there is no `fragment`, `transpose`, `pad_a`, `pad_b`,
-//!   `swizzle`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k`
-//!   and `products`; with it no `block`, `lanes` and `coarsen`. Without it, where `thread`,
-//!   `lanes: k`, `float4`, `slices` or `split_k` is given, there is no
-//!   `coarsen` and `partials`. `products` needs `batch`. `transpose`
-//!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
-//!   with more than one element, `order` one with more than one row and column, `spread` needs
-//!   `stages`, and `float4` some access that it can widen.
-//! * **Tensor cores.** Under `arith`, but for `f32`, there is no `thread`, `fragment`, `order` and `partials`; and, but under
-//!   `mma: wgmma`, a `warp`, a multiple of 16x8, and no `f16x3`. The tile's K is a multiple of an instruction's terms, 16 or of `tf32` 8, times `slices`.
-//!   `promote` is a multiple of these terms, and divides the terms of a slice in a tile. Only there are `promote` and
-//!   `ldmatrix`, which needs a tile that lies along K and whose rows begin on 16 bytes.
-//! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N one of 8, both at most 256, and
-//!   its K a row of 32, 64 or 128 bytes. A `warp`, if there is one, has 16 rows and a multiple of 8 columns that divides N.
-//!   There is no `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `prefetch`, `double_buffer`, `spread`, `slices`,
-//!   `products` and `stream_k`; `stages` and `producer` need `copy: tma`, and `persistent` needs
-//!   `producer`. So does `cluster`: at most 8 blocks, no ranges of K, and a tile whose N is a multiple of 8 for each of them.
-//! * **Exchanges.** `swizzle` needs a tile that lies along K, without padding and with a K that is a power of two, 8 at
-//!   least.
-//! * **Names.** No operand of an `epilogue` is called `a` or `b`, which are matrices, nor beside `scaled`
-//!   `alpha` or `beta`.
-//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given; `stages`
-//!   unrolls the k steps of a tile itself, so beside it `unroll` has nothing to act on.
-//! * **One way to share.** `stream_k` shares the terms of all tiles, so `split_k` does not go with it.
+//! * **Numbers.** Every dimension is at least 1. So are `coarsen`, `unroll` (at most 1024),
+//!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and
+//!   `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier with at least one
+//!   letter or digit.
+//! * **Every key has an effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
+//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products` need `tile`.
+//!   `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen` and `partials` exclude
+//!   `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs `batch`. `transpose`
+//!   needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a thread tile with more
+//!   than one element, and `order` one with more than one row and column. `spread` needs `stages`.
+//!   `float4` needs at least one access that it can widen.
+//! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
+//!   `partials`. Except under `mma: wgmma`, it needs a `warp` that is a multiple of 16x8, and
+//!   excludes `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
+//!   times `slices`. `promote` is a multiple of the instruction's K, and divides the K of a slice
+//!   in a tile. `promote` and `ldmatrix` need tensor cores. `ldmatrix` also needs a K-major tile
+//!   whose rows start on 16 bytes.
+//! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N a multiple
+//!   of 8, both at most 256. Its K is a row of 32, 64 or 128 bytes. A given `warp` has 16 rows and
+//!   a multiple of 8 columns that divides N. `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`,
+//!   `ldmatrix`, `prefetch`, `double_buffer`, `spread`, `slices`, `products` and `stream_k` are
+//!   excluded. `stages` and `producer` need `copy: tma`; `persistent` and `cluster` need
+//!   `producer`. A `cluster` has at most 8 blocks, no split-K, and a tile whose N is a multiple of
+//!   8 for each block.
+//! * **Swizzling.** `swizzle` needs a K-major tile without padding whose K is a power of two, at
+//!   least 8.
+//! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none
+//!   is called `alpha` or `beta`.
+//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given. `stages`
+//!   unrolls the k steps of a tile itself, so it excludes `unroll`.
+//! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it
+//!   excludes `split_k`.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
-//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices`
-//!   divide the tile's K: the quotient is the steps of a thread in a tile. `partials` divides these
-//!   and `unroll`. Under `stages` they are even in number and more than `spread`; under `arith` they are as many as that
-//!   at least, and of any number.
-//! * **Vectors.** Under `float4` the tile's K is a multiple of 4 where A is read from global
-//!   memory by vectors, and its N where B is; of a matrix that lies column by column its M and its K.
-//!   Elsewhere an access that the layout does not allow
-//!   to be 16 bytes wide is 4 bytes wide. Warpgroups access C by 16 bytes, and what is read beside it.
-//! * **Resources.** A block, with all its `products` and `slices`, and 32 threads for each of its warps under
-//!   `lanes: k`, has at most 1024 threads and 227 KiB of shared
-//!   memory. A multiprocessor has room for `blocks_per_sm` blocks: at most 32, 2048 threads, 228 KiB of
-//!   shared memory (1 KiB a block is reserved) and 65536 registers, of which a thread has at most
-//!   255: its sums fit beside its fragments (twice under `stages`, of tensor cores those of B and of a row of A with all their planes and sums that are not
-//!   added yet, without `tile` those of all `unroll` steps) and its share of a prefetched tile,
-//!   and beside what its epilogue reads, which are a register for each of its columns and `[n]` operand
-//!   (where its sums wait in shared memory, for each of a store), one for an `[m]` operand, and one for
-//!   each element of a store and `[m, n]` operand, or C.
-//!   Of a warpgroup a thread's sums, as many again where these are added to others (or what its epilogue reads, if that
-//!   is more), and a few for addresses; under `producer` what the threads that only copy give back.
-//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows of C, are at most 2^30.
-//!   How wide C may be under a large `raster` is checked at the launch: `raster` times the tiles
+//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices` divides
+//!   the tile's K; the quotient is the number of steps of a thread in a tile. `partials` divides
+//!   this number and `unroll`. Under `stages`, the number of steps is even and greater than
+//!   `spread`. With tensor cores it may be odd, and is at least `spread`.
+//! * **Vectors.** Under `float4`, the tile's K is a multiple of a vector's elements (4 of `f32`) if
+//!   vectors of A are read from global memory. The tile's N is one if vectors of B are. For a
+//!   column-major matrix, this applies to M of A and to K of B. Every other access falls back to a
+//!   single element if the layout does not allow 16 bytes. Warpgroups access C and the epilogue
+//!   operands by 16 bytes.
+//! * **Resources.** A block has at most 1024 threads, including all its `products` and `slices`,
+//!   and 32 threads for each warp under `lanes: k`. It has at most 227 KiB of shared memory. An SM
+//!   holds at most 32 blocks, 2048 threads, 228 KiB of shared memory (1 KiB per block is reserved)
+//!   and 65,536 registers. `blocks_per_sm` blocks must fit. A thread has at most 255 registers.
+//! * **Registers.** The accumulators of a thread must fit beside its fragments and its share of a
+//!   prefetched tile. Fragments count twice under `stages`. With tensor cores they are the splits
+//!   of B and of one row of A, and partial accumulators. Without `tile` they cover all `unroll`
+//!   steps. The accumulators must also fit beside the epilogue's reads. These are one register for
+//!   each column and `[n]` operand, or only for the columns of one store if accumulators are staged
+//!   in shared memory. An `[m]` operand takes one register, and C or an `[m, n]` operand one for
+//!   each element of a store. A thread of a warpgroup needs three parts: its accumulators, the
+//!   larger of its partial accumulators and its epilogue's reads, and a few registers for
+//!   addresses. Under `producer`, it also gets the registers that the producer warpgroup releases.
+//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows of C, are at most
+//!   2^30. The width of C under a large `raster` is checked at launch: `raster` times the tiles
 //!   along N is less than 2^31.
 //!
-//! Nothing else is refused of a spec whose values could be read. A copy with fewer accesses than threads, or a number of them that does
-//! not divide among the threads, is predicated; a block need not be a multiple of a warp.
+//! No other spec with readable values is rejected. A copy with fewer accesses than threads, or with
+//! a number of accesses that the threads do not divide evenly, is predicated. The threads of a
+//! block need not be a multiple of 32.
 
 mod check;
 mod decisions;
@@ -91,13 +99,13 @@ use crate::target::arch::GRID_BLOCKS;
 use check::TileGeometry;
 use std::ops::Range;
 
-/// Indices inside a block stay far from 2^31.
+/// Maximum extent of a block in elements. It keeps indices inside a block far below 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
 /// The most ranges of K: a grid has no more blocks along y.
 pub(crate) const MAX_SPLIT: u32 = GRID_BLOCKS[1];
 
-/// A sound matrix product.
+/// Plan of a valid GEMM spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SgemmPlan {
     spec: SgemmSpec,
@@ -105,22 +113,23 @@ pub struct SgemmPlan {
     kind: KernelKind,
 }
 
-/// Four kinds of kernels.
+/// Kind of a GEMM kernel, with its geometry.
 #[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelKind {
-    /// Every thread reads its operands from global memory, for one element of C after the other.
+    /// Threads read their operands from global memory and compute their elements of C one after the
+    /// other.
     Naive(NaivePlan),
-    /// Every thread reads its operands from global memory, for all elements of C that it holds.
+    /// Threads read their operands from global memory and compute all their elements of C at once.
     Direct(DirectPlan),
-    /// The operands of a block are staged in shared memory.
+    /// Blocks stage their operands in shared memory.
     Tiled(TiledPlan),
-    /// Warpgroups multiply planes of the operands in shared memory.
+    /// Warpgroups multiply operands, or their splits, in shared memory.
     Wgmma(WgmmaPlan),
 }
 
 impl KernelKind {
-    /// The geometry of warpgroups, if they multiply.
+    /// Returns the warpgroup geometry of a WGMMA kernel.
     pub(crate) fn wgmma(&self) -> Option<&WgmmaPlan> {
         match self {
             Self::Wgmma(wgmma) => Some(wgmma),
@@ -130,10 +139,10 @@ impl KernelKind {
 }
 
 impl SgemmSpec {
-    /// Resolves the spec.
+    /// Resolves the spec into a plan.
     ///
     /// # Errors
-    /// All of the spec's faults.
+    /// Returns all faults of the spec.
     pub fn plan(&self) -> Result<SgemmPlan, SpecErrors> {
         let mut faults = Faults::default();
         let draft = check::check(self, &mut faults);
@@ -156,31 +165,28 @@ impl SgemmSpec {
 }
 
 impl SgemmPlan {
-    /// The spec that was resolved.
     pub fn spec(&self) -> &SgemmSpec {
         &self.spec
     }
 
-    /// The name of the kernel.
     pub fn kernel_name(&self) -> String {
         match self.variant {
-            // It stands in for the kernel without guards.
+            // The guarded variant is the fallback of the kernel without guards, and is named after
+            // it.
             Variant::Guarded => self.spec.clone().bounds(Bounds::Aligned).kernel_name(),
             _ => self.spec.kernel_name(),
         }
     }
 
-    /// The geometry.
     pub fn kind(&self) -> &KernelKind {
         &self.kind
     }
 
-    /// Element types of the matrices and sums.
+    /// Element types of the matrices and the accumulators.
     pub fn types(&self) -> GemmTypes {
         self.spec.types()
     }
 
-    /// Threads of a block.
     pub fn threads(&self) -> u32 {
         match &self.kind {
             KernelKind::Naive(naive) => naive.threads(),
@@ -206,12 +212,13 @@ impl SgemmPlan {
         (rows * self.cluster(), cols)
     }
 
-    /// Blocks of a cluster; at least 1.
+    /// Blocks per cluster; at least 1.
     pub fn cluster(&self) -> u32 {
         self.spec.cluster
     }
 
-    /// Terms of K that a block takes at once: ranges of K are made of as many, and without guards K is a multiple.
+    /// K extent that a block processes at once. Split-K partitions are multiples of it. Without
+    /// guards, so is K.
     pub fn depth(&self) -> u32 {
         match &self.kind {
             KernelKind::Naive(_) => 1,
@@ -221,7 +228,7 @@ impl SgemmPlan {
         }
     }
 
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory per block.
     pub fn shared_bytes(&self) -> u64 {
         match &self.kind {
             KernelKind::Naive(_) => 0,
@@ -231,7 +238,8 @@ impl SgemmPlan {
         }
     }
 
-    /// How the sums of a thread that holds several get into C.
+    /// Plan for storing the accumulators in C; `None` for threads that compute one element at a
+    /// time.
     pub(crate) fn epilogue_plan(&self) -> Option<EpiloguePlan> {
         match &self.kind {
             KernelKind::Naive(_) => None,
@@ -241,25 +249,28 @@ impl SgemmPlan {
         }
     }
 
-    /// The unroll factor of the loop over K, at least 1 and a multiple of
-    /// [`partials`](Self::partials); `None` leaves it to the loop.
+    /// Unroll factor of the loop over K: at least 1, and a multiple of
+    /// [`partials`](Self::partials). `None` leaves the choice to the loop.
     pub fn unroll(&self) -> Option<u32> {
         self.spec.unroll
     }
 
-    /// Independent partial sums of one element of C; at least 1.
+    /// Independent partial accumulators of one element of C; at least 1.
     pub fn partials(&self) -> u32 {
         self.spec.partials
     }
 
-    /// Whose terms a block sums.
+    /// Distribution of K among blocks.
     pub(crate) fn sharing(&self) -> Sharing {
         self.spec.sharing()
     }
 
-    /// The ranges of `k` terms that blocks sum apart under `split_k: n`, in the order in which their sums are added: whole
-    /// tiles along K, or rounds, so many that there are n ranges at most and none is empty. One of all terms where the key is
-    /// not given. None where how many there are depends on the extents of C, as of `split_k: auto` and `stream_k`.
+    /// Returns the split-K partitions of `k` under `split_k: n`, in the order in which their
+    /// results are added.
+    ///
+    /// Each partition consists of whole K tiles (or rounds). There are at most n partitions, and
+    /// none is empty. Without the key there is one partition. Returns `None` if the number of
+    /// partitions depends on the extents of C, as for `split_k: auto` and `stream_k`.
     ///
     /// ```
     /// use gemm_dsl::plan::SgemmPlan;
@@ -281,76 +292,78 @@ impl SgemmPlan {
         Some(starts.map_while(ends).collect())
     }
 
-    /// Tile rows that are visited together; at least 1.
+    /// Tile rows that are visited as one group; at least 1.
     pub fn raster(&self) -> Option<u32> {
         self.spec.raster
     }
 
-    /// Blocks that shall fit on a multiprocessor at once; at least 1.
+    /// Blocks that must fit on an SM at once; at least 1.
     pub fn blocks_per_sm(&self) -> u32 {
         self.spec.blocks_per_sm
     }
 
-    /// Whether the kernel accepts any shape.
+    /// Returns true if the kernel accepts any shape.
     pub fn guarded(&self) -> bool {
         self.spec.bounds == Bounds::Guarded
     }
 
-    /// What is stored where the product has a sum; the sum itself where there is none.
+    /// Epilogue expression applied to each accumulator; `None` stores the accumulator itself.
     pub fn epilogue(&self) -> Option<&Epilogue> {
         self.spec.epilogue.as_ref()
     }
 
-    /// How A and B lie in memory.
+    /// Layouts of A and B.
     pub fn layout(&self) -> GemmLayout {
         self.spec.layout
     }
 
-    /// Where the matrices of a batch lie; `None` for one product.
+    /// Batch addressing; `None` for a single GEMM.
     pub fn batch(&self) -> Option<Batch> {
         self.spec.batch
     }
 
-    /// Whether as many blocks as fit go through all tiles of C.
+    /// Returns true for a persistent kernel: as many blocks as fit loop over all tiles of C.
     pub fn persistent(&self) -> bool {
         self.spec.persistent
     }
 
-    /// Products of a batch that a block computes; at least 1.
+    /// GEMMs of a batch that one block computes; at least 1.
     pub fn products(&self) -> u32 {
         self.spec.products
     }
 
-    /// Whether the kernel takes the row strides of its operands.
+    /// Returns true if the kernel takes the row strides of its operands.
     pub fn pitched(&self) -> bool {
         self.spec.pitched
     }
 
-    /// How wide the accesses to global memory are.
+    /// Width of the accesses to global memory.
     pub fn variant(&self) -> Variant {
         self.variant
     }
 
-    /// The same computation with guards at the edges and 4-byte accesses to global memory: it takes
-    /// any shape. `None` where the kernel has guards, and where it takes a K of 0 without.
+    /// Returns the same computation with guards at the edges and 4-byte accesses to global memory.
+    /// It takes any shape. `None` if the kernel has guards already, or takes K = 0 without them.
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
         let tiled = matches!(self.kind, KernelKind::Tiled(_));
         (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded))
     }
 
-    /// The same computation for operands that are not aligned to 16 bytes: global memory is
-    /// accessed 4 bytes at a time. `None` where nothing would change, and where the shape is
-    /// promised to be aligned.
+    /// Returns the same computation with 4-byte accesses to global memory, for operands that are
+    /// not aligned to 16 bytes. `None` if nothing would change, or if the spec promises aligned
+    /// shapes.
     pub fn scalar_variant(&self) -> Option<SgemmPlan> {
         let applies = self.guarded() && self.variant == Variant::Vector;
         applies.then(|| self.other(self.spec.clone(), Variant::Scalar))
     }
 
-    /// The same product in `f32`, by a kernel that takes any addresses: for numbers that tensor cores cannot be given.
+    /// Plans the same GEMM in `f32`, with a kernel that takes any address. It is the fallback for
+    /// values that the split cannot represent.
     ///
     /// # Errors
-    /// Faults of a line that is the same for all: a mistake of this function.
+    /// Returns the faults of the fallback's spec, which is fixed: an error means a bug in this
+    /// function.
     pub(crate) fn in_f32(&self) -> Result<SgemmPlan, SpecErrors> {
         self.spec.in_f32().plan()
     }

@@ -1,4 +1,4 @@
-//! What the texts of the DSL cannot say, and what holds for every plan.
+//! Tests of plan messages that no spec text shows, and of invariants of every plan.
 
 mod plausible;
 mod reductions;
@@ -66,13 +66,14 @@ proptest! {
             KernelKind::Tiled(tiled) => tiled,
             KernelKind::Wgmma(tensor) => {
                 prop_assert_eq!(tensor.epilogue_threads() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
-                // Who asks for more registers than a block has waits for ever.
+                // A block that requests more registers than it was launched with deadlocks.
                 let [few, many] = tensor.registers().unwrap_or([0; 2]);
                 let others = (tensor.threads() - tensor.epilogue_threads()) * few;
                 let warps = u64::from(tensor.threads() / 32 * plan.blocks_per_sm());
                 let even = LARGEST.registers_per_thread(warps) / 8 * 8;
                 prop_assert!(others + tensor.epilogue_threads() * many <= even * tensor.threads());
-                // Who is given more has more than before, and who is given fewer has fewer.
+                // An uneven distribution gives consumers more registers than an even one, and the
+                // producer fewer.
                 prop_assert!(tensor.registers().is_none() || few < even && even < many);
                 return Ok(());
             }
@@ -119,7 +120,7 @@ proptest! {
     }
 }
 
-/// No decision is kept from whoever asks: plans of which the same is said are the same.
+/// Plans with equal decisions are equal.
 #[test]
 fn what_is_said_of_a_plan_determines_it() {
     use proptest::strategy::ValueTree;
@@ -146,7 +147,7 @@ fn what_is_said_of_a_plan_determines_it() {
     assert!(seen.len() > gemm_cases::scaled(500), "{}", seen.len());
 }
 
-/// The kernels that compute what a plan is of take the threads and the shared memory that it says.
+/// Checks that all kernels of a plan have the threads and the shared memory that it states.
 fn takes_what_it_says(plan: &SgemmPlan) -> Result<(), String> {
     let spec = plan.spec();
     let program = spec
@@ -177,7 +178,7 @@ fn product(line: &str) -> Result<SgemmPlan, crate::SpecErrors> {
 
 #[test]
 fn no_remedy_is_a_single_stage() {
-    // One buffer fits, two do not; three fit and four do not.
+    // One buffer fits and two do not; three fit and four do not.
     let text = message(product("tile: 128x128x128, thread: 8x8, stages: 2"));
     assert!(text.contains("(227 KiB); use a smaller tile\n"), "{text}");
     let text = message(product("tile: 128x128x64, thread: 8x8, stages: 4"));
@@ -187,7 +188,8 @@ fn no_remedy_is_a_single_stage() {
 
 #[test]
 fn the_system_reserves_shared_memory_for_each_block() {
-    // 3 · (76800 + 1024) bytes are the whole multiprocessor's; 3 · 77824 would be without the 1024.
+    // 3 · (76800 + 1024) bytes fill the whole SM; without the reserved 1024, 3 · 77824 bytes would
+    // fit.
     assert!(product("tile: 128x128x75, thread: 8x8, blocks_per_sm: 3").is_ok());
     let text = message(product("tile: 128x128x76, thread: 8x8, blocks_per_sm: 3"));
     let expected = "with 77824 bytes of shared memory a block and 1024 that the system reserves is \
@@ -224,7 +226,7 @@ fn the_largest_odd_tile_is_too_large_and_no_more() {
     assert!(errors.to_string().contains("bytes of shared memory"), "{errors}");
 }
 
-/// The loops of a kernel count past K by the tiles on their way: the contract leaves room for them.
+/// Loops over K overshoot by a few tiles, and the contract keeps the overshoot inside an `int`.
 #[test]
 fn extents_leave_room_for_the_loops_that_pass_them() {
     for (line, ahead) in [
@@ -244,7 +246,7 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
     }
 }
 
-/// Whether a packed product takes these extents, of operands that are long enough.
+/// Binds packed operands of sufficient length with these extents.
 fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
     let elem = F32;
     let place = ArrayPlace::One(Region { address: 0, len: u64::MAX });
@@ -252,7 +254,7 @@ fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
     contract.bind_in_order(&["A", "B", "C"].map(array), &extents).map(drop)
 }
 
-/// Rows that lie too far apart are refused, unless there are no terms: then nothing of A is read.
+/// A wrong row stride is rejected, except for K = 0, where A is not read.
 #[test]
 fn what_a_kernel_does_not_touch_may_lie_anyhow() {
     let program =
@@ -272,8 +274,8 @@ fn what_a_kernel_does_not_touch_may_lie_anyhow() {
 proptest! {
     #![proptest_config(gemm_cases::cases(256))]
 
-    /// The widest C that a contract allows has no more tiles in a group than an `int` counts; and
-    /// where this is what bounds C, the next wider one has.
+    /// The widest C that a contract allows has a group of tile rows that an `int` can count. If
+    /// this limit is the binding one, the next wider C exceeds it.
     #[test]
     fn a_group_of_tile_rows_is_counted_in_an_int(
         line in select(vec!["block: 1x32", "block: 16x16, coarsen: 2", "tile: 16x64x8, thread: 4x4"]),

@@ -1,9 +1,8 @@
-//! What the architectures have: the one table that checks, messages and occupancy read.
+//! Limits of the architectures: the one table that checks, messages and occupancy use.
 //!
-//! The figures are those of the table "Technical Specifications per Compute Capability" in NVIDIA's
+//! The figures are from the table "Technical Specifications per Compute Capability" in NVIDIA's
 //! CUDA C++ Programming Guide.
 
-/// Threads of a warp.
 pub const WARP: u32 = 32;
 
 /// Schedulers of a multiprocessor. Each issues an instruction in a cycle, of its own warps.
@@ -27,56 +26,55 @@ pub const GRID_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// The most registers that the instruction set lets a thread name.
 pub const THREAD_REGISTERS: u32 = 255;
 
-/// Registers that a warp gets are a multiple of this.
+/// Register allocation granularity of a warp, in registers.
 pub const WARP_REGISTER_UNIT: u32 = 256;
 
-/// The oldest architecture that NVRTC 13 compiles for, as in `sm_75`.
+/// Oldest architecture that NVRTC 13 compiles for, as in `sm_75`.
 pub const OLDEST: u32 = ALL[0].arch;
 
-/// The oldest architecture with asynchronous copies from global to shared memory.
+/// Oldest architecture with asynchronous copies from global to shared memory.
 pub const ASYNCHRONOUS_COPIES: u32 = 80;
 
-/// The oldest architecture whose tensor cores take bf16 and tf32, and sums of 16 terms.
+/// Oldest architecture whose tensor cores take bf16 and tf32, and accumulate over a K of 16.
 pub const TENSOR_CORES: u32 = 80;
 
-/// The oldest architecture that reduces the words of a warp's lanes in one instruction.
+/// Oldest architecture with a warp-wide reduction instruction.
 pub const REDUCTIONS: u32 = 80;
 
-/// The oldest architecture that rounds two numbers to the halves of a word in one instruction.
+/// Oldest architecture that rounds two numbers into the halves of a word in one instruction.
 pub const PACKS: u32 = 80;
 
-/// The oldest architecture that copies boxes of arrays, and whose barriers in shared memory count bytes.
+/// Oldest architecture with box copies, and with barriers in shared memory that count bytes.
 pub const TENSOR_COPIES: u32 = 90;
 
-/// The oldest architecture whose blocks make clusters.
+/// Oldest architecture with clusters of blocks.
 pub const CLUSTERS: u32 = 90;
 
-/// The most blocks of a cluster that every such architecture runs.
+/// Maximum number of blocks of a cluster that every such architecture supports.
 pub const CLUSTER_BLOCKS: u32 = 8;
 
-/// The shared memory that a block may declare statically, in bytes; beyond it memory is dynamic.
+/// Static shared memory limit of a block, in bytes; larger requests must be dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 
-/// What a multiprocessor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiprocessor {
-    /// 90 for `sm_90`.
+    /// Compute capability: 90 for `sm_90`.
     pub arch: u32,
-    /// Threads at once.
+    /// Maximum number of resident threads.
     pub threads: u32,
-    /// Blocks at once.
+    /// Maximum number of resident blocks.
     pub blocks: u32,
-    /// Registers of 4 bytes.
+    /// Number of 4-byte registers.
     pub registers: u32,
-    /// Bytes of shared memory for all blocks.
+    /// Shared memory for all resident blocks, in bytes.
     pub shared_bytes: u64,
-    /// Bytes of shared memory that the system takes for each block beyond its own.
+    /// Shared memory that the system reserves for each block in addition, in bytes.
     pub shared_reserved: u64,
-    /// The most shared memory of one block, in bytes.
+    /// Maximum shared memory of one block, in bytes.
     pub shared_per_block: u64,
 }
 
-/// The multiprocessors of the architectures that kernels are compiled for.
+/// SMs of the architectures that kernels are compiled for.
 pub const ALL: [Multiprocessor; 7] = [
     multiprocessor(75, 1024, 16, 64, 0, 64),
     multiprocessor(80, 2048, 32, 164, 1, 163),
@@ -87,7 +85,8 @@ pub const ALL: [Multiprocessor; 7] = [
     multiprocessor(120, 1536, 24, 100, 1, 99),
 ];
 
-/// One that has at least as much of everything as any other: what does not fit here fits nowhere.
+/// SM with at least as much of every resource as any other: a kernel that does not fit here fits
+/// nowhere.
 pub const LARGEST: Multiprocessor = multiprocessor(90, 2048, 32, 228, 1, 227);
 
 const fn multiprocessor(
@@ -110,7 +109,7 @@ const fn multiprocessor(
 }
 
 impl Multiprocessor {
-    /// The registers of each thread where so many warps are resident; 0 if they do not fit.
+    /// Registers of each thread with `warps` resident warps; 0 if they do not fit.
     pub fn registers_per_thread(&self, warps: u64) -> u32 {
         let unit = WARP_REGISTER_UNIT / WARP;
         let share = u64::from(self.registers / WARP).checked_div(warps).unwrap_or(0);

@@ -1,29 +1,29 @@
-//! Published figures of GPUs: the one table that the model of time, tables of kernels and plans for many GPUs build on.
+//! Published figures of GPUs: the one table that the time model, kernel tables and multi-GPU plans
+//! use.
 
-/// Figures of a GPU, as its maker publishes them.
+/// Vendor figures of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Device {
-    /// Name in lower case, as options take it.
+    /// Lower-case name, as options take it.
     pub name: &'static str,
     /// Architecture: 90 for `sm_90`.
     pub arch: u32,
-    /// Number of SMs.
     pub sms: u32,
     /// SM clock under load, in MHz.
     pub clock_mhz: f64,
-    /// Multiply-adds of an SM in a cycle.
+    /// FP32 multiply-adds per SM and cycle.
     pub fma: f64,
-    /// Dense 16-bit multiplications and additions of an SM's tensor cores in a cycle, with 32-bit accumulators.
+    /// Dense 16-bit multiplications and additions of an SM's tensor cores per cycle, with 32-bit
+    /// accumulators.
     pub mma_flops: f64,
-    /// Bytes of the L2 cache.
+    /// L2 cache size, in bytes.
     pub l2_capacity: f64,
-    /// Bytes of memory in a second.
+    /// Memory bandwidth, in bytes per second.
     pub memory: f64,
-    /// Documents that have the figures.
+    /// Documents that state the figures.
     pub source: &'static str,
 }
 
-/// NVIDIA H200.
 pub const H200: Device = Device {
     name: "h200",
     arch: 90,
@@ -49,7 +49,6 @@ pub const A100: Device = Device {
     source: "NVIDIA A100 Tensor Core GPU Architecture, 2020, and the datasheet of the A100 80GB SXM",
 };
 
-/// NVIDIA L40S.
 pub const L40S: Device = Device {
     name: "l40s",
     arch: 89,
@@ -62,7 +61,6 @@ pub const L40S: Device = Device {
     source: "NVIDIA L40S datasheet, and NVIDIA Ada GPU Architecture, 2022",
 };
 
-/// NVIDIA GeForce RTX 4090.
 pub const RTX_4090: Device = Device {
     name: "rtx4090",
     arch: 89,
@@ -75,7 +73,6 @@ pub const RTX_4090: Device = Device {
     source: "NVIDIA Ada GPU Architecture, 2022, appendix A",
 };
 
-/// NVIDIA GeForce RTX 5090.
 pub const RTX_5090: Device = Device {
     name: "rtx5090",
     arch: 120,
@@ -88,7 +85,6 @@ pub const RTX_5090: Device = Device {
     source: "NVIDIA RTX Blackwell GPU Architecture, 2025, appendix A",
 };
 
-/// NVIDIA B200.
 pub const B200: Device = Device {
     name: "b200",
     arch: 100,

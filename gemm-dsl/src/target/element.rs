@@ -1,19 +1,17 @@
-//! Rust types whose values are elements of arrays.
+//! Rust types of array elements.
 
 use super::types::Elem;
 use half::{bf16, f16};
 use std::fmt;
 
-/// A Rust type whose values are elements of arrays on a device.
+/// Rust type whose values are elements of device arrays.
 pub trait Element: Copy + Default + fmt::Debug + Send + Sync + 'static + sealed::Sealed {
-    /// The element type of the IR.
     const ELEM: Elem;
 
-    /// Its bits, zero-extended.
+    /// Bits of the value, zero-extended.
     #[doc(hidden)]
     fn into_bits(self) -> u64;
 
-    /// The value of these bits.
     #[doc(hidden)]
     fn from_bits(bits: u64) -> Self;
 }
@@ -57,7 +55,7 @@ elements! {
     u8 = U8, |v| v.into(), |b| b as u8;
 }
 
-/// The bytes of elements, the lowest of each first: as they travel from one device to another.
+/// Little-endian bytes of elements, the format between devices.
 pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     let size = T::ELEM.size() as usize;
     let mut bytes = Vec::with_capacity(elements.len() * size);
@@ -67,7 +65,7 @@ pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// The elements that [`to_bytes`] gave these bytes of; none where they are not those of whole elements.
+/// Decodes the bytes of [`to_bytes`]; `None` if the length is no multiple of the element size.
 pub fn from_bytes<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
     let elements = bytes.chunks_exact(T::ELEM.size() as usize);
     let element = |bytes: &[u8]| {

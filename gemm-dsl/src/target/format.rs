@@ -1,21 +1,20 @@
-//! Formats of the numbers that tensor cores multiply.
+//! Number formats of tensor cores.
 
-/// What the operands of a matrix instruction are; their elements in memory are of [`Elem`](crate::ir::Elem).
+/// Format of the operands of a matrix instruction; their elements in memory are of
+/// [`Elem`](crate::ir::Elem).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// The upper half of a binary32.
+    /// Upper half of a binary32.
     Bf16,
-    /// IEEE binary16.
     F16,
-    /// A binary32 of which the low 13 bits of the mantissa do not count.
+    /// A binary32 whose low 13 mantissa bits are ignored.
     Tf32,
 }
 
 impl Format {
-    /// All of them.
     pub const ALL: [Format; 3] = [Format::Bf16, Format::F16, Format::Tf32];
 
-    /// Bits of a word.
+    /// Bits of an operand: 16 or 32.
     #[inline]
     pub const fn bits(self) -> u32 {
         match self {
@@ -24,7 +23,8 @@ impl Format {
         }
     }
 
-    /// Time of a product relative to one of 16-bit numbers, on every GPU of [`device`](crate::target::device).
+    /// Time of a matrix instruction relative to a 16-bit format, on every GPU of
+    /// [`device`](crate::target::device).
     pub const fn relative_time(self) -> f64 {
         self.bits() as f64 / 16.0
     }
@@ -35,13 +35,12 @@ impl Format {
         (32 / self.bits()) as usize
     }
 
-    /// Terms of a sum that one matrix instruction takes: 8 words.
+    /// K of one matrix instruction: 8 words.
     #[inline]
     pub const fn terms(self) -> usize {
         8 * self.per_word()
     }
 
-    /// As PTX writes it.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Bf16 => "bf16",
@@ -71,7 +70,6 @@ impl Format {
         }
     }
 
-    /// Low bits of a word that do not count.
     #[inline]
     pub const fn unused_bits(self) -> u32 {
         self.bits() - self.layout().bits()

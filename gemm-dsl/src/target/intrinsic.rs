@@ -1,9 +1,9 @@
-//! The intrinsic functions: one row each with the CUDA spelling and the meaning.
+//! Intrinsic functions: one row each with the CUDA spelling and the semantics.
 
 use crate::target::arch;
 use crate::target::types::{Elem, Ty};
 
-/// A function of the machine that is no C operator.
+/// Hardware function without a C operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Intrinsic {
     /// `a * b + c`, rounded once.
@@ -12,21 +12,19 @@ pub enum Intrinsic {
     Maximum,
     /// IEEE 754-2019 minimum: a NaN operand gives NaN, and −0 is below +0.
     Minimum,
-    /// The value without its sign.
     Abs,
-    /// The square root, rounded to nearest.
+    /// Square root, rounded to nearest.
     Sqrt,
-    /// The greatest integer that is not above.
     Floor,
-    /// The nearest integer, of two the even one.
+    /// Nearest integer, ties to even.
     RoundEven,
-    /// The value of the lane `delta` (an `I32`) above; of the lane itself past the warp's end.
-    /// All 32 lanes take part.
+    /// Value of the lane `delta` (an `I32`) above, or of the lane itself past the end of the warp.
+    /// All 32 lanes participate.
     ShuffleDown,
-    /// The value of the lane whose number is this one's with the bits of an `I32` from 0 to 31 flipped. All 32 lanes take
-    /// part.
+    /// Value of the lane whose index is this lane's XOR an `I32` from 0 to 31. All 32 lanes
+    /// participate.
     ShuffleXor,
-    /// The bits that the word of any lane has. All 32 lanes take part.
+    /// Bitwise OR of the words of all lanes. All 32 lanes participate.
     OrOfLanes,
     /// Two numbers rounded to `bf16` in one word, the first in its lower half.
     PackBf16,
@@ -34,76 +32,66 @@ pub enum Intrinsic {
     PackF16,
 }
 
-/// What an intrinsic does, for the simulator.
+/// Semantics of an intrinsic, for the simulator.
 #[derive(Clone, Copy, Debug)]
 pub enum Semantics {
-    /// A function of each lane's own operands, all of one floating-point type (unused ones are 0).
-    Float {
-        /// On binary32.
-        f32: fn([f32; 3]) -> f32,
-        /// On binary64.
-        f64: fn([f64; 3]) -> f64,
-    },
-    /// An exchange between the lanes of a warp.
+    /// Function of each lane's own operands, all of one floating-point type (unused ones are 0).
+    Float { f32: fn([f32; 3]) -> f32, f64: fn([f64; 3]) -> f64 },
+    /// Exchange between the lanes of a warp.
     Shuffle(Shuffle),
-    /// What the words of a warp's lanes are together.
+    /// Bitwise OR of the words of a warp's lanes.
     OrOfLanes,
-    /// Two numbers of binary32, converted to another type, as the halves of a word.
+    /// Two binary32 numbers converted to another type, as the halves of a word.
     Pack(Elem),
 }
 
-/// Which lane each lane of a shuffle reads.
+/// Source lane of each lane of a shuffle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffle {
-    /// So many above; itself past the warp's end.
+    /// Lane `delta` above; the lane itself past the end of the warp.
     Down,
-    /// The one whose number differs in these bits.
+    /// Lane whose index differs in the given bits.
     Xor,
 }
 
-/// The name of a function in the text for one floating-point type.
+/// CUDA spelling of a function for one floating-point type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spelling {
-    /// The name.
     pub name: &'static str,
-    /// Its definition where CUDA C has no such function; emitted once into a text that uses it.
+    /// Definition if CUDA C++ has no such function; emitted once into a source that uses it.
     pub definition: &'static str,
 }
 
-/// One row of the table.
+/// Row of the table of intrinsics.
 #[derive(Clone, Copy, Debug)]
 pub struct IntrinsicInfo {
-    /// Its number of operands.
     pub arity: usize,
-    /// The spelling for binary32 and for every type of at most 4 bytes.
+    /// Spelling for binary32 and every type of at most 4 bytes.
     pub single: Spelling,
-    /// The spelling for binary64 and for every type of 8 bytes.
+    /// Spelling for binary64 and every type of 8 bytes.
     pub double: Spelling,
-    /// Whether all lanes of a warp must call it together.
+    /// True if all lanes of a warp must call it together.
     pub warp_wide: bool,
-    /// The oldest architecture that has it.
+    /// Oldest architecture that has it.
     pub arch: u32,
-    /// What it does.
     pub semantics: Semantics,
 }
 
-/// The NaN that arithmetic on binary32 produces on a GPU.
+/// NaN that binary32 arithmetic produces on a GPU.
 pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
-/// The NaN that arithmetic on binary64 produces in the simulator. A GPU hands on the payload of an
-/// operand, and which one's is the compiler's choice: the IR leaves it open.
+/// NaN that binary64 arithmetic produces in the simulator. The IR leaves it open: a GPU propagates
+/// the payload of an operand, and the compiler chooses the operand.
 pub const CANONICAL_NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
-/// A floating-point type that arithmetic is defined on.
+/// Floating-point type with arithmetic.
 pub trait CanonicalFloat: Copy + PartialOrd {
-    /// The NaN that arithmetic produces.
     const NAN: Self;
-    /// The bits, widened.
+    /// Bits, zero-extended.
     fn bits(self) -> u64;
-    /// From the bits.
     fn of_bits(bits: u64) -> Self;
     /// `self * b + c`, rounded once.
     fn fused(self, b: Self, c: Self) -> Self;
-    /// The value itself, or the canonical NaN for any NaN.
+    /// Replaces any NaN by the canonical one.
     fn canonical(self) -> Self;
 }
 
@@ -139,17 +127,17 @@ impl CanonicalFloat for f64 {
     }
     #[inline(always)]
     fn canonical(self) -> Self {
-        // On the bits, as for binary32.
+        // Tests the bits, as for binary32.
         let infinity = f64::INFINITY.to_bits();
         let is_nan = self.to_bits() & i64::MAX as u64 > infinity;
         f64::from_bits(if is_nan { CANONICAL_NAN_F64 } else { self.to_bits() })
     }
 }
 
-/// The value itself, or the canonical NaN for any NaN.
+/// Replaces any NaN by the canonical one.
 ///
-/// It looks at the bits: which NaN arithmetic gives is the compiler's choice, so that of `if x is NaN
-/// { one } else { x }` it may make `x`, and does behind a square root.
+/// The test uses the bits. The NaN that arithmetic returns is the compiler's choice, so it may
+/// simplify `if x is NaN { one } else { x }` to `x`, and does so after a square root.
 #[inline(always)]
 pub fn canonical(value: f32) -> f32 {
     let bits = value.to_bits();
@@ -173,14 +161,14 @@ fn minimum<T: CanonicalFloat>([a, b, _]: [T; 3]) -> T {
 pub(crate) fn greater<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
-        // Equal values differ at most in the sign of a zero: +0 is the greater.
+        // Equal values differ at most in the sign of a zero; +0 is the greater.
         Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() & b.bits()),
         Some(std::cmp::Ordering::Greater) => a,
         Some(std::cmp::Ordering::Less) => b,
     }
 }
 
-/// IEEE 754-2019 minimum.
+/// IEEE 754-2019 minimum: NaN propagates, −0 is below +0.
 pub(crate) fn smaller<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
@@ -259,7 +247,6 @@ __device__ __forceinline__ unsigned int pack_f16(float low, float high)
 ";
 
 impl Intrinsic {
-    /// Every intrinsic.
     pub const ALL: [Intrinsic; 12] = [
         Intrinsic::Fma,
         Intrinsic::Maximum,
@@ -275,7 +262,7 @@ impl Intrinsic {
         Intrinsic::PackF16,
     ];
 
-    /// The facts of this intrinsic.
+    /// Row of this intrinsic in the table.
     pub const fn info(self) -> IntrinsicInfo {
         match self {
             Intrinsic::Fma => float(3, spelled("fmaf", ""), spelled("fma", ""), fma, fma),
@@ -355,12 +342,12 @@ impl Intrinsic {
         }
     }
 
-    /// How a call is spelled whose first operand is of this type.
+    /// Spelling of a call whose first operand has this type.
     pub fn spelling(self, elem: Elem) -> Spelling {
         if elem.size() == 8 { self.info().double } else { self.info().single }
     }
 
-    /// The type of a call with operands of these types, if there is such a call.
+    /// Result type of a call with these operand types; `None` if they do not fit.
     pub fn result(self, operands: &[Ty]) -> Option<Ty> {
         let first = *operands.first()?;
         let (fits, result) = match self.info().semantics {
@@ -382,7 +369,7 @@ const fn spelled(name: &'static str, definition: &'static str) -> Spelling {
     Spelling { name, definition }
 }
 
-/// A function of words, spelled alike for all types.
+/// Function of words, with one spelling for all types.
 const fn word(arity: usize, spelling: Spelling, semantics: Semantics, arch: u32) -> IntrinsicInfo {
     IntrinsicInfo { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
 }

@@ -1,10 +1,9 @@
-//! Names that a kernel in CUDA C cannot declare.
+//! Names that a kernel in CUDA C++ cannot declare.
 
 use crate::target::Format;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// The keywords of C++20.
 const KEYWORDS: &str = "\
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t \
     char32_t char8_t class co_await co_return co_yield compl concept const const_cast \
@@ -16,8 +15,8 @@ const KEYWORDS: &str = "\
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor \
     xor_eq";
 
-/// Names of CUDA that a text uses, and names that a text defines. A test of the printer compares the
-/// list with its device functions.
+/// CUDA names that a source uses, and names that a source defines. A test of the printer compares
+/// the list with its device functions.
 pub(crate) const CUDA: &str = "\
     TensorMap atomicAdd atomicAdd_block atomicCAS atomicCAS_block atomicExch \
     atomicExch_block atomicMax atomicMax_block atomicMin atomicMin_block \
@@ -61,14 +60,14 @@ pub(crate) const CUDA: &str = "\
     tensor_multicast_3d threadIdx to_bf16 to_f16 to_tf32 uint4 ulonglong2 warpSize \
     wgmma_commit wgmma_fence wgmma_keep wgmma_wait";
 
-/// Whether C++ or CUDA has the name, or the device functions of a text may have it.
+/// Returns true if C++, CUDA or a device function of a source may use the name.
 pub(crate) fn is_reserved(name: &str) -> bool {
     static WORDS: LazyLock<BTreeSet<&str>> =
         LazyLock::new(|| KEYWORDS.split(' ').chain(CUDA.split(' ')).collect());
     name.contains("__") || WORDS.contains(name) || is_wgmma(name)
 }
 
-/// Whether the name is that of a matrix instruction of a warpgroup: `wgmma_bf16_n128`.
+/// Returns true for the function of a `wgmma` instruction, such as `wgmma_bf16_n128`.
 fn is_wgmma(name: &str) -> bool {
     let shape = name.strip_prefix("wgmma_").and_then(|rest| rest.split_once("_n"));
     shape.is_some_and(|(format, columns)| {

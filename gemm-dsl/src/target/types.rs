@@ -1,40 +1,34 @@
-//! Types of values and elements of memory.
+//! Types of values, and element types of memory.
 
 use crate::target::Format;
 use std::fmt;
 
-/// What one element of a buffer is.
+/// Element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Elem {
-    /// IEEE binary64.
     F64,
-    /// IEEE binary32.
     F32,
-    /// A binary32 whose low 13 bits of the mantissa are 0: an operand of tensor cores.
+    /// A binary32 whose low 13 mantissa bits are 0: a tensor-core operand.
     Tf32,
-    /// IEEE binary16. It is stored and converted, never computed with.
+    /// IEEE binary16. Stored and converted only, without arithmetic.
     F16,
-    /// The upper half of a binary32. It is stored and converted, never computed with.
+    /// Upper half of a binary32. Stored and converted only, without arithmetic.
     Bf16,
-    /// A signed 64-bit integer.
     I64,
-    /// An unsigned 64-bit integer.
     U64,
-    /// A signed 32-bit integer.
     I32,
-    /// An unsigned 32-bit integer.
     U32,
-    /// A signed 16-bit integer. It is stored and converted, never computed with.
+    /// Signed 16-bit integer. Stored and converted only, without arithmetic.
     I16,
-    /// An unsigned 16-bit integer. It is stored and converted, never computed with.
+    /// Unsigned 16-bit integer. Stored and converted only, without arithmetic.
     U16,
-    /// A signed byte. It is stored and converted, never computed with.
+    /// Signed byte. Stored and converted only, without arithmetic.
     I8,
-    /// An unsigned byte. It is stored and converted, never computed with.
+    /// Unsigned byte. Stored and converted only, without arithmetic.
     U8,
 }
 
-/// Bytes of a vector access.
+/// Size of a vector access, in bytes.
 pub const VECTOR_BYTES: u32 = 16;
 
 /// What is known of an element type: a row of the table in [`Elem::facts`].
@@ -87,12 +81,11 @@ impl Elem {
         }
     }
 
-    /// The type that holds splits of a matrix for a tensor core's format.
+    /// Element type that holds the splits of a matrix in a tensor-core format.
     pub(crate) const fn from_format(format: Format) -> Self {
         Self::of_format(format)[0]
     }
 
-    /// Every element type.
     pub const ALL: [Elem; 13] = [
         Elem::F64,
         Elem::F32,
@@ -109,7 +102,7 @@ impl Elem {
         Elem::U8,
     ];
 
-    /// Bytes of one element, which is also its alignment.
+    /// Size of an element in bytes, which is also its alignment.
     pub const fn size(self) -> u32 {
         self.facts().size
     }
@@ -119,28 +112,26 @@ impl Elem {
         (VECTOR_BYTES / self.size()) as u8
     }
 
-    /// Whether it is a floating-point number.
     pub const fn is_float(self) -> bool {
         matches!(self.facts().kind, NumberKind::Float)
     }
 
-    /// Whether it is an integer.
     pub const fn is_integer(self) -> bool {
         !self.is_float()
     }
 
-    /// Whether it is an integer that may be negative.
+    /// Returns true for signed integers.
     pub const fn is_signed(self) -> bool {
         matches!(self.facts().kind, NumberKind::Signed)
     }
 
-    /// Whether arithmetic is defined on it; the others are converted first.
+    /// Returns true if arithmetic is defined on it; other types are converted first.
     pub const fn computes(self) -> bool {
         self.facts().computes
     }
 
-    /// Whether there is a conversion: among the types that are computed with, and between such a
-    /// type and one that is only stored.
+    /// Returns true if the conversion exists: among the types with arithmetic, and between a
+    /// storage-only type and its wide type.
     pub fn converts_to(self, to: Elem) -> bool {
         let stored_as = |stored: Elem| if stored.is_float() { Elem::F32 } else { Elem::I32 };
         match (self.computes(), to.computes()) {
@@ -151,50 +142,44 @@ impl Elem {
         }
     }
 
-    /// The name that Rust has for it, or the field's where Rust has none.
+    /// Rust's name, or the usual one if Rust has none.
     pub const fn name(self) -> &'static str {
         self.facts().name
     }
 }
 
-/// The type of an expression, a variable or a scalar parameter.
+/// Type of an expression, a variable or a scalar parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ty {
-    /// A truth value.
     Bool,
-    /// One number.
     Scalar(Elem),
-    /// As many consecutive elements as 16 bytes hold, moved by one access.
+    /// Consecutive elements of 16 bytes, moved by one access.
     Vector(Elem),
 }
 
 impl Ty {
-    /// Indices inside a block, matrix extents.
+    /// Type of indices inside a block, and of matrix extents.
     pub const I32: Ty = Ty::Scalar(Elem::I32);
-    /// Bit patterns.
+    /// Type of bit patterns.
     pub const U32: Ty = Ty::Scalar(Elem::U32);
-    /// A signed 64-bit integer.
     pub const I64: Ty = Ty::Scalar(Elem::I64);
-    /// Offsets and lengths of arrays that may pass 2^31 elements.
+    /// Type of offsets and lengths that may exceed 2^31 elements.
     pub const U64: Ty = Ty::Scalar(Elem::U64);
-    /// An IEEE binary32 value.
     pub const F32: Ty = Ty::Scalar(Elem::F32);
-    /// An IEEE binary64 value.
     pub const F64: Ty = Ty::Scalar(Elem::F64);
-    /// Four consecutive `F32`.
     pub const F32X4: Ty = Ty::Vector(Elem::F32);
 
-    /// Whether it is one integer that is computed with.
+    /// Returns true for a scalar integer with arithmetic.
     pub fn is_integer(self) -> bool {
         matches!(self, Ty::I32 | Ty::U32 | Ty::I64 | Ty::U64)
     }
 
-    /// Whether it is one floating-point number that is computed with.
+    /// Returns true for a scalar floating-point number with arithmetic.
     pub fn is_float(self) -> bool {
         matches!(self, Ty::F32 | Ty::F64)
     }
 
-    /// Whether it may index memory or count a loop: `I32` or `U64`.
+    /// Returns true if it may index memory or count a loop: `I32` or `U64`.
     pub fn is_index(self) -> bool {
         matches!(self, Ty::I32 | Ty::U64)
     }
@@ -206,7 +191,7 @@ impl fmt::Display for Elem {
     }
 }
 
-/// As Rust writes it; a vector as `f32x4`.
+/// Rust's spelling; a vector prints as `f32x4`.
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

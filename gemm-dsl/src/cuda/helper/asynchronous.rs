@@ -1,4 +1,4 @@
-//! Device functions of asynchronous units, of one PTX instruction each: their names, and their definitions.
+//! Device functions of asynchronous units, one PTX instruction each: names and definitions.
 
 use super::{HelperFamily, cluster};
 use crate::cuda::types::{MBARRIER, TENSOR_MAP};
@@ -7,7 +7,7 @@ use crate::ir::{
 };
 use crate::target::Format;
 
-/// What keeps the compiler from moving the use of sums over what stands before or behind it.
+/// Name of the function that keeps the compiler from moving accumulator accesses across it.
 pub(in crate::cuda) const KEEP: &str = "wgmma_keep";
 pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
 pub(in crate::cuda) const COMMIT: &str = "wgmma_commit";
@@ -23,7 +23,7 @@ pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
     }
 }
 
-/// The function that waits at a barrier, at which threads of other blocks may arrive or not.
+/// Name of the wait function; `hears_others` if threads of other blocks arrive at the barrier.
 pub(in crate::cuda) fn wait(hears_others: bool) -> &'static str {
     if hears_others { cluster::WAIT } else { "mbarrier_wait" }
 }
@@ -35,17 +35,17 @@ pub(in crate::cuda) fn fence(fence: ProxyFence) -> &'static str {
     }
 }
 
-/// The function that copies a box of so many dimensions, to one block or to several.
+/// Name of the function that copies a box of `rank` dimensions, to one block or to several.
 pub(in crate::cuda) fn tensor_copy(rank: usize, multicast: bool) -> String {
     format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
 }
 
-/// The function that makes the descriptor of rows that are swizzled so.
+/// Name of the function that builds the descriptor of rows with this swizzle.
 pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle) -> String {
     format!("descriptor_{}", swizzle.bytes().unwrap_or_default())
 }
 
-/// The function of a matrix instruction.
+/// Name of the function of a `wgmma` instruction.
 pub(in crate::cuda) fn wgmma(format: Format, columns: u32) -> String {
     format!("wgmma_{}_n{columns}", format.name())
 }
@@ -54,7 +54,7 @@ pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
     if more { "more_registers" } else { "fewer_registers" }
 }
 
-/// What a parameter, or a statement, asks the text to define, with where that stands in the text.
+/// Definitions that parameters and statements need, with their positions in the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
         note((HelperFamily::Cluster, 0), TENSOR_MAP_TYPE.to_owned());
@@ -118,7 +118,7 @@ struct __align__(128) TensorMap {
 };
 ";
 
-/// What is said of an operation of a barrier: a comment, its second parameter, and its body.
+/// Variable parts of an mbarrier function: comment, second parameter, and body.
 struct Operation<'a> {
     comment: &'a str,
     param: &'a str,
@@ -277,7 +277,7 @@ fn wgmma_definition(format: Format, columns: u32) -> String {
     let operands = lines(8, ", \"", "                 \"", &|i| format!("%{i}"));
     let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
-    // Elements of 16 bits may lie the other way round too.
+    // 16-bit formats take transposition flags, which are 0 here.
     let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
     format!(
         "\

@@ -1,11 +1,11 @@
-//! Atomic operations. Those that order nothing else are functions of CUDA C, of which some know fewer
-//! types; the others are defined, for one element and one space each.
+//! Atomic operations. Relaxed ones are CUDA C++ functions, some of which support fewer types. The
+//! others are defined in the source, for one element type and one memory space each.
 
 use crate::cuda::WIDTH;
 use crate::cuda::types::element_type;
 use crate::ir::{Atomic, AtomicOp, Elem, Kernel, MemoryOrder, Scope, Space};
 
-/// Atomic operations by their names: the function of CUDA C, and the operation of PTX.
+/// Name, CUDA C++ function and PTX operation of each atomic operation.
 const ATOMICS: [(&str, &str, &str); 5] = [
     ("add", "atomicAdd", "add"),
     ("min", "atomicMin", "min"),
@@ -19,7 +19,7 @@ fn row(op: &AtomicOp) -> (&'static str, &'static str, &'static str) {
     row.unwrap_or_else(|| unreachable!("the table has every operation"))
 }
 
-/// The function of an atomic operation.
+/// Name of the function of an atomic operation.
 pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     let (name, cuda, _) = row(&atomic.op);
     match atomic.order {
@@ -28,12 +28,12 @@ pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     }
 }
 
-/// CUDA's own function.
+/// CUDA's built-in function of a relaxed atomic.
 fn relaxed(cuda: &str, scope: Scope) -> String {
     format!("{cuda}{}", within(scope))
 }
 
-/// The function of one that orders more than itself.
+/// Name of the function of an atomic that orders other accesses.
 fn ordered(name: &str, order: MemoryOrder, scope: Scope, shared: bool) -> String {
     let space = if shared { "_shared" } else { "" };
     format!("atomic_{name}_{}{}{space}", qualifier(order), within(scope))
@@ -43,7 +43,7 @@ fn within(scope: Scope) -> &'static str {
     if scope == Scope::Block { "_block" } else { "" }
 }
 
-/// An order, as PTX calls it.
+/// PTX spelling of a memory order.
 fn qualifier(order: MemoryOrder) -> &'static str {
     match order {
         MemoryOrder::Relaxed => "relaxed",
@@ -58,7 +58,7 @@ fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
     k[atomic.target.buffer].space == Space::Shared
 }
 
-/// The definition of the function of an atomic operation; empty where CUDA C has it.
+/// Definition of the function of an atomic operation; empty if CUDA C++ has it.
 pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let meaning = match atomic.order {
         MemoryOrder::Relaxed => return String::new(),
@@ -113,7 +113,8 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     )
 }
 
-/// An operation of PTX with its type. A sum of signed numbers has the bits of one of unsigned ones.
+/// PTX operation with its type. Signed sums use the unsigned operation, because their bits are the
+/// same.
 fn operation(op: &AtomicOp, elem: Elem) -> String {
     let kind = match op {
         AtomicOp::Exchange | AtomicOp::CompareExchange { .. } => 'b',
@@ -124,7 +125,7 @@ fn operation(op: &AtomicOp, elem: Elem) -> String {
     format!("{ptx}.{kind}{}", 8 * elem.size())
 }
 
-/// The registers that hold an element, as inline assembly names them.
+/// Inline-assembly register constraint of an element.
 fn constraint(elem: Elem) -> char {
     match (elem.is_float(), elem.size()) {
         (true, 8) => 'd',

@@ -1,25 +1,24 @@
-//! The spelling of clusters of blocks.
+//! Spelling of cluster operations.
 
 use super::HelperFamily;
 use crate::cuda::types::MBARRIER;
 use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
 
-/// The number of a block in its cluster, as the text calls it.
+/// Expression for a block's index in its cluster.
 pub(in crate::cuda) const RANK: &str = "cluster_rank()";
-/// The statement of a barrier of all blocks of the cluster.
+/// Statement of a barrier of all blocks of the cluster.
 pub(in crate::cuda) const BARRIER: &str = "cluster_barrier();";
-/// The function that arrives at a barrier of another block.
+/// Name of the function that arrives at a barrier of another block.
 pub(in crate::cuda) fn arrive(order: MemoryOrder) -> &'static str {
     Arrival::from_order(order).name
 }
 
-/// What arrivals at barriers of other blocks differ in.
+/// Differences between the arrivals at barriers of other blocks.
 struct Arrival {
     name: &'static str,
-    /// How the instruction spells its order.
+    /// PTX spelling of the memory order.
     sem: &'static str,
     comment: &'static str,
-    /// Where its definition stands among those of barriers.
     at: (HelperFamily, u8),
 }
 
@@ -67,10 +66,11 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
     }
 }
 
-/// The function that waits at a barrier at which threads of other blocks arrive.
+/// Name of the function that waits at a barrier at which threads of other blocks arrive.
 pub(in crate::cuda) const WAIT: &str = "mbarrier_wait_cluster";
 
-/// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
+/// Returns true if threads of other blocks arrive at some of these barriers: a waiting thread must
+/// then see their accesses.
 pub(in crate::cuda) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
     let mut hears = false;
     k.visit(&mut |stmt| {
@@ -82,7 +82,7 @@ pub(in crate::cuda) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
     hears
 }
 
-/// What a kernel says of its clusters where it begins; nothing where it has none.
+/// Cluster attribute of a kernel; empty without clusters.
 pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
     match k.cluster {
         1 => String::new(),
@@ -90,7 +90,7 @@ pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
     }
 }
 
-/// What an expression, or a statement, asks the text to define, with where that stands in the text.
+/// Definitions that expressions and statements need, with their positions in the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     k.visit_exprs(&mut |e| {
         if *e == Expr::Special(Special::ClusterRank) {

@@ -1,10 +1,10 @@
-//! Barriers and fences. CUDA C spells the common ones; for
-//! the others the text defines device functions of one PTX instruction each.
+//! Barriers and fences. CUDA C++ spells the common ones. For the others, the source defines device
+//! functions of one PTX instruction each.
 
 use super::cluster;
 use crate::ir::{MemoryOrder, Scope};
 
-/// The statement of a barrier of all threads of a scope.
+/// Statement of a barrier of all threads of a scope.
 pub(in crate::cuda) fn barrier(scope: Scope) -> &'static str {
     match scope {
         Scope::Warp => "__syncwarp();",
@@ -14,7 +14,7 @@ pub(in crate::cuda) fn barrier(scope: Scope) -> &'static str {
     }
 }
 
-/// The function of a barrier with an id and a number of threads.
+/// Name of the function of a named barrier.
 pub(in crate::cuda) fn named_barrier(wait: bool) -> &'static str {
     if wait { "named_barrier" } else { "named_arrive" }
 }
@@ -39,7 +39,6 @@ __device__ __forceinline__ void named_arrive(int id, int threads)
 }
 ";
 
-/// The function of a fence.
 pub(in crate::cuda) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
     match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, true) => "__threadfence_block",
@@ -49,7 +48,7 @@ pub(in crate::cuda) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
     }
 }
 
-/// The definition of the function of a fence; empty where CUDA C has it.
+/// Definition of the function of a fence; empty if CUDA C++ has it.
 pub(in crate::cuda) fn fence_definition(order: MemoryOrder, scope: Scope) -> &'static str {
     match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, _) => "",

@@ -1,4 +1,4 @@
-//! What a text calls no kernel may declare.
+//! No kernel may declare a name that the generated source uses.
 
 use crate::cuda;
 use crate::ir::{
@@ -10,7 +10,7 @@ use crate::target::Format;
 use crate::target::reserved::CUDA;
 use std::collections::BTreeSet;
 
-/// A kernel over an array of each space, if the rules of the IR allow the body.
+/// Kernel with an array in each space; `None` if the IR rejects the body.
 fn kernel(
     elem: Elem,
     body: impl FnOnce(&mut KernelBuilder, [BufferId; 2]),
@@ -31,7 +31,7 @@ fn at(buffer: BufferId) -> Access {
     Access::new(buffer, [0.into()])
 }
 
-/// Kernels that between them use everything that a text can take from the tables.
+/// Kernels that together use everything that a source can take from the tables.
 fn kernels() -> Vec<VerifiedKernel> {
     let mut kernels = Vec::new();
     for elem in Elem::ALL {
@@ -125,7 +125,7 @@ fn kernels() -> Vec<VerifiedKernel> {
     kernels.into_iter().flatten().collect()
 }
 
-/// A kernel that uses whatever asynchronous units a text can ask.
+/// Kernel that uses all asynchronous units.
 fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     let elem = match format {
         Format::Bf16 => Elem::Bf16,
@@ -187,12 +187,12 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     b.finish().ok()
 }
 
-/// The identifiers that stand before a parenthesis, a bracket of any kind or a star, and before
-/// another identifier: what is called, indexed, or a type.
+/// Identifiers before a parenthesis, any bracket, a star or another identifier: functions, arrays
+/// and types.
 fn taken(text: &str) -> BTreeSet<&str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let mut taken = BTreeSet::new();
-    // Lines with quotes are PTX, and the signature's first.
+    // Lines with quotes are PTX, or the first line of the signature.
     for line in code.filter(|line| !line.contains('"')) {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut rest = line;
@@ -212,8 +212,8 @@ fn taken(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn what_a_text_calls_no_kernel_may_declare() {
-    // The names that the kernels above and the device functions themselves declare.
-    // And `#pragma`, which is none.
+    // Names that the kernels above and the device functions declare, and `pragma`, which is no
+    // name.
     const OWN: [&str; 20] = [
         "k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "r", "s0",
         "s1", "s2", "words", "complete", "pragma",
@@ -228,7 +228,7 @@ fn what_a_text_calls_no_kernel_may_declare() {
             all.insert(name.to_owned());
         }
     }
-    // Every reserved name is printed somewhere, or is here.
+    // Every reserved name is printed somewhere, or listed here.
     const UNSEEN: &str = "blockDim dim3 float2 float3 gridDim main threadIdx warpSize";
     let unseen: Vec<&str> = CUDA.split(' ').filter(|name| !all.contains(*name)).collect();
     assert_eq!(unseen.join(" "), UNSEEN);

@@ -1,11 +1,10 @@
-//! Where statements stand in a text.
+//! Line ranges of statements in a source.
 
 use crate::cuda::{listing, source, statement};
 use crate::ir::{Stmt, VerifiedKernel};
 use crate::{Plan, stages};
 use std::ops::Range;
 
-/// All kernels of all stages.
 fn kernels() -> Vec<VerifiedKernel> {
     let reductions =
         stages::reduce().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
@@ -15,15 +14,16 @@ fn kernels() -> Vec<VerifiedKernel> {
     programs.flat_map(|program| program.kernels.clone()).collect()
 }
 
-/// Without what lines are broken by.
+/// Source without whitespace, so that line breaks do not matter.
 fn joined<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
     lines.into_iter().flat_map(str::chars).filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Takes a statement, its lines, and those of what it is in.
+/// Receives a statement, its line range, and the range of its parent.
 type See<'s> = dyn FnMut(&Stmt, &Range<usize>, &Range<usize>) + 's;
 
-/// The numbers of the statements of a block and of those inside, each with its lines and those of what it is in.
+/// Visits the statements of a block and the nested ones in order, each with its line range and its
+/// parent's.
 fn inside(
     block: &[Stmt],
     outer: &Range<usize>,
@@ -61,10 +61,10 @@ fn statements_stand_where_the_listing_says() {
             assert!(before <= own.start, "{}: in the order of the text", kernel.name);
             before = own.start;
             let here = joined(text[own.clone()].iter().copied());
-            // A comment may be filled anew with its neighbours.
+            // A comment may be refilled together with its neighbours.
             match stmt {
                 Stmt::Comment(_) => assert!(here.starts_with("//"), "{here}"),
-                // What it does may stand behind it, where there is room.
+                // The body may follow on the same line if it fits.
                 Stmt::If { .. } => {
                     let head = here.starts_with("if(") || here.starts_with("}elseif(");
                     assert!(head, "{}: {here}", kernel.name);
@@ -78,7 +78,8 @@ fn statements_stand_where_the_listing_says() {
         };
         let whole = 0..text.len();
         inside(&kernel.body, &whole, (&found.lines, &mut 0), &mut see);
-        // Behind the shared arrays every line of the body that is not empty is somebody's, but the last brace.
+        // After the shared arrays, every non-empty line of the body belongs to a statement, except
+        // the last brace.
         let first = found.lines.iter().map(|lines| lines.start).min().unwrap_or_default();
         for (n, line) in text.iter().enumerate().skip(first) {
             assert!(told[n] || line.is_empty() || *line == "}", "{}: {line}", kernel.name);

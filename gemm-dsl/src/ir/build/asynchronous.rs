@@ -1,4 +1,4 @@
-//! Statements of the asynchronous units: barriers in shared memory, copies of boxes, matrix instructions of four warps.
+//! Statements of the asynchronous units: mbarriers, box copies, `wgmma`.
 
 use super::KernelBuilder;
 use crate::ir::{
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 
 impl KernelBuilder {
-    /// Declares barriers in shared memory.
+    /// Declares an array of barriers in shared memory.
     pub fn mbarriers(
         &mut self,
         name: &str,
@@ -20,7 +20,8 @@ impl KernelBuilder {
         MbarrierId { id: self.kernel.mbarriers.len() - 1 }
     }
 
-    /// Declares a parameter that is the tensor map of a global buffer. Set its extents with [`KernelBuilder::shape`].
+    /// Declares a parameter that is the tensor map of a global buffer. Set its extents with
+    /// [`KernelBuilder::shape`].
     pub fn tensor_map(
         &mut self,
         name: &str,
@@ -38,7 +39,7 @@ impl KernelBuilder {
         self.push(Stmt::Mbarrier(Mbarrier { at: MbarrierRef { barriers, index }, op }));
     }
 
-    /// Makes a barrier, each of whose phases so many arrivals complete.
+    /// Initialises a barrier whose phases complete after `count` arrivals.
     pub fn mbarrier_init(
         &mut self,
         barriers: MbarrierId,
@@ -48,12 +49,11 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::Init { count: count.into() });
     }
 
-    /// Arrives at a barrier.
     pub fn mbarrier_arrive(&mut self, barriers: MbarrierId, index: impl Into<Expr>) {
         self.mbarrier(barriers, index.into(), MbarrierOp::Arrive);
     }
 
-    /// Arrives at the barrier of another block of the cluster, by its number there.
+    /// Arrives at the barrier of another block of the cluster, given by its index there.
     pub fn mbarrier_arrive_remote(
         &mut self,
         barriers: MbarrierId,
@@ -64,7 +64,7 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::ArriveRemote { block, order });
     }
 
-    /// The same, by which only asynchronous work is ordered.
+    /// Arrives like [`KernelBuilder::mbarrier_arrive_remote`], ordering only asynchronous work.
     pub fn mbarrier_arrive_relaxed(
         &mut self,
         barriers: MbarrierId,
@@ -95,12 +95,12 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::Wait { parity: parity.into() });
     }
 
-    /// A fence between two ways to memory.
     pub fn proxy_fence(&mut self, fence: ProxyFence) {
         self.push(Stmt::ProxyFence(fence));
     }
 
-    /// Starts the copy of a box that begins at `at` of an array, to where `to` lies, for a barrier to count its bytes.
+    /// Starts the copy of a box that begins at `at` of an array to the place `to`; its bytes count
+    /// at `barrier`.
     pub fn tensor_copy(
         &mut self,
         from: BufferId,
@@ -114,7 +114,8 @@ impl KernelBuilder {
         self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }));
     }
 
-    /// As [`KernelBuilder::tensor_copy`], to the blocks of the cluster whose bits are set.
+    /// Multicast variant of [`KernelBuilder::tensor_copy`], to the blocks of the cluster whose bits
+    /// are set.
     pub fn tensor_multicast(
         &mut self,
         from: BufferId,
@@ -129,34 +130,33 @@ impl KernelBuilder {
         self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }));
     }
 
-    /// A matrix instruction of four warps.
     pub fn wgmma(&mut self, wgmma: Wgmma) {
         self.push(Stmt::Wgmma(wgmma));
     }
 
-    /// Orders what was done with these sums before the matrix instructions of four warps that follow.
+    /// Orders accesses to these accumulators before the following `wgmma` instructions.
     pub fn wgmma_fence(&mut self, accumulators: impl IntoIterator<Item = BufferId>) {
         let accumulators = accumulators.into_iter().collect();
         self.push(Stmt::WgmmaSync(WgmmaSync::Fence { accumulators }));
     }
 
-    /// Closes a group of matrix instructions of four warps.
+    /// Closes a group of `wgmma` instructions.
     pub fn wgmma_commit(&mut self) {
         self.push(Stmt::WgmmaSync(WgmmaSync::Commit));
     }
 
-    /// Waits for all but so many groups of them, and for these sums.
+    /// Waits for all but `pending` groups of `wgmma` instructions, and for these accumulators.
     pub fn wgmma_wait(&mut self, pending: u32, accumulators: impl IntoIterator<Item = BufferId>) {
         let accumulators = accumulators.into_iter().collect();
         self.push(Stmt::WgmmaSync(WgmmaSync::Wait { pending, accumulators }));
     }
 
-    /// Gives registers back, down to so many a thread.
+    /// Lowers the register limit to `registers` per thread.
     pub fn fewer_registers(&mut self, registers: u32) {
         self.push(Stmt::RegisterLimit(RegisterLimit { registers, more: false }));
     }
 
-    /// Takes registers, up to so many a thread.
+    /// Raises the register limit to `registers` per thread.
     pub fn more_registers(&mut self, registers: u32) {
         self.push(Stmt::RegisterLimit(RegisterLimit { registers, more: true }));
     }

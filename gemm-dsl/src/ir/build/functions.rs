@@ -1,4 +1,4 @@
-//! Functions are declared once, however often one is asked for.
+//! Functions of a kernel, each declared once.
 
 #[cfg(test)]
 mod tests;
@@ -7,8 +7,9 @@ use super::KernelBuilder;
 use crate::ir::{Expr, Function, FunctionId, Ty, Var};
 
 impl KernelBuilder {
-    /// Declares a function, or finds the one of this name, which must be the same: another one is a
-    /// mistake that [`KernelBuilder::finish`] tells. Functions that it applies are declared before it.
+    /// Declares a function, or finds an existing one of this name. It must be identical;
+    /// [`KernelBuilder::finish`] reports a different one as an error. Functions that it calls are
+    /// declared before it.
     pub fn function(
         &mut self,
         name: &str,
@@ -24,7 +25,8 @@ impl KernelBuilder {
             self.kernel.functions.push(function);
             return FunctionId { id: self.kernel.functions.len() - 1, result };
         };
-        // Made again where the first one was made, the same function has the same variables.
+        // Rebuilt at the point where the first one was built, an identical function has identical
+        // variables.
         let before = self.vars_before[id].min(self.kernel.vars.len());
         let vars = self.kernel.vars.split_off(before);
         let again = self.define(name, meaning, params, body);
@@ -32,7 +34,7 @@ impl KernelBuilder {
         self.kernel.vars.truncate(before);
         self.kernel.vars.extend(vars);
         let known = &self.kernel.functions[id];
-        // In words: two zeros of different signs are equal.
+        // Compares the Debug text: zeros of different signs compare equal as numbers.
         let same = format!("{again:?}") == format!("{known:?}");
         if !(same && same_names) {
             self.fault.get_or_insert_with(|| format!("two functions are called {name}"));
@@ -55,7 +57,7 @@ impl KernelBuilder {
         Function { name: name.into(), meaning, params, body, value }
     }
 
-    /// How many operations the value of a function takes, those of the functions that it applies included.
+    /// Number of operations in a function's value, including the functions that it calls.
     pub(crate) fn operations(&self, of: FunctionId) -> u64 {
         let mut known: Vec<u64> = Vec::new();
         for function in &self.kernel.functions {
@@ -65,7 +67,7 @@ impl KernelBuilder {
                     count += match e {
                         Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => 1,
                         Expr::Cast(..) | Expr::Call(..) => 1,
-                        // It is declared before.
+                        // Callees are declared earlier, so their counts are known.
                         Expr::Apply(applied, _) => known.get(applied.id).copied().unwrap_or(0),
                         _ => 0,
                     };

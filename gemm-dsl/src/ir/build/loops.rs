@@ -1,10 +1,10 @@
-//! Loops.
+//! Loop heads and loop statements.
 
 use super::KernelBuilder;
 use crate::ir::{Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
-/// The head of a loop: `for (var = from; test; change)`. The variable goes up by 1, and the compiler is
-/// asked for nothing, unless it is said otherwise.
+/// Head of a loop: `for (var = from; test; change)`. By default the variable increases by 1 and no
+/// unrolling is requested.
 #[must_use]
 pub struct For<T> {
     from: Expr,
@@ -14,13 +14,13 @@ pub struct For<T> {
 }
 
 impl For<()> {
-    /// While the variable is less than `end`.
+    /// Loops while the variable is less than `end`.
     pub fn below(from: impl Into<Expr>, end: impl Into<Expr>) -> For<impl FnOnce(Var) -> Expr> {
         let end = end.into();
         For::new(from, |var: Var| Expr::from(var).lt(end))
     }
 
-    /// While the variable is greater than `end`.
+    /// Loops while the variable is greater than `end`.
     pub fn above(from: impl Into<Expr>, end: impl Into<Expr>) -> For<impl FnOnce(Var) -> Expr> {
         let end = end.into();
         For::new(from, |var: Var| Expr::from(var).gt(end))
@@ -28,26 +28,25 @@ impl For<()> {
 }
 
 impl<T: FnOnce(Var) -> Expr> For<T> {
-    /// While a test holds, which is written with the variable.
+    /// Loops while a test on the variable holds.
     pub fn new(from: impl Into<Expr>, test: T) -> Self {
         let from = from.into();
         let one = if from.ty() == Ty::U64 { Expr::U64(1) } else { Expr::I32(1) };
         Self { from, test, change: Change::Add(one), unroll: Unroll::Auto }
     }
 
-    /// How the variable changes after each round.
+    /// Sets the change of the variable after each iteration.
     pub fn change(self, change: Change) -> Self {
         Self { change, ..self }
     }
 
-    /// What the compiler is asked for.
     pub fn unroll(self, unroll: Unroll) -> Self {
         Self { unroll, ..self }
     }
 }
 
 impl KernelBuilder {
-    /// A loop; its body is written with the variable.
+    /// Appends a loop; `body` receives its variable.
     pub fn loop_<T: FnOnce(Var) -> Expr>(
         &mut self,
         name: &str,

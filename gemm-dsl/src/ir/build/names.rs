@@ -5,15 +5,15 @@ use crate::ir::{Kernel, Names, ParamKind};
 use std::collections::BTreeSet;
 
 impl KernelBuilder {
-    /// Says that the parameter declared last has the name that a user gave it. The text spells it so
-    /// where nothing of its own is called that, and otherwise in a way that resembles it.
+    /// Marks the last declared parameter as named by the user. The source keeps the name unless
+    /// something of its own has it, and otherwise uses a similar one.
     pub fn named_by_user(&mut self) {
         self.of_user.extend(self.kernel.params.len().checked_sub(1));
     }
 }
 
-/// Gives variables of functions that are called as another function names that nothing in the text has: those of
-/// an expression are called as its user says, who does not know what else there is.
+/// Renames function variables that have the name of another function. The variables of a user's
+/// expression keep the user's names, and the user does not know the other names.
 pub(super) fn show_functions(k: &mut Kernel) {
     let own = k.own_variables();
     let functions: BTreeSet<&str> = k.functions.iter().map(|f| f.name.as_str()).collect();
@@ -29,7 +29,7 @@ pub(super) fn show_functions(k: &mut Kernel) {
     }
 }
 
-/// Gives these parameters names that nothing else in the text has.
+/// Gives these parameters names that are unique in the source.
 pub(super) fn give_way(k: &mut Kernel, of_user: &[usize]) {
     if of_user.is_empty() {
         return;

@@ -1,25 +1,25 @@
-//! Statements by which threads act together: barriers, fences, atomics, matrix instructions.
+//! Statements that synchronise threads: barriers, fences, atomics, matrix instructions.
 
 use super::KernelBuilder;
 use crate::ir::{Access, Atomic, AtomicOp, Expr, LoadMatrix, MemoryOrder, Mma, Scope, Stmt, Var};
 
 impl KernelBuilder {
-    /// A barrier of the whole block.
+    /// Barrier of the whole block.
     pub fn barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Block));
     }
 
-    /// A barrier of each warp.
+    /// Barrier of each warp.
     pub fn warp_barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Warp));
     }
 
-    /// A barrier of all blocks of the cluster.
+    /// Barrier of all blocks of the cluster.
     pub fn cluster_barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Cluster));
     }
 
-    /// A barrier of `threads` threads of the block, at which this one waits.
+    /// Barrier of `threads` threads of the block; this thread waits.
     pub fn named_barrier(&mut self, id: u32, threads: u32) {
         self.push(Stmt::NamedBarrier { id, threads, wait: true });
     }
@@ -29,22 +29,19 @@ impl KernelBuilder {
         self.push(Stmt::NamedBarrier { id, threads, wait: false });
     }
 
-    /// A fence.
     pub fn fence(&mut self, order: MemoryOrder, scope: Scope) {
         self.push(Stmt::Fence { order, scope });
     }
 
-    /// A load of matrices.
     pub fn load_matrix(&mut self, load: LoadMatrix) {
         self.push(Stmt::LoadMatrix(load));
     }
 
-    /// A matrix instruction.
     pub fn mma(&mut self, mma: Mma) {
         self.push(Stmt::Mma(mma));
     }
 
-    /// An atomic operation; the variable of this name holds the word's former value.
+    /// Atomic operation; a variable named `name` holds the word's previous value.
     pub fn atomic(
         &mut self,
         name: &str,
@@ -60,7 +57,7 @@ impl KernelBuilder {
         old
     }
 
-    /// An atomic operation whose word's former value nobody needs.
+    /// Atomic operation that discards the word's previous value.
     pub fn atomic_only(
         &mut self,
         op: AtomicOp,

@@ -1,42 +1,38 @@
-//! Arguments of a launch, and the call that they make.
+//! Arguments of a launch, and the checked call built from them.
 
 use crate::ir::Elem;
 use crate::ir::{Extent, Operand};
 
-/// An array as a launch passes it to a buffer parameter.
+/// Array that a launch passes to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundArray<'a> {
-    /// What the caller calls it.
+    /// Name that the caller uses.
     pub name: &'a str,
-    /// What its elements are.
     pub elem: Elem,
-    /// Where it lies, or each array of a list.
+    /// Location of the array, or of each array of a list.
     pub place: ArrayPlace<'a>,
-    /// Its shape, outermost dimension first; of a list, that of each array. Without one it lies as the
-    /// kernel says.
+    /// Shape, outermost dimension first; for a list, that of each array. Without a shape, the
+    /// kernel's layout is assumed.
     pub axes: Option<&'a [ArrayAxis]>,
 }
 
-/// Consecutive elements.
+/// Address range of consecutive elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Their address, or its distance in bytes from a place of the greatest alignment.
+    /// Address, or its distance in bytes from a maximally aligned base.
     pub address: u64,
-    /// Their number, from the address on: nothing else may be touched.
+    /// Number of elements from the address on. Nothing else may be touched.
     pub len: u64,
 }
 
-/// Where what is bound to a parameter lies.
+/// Location of the argument bound to a buffer parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayPlace<'a> {
-    /// One array.
     One(Region),
-    /// The arrays of a list.
     List(&'a [Region]),
 }
 
 impl ArrayPlace<'_> {
-    /// Where each array lies.
     pub(super) fn regions(&self) -> &[Region] {
         match self {
             ArrayPlace::One(region) => std::slice::from_ref(region),
@@ -45,50 +41,46 @@ impl ArrayPlace<'_> {
     }
 }
 
-/// One dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayAxis {
-    /// The number of elements along it.
     pub extent: u64,
-    /// The distance between two neighbours, in elements.
+    /// Stride, in elements.
     pub stride: u64,
 }
 
-/// What a launch gives a kernel, by name.
+/// Arguments of a launch, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments<'a> {
-    /// The extents of the problem.
     pub extents: &'a [(Extent, u64)],
-    /// The bits of the caller's numbers, zero-extended.
+    /// Bits of the numbers that the caller passes, zero-extended.
     pub arguments: &'a [u64],
-    /// The arrays.
     pub arrays: &'a [(Operand, BoundArray<'a>)],
 }
 
 /// A launch that satisfies the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
+    /// Bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
     pub scalars: Vec<u64>,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// The arrays that tensor maps stand for, in the order of the parameters.
+    /// Arrays with tensor maps, in parameter order.
     pub maps: Vec<MappedArray>,
 }
 
-/// What a tensor map says of the array of a launch, in elements.
+/// Shape of an array with a tensor map, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedArray {
-    /// Which of the buffer parameters it is.
+    /// Index among the buffer parameters.
     pub position: usize,
-    /// The extents, outermost first.
+    /// Extents, outermost first.
     pub extents: Vec<u64>,
-    /// The distances between neighbours along each dimension.
+    /// Stride along each dimension.
     pub strides: Vec<u64>,
 }
 
 impl Call {
-    /// Whether there is nothing to launch.
+    /// Returns true if nothing is launched.
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)
     }

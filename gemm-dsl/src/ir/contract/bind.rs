@@ -1,22 +1,22 @@
-//! How arguments are bound to a kernel: by name or in order, by one check.
+//! Binding of arguments to a kernel, by name or in order, with one common check.
 
 use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
 use super::{ArrayParameter, Between, Contract, ContractError, HostExpr, Need, Parameter, Subject};
 use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
 use crate::target::arch::GRID_BLOCKS;
 
-/// The bytes of which the address of an array with a tensor map is a multiple, and distances in it.
+/// Alignment in bytes of the address and strides of an array with a tensor map.
 const MAP_BYTES: u64 = 16;
-/// The most elements along a dimension of such an array.
+/// Maximum number of elements along a dimension of such an array.
 const MAP_EXTENT: u64 = 1 << 32;
-/// Bytes that distances in it are less than.
+/// Exclusive upper bound of its strides, in bytes.
 const MAP_STRIDE: u64 = 1 << 40;
 
 impl Contract {
-    /// Binds what a launch gives by name.
+    /// Binds arguments by name.
     ///
     /// # Errors
-    /// The first rule or requirement that does not hold.
+    /// Returns the first rule or requirement that does not hold.
     pub fn bind(&self, given: &Arguments<'_>) -> Result<Call, ContractError> {
         let find = |operand| given.arrays.iter().find(|(o, _)| *o == operand).map(|(_, a)| a);
         let mut scalars = Vec::with_capacity(self.params.len());
@@ -42,10 +42,10 @@ impl Contract {
         self.check(scalars, |array, _| find(array.operand).copied())
     }
 
-    /// Binds arrays and the bits of scalars that are given in the order of the parameters.
+    /// Binds arrays and the bits of scalars given in parameter order.
     ///
     /// # Errors
-    /// As [`Contract::bind`].
+    /// Same as [`Contract::bind`].
     pub fn bind_in_order(
         &self,
         arrays: &[BoundArray<'_>],
@@ -67,13 +67,13 @@ impl Contract {
         self.check(bits, |_, position| arrays.get(position).copied())
     }
 
-    /// Checks every rule and requirement; `find` gives the array of the n-th buffer parameter.
+    /// Checks every rule and requirement; `find` returns the array of the n-th buffer parameter.
     fn check<'a>(
         &self,
         scalars: Vec<u64>,
         find: impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<Call, ContractError> {
-        // Extents and strides; what the caller passes takes no part in any rule.
+        // Extents and strides; numbers that the caller passes take no part in any rule.
         let mut values = Vec::with_capacity(scalars.len());
         for (param, &bits) in self.params.iter().zip(&scalars) {
             values.push(match param {
@@ -88,7 +88,8 @@ impl Contract {
                 }
             });
         }
-        // The number of matrices may come from what ought to be a list and is none.
+        // Checked first: the number of matrices may be derived from an argument that should be a
+        // list and is not.
         for (position, array) in self.arrays().enumerate() {
             if let Some(bound) = find(array, position) {
                 self.listed(array, &bound)?;
@@ -140,7 +141,7 @@ impl Contract {
             return Err(self.unmet(Subject::Blocks { axis: 0 }, need, grid[0].into()));
         }
         let mut call = Call { scalars, grid, maps: Vec::new() };
-        // Where nothing is launched nobody asks for a map.
+        // An empty launch needs no maps.
         let mapped = self.arrays().enumerate().filter(|(_, a)| a.map.is_some() && !call.is_empty());
         let mut maps = Vec::new();
         for (position, array) in mapped {
@@ -151,7 +152,7 @@ impl Contract {
         Ok(call)
     }
 
-    /// The rule of tensor maps.
+    /// Checks the rule of tensor maps.
     fn mapped(
         &self,
         array: &ArrayParameter,
@@ -195,7 +196,7 @@ impl Contract {
         Ok(MappedArray { position, extents, strides })
     }
 
-    /// The rule of lists: what is one and what is not.
+    /// Checks that lists, and only lists, are bound to list parameters.
     fn listed(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
@@ -207,7 +208,7 @@ impl Contract {
         }
     }
 
-    /// The rule of lists: how many arrays a list has.
+    /// Checks the number of arrays in a list.
     fn count(
         &self,
         array: &ArrayParameter,
@@ -225,7 +226,7 @@ impl Contract {
         Err(self.unmet(subject(), Need::Count(count), list.len() as i128))
     }
 
-    /// The rule of strides.
+    /// Checks the rule of strides.
     fn strides(
         &self,
         array: &ArrayParameter,
@@ -237,11 +238,12 @@ impl Contract {
             let subject = self.array(array.operand, bound.name);
             return Err(self.unmet(subject, Need::Rank(array.rank()), axes.len() as i128));
         }
-        // What has no elements lies nowhere.
+        // The layout of an empty array is irrelevant.
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
-        // Where neighbours lie next to one another first: of a transposed matrix no other word would help.
+        // The contiguous dimension is checked first, because for a transposed matrix no other
+        // message would help.
         let contiguous = array.contiguous_dim();
         let others = (0..axes.len()).rev().filter(|dim| *dim != contiguous);
         for dim in std::iter::once(contiguous).chain(others) {
@@ -256,7 +258,7 @@ impl Contract {
                 between: Between::new(dim, axes.len(), dim == contiguous),
             };
             let stride = self.value(stride, values, subject)?;
-            // Nor does it matter how lies what the kernel does not touch.
+            // The layout is also irrelevant if the kernel does not touch the array.
             if axis.stride != stride && self.span(array, values)? > 0 {
                 return Err(self.unmet(subject(), Need::Exactly(stride), axis.stride.into()));
             }
@@ -264,7 +266,7 @@ impl Contract {
         Ok(())
     }
 
-    /// The rule of writes.
+    /// Checks the rule of writes.
     fn distinct(
         &self,
         array: &ArrayParameter,
@@ -272,7 +274,7 @@ impl Contract {
         values: &[Option<u64>],
     ) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, name);
-        // Of a list without arrays nothing is written.
+        // An empty list writes nothing.
         if let Some(count) = &array.count
             && self.value(count, values, subject)? == 0
         {
@@ -288,7 +290,8 @@ impl Contract {
                 dims.push((self.value(stride, values, subject)?, dim, extent));
             }
         }
-        // From the innermost on they mostly pass one another; where they do not, in another order they may.
+        // The dimensions are usually ordered by stride from the innermost on; sorting handles the
+        // other orders.
         let Some((stride, dim, least)) = short(&dims) else { return Ok(()) };
         dims.sort_unstable();
         if short(&dims).is_none() {
@@ -368,7 +371,7 @@ impl Contract {
         }
     }
 
-    /// Elements from the first that a kernel may touch to the last.
+    /// Number of elements from the first to the last that a kernel may touch.
     fn span(&self, array: &ArrayParameter, values: &[Option<u64>]) -> Result<u128, ContractError> {
         let subject = || self.array(array.operand, &array.name);
         let mut last: u128 = 0;
@@ -402,7 +405,7 @@ impl Contract {
         }
     }
 
-    /// The source of a scalar, by the names of the caller's arrays, where they are known.
+    /// Subject of an error for a scalar, with the names of the caller's arrays if they are known.
     fn subject<'a>(
         &self,
         source: Source,
@@ -427,7 +430,7 @@ impl Contract {
         Subject::Array { operand, name: name.to_owned() }
     }
 
-    /// The array, or the n-th one of a list.
+    /// Subject of an error for an array, or for the n-th array of a list.
     fn nth(&self, array: &ArrayParameter, name: &str, nth: usize) -> Subject {
         let (operand, name) = (array.operand, name.to_owned());
         match array.is_list() {
@@ -441,8 +444,9 @@ impl Contract {
     }
 }
 
-/// The first of some dimensions, given by stride, number and extent, whose stride does not pass all that
-/// lies along those before it, with what it ought to be at least.
+/// Finds the first of some dimensions, given by stride, number and extent, whose stride is shorter
+/// than the span of the dimensions before it. Returns its stride, its number and the least valid
+/// stride.
 fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
     let mut span = 1_u128;
     dims.iter().find_map(|&(stride, dim, extent)| {
@@ -452,15 +456,15 @@ fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
     })
 }
 
-/// The distance between neighbours along a dimension. Where there are no two of them it is nobody's
-/// business, and 0 suits every kernel.
+/// Stride along a dimension. With fewer than two elements it is irrelevant, and 0 suits every
+/// kernel.
 fn stride(axes: &[ArrayAxis], dim: usize) -> Option<u64> {
     let axis = axes.get(dim)?;
     let none = axis.extent <= 1 || axes.iter().any(|axis| axis.extent == 0);
     Some(if none { 0 } else { axis.stride })
 }
 
-/// The greatest bits of a scalar parameter: extents and strides are not negative.
+/// Greatest value of a scalar parameter's bits: extents and strides are not negative.
 fn greatest(ty: Ty, source: Source) -> u64 {
     match (ty, source) {
         (Ty::I32, Source::Extent(_) | Source::Stride { .. }) => i32::MAX as u64,

@@ -1,95 +1,90 @@
-//! What a launch is lacking, as data and in words.
+//! Contract violations, as data and as messages.
 
 use crate::ir::{Elem, HostError};
 use crate::ir::{Extent, Operand};
 use std::fmt;
 
-/// A rule or a requirement of a kernel that a launch does not meet.
+/// A rule or requirement of a kernel that a launch does not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractError {
-    /// The kernel.
     pub kernel: String,
-    /// What does not meet it.
+    /// Part of the launch that violates it.
     pub subject: Subject,
-    /// What is demanded.
     pub need: Need,
-    /// What was found; 0 where there is nothing to be found.
+    /// Value found; 0 if there is none.
     pub value: i128,
 }
 
-/// The part of a launch that a kernel demands something of.
+/// Part of a launch on which a kernel places a demand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
-    /// An array.
     Array {
-        /// The operand of the kernel that it is bound to.
+        /// Operand of the kernel that it is bound to.
         operand: Operand,
-        /// What the caller calls it.
+        /// Name that the caller uses.
         name: String,
     },
-    /// One array of a list.
     OfList {
-        /// The operand of the kernel that the list is bound to.
+        /// Operand of the kernel that the list is bound to.
         operand: Operand,
-        /// What the caller calls the list.
+        /// Name of the list that the caller uses.
         name: String,
-        /// Which it is, from 0 on.
+        /// Index in the list, from 0.
         nth: usize,
     },
-    /// The distance between neighbours of an array, or of each array of a list, along one dimension.
+    /// Stride of an array, or of each array of a list, along one dimension.
     Stride {
-        /// The operand of the kernel that the array is bound to.
+        /// Operand of the kernel that the array is bound to.
         operand: Operand,
-        /// What the caller calls the array.
+        /// Name of the array that the caller uses.
         name: String,
-        /// The dimension, outermost first.
+        /// Dimension, outermost first.
         dim: usize,
-        /// What it lies between.
+        /// Neighbours that the stride separates.
         between: Between,
     },
-    /// The extent of an array along one dimension.
+    /// Extent of an array along one dimension.
     Dimension {
-        /// The operand of the kernel that the array is bound to.
+        /// Operand of the kernel that the array is bound to.
         operand: Operand,
-        /// What the caller calls the array.
+        /// Name of the array that the caller uses.
         name: String,
-        /// The dimension, outermost first.
+        /// Dimension, outermost first.
         dim: usize,
     },
-    /// An extent of the problem.
     Extent(Extent),
     /// The n-th number that the caller passes.
     Argument(usize),
-    /// The number of blocks along an axis of the grid.
+    /// Number of blocks along an axis of the grid.
     Blocks {
         /// 0 for x, 1 for y and 2 for z.
         axis: usize,
     },
 }
 
-/// What the distance along a dimension lies between, as the kernel has its elements.
+/// Neighbours that a stride separates, in the kernel's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Between {
-    /// Elements of an array of one dimension.
+    /// Elements of a one-dimensional array.
     Elements,
-    /// Neighbours in a row: the kernel has them next to one another.
+    /// Neighbours in a row, which the kernel expects to be contiguous.
     InRow,
-    /// Neighbours in a column, which the kernel has next to one another.
+    /// Neighbours in a column, which the kernel expects to be contiguous.
     InColumn,
     /// Rows, each of which is contiguous.
     Rows,
     /// Columns, each of which is contiguous.
     Columns,
-    /// Matrices of a batch.
     Matrices,
-    /// What has no name.
+    /// Neighbours along any other dimension.
     Others,
 }
 
 impl Between {
-    /// Along a dimension of so many; where the kernel's neighbours lie next to one another is `contiguous`.
+    /// Neighbours along dimension `dim` of `rank`; `contiguous` if the kernel expects stride 1
+    /// there.
     pub(super) fn new(dim: usize, rank: usize, contiguous: bool) -> Self {
         match (rank, rank.saturating_sub(dim), contiguous) {
             (1, ..) => Between::Elements,
@@ -103,55 +98,48 @@ impl Between {
     }
 }
 
-/// What a kernel demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need {
-    /// That there is one.
+    /// The argument is present.
     Given,
-    /// An address that is a multiple of `bytes`; the value found is the remainder.
+    /// Address that is a multiple of `bytes`; the value found is the remainder.
     Aligned {
-        /// The alignment.
         bytes: u32,
-        /// What the elements of the array are.
         elem: Elem,
     },
-    /// Elements of one type; there are others.
+    /// Elements of another type.
     Element {
-        /// What the kernel reads or writes.
+        /// Type that the kernel reads or writes.
         expected: Elem,
-        /// What the array holds.
+        /// Type that the array holds.
         found: Elem,
     },
-    /// A list of arrays; there is one array.
+    /// A list of arrays instead of one array.
     List,
-    /// One array; there is a list of so many.
+    /// One array instead of a list; the value found is the length of the list.
     One,
-    /// A list of so many arrays.
+    /// List of this length.
     Count(u64),
-    /// At least so many elements.
+    /// At least this many elements.
     Elements(u64),
-    /// So many dimensions.
     Rank(usize),
-    /// A multiple.
     Multiple {
-        /// The divisor.
         of: u64,
     },
-    /// A multiple, as what is cut into pieces is cut there; the last piece alone may end elsewhere.
+    /// Multiple at which a whole is cut into pieces; only the last piece may end elsewhere.
     Cut {
-        /// The divisor.
         of: u64,
     },
-    /// This value and no other.
+    /// Exactly this value.
     Exactly(u64),
-    /// No smaller value.
+    /// Lower bound of the value.
     AtLeast(u64),
-    /// No smaller distance: elements that are written would be one.
+    /// Lower bound of the stride: with a smaller one, elements that are written would overlap.
     Distinct(u64),
-    /// No greater value.
+    /// Upper bound of the value.
     AtMost(u64),
-    /// A value that can be computed.
+    /// Value that can be computed.
     Defined(HostError),
 }
 
@@ -206,7 +194,7 @@ impl fmt::Display for ContractError {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
             }
             (_, Need::Exactly(stride)) => {
-                // Of the kernels only those of products have layouts.
+                // Only GEMM kernels have layouts.
                 let has_layouts = kernel.starts_with("sgemm_");
                 exactly(f, subject, *stride, *value, has_layouts)
             }
@@ -242,7 +230,7 @@ impl fmt::Display for ContractError {
     }
 }
 
-/// A number that is no multiple.
+/// Message for a number that is not a multiple.
 fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
     let divisor = i128::from(of);
     let remedy = match subject {
@@ -266,7 +254,7 @@ fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128)
     )
 }
 
-/// A length that is no multiple of a run.
+/// Message for a length that is no multiple of a run.
 fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
     let divisor = i128::from(of);
     write!(
@@ -278,7 +266,7 @@ fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> f
     )
 }
 
-/// A distance that is another one.
+/// Message for a stride with the wrong value.
 fn exactly(
     f: &mut fmt::Formatter<'_>,
     subject: &Subject,
@@ -309,7 +297,7 @@ fn exactly(
         (Between::InRow, Operand::Input(1)) => turned(f, "row", Some(("column", ["nt", "tt"]))),
         (Between::InColumn, Operand::Input(0)) => turned(f, "column", Some(("row", ["nn", "nt"]))),
         (Between::InColumn, Operand::Input(1)) => turned(f, "column", Some(("row", ["nn", "tn"]))),
-        // What else a product takes lies row by row in all of them.
+        // All other operands of a GEMM are row-major in every layout.
         (Between::InRow, _) => turned(f, "row", None),
         (Between::InColumn, _) => turned(f, "column", None),
         (Between::Rows, _) => padded(f, "rows"),
@@ -322,8 +310,8 @@ fn exactly(
     }
 }
 
-/// What helps where a matrix does not lie line by line, but perhaps by other lines, which kernels with these
-/// layouts read.
+/// Remedy for a matrix that is not contiguous line by line. It may be contiguous by other lines,
+/// which kernels with these layouts read.
 fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>) -> String {
     match layouts {
         None => format!("Copy the elements so that it lies {line} by {line}"),

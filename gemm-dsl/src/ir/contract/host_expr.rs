@@ -5,19 +5,17 @@ use crate::ir::Source;
 use crate::ir::eval;
 use crate::ir::eval::HostError;
 
-/// An expression over constants and the extents and strides among the scalar parameters.
+/// Expression over constants and the extents and strides among the scalar parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HostExpr {
-    /// A number.
     Number(u64),
-    /// A parameter.
     Param(usize),
-    /// Anything else, with the constants that it may name.
+    /// Any other expression, with the constants that it may name.
     General(Expr, Vec<ConstDecl>),
 }
 
 impl HostExpr {
-    /// Fails where the expression has no value on the host.
+    /// Fails if the expression has no value on the host.
     pub(super) fn new(k: &Kernel, expr: &Expr) -> Result<Self, String> {
         eval::check(expr, &k.consts, &|param| match is_bound(k, param) {
             true => Ok(()),
@@ -29,7 +27,7 @@ impl HostExpr {
         }
         Ok(match expr {
             Expr::Param(p) => HostExpr::Param(p.param),
-            // Extents and strides are never negative.
+            // The cast is dropped: extents and strides are never negative.
             Expr::Cast(Elem::U64, inner) if matches!(**inner, Expr::Param(_)) => {
                 Self::new(k, inner)?
             }
@@ -37,7 +35,7 @@ impl HostExpr {
         })
     }
 
-    /// The value for a launch's scalar parameters.
+    /// Evaluates for a launch's scalar parameters.
     pub(super) fn value(&self, scalars: &[Option<u64>]) -> Result<i128, HostError> {
         match self {
             HostExpr::Number(value) => Ok((*value).into()),
@@ -50,7 +48,8 @@ impl HostExpr {
     }
 }
 
-/// Whether a parameter is an extent or a stride: what rules and requirements may be over.
+/// Returns true if a parameter is an extent or a stride, so that rules and requirements may depend
+/// on it.
 pub(super) fn is_bound(k: &Kernel, scalar: Scalar) -> bool {
     match k.params.get(scalar.param).map(|p| &p.kind) {
         Some(ParamKind::Scalar { ty, source: Source::Extent(_) | Source::Stride { .. } }) => {

@@ -1,8 +1,8 @@
-//! Where the arrays of a launch lie, as ranges of addresses: whoever launches asks whether two share memory.
+//! Address ranges of the arrays of a launch, to find overlaps before a launch.
 
 use std::ops::Range;
 
-/// Ranges in ascending order with something between each two, and none of them empty: the same bytes as these.
+/// Merges ranges into ascending, non-empty ranges with gaps between them that cover the same bytes.
 pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
@@ -14,7 +14,7 @@ pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Whether some byte is in ranges of both, each in ascending order and [`united`].
+/// Returns true if some byte is in both sets of ranges, each ascending and [`united`].
 pub fn meet(some: &[Range<u64>], others: &[Range<u64>]) -> bool {
     let mut others = others.iter().peekable();
     some.iter().any(|range| {
@@ -35,7 +35,7 @@ mod tests {
         for ((start, end), expected) in
             first.map(|range| (range, false)).into_iter().chain(last.map(|range| (range, true)))
         {
-            // Behind another that meets none.
+            // Combined with a range that overlaps nothing.
             for others in [united(vec![start..end, 50..60]), united(vec![6..8, start..end])] {
                 assert_eq!(meet(&some, &others), expected, "{others:?}");
                 assert_eq!(meet(&others, &some), expected, "{others:?}");

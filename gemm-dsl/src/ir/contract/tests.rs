@@ -1,4 +1,4 @@
-//! What a launch is told that does not meet a contract: the remedy leads to where it is met.
+//! Launches that violate a contract: the remedy in the message leads to a valid launch.
 
 use super::{Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, MappedArray, Region};
 use crate::Plan;
@@ -11,11 +11,11 @@ const A: Operand = Operand::Input(0);
 const B: Operand = Operand::Input(1);
 const C: Operand = Operand::Output(0);
 
-/// A matrix's rows and columns: extents and distances.
+/// Rows and columns of a matrix: extents and strides.
 type Lies = [(u64, u64); 2];
 
-/// What the kernel of a line says to a product of 4x8x12, one of whose matrices lies as told, of a batch
-/// 3 times with such a distance.
+/// Message of a spec's kernel for a 4x8x12 GEMM, one of whose matrices has the given shape,
+/// optionally with a batch of 3 at the given distance.
 fn told(line: &str, (operand, lies): (Operand, Lies), batch: Option<u64>) -> Result<(), String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
@@ -72,7 +72,7 @@ fn a_matrix_that_lies_the_other_way_needs_another_layout() {
              elements"
         )
     };
-    // Whether it has padding too does not matter: first it is turned.
+    // Padding does not matter: the layout is reported first.
     for pad in [0, 4] {
         let (a_rows, a_cols) = ([(4, 12 + pad), (12, 1)], [(4, 1), (12, 4 + pad)]);
         let (b_rows, b_cols) = ([(12, 8 + pad), (8, 1)], [(12, 1), (8, 12 + pad)]);
@@ -131,7 +131,7 @@ fn padded_lines_need_a_pitched_kernel() {
     }
 }
 
-/// A kernel without guards has no variant for them.
+/// A kernel without guards has no variant for such strides.
 #[test]
 fn distances_that_are_no_multiple_are_told_apart() {
     let multiple = |what, apart: u64, remedy| {
@@ -159,7 +159,8 @@ fn distances_that_are_no_multiple_are_told_apart() {
     }
 }
 
-/// What a launch is told whose array, of `rows` and 64 columns, has a tensor map; or what the map is to say.
+/// Message for a launch with a tensor map of an array of `rows` rows and 64 columns, or the map's
+/// shapes.
 fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<MappedArray>, String> {
     let mut b = KernelBuilder::new("boxes");
     let map = TensorMap { tile: vec![8, 64], swizzle: TensorSwizzle::Bytes128 };
@@ -192,6 +193,6 @@ fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
     says(mapped(0, 0, 72, 1), "the extent of `a` along dimension 0 to be at least 1");
     says(mapped(0, (1 << 32) + 1, 72, 1), "along dimension 0 to be at most 4294967296");
     says(mapped(0, 100, 1 << 39, 1), "the distance between rows of `a` to be at most 549755813887");
-    // Where nothing is launched nothing is asked for.
+    // An empty launch demands nothing.
     assert_eq!(mapped(8, 0, 72, 0), Ok(Vec::new()));
 }

@@ -1,4 +1,4 @@
-//! What an expression can be made from, and its operators.
+//! Conversions into expressions, and arithmetic operators on them.
 
 use super::{BinaryOp, Expr, Integer, Special};
 use crate::ir::{Const, Scalar, Ty, Var};
@@ -46,8 +46,8 @@ impl From<Special> for Expr {
     }
 }
 
-/// The arithmetic operators fold what a reader would not write: `x + 0`, `x * 1`, `x / 1`. Only on
-/// integers: `x + 0.0f` is not the identity of IEEE addition.
+/// Arithmetic operators that fold trivial cases: `x + 0`, `x * 1`, `x / 1`. Only integers are
+/// folded: `x + 0.0f` is not the identity of IEEE addition.
 macro_rules! operator {
     ($trait:ident, $method:ident, $op:ident, $a:ident, $b:ident, $fold:expr) => {
         impl<R: Into<Expr>> $trait<R> for Expr {
@@ -69,7 +69,7 @@ macro_rules! operator {
         operator!(@on $trait, $method, Scalar);
     };
     (@from $trait:ident, $method:ident, $($handle:ty),*) => {$(
-        /// With a literal on the left.
+        /// Literal on the left.
         impl $trait<$handle> for f32 {
             type Output = Expr;
             fn $method(self, other: $handle) -> Expr {
@@ -87,7 +87,7 @@ macro_rules! operator {
     };
 }
 
-/// An operand as the whole operator would give it: widened where the other one is a `U64`.
+/// Operand converted to the type of the whole operation: widened if the other one is a `U64`.
 fn as_result(kept: &Expr, dropped: &Expr) -> Expr {
     if dropped.ty() == Ty::U64 { kept.clone().wide() } else { kept.clone() }
 }
@@ -121,7 +121,7 @@ operator!(Mul, mul, MUL, a, b, {
 operator!(Div, div, DIV, a, b, if b.is_int(1) { Some(as_result(&a, &b)) } else { None });
 operator!(Rem, rem, REM, a, b, if b.is_int(1) { Some(zero(&a, &b)) } else { None });
 
-/// Operators on the bits of integers; `&&` and `||` are [`Expr::and`] and [`Expr::or`].
+/// Bitwise operators on integers; `&&` and `||` are [`Expr::and`] and [`Expr::or`].
 macro_rules! of_bits {
     ($($trait:ident, $method:ident, $op:ident;)*) => {$(
         impl<R: Into<Expr>> $trait<R> for Expr {

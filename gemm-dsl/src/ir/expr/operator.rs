@@ -1,11 +1,9 @@
-//! Operators, and the types that they take.
+//! Operators and their operand types.
 
 use crate::ir::Ty;
 
-/// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
-    /// Logical negation.
     Not,
     /// Arithmetic negation of a signed integer or a floating-point number.
     Neg,
@@ -14,91 +12,71 @@ pub enum UnaryOp {
 /// Binary operators on operands of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
-    /// Of numbers; the result has their type.
+    /// On numbers; the result has their type.
     Arith(Arith),
-    /// Of integers; the result has their type.
+    /// On integers; the result has their type.
     Integer(Integer),
-    /// Of numbers; the result is a truth value.
+    /// On numbers; the result is a boolean.
     Cmp(Cmp),
-    /// Of truth values.
     Logic(Logic),
 }
 
-/// Arithmetic operators of integers and floating-point numbers.
+/// Arithmetic operators on integers and floating-point numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arith {
-    /// Sum.
     Add,
-    /// Difference.
     Sub,
-    /// Product.
     Mul,
-    /// Quotient, of integers towards zero.
+    /// Quotient; integers truncate towards zero.
     Div,
 }
 
-/// Operators that only integers have.
+/// Operators on integers only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Integer {
     /// Remainder, with the dividend's sign.
     Rem,
-    /// Bitwise and.
     And,
-    /// Bitwise or.
     Or,
-    /// Bitwise exclusive or.
     Xor,
-    /// Shift to the left.
     Shl,
-    /// Shift of a non-negative integer to the right.
+    /// Right shift of a non-negative integer.
     Shr,
 }
 
-/// Comparisons. With a NaN all fail but [`Cmp::Ne`].
+/// Comparisons. With a NaN all are false except [`Cmp::Ne`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cmp {
-    /// Less than.
     Lt,
-    /// Less than or equal.
     Le,
-    /// Greater than.
     Gt,
-    /// Greater than or equal.
     Ge,
-    /// Equal.
     Eq,
-    /// Not equal.
     Ne,
 }
 
-/// Connectives.
+/// Short-circuiting connectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Logic {
-    /// The right operand is evaluated only where the left holds.
+    /// Evaluates the right operand only if the left one holds.
     And,
-    /// The right operand is evaluated only where the left does not hold.
+    /// Evaluates the right operand only if the left one does not hold.
     Or,
 }
 
 impl BinaryOp {
-    /// Sum.
     pub const ADD: Self = Self::Arith(Arith::Add);
-    /// Difference.
     pub const SUB: Self = Self::Arith(Arith::Sub);
-    /// Product.
     pub const MUL: Self = Self::Arith(Arith::Mul);
-    /// Quotient.
     pub const DIV: Self = Self::Arith(Arith::Div);
-    /// Remainder.
     pub const REM: Self = Self::Integer(Integer::Rem);
-    /// Less than.
     pub const LT: Self = Self::Cmp(Cmp::Lt);
 
-    /// Whether the result is a truth value.
+    /// Returns true if the result is a boolean.
     pub fn is_predicate(self) -> bool {
         matches!(self, Self::Cmp(_) | Self::Logic(_))
     }
-    /// Whether it has a value for operands of these types.
+    /// Returns true if the operator is defined for operands of these types.
     pub(crate) fn takes(self, a: Ty, b: Ty) -> bool {
         let fits = match self {
             Self::Arith(_) | Self::Cmp(_) => a.is_integer() || a.is_float(),
@@ -110,7 +88,7 @@ impl BinaryOp {
 }
 
 impl UnaryOp {
-    /// Whether it has a value for an operand of this type.
+    /// Returns true if the operator is defined for an operand of this type.
     pub(crate) fn takes(self, ty: Ty) -> bool {
         match self {
             Self::Not => ty == Ty::Bool,

@@ -7,14 +7,13 @@ use crate::ir::eval::{HostError, eval};
 use std::fmt;
 use thiserror::Error;
 
-/// A part of a program that its caller gives.
+/// Part of a program that its caller supplies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramInput {
-    /// An extent of the problem.
     Extent(Extent),
-    /// A number, by its name.
+    /// Number, by its name.
     Number(String),
-    /// An array.
+    /// Array, by its operand.
     Array(Operand),
 }
 
@@ -28,10 +27,10 @@ impl fmt::Display for ProgramInput {
     }
 }
 
-/// A mismatch between a program and what its caller gives.
+/// Mismatch between a program and its caller's arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BindError {
-    /// The program has a part that is not given.
+    /// A part of the program is missing.
     #[error("{0} of the program is not given")]
     Missing(ProgramInput),
     /// A part is given more than once.
@@ -40,13 +39,13 @@ pub enum BindError {
     /// A part is given that the program does not have.
     #[error("the program does not have {0}")]
     Unknown(ProgramInput),
-    /// A value that follows from the extents cannot be computed.
+    /// A value computed from the extents has no result.
     #[error(transparent)]
     Value(#[from] HostError),
 }
 
-/// All that expressions of a program are over, for one problem: its extents, the bits of its numbers and the values that
-/// follow from them. [`VerifiedProgram::bind`] makes it.
+/// Values of a program's expressions for one problem: its extents, the bits of its numbers and the
+/// computed values. [`VerifiedProgram::bind`] creates it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramValues {
     all: Vec<Option<u64>>,
@@ -54,13 +53,13 @@ pub struct ProgramValues {
 }
 
 impl ProgramValues {
-    /// The bits of the caller's numbers, in the order of the program.
+    /// Bits of the caller's numbers, in the order of the program.
     pub fn arguments(&self) -> &[u64] {
         &self.arguments
     }
 }
 
-/// The arrays of a program's caller, in the order of the program.
+/// Arrays of a program's caller, in the order of the program.
 #[derive(Clone, Debug)]
 pub struct ProgramArrays<'a, A> {
     pub(super) inputs: Vec<&'a A>,
@@ -68,32 +67,30 @@ pub struct ProgramArrays<'a, A> {
 }
 
 impl<'a, A> ProgramArrays<'a, A> {
-    /// The inputs.
     pub fn inputs(&self) -> &[&'a A] {
         &self.inputs
     }
 
-    /// The outputs.
     pub fn outputs(&self) -> &[&'a A] {
         &self.outputs
     }
 }
 
-/// The layout of an array without gaps.
+/// Layout of an array without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedLayout {
-    /// Its dimensions, outermost first.
+    /// Dimensions, outermost first.
     pub axes: Vec<ArrayAxis>,
-    /// The number of its elements.
     pub len: u64,
 }
 
 impl VerifiedProgram {
-    /// Binds the extents of a problem and the bits of its numbers, both by name, and computes the values that follow from
-    /// them.
+    /// Binds the extents of a problem and the bits of its numbers, both by name, and computes the
+    /// values that depend on them.
     ///
     /// # Errors
-    /// [`BindError`] for a name that is missing, given twice or unknown, and for a value that cannot be computed.
+    /// Returns [`BindError`] for a name that is missing, given twice or unknown, and for a value
+    /// that cannot be computed.
     pub fn bind(
         &self,
         extents: &[(Extent, u64)],
@@ -117,7 +114,7 @@ impl VerifiedProgram {
     /// Binds arrays by operand.
     ///
     /// # Errors
-    /// [`BindError`] for an operand that is missing, given twice or unknown.
+    /// Returns [`BindError`] for an operand that is missing, given twice or unknown.
     pub fn bind_arrays<'a, A>(
         &self,
         arrays: &'a [(Operand, A)],
@@ -128,19 +125,19 @@ impl VerifiedProgram {
         Ok(ProgramArrays { inputs, outputs })
     }
 
-    /// The value of an expression of the program for a problem; of a condition, 0 or 1.
+    /// Evaluates an expression of the program for a problem; a condition is 0 or 1.
     ///
     /// # Errors
-    /// [`HostError::Overflow`] and [`HostError::Negative`] where it cannot be computed.
+    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if it cannot be computed.
     pub fn eval(&self, expr: &Expr, values: &ProgramValues) -> Result<u64, HostError> {
         let value = eval(expr, &[], &values.all)?;
         u64::try_from(value).map_err(|_| HostError::Overflow)
     }
 
-    /// The layout of an array without gaps, of the extents that these expressions say.
+    /// Gap-free layout of an array with these extents.
     ///
     /// # Errors
-    /// As [`eval`](Self::eval).
+    /// Same as [`eval`](Self::eval).
     pub fn packed(&self, dims: &[Expr], values: &ProgramValues) -> Result<PackedLayout, HostError> {
         let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
         for dim in dims.iter().rev() {
@@ -153,7 +150,7 @@ impl VerifiedProgram {
     }
 }
 
-/// Given values in the order in which a program declares their names.
+/// Sorts given values into the order in which a program declares their names.
 fn in_order<N: Copy + PartialEq, V>(
     declared: impl Iterator<Item = N> + Clone,
     given: &[(N, V)],

@@ -41,7 +41,7 @@ pub(super) fn program(program: &Program) -> CheckResult {
         require(is_read, || format!("`{}` is given and not read", output.name))?;
     }
     program.temps.iter().flat_map(|temp| &temp.dims).for_each(|dim| check.count(dim));
-    // The last one first: one that is used makes those used that it is over.
+    // Last value first: a used value marks the values that it depends on as used.
     for (n, value) in program.values.iter().enumerate().rev() {
         require(check.values.contains(&n), || format!("value {n} is not used"))?;
         check.count(&value.expr);
@@ -68,18 +68,18 @@ fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> bool {
 
 struct ProgramCheck<'p> {
     p: &'p Program,
-    /// The arrays that some launch uses.
+    /// Arrays that some launch uses.
     used: HashSet<Slot>,
-    /// Those that some kernel reads.
+    /// Arrays that some kernel reads.
     read: HashSet<Slot>,
-    /// The caller's numbers that a kernel takes, or that decide what is launched.
+    /// Numbers of the caller that a kernel takes, or that decide what is launched.
     numbers: HashSet<usize>,
-    /// The values that anything is over.
+    /// Values that some expression depends on.
     values: HashSet<usize>,
     launched: HashSet<KernelId>,
 }
 
-/// What a parameter of an expression is: an extent, or one of the others by its number.
+/// Meaning of a parameter in an expression: an extent, or another quantity by its number.
 enum Handle {
     Extent,
     Argument(usize),
@@ -118,12 +118,12 @@ impl ProgramCheck<'_> {
         Ok(())
     }
 
-    /// An expression over the extents, the caller's numbers and all values, of a type.
+    /// Checks the type of an expression over the extents, the caller's numbers and all values.
     fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> CheckResult {
         self.typed_over(self.p.values.len(), expr, ty, what)
     }
 
-    /// The same over the first so many values.
+    /// Checks the type of an expression over the first `values` values only.
     fn typed_over(&self, values: usize, expr: &Expr, ty: Ty, what: &str) -> CheckResult {
         let found = eval::check(expr, &[], &|param| {
             let ty = match self.kind(param.param) {
@@ -137,7 +137,6 @@ impl ProgramCheck<'_> {
         require(found == ty, || format!("{what} is of type {found}, not {ty}"))
     }
 
-    /// What a parameter of an expression is.
     fn kind(&self, param: usize) -> Handle {
         let (extents, arguments) = (self.p.extents.len(), self.p.arguments.len());
         match param.checked_sub(extents) {
@@ -147,7 +146,7 @@ impl ProgramCheck<'_> {
         }
     }
 
-    /// Notes the caller's numbers and the values that an expression is over.
+    /// Marks the caller's numbers and the values that an expression uses.
     fn count(&mut self, expr: &Expr) {
         expr.visit(&mut |e| {
             let Expr::Param(p) = e else { return };
@@ -207,7 +206,8 @@ impl ProgramCheck<'_> {
         Ok(())
     }
 
-    /// Checks one kernel of a launch; gives what it writes, in the order of `bind`.
+    /// Checks one kernel of a launch; returns the slots that it writes, in the order of its
+    /// parameters.
     fn kernel(
         &mut self,
         kernel: &VerifiedKernel,
@@ -234,7 +234,7 @@ impl ProgramCheck<'_> {
             require(array.takes(elem), || {
                 format!("{} of `{name}` is of {}, {slot:?} of {elem}", array.name, array.elem)
             })?;
-            // What a kernel has for itself it may write and then read; an atomic reads first.
+            // A kernel may write its own scratch array and then read it; an atomic reads first.
             let own =
                 matches!(array.operand, Operand::Temp(_)) && array.is_written && !array.is_atomic;
             let given = match slot {
@@ -294,7 +294,7 @@ impl ProgramCheck<'_> {
         Ok(writes)
     }
 
-    /// Whether the caller gives a list of arrays.
+    /// Returns true if the caller passes a list of arrays.
     fn is_list(&self, slot: Slot) -> bool {
         let array = match slot {
             Slot::Input(n) => self.p.inputs.get(n),
@@ -304,7 +304,7 @@ impl ProgramCheck<'_> {
         array.is_some_and(|array| array.count.is_some())
     }
 
-    /// The number of dimensions of an array, and what its elements are.
+    /// Rank and element type of an array.
     fn array(&self, slot: Slot) -> CheckResult<(usize, Elem)> {
         let array = match slot {
             Slot::Input(n) => self.p.inputs.get(n).map(|a| (a.dims.len(), a.elem)),

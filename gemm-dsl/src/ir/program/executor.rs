@@ -1,5 +1,5 @@
-//! The executor of programs: follows the steps for a problem, binds each launch to the first kernel whose contract its
-//! arguments meet, and has a back end launch it.
+//! Execution of programs: follows the steps for a problem, binds each launch to the first kernel
+//! whose contract its arguments meet, and passes it to a back end.
 
 use super::bind::{BindError, PackedLayout, ProgramArrays, ProgramValues};
 use super::{KernelId, Launch, Slot, Temp, VerifiedProgram};
@@ -9,53 +9,50 @@ use crate::ir::contract::{
 };
 use crate::ir::{Elem, HostError, Operand, TensorMap, Ty};
 
-/// What an executor asks of whoever runs kernels.
+/// Back end that runs the launches of a program.
 pub trait ProgramBackend {
     /// An array of the caller, or a temporary.
     type Array;
 
-    /// What a launch tells of itself.
+    /// Launch report.
     type Report;
 
-    /// What a run fails with.
+    /// Error of a run.
     type Error: From<BindError> + From<HostError> + From<ContractError>;
 
-    /// The place and the layout of an array of the caller, as contracts ask for them.
+    /// Location and layout of a caller's array, for contract checks.
     fn describe<'a>(&self, array: &'a Self::Array) -> BoundArray<'a>;
 
-    /// Has a kernel ready to be launched. All kernels of a run are prepared before its first temporary is made, so that a
-    /// run that cannot be compiled holds no memory.
+    /// Prepares a kernel for launching. All kernels of a run are prepared before its first
+    /// temporary is allocated, so a run that cannot be compiled holds no memory.
     ///
     /// # Errors
-    /// What it fails with.
+    /// Returns the back end's error if the kernel cannot be prepared, for example compiled.
     fn prepare(&mut self, _kernel: KernelId) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Makes a temporary, before the first launch that uses it. Contracts take it to lie on 256 bytes.
+    /// Allocates a temporary, before the first launch that uses it. Contracts assume that it is
+    /// aligned to 256 bytes.
     ///
     /// # Errors
-    /// What it fails with.
+    /// Returns the back end's error if the allocation fails.
     fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<Self::Array, Self::Error>;
 
-    /// Launches a kernel, whose contract holds for the arguments.
+    /// Launches a kernel. The arguments meet its contract.
     ///
     /// # Errors
-    /// What it fails with.
+    /// Returns the back end's error if the launch fails.
     fn launch(
         &mut self,
         launch: &KernelLaunch<'_, Self::Array>,
     ) -> Result<Self::Report, Self::Error>;
 }
 
-/// A temporary of a program for one problem.
 #[derive(Clone, Debug)]
 pub struct Temporary<'p> {
-    /// Its number in the program.
     pub number: usize,
-    /// Its declaration.
     pub temp: &'p Temp,
-    /// Its layout.
     pub layout: PackedLayout,
 }
 
@@ -67,21 +64,20 @@ impl Temporary<'_> {
     }
 }
 
-/// A launch of one kernel.
+/// A launch of one kernel with its arguments.
 #[derive(Clone, Debug)]
 pub struct KernelLaunch<'a, A> {
-    /// The kernel.
     pub kernel: KernelId,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Whether it is the main launch of the program.
+    /// True if it is the main launch of the program.
     pub is_main: bool,
-    /// A value for each parameter, in their order.
+    /// Value of each parameter, in their order.
     pub arguments: Vec<KernelArgument<'a, A>>,
 }
 
 impl<'a, A> KernelLaunch<'a, A> {
-    /// The bits of the scalar arguments, in the order of their parameters.
+    /// Bits of the scalar arguments, in parameter order.
     pub fn scalars(&self) -> impl Iterator<Item = u64> {
         self.arguments.iter().filter_map(|argument| match argument {
             KernelArgument::Scalar(_, bits) => Some(*bits),
@@ -89,7 +85,7 @@ impl<'a, A> KernelLaunch<'a, A> {
         })
     }
 
-    /// The array arguments, in the order of their parameters. A tensor map counts as its array.
+    /// Array arguments, in parameter order. A tensor map counts as its array.
     pub fn arrays(&self) -> impl Iterator<Item = &'a A> {
         self.arguments.iter().filter_map(|argument| match argument {
             KernelArgument::Scalar(..) => None,
@@ -98,45 +94,39 @@ impl<'a, A> KernelLaunch<'a, A> {
     }
 }
 
-/// An argument of a kernel.
 #[derive(Clone, Debug)]
 pub enum KernelArgument<'a, A> {
-    /// A number of a type, by its bits.
+    /// Number of a type, by its bits.
     Scalar(Ty, u64),
-    /// An array.
     Array(&'a A),
-    /// An array that the kernel finds by its tensor map.
+    /// Array that the kernel accesses through its tensor map.
     TensorMap {
-        /// The array.
         array: &'a A,
-        /// The type that the kernel takes its elements for.
+        /// Element type that the kernel reads.
         elem: Elem,
-        /// The map, as the kernel declares it.
+        /// Tensor map as the kernel declares it.
         map: &'a TensorMap,
-        /// The array, as the launch describes it.
+        /// Shape of the array in this launch.
         mapped: &'a MappedArray,
     },
 }
 
-/// A run of a program.
+/// Record of a run of a program.
 #[derive(Clone, Debug)]
 pub struct Execution<R> {
-    /// The kernel of the main launch, whether there was anything to launch or not.
+    /// Kernel of the main launch, even if nothing was launched.
     pub main: KernelId,
-    /// The launches, in order.
     pub launches: Vec<ExecutedLaunch<R>>,
 }
 
-/// A launch of a run.
 #[derive(Clone, Debug)]
 pub struct ExecutedLaunch<R> {
-    /// The kernel.
     pub kernel: KernelId,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Whether it is the main launch of the program.
+    /// True if it is the main launch of the program.
     pub is_main: bool,
-    /// The report of the back end. None where the grid is empty, so that nothing was launched.
+    /// Report of the back end; `None` for an empty grid, which is not launched.
     pub report: Option<R>,
 }
 
@@ -144,8 +134,9 @@ impl VerifiedProgram {
     /// Runs the program for a problem.
     ///
     /// # Errors
-    /// The contract of the last kernel of a launch, the least demanding, where none is met; a value that cannot be computed;
-    /// what the back end fails with.
+    /// Returns the contract violation of a launch's last, least demanding kernel if no kernel's
+    /// contract is met. Also returns an error if a value cannot be computed, and the errors of the
+    /// back end.
     pub fn execute<B: ProgramBackend>(
         &self,
         values: &ProgramValues,
@@ -177,25 +168,25 @@ impl VerifiedProgram {
     }
 }
 
-/// The number of the main launch of a run: that of the preferred kernel, whichever of its variants is launched, and the
-/// first one where another way was gone. None where there is no launch.
+/// Index of the main launch of a run: the launch of the preferred kernel or one of its variants,
+/// otherwise the first launch. `None` without launches.
 fn main_launch(launches: &[&Launch]) -> Option<usize> {
     let is_preferred = |launch: &&Launch| launch.choose.contains(&KernelId(0));
     launches.iter().position(is_preferred).or((!launches.is_empty()).then_some(0))
 }
 
-/// A program under way.
+/// State of a running program.
 struct Executor<'a, B: ProgramBackend> {
     program: &'a VerifiedProgram,
     values: &'a ProgramValues,
     arrays: &'a ProgramArrays<'a, B::Array>,
     backend: &'a mut B,
-    /// As many as launches so far have named, each with its array once it was made.
+    /// Temporaries that launches have named so far, each with its array once allocated.
     temps: Vec<(Temporary<'a>, Option<B::Array>)>,
 }
 
 impl<B: ProgramBackend> Executor<'_, B> {
-    /// The first kernel of a launch whose contract is met.
+    /// Returns the first kernel of a launch whose contract is met.
     fn choose(&mut self, launch: &Launch) -> Result<(KernelId, Call), B::Error> {
         for (_, slot) in &launch.bind {
             if let Slot::Temp(number) = slot {
@@ -223,7 +214,7 @@ impl<B: ProgramBackend> Executor<'_, B> {
         }
     }
 
-    /// Computes the layouts of the temporaries up to this one.
+    /// Computes the layouts of the temporaries up to `number`.
     fn declare(&mut self, number: usize) -> Result<(), HostError> {
         for number in self.temps.len()..=number {
             let temp = &self.program.temps[number];
@@ -277,7 +268,7 @@ impl<B: ProgramBackend> Executor<'_, B> {
     }
 }
 
-/// The argument of a parameter that is an array, or its tensor map, which is the next one of a call.
+/// Argument for an array parameter; a tensor map takes the call's next mapped array.
 fn array_argument<'a, A>(
     param: &'a ArrayParameter,
     array: &'a A,
@@ -290,7 +281,7 @@ fn array_argument<'a, A>(
     KernelArgument::TensorMap { array, elem: param.elem, map, mapped }
 }
 
-/// The array that a launch binds to an operand of its kernels.
+/// Array that a launch binds to an operand of its kernels.
 fn slot_of(launch: &Launch, operand: Operand) -> Slot {
     let bound = launch.bind.iter().find(|(bound, _)| *bound == operand);
     bound.map_or_else(|| unreachable!("check: every operand is bound"), |(_, slot)| *slot)

@@ -9,14 +9,11 @@ use crate::ir::{
     Scope, Source, Special,
 };
 
-/// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
+/// Body of a one-thread kernel with arrays `x` and `y` of `n` elements.
 #[derive(Clone, Copy, PartialEq)]
 enum Body {
-    /// y[0] = x[0].
     Copy,
-    /// y[0] = 1.
     Set,
-    /// y[0] = y[0] + x[0].
     Add,
 }
 
@@ -45,7 +42,7 @@ fn k_geometry() -> Geometry {
     Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 }
 }
 
-/// A program under construction: one input, one output, one temporary and three kernels.
+/// Program under construction: one input, one output, one temporary and three kernels.
 struct Parts {
     program: Program,
     n: Expr,
@@ -83,7 +80,7 @@ impl Parts {
         self.launch(COPY, from, to)
     }
 
-    /// Steps that use all that there is, soundly.
+    /// Valid steps that use everything.
     fn whole(&self) -> Vec<Step> {
         vec![
             self.launch(SET, self.input, self.temp),
@@ -92,13 +89,13 @@ impl Parts {
         ]
     }
 
-    /// Whether there are more than 4 elements.
+    /// Condition: more than 4 elements.
     fn many(&self) -> Expr {
         self.n.clone().gt(4u64)
     }
 }
 
-/// The rule that steps break, after those that use everything.
+/// Rule that steps break, after the valid steps.
 fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     let mut parts = parts();
     let mut all = parts.whole();
@@ -107,7 +104,7 @@ fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     rule(parts.program)
 }
 
-/// The rule that steps alone break.
+/// Rule that steps alone break.
 fn broken_alone(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     let mut parts = parts();
     parts.program.steps = steps(&parts);
@@ -118,7 +115,7 @@ fn rule(program: Program) -> String {
     VerifiedProgram::new(program).expect_err("a broken program").rule
 }
 
-/// The rule that a change of the sound program breaks.
+/// Rule that a change of the valid program breaks.
 fn changed(change: impl FnOnce(&mut Program)) -> String {
     let mut parts = parts();
     parts.program.steps = parts.whole();
@@ -133,7 +130,6 @@ fn first(program: &mut Program) -> &mut Launch {
     }
 }
 
-/// The values of a program of `n` elements.
 fn bound(program: &VerifiedProgram, n: u64) -> ProgramValues {
     program.bind(&[(Extent::LENGTH, n)], &[]).expect("a length")
 }
@@ -156,9 +152,9 @@ fn a_sound_program_is_sound() {
 fn nothing_is_read_before_it_is_written() {
     says(&broken_alone(|p| vec![p.copy(p.temp, p.output)]), "reads Temp(0) before it is written");
     says(&broken_alone(|p| vec![p.copy(p.output, p.temp)]), "reads Output(0) before");
-    // A kernel that adds to what is there reads it.
+    // A kernel that accumulates into an array reads it.
     says(&broken_alone(|p| vec![p.launch(ADD, p.input, p.output)]), "reads Output(0) before");
-    // One way through is not enough.
+    // Writing on one path is not enough.
     for first in [true, false] {
         let rule = broken_alone(|p| {
             let (set, none) = (vec![p.launch(SET, p.input, p.temp)], Vec::new());
@@ -167,7 +163,7 @@ fn nothing_is_read_before_it_is_written() {
         });
         says(&rule, "reads Temp(0) before");
     }
-    // What one branch writes the other does not see.
+    // A write in one branch is not visible in the other.
     let rule = broken_alone(|p| {
         let then = vec![p.launch(SET, p.input, p.temp)];
         let otherwise = vec![p.copy(p.temp, p.output)];
@@ -202,7 +198,7 @@ fn a_temporary_of_zeros_need_not_be_written() {
 
 #[test]
 fn an_atomic_reads_before_it_writes() {
-    // The ticket that a block draws; `y` is the last one.
+    // A block draws a ticket; `y` is the last one.
     let drawn = |fill: TempFill, draw: fn(&mut KernelBuilder, Access) -> Expr| {
         let mut b = KernelBuilder::new("count");
         let [y, t] = [("y", Operand::Output(0)), ("t", Operand::Temp(0))].map(|(name, operand)| {
@@ -227,7 +223,7 @@ fn an_atomic_reads_before_it_writes() {
     assert_eq!(drawn(TempFill::Zero, atomic), Ok(()));
     let unset = drawn(TempFill::Uninitialised, atomic).expect_err("a ticket that nobody has set");
     says(&unset, "`count` reads Temp(0) before it is written");
-    // What the kernel itself writes it may read.
+    // A kernel may read what it has written itself.
     let stored = |b: &mut KernelBuilder, at: Access| -> Expr {
         b.store(at.clone(), Expr::U32(1));
         at.load()
@@ -247,7 +243,7 @@ fn inputs_are_not_written_and_outputs_are() {
     says(&rule, "`y` is not written");
 }
 
-/// What is read and written may be given; what is given and never read need not be.
+/// An output that is both read and written may be given; one that is given must be read.
 #[test]
 fn an_output_may_be_given() {
     let rule = changed(|p| p.outputs[0].is_given = true);
@@ -260,7 +256,7 @@ fn an_output_may_be_given() {
     VerifiedProgram::new(parts.program).expect("sound");
 }
 
-/// Which launches are made may depend on the bits of a number.
+/// The bits of a number may decide which launches run.
 #[test]
 fn a_condition_may_ask_for_a_number() {
     let sound = |ask: fn(Expr) -> Expr| {
@@ -283,7 +279,7 @@ fn a_condition_may_ask_for_a_number() {
     says(&named, "two of what the caller gives have one name");
 }
 
-/// A value is over extents, numbers and the values before it, and behind all of them for what comes after.
+/// A value may use extents, numbers and earlier values, but not later ones.
 #[test]
 fn values_are_computed_once_and_in_order() {
     let mut parts = parts();
@@ -307,7 +303,7 @@ fn values_are_computed_once_and_in_order() {
     assert_eq!(bind(1 << 63), Err(BindError::Value(HostError::Overflow)));
 
     says(&changed(|p| _ = p.value(Expr::U64(1))), "value 0 is not used");
-    // One that only another unused one is over is not used either, and none is over one that comes later.
+    // A value used only by an unused one is unused too, and no value may use a later one.
     let unused = changed(|p| {
         let first = p.value(Expr::U64(1));
         p.value(first + 1u64);
@@ -366,7 +362,7 @@ fn expressions_are_over_the_extents_and_of_their_type() {
     says(&changed(|p| p.temps[0].dims = vec![narrow()]), "over an unknown number");
     says(&changed(|p| p.temps[0].dims = vec![7.into()]), "of type");
     says(&changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()]), "no value on the host");
-    // The parts of an expression fit together, and a constant has a value of its type.
+    // The types of an expression's operands agree, and a constant has a value of its type.
     let uneven = || Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
     says(&changed(|p| p.temps[0].dims = vec![uneven()]), "an extent of `t`: the types of");
     let unlike =
@@ -401,7 +397,7 @@ fn operands_are_bound_once_and_all_of_them() {
 fn elements_are_those_of_the_kernels() {
     says(&changed(|p| p.inputs[0].elem = Elem::F64), "x of `set` is of f32, Input(0) of f64");
     says(&changed(|p| p.outputs[0].elem = Elem::I32), "y of `copy` is of f32, Output(0) of i32");
-    // Of the same size is not enough.
+    // The same size is not enough.
     says(&changed(|p| p.temps[0].elem = Elem::U32), "y of `set` is of f32, Temp(0) of u32");
     says(&changed(|p| p.temps[0].elem = Elem::Tf32), "y of `set` is of f32, Temp(0) of tf32");
 }

@@ -1,4 +1,4 @@
-//! The rules of asynchronous units: barriers in shared memory, tensor maps, matrix instructions of four warps.
+//! Rules of asynchronous units: mbarriers, tensor maps, `wgmma`.
 
 use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::box_rows::BoxRows;
@@ -10,10 +10,10 @@ use crate::ir::{
 use crate::target::Format;
 use crate::target::arch::WARP;
 
-/// The most barriers of a declaration: more fill no shared memory.
+/// Maximum number of barriers of a declaration: 32 KiB of shared memory.
 const MOST_MBARRIERS: u64 = 4096;
 
-/// The most groups of matrix instructions that may be in flight.
+/// Maximum number of `wgmma` groups in flight.
 const MOST_PENDING: u32 = 7;
 
 impl Verifier<'_> {
@@ -24,7 +24,7 @@ impl Verifier<'_> {
         require((1..=MOST_MBARRIERS).contains(&count), || format!("{count} barriers {name}"))
     }
 
-    /// What a tensor map says must fit the array that it stands for.
+    /// Checks that each tensor map fits its array.
     pub(super) fn tensor_maps(&self) -> VerifyResult {
         for param in &self.k.params {
             let ParamKind::TensorMap { buffer, operand, map } = &param.kind else { continue };
@@ -59,7 +59,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What asynchronous units access, no thread does by an atomic: those make words of their own.
+    /// Rejects atomics on buffers that asynchronous units access: atomics need words of their own.
     pub(super) fn asynchronously_accessed(&self) -> VerifyResult {
         let (mut by_units, mut by_atomics) = (Vec::new(), Vec::new());
         self.k.visit(&mut |stmt| match stmt {
@@ -130,8 +130,8 @@ impl Verifier<'_> {
         require(rows.swizzle == map.swizzle, || {
             format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
         })?;
-        // Behind the first of its extents that is more than 1, a box has all that there is.
-        // Where a box is one element deep it needs no dimension.
+        // The dimensions behind the first box extent greater than 1 must be filled completely.
+        // Leading extents of 1 need no dimension in the buffer.
         let tile: Vec<u32> = map.tile.iter().copied().skip_while(|extent| *extent == 1).collect();
         let rank = tile.len().max(1);
         let dims = to.dims.len().checked_sub(rank).and_then(|outer| to.dims.get(outer..));
@@ -167,7 +167,7 @@ impl Verifier<'_> {
         self.operand(*format, b, *columns)
     }
 
-    /// A tile of so many rows in shared memory, as a descriptor can say that it lies.
+    /// Checks a tile of `rows` rows in shared memory whose layout a descriptor can express.
     fn operand(&self, format: Format, first: &Access, rows: u32) -> VerifyResult {
         self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
@@ -184,7 +184,7 @@ impl Verifier<'_> {
         })
     }
 
-    /// A register array of sums.
+    /// Checks that a buffer is a register array of accumulators.
     fn accumulators(&self, buffer: BufferId) -> VerifyResult {
         let decl = self.k.buffers.get(buffer.id).ok_or("unknown accumulators")?;
         let name = &decl.name;

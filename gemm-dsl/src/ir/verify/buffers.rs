@@ -1,9 +1,7 @@
-//! The rules of buffers and their layouts.
-
 use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::{Buffer, BufferLayout, Expr, Kernel, Mbarrier, Param, ParamKind, Space, Swizzle};
 
-/// Bytes of all shared arrays together.
+/// Bytes of all shared arrays and barriers together, with their alignments.
 pub(super) fn shared_bytes(k: &Kernel) -> VerifyResult<u64> {
     let mut total: u64 = 0;
     let aligned = k.buffers.iter().zip(k.alignments());
@@ -78,7 +76,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Global memory is what a launch binds: the rule of spans holds of parameters alone.
+    /// Checks that exactly the bound global buffers are parameters, because the rule of spans holds
+    /// only for parameters.
     pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> VerifyResult {
         let names = |p: &&Param| {
             matches!(
@@ -92,7 +91,8 @@ impl Verifier<'_> {
         require(params == expected, || format!("{} is {params} parameters", buffer.name))
     }
 
-    /// A swizzle exchanges elements inside a row: the columns come in whole groups.
+    /// Checks that rows consist of whole groups of columns, because a swizzle permutes elements
+    /// inside a row.
     fn swizzle(&self, buffer: &Buffer, swizzle: Swizzle) -> VerifyResult {
         let name = &buffer.name;
         let Swizzle { bits, base, shift } = swizzle;

@@ -1,4 +1,4 @@
-//! The rules of clusters.
+//! Rules of clusters.
 
 use super::{Verifier, VerifyResult, require};
 use crate::ir::Space;
@@ -16,7 +16,8 @@ impl Verifier<'_> {
                 "what blocks of a cluster do, in a kernel without clusters".into()
             });
         }
-        // In which orders their blocks, and those of others, would come to one word is not told.
+        // The IR does not define the order in which blocks of the same or of other clusters would
+        // access one word.
         require(![Space::Shared, Space::Global].iter().any(|on| k.has_atomics(*on)), || {
             "an atomic in a kernel of clusters".into()
         })

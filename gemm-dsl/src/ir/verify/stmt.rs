@@ -1,4 +1,4 @@
-//! The rules of statements: scopes, declarations, and what each may do.
+//! Rules of statements: scopes, declarations and operands.
 
 use super::{Verifier, VerifyResult, constant, require, sync};
 use crate::ir::{
@@ -26,7 +26,8 @@ impl Verifier<'_> {
         self.declare_of(var, ty)
     }
 
-    /// In C a name stands for what is declared from its own declaration on: the value cannot be made of what it hides.
+    /// Checks that the initial value does not use a name that the declaration hides. In C, a name
+    /// refers to the new variable already within its initialiser.
     fn shows(&self, var: Var, value: &Expr) -> VerifyResult {
         let name = self.k.vars.get(var.id).map(|decl| &decl.name);
         let mut hides = false;
@@ -51,7 +52,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A block declares a name once; an inner block may hide it.
+    /// Checks that a block declares a name once; an inner block may hide it.
     pub(super) fn unclaimed(&self, name: &str) -> VerifyResult {
         let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
         let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
@@ -103,7 +104,8 @@ impl Verifier<'_> {
             }
             Stmt::Assume(cond) => {
                 require(self.ty(cond)? == Ty::Bool, || "an assumption is no Bool".into())?;
-                // What the compiler may leave out must touch nothing and wait for nobody.
+                // An assumption that the compiler drops must access no memory and wait for no
+                // thread.
                 let mut acts = false;
                 cond.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
                 require(!acts, || "an assumption with a load or a call".into())
@@ -134,7 +136,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// A register array, or pointers.
+    /// Declares a register array, or pointers.
     fn registers_of(&mut self, buffer: &BufferId) -> VerifyResult {
         let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
         let local =
@@ -145,7 +147,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The choice of an array of a list.
+    /// Checks the selection of an array of a list.
     fn choose(&mut self, buffer: &BufferId, nth: &Expr) -> VerifyResult {
         let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
         let chosen = matches!(decl.layout, BufferLayout::OfList { .. });
@@ -162,7 +164,6 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// A loop.
     fn for_loop(&mut self, l: &Loop) -> VerifyResult {
         let outer = self.visible.len();
         self.declare(l.var, &l.from)?;
@@ -175,7 +176,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// An asynchronous copy from global to shared memory.
+    /// Checks an asynchronous copy from global to shared memory.
     fn copy_async(&self, target: &Access, source: &Access, guard: Option<&Guard>) -> VerifyResult {
         self.access(target)?;
         self.access(source)?;
@@ -192,7 +193,6 @@ impl Verifier<'_> {
         }
     }
 
-    /// A load of matrices.
     fn load_matrix(&self, load: &LoadMatrix) -> VerifyResult {
         let LoadMatrix { count, transposed: _, to, from } = load;
         require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
@@ -213,14 +213,15 @@ impl Verifier<'_> {
         })
     }
 
-    /// What a lane holds of matrices: so many elements, the last dimensions of a register array.
+    /// Checks a lane's part of matrices: `count` elements that fill the last dimensions of a
+    /// register array.
     fn fragment(&self, first: &Access, elem: Elem, count: usize) -> VerifyResult {
         let ty = self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
         require(buffer.space == Space::Register, || format!("a fragment in {name}"))?;
         require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is no {elem}"))?;
-        // From the last dimension on, as many as the elements fill.
+        // Multiplies extents from the last dimension on until they cover `count` elements.
         let (mut covered, mut whole) =
             (1, buffer.layout == BufferLayout::row_major(buffer.dims.len()));
         for (dim, index) in buffer.dims.iter().zip(&first.index).rev() {

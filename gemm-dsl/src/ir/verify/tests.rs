@@ -1,4 +1,4 @@
-//! Each rule of the IR on a kernel that breaks it, beside one that does not.
+//! Each rule of the IR on a kernel that breaks it, beside a valid one.
 
 use crate::ir::{
     Access, BinaryOp, BufferId, BufferLayout, Elem, Expr, Geometry, Intrinsic, IrError,
@@ -12,7 +12,7 @@ mod cluster;
 mod handles;
 mod sync;
 
-/// A kernel with an input and an output of 64 elements.
+/// Kernel with an input and an output of 64 elements.
 fn kernel(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> KernelBuilder {
     let mut b = KernelBuilder::new("kernel");
     let input = b.global("in0", elem, Operand::Input(0));
@@ -38,7 +38,6 @@ fn breaks(k: KernelBuilder, says: &str) {
     assert!(broken.contains(says), "`{broken}` does not say `{says}`");
 }
 
-/// `out[0] = value`
 fn stored(elem: Elem, value: impl FnOnce(Expr) -> Expr) -> KernelBuilder {
     kernel(elem, |b, input, output| {
         let loaded = at(input, 0).load();
@@ -52,7 +51,7 @@ fn operands_have_one_type_and_an_operator_suits_it() {
     assert_eq!(rule(stored(Elem::U32, |x| Expr::binary(BinaryOp::REM, x.clone(), x))), Ok(()));
     breaks(stored(Elem::F32, |x| Expr::binary(BinaryOp::REM, x.clone(), x)), "of f32 and f32");
     breaks(stored(Elem::F32, |x| Expr::binary(BinaryOp::ADD, x, Expr::F64(1.0))), "of f32 and f64");
-    // What is only stored is not computed with.
+    // Storage-only types have no arithmetic.
     for elem in Elem::ALL.into_iter().filter(|elem| !elem.computes()) {
         breaks(stored(elem, |x| Expr::binary(BinaryOp::ADD, x.clone(), x)), "Arith(Add) of");
     }
@@ -208,7 +207,7 @@ fn a_function_is_pure_and_applies_earlier_ones() {
         .is_err(),
         "an effect"
     );
-    // An operand of another type, and one too many.
+    // An operand of another type, and one operand too many.
     let applied = |args: Vec<Expr>| {
         kernel(Elem::F32, |b, _, output| {
             let f = b.function("same", &[], &[("x", Ty::F32)], |_, params| params[0].into());
@@ -229,7 +228,7 @@ fn intrinsics_take_what_their_rows_say() {
     breaks(call(Intrinsic::ShuffleDown, |x| vec![x.clone(), x]), "ShuffleDown of");
 }
 
-/// `const float x = x[0];` is made of itself.
+/// `const float x = x[0];` would refer to itself.
 #[test]
 fn what_hides_a_name_is_not_made_of_it() {
     let hides = |name: &'static str, of: &'static str| {
@@ -280,7 +279,7 @@ fn a_constant_has_a_value_of_its_type() {
     breaks(constant(narrowed(1 << 31)), "constant VALUE: the value overflows its type");
 }
 
-/// A matrix instruction over arrays of these elements and extents, D, A and B, each from its index on.
+/// Matrix instruction on D, A and B with these elements, extents and start indices.
 fn multiplied(
     elems: [Elem; 3],
     dims: [&[i32]; 3],
@@ -346,7 +345,7 @@ fn matrix_instructions_take_fragments_of_their_own() {
     breaks(partial, "a warp that is not whole");
 }
 
-/// A load of so many matrices into an array of these extents, of rows in shared memory of these elements.
+/// Load of `count` matrices into an array of these extents, from shared rows of these elements.
 fn loaded(count: u8, dims: &[i32], elem: Elem, wide: bool) -> KernelBuilder {
     kernel(Elem::U32, |b, _, _| {
         let held = b.registers("held", Elem::U32, dims.iter().map(|dim| Expr::I32(*dim)), "");

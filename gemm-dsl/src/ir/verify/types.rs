@@ -1,4 +1,4 @@
-//! The typing rules of accesses and expressions.
+//! Typing rules of accesses and expressions.
 
 use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::{
@@ -7,7 +7,7 @@ use crate::ir::{
 };
 
 impl Verifier<'_> {
-    /// The buffer that a pointer in scope points into.
+    /// Returns the buffer that a pointer in scope points into.
     pub(super) fn pointer(&self, pointer: &PointerRef) -> VerifyResult<BufferId> {
         let buffer = self.k.buffers.get(pointer.buffer.id).ok_or("an unknown pointer")?;
         let name = &buffer.name;
@@ -73,7 +73,7 @@ impl Verifier<'_> {
         Ok(access.ty())
     }
 
-    /// The type of an expression whose parts fit together.
+    /// Returns the type of an expression, or an error if its operands do not fit.
     pub(super) fn ty(&self, expr: &Expr) -> VerifyResult<Ty> {
         match expr {
             Expr::I32(_)
@@ -136,7 +136,7 @@ impl Verifier<'_> {
         Ok(expr.ty())
     }
 
-    /// A call of a function of the kernel.
+    /// Checks a call of a function of the kernel.
     fn applied(&self, function: FunctionId, args: &[Expr]) -> VerifyResult {
         let tys = args.iter().map(|a| self.ty(a)).collect::<VerifyResult<Vec<Ty>>>()?;
         let known = self.k.functions.get(function.id).filter(|_| function.id < self.callable);
@@ -146,7 +146,7 @@ impl Verifier<'_> {
         require(fits, || format!("function {} of {tys:?}", function.id))
     }
 
-    /// A vector that is packed of its elements.
+    /// Checks a vector that is packed from its elements.
     fn packed(&self, parts: &[Expr]) -> VerifyResult {
         let tys = parts.iter().map(|p| self.ty(p)).collect::<VerifyResult<Vec<Ty>>>()?;
         let vector = tys.first().copied();

@@ -1,14 +1,14 @@
-//! What a thread keeps of what it has folded.
+//! Accumulators of a thread.
 
 use super::fold::{Cell, Fold};
 use super::place::FoldPlace;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder, Var};
 
-/// What a thread keeps, of each of its results.
+/// Accumulators of a thread, for each of its results.
 pub(super) enum FoldAccumulators {
-    /// Of one: a variable for each part.
+    /// One result: a variable for each part.
     One(Vec<Var>),
-    /// Of several columns: an array of registers for each part.
+    /// Several columns: a register array for each part.
     Many(Vec<BufferId>),
 }
 
@@ -32,7 +32,7 @@ impl FoldAccumulators {
         kept
     }
 
-    /// The parts, of one of several columns.
+    /// Parts of one accumulator; `w` selects among several columns.
     pub(super) fn cells(&self, w: Option<Expr>) -> Vec<Cell> {
         match (self, w) {
             (Self::One(vars), _) => vars.iter().map(|var| Cell::Var(*var)).collect(),
@@ -43,7 +43,7 @@ impl FoldAccumulators {
         }
     }
 
-    /// Keeps what is kept of no elements.
+    /// Resets the accumulators to the identity.
     pub(super) fn reset(&self, b: &mut KernelBuilder, place: &FoldPlace, identity: &[Expr]) {
         place.each(b, |b, w| {
             for (part, identity) in self.cells(w).iter().zip(identity) {

@@ -1,17 +1,18 @@
-//! The user's expressions in a reduction, as functions of the kernel, with what converts their values.
+//! The user's expressions of a reduction, as functions of the kernel, with the conversions of their
+//! values.
 
 use super::literal::zero;
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty};
 use crate::plan::ReducePlan;
 
-/// An element of a result: its index, and how many there are.
+/// Position of an element: its index in the result, and the number of elements.
 pub(super) struct ElementIndex {
     pub(super) index: Expr,
     pub(super) len: Expr,
 }
 
-/// The functions that a kernel has for them.
+/// Functions of a kernel for the user's expressions.
 pub(super) struct Expressions {
     map: Option<Lowered>,
     finish: Option<(Lowered, usize)>,
@@ -21,19 +22,19 @@ pub(super) struct Expressions {
     result: Elem,
 }
 
-/// What the user makes of two values.
+/// The user's fold of two values.
 #[derive(Clone)]
 pub(super) struct UserFold {
     function: Lowered,
     acc: Elem,
 }
 
-/// Which expressions a kernel needs.
+/// Expressions that a kernel needs.
 #[derive(Clone, Copy)]
 pub(super) struct Needs {
-    /// It reads elements.
+    /// The kernel reads elements.
     pub(super) map: bool,
-    /// It stores results.
+    /// The kernel stores results.
     pub(super) finish: bool,
 }
 
@@ -73,8 +74,8 @@ impl Expressions {
         }
     }
 
-    /// What is folded of the elements at an index, of `len`: a value of type `held`, for `any` and `all` a
-    /// truth value as 0 or 1.
+    /// Value to fold for the elements at an index, of type `held`. For `any` and `all` it is 0 or
+    /// 1.
     pub(super) fn lift(
         &self,
         elements: Vec<Expr>,
@@ -107,7 +108,7 @@ impl Expressions {
         as_folded(value, self.acc).bitcast(held)
     }
 
-    /// The results, of what was folded and of the number of elements.
+    /// Results, computed from the folded values and the number of elements.
     pub(super) fn results(&self, values: Vec<Expr>, len: Expr) -> Vec<Expr> {
         let finished = match &self.finish {
             None => values,
@@ -122,7 +123,7 @@ impl Expressions {
         finished.into_iter().map(|value| stored(value, self.result)).collect()
     }
 
-    /// The type that a result is computed in.
+    /// Type in which a result is computed.
     fn result_in(&self) -> Elem {
         if self.result.computes() { self.result } else { Elem::F32 }
     }
@@ -143,7 +144,7 @@ fn elem_of(e: &Expr) -> Option<Elem> {
     }
 }
 
-/// An element in a type that is computed with: itself, or one of 4 bytes.
+/// Converts an element to a type with arithmetic: its own, or one of 4 bytes.
 fn computed(element: Expr) -> Expr {
     match elem_of(&element) {
         Some(Elem::F16 | Elem::Bf16) => element.cast(Elem::F32),
@@ -153,7 +154,7 @@ fn computed(element: Expr) -> Expr {
     }
 }
 
-/// A number as an array of these elements has it. A truth value is 0 or 1.
+/// Converts a number to the element type of an array. A boolean is 0 or 1.
 fn stored(value: Expr, elem: Elem) -> Expr {
     match (elem_of(&value), elem) {
         (Some(Elem::U32), Elem::U8) => value.cast(Elem::I32).cast(elem),
@@ -161,13 +162,13 @@ fn stored(value: Expr, elem: Elem) -> Expr {
     }
 }
 
-/// A number as expressions have it: integers with 64 bits.
+/// Converts a number to its type in expressions: integers have 64 bits.
 fn in_expression(value: Expr) -> Expr {
     let value = computed(value);
     if value.ty().is_integer() { value.cast(Elem::I64) } else { value }
 }
 
-/// The value of an expression as the type that is folded in: an integer wraps.
+/// Converts the value of an expression to the accumulator type; integers wrap.
 fn as_folded(value: Expr, acc: Elem) -> Expr {
     if !value.ty().is_integer() || acc == Elem::I64 {
         return value;

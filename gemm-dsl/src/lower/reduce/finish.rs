@@ -1,5 +1,5 @@
-//! What becomes of what threads have folded: results, or partials, of which a second launch, or the block with
-//! the last ticket, makes results.
+//! End of a kernel: stores results, or partials. A second launch, or the block with the last
+//! ticket, folds partials into results.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::Expressions;
@@ -12,23 +12,23 @@ use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder,
 use crate::lower::tickets::{self, Tickets};
 use crate::plan::{Blocks, ReducePlan};
 
-/// The end of a kernel.
+/// Inputs for the end of a kernel.
 pub(super) struct Finish<'f> {
     pub(super) plan: &'f ReducePlan,
     pub(super) fold: &'f Fold,
     pub(super) expressions: &'f Expressions,
     pub(super) place: &'f FoldPlace,
     pub(super) params: &'f Params,
-    /// Whether arrays are read and written by vectors.
+    /// Reads and writes arrays by vectors.
     pub(super) wide: bool,
 }
 
-/// Where what the threads of a result have folded goes.
+/// Destination of the folded values.
 #[derive(Clone, Copy)]
 pub(super) enum Destination<'t> {
     Results,
     Partials,
-    /// Partials; of one result, which one thread stores, that takes the block's ticket, too.
+    /// Partials. For a single result, the thread that stores it also takes the block's ticket.
     Counted(&'t Tickets),
 }
 
@@ -51,7 +51,7 @@ impl Finish<'_> {
         }
     }
 
-    /// The threads of a result fold what they keep, and one of them has it all.
+    /// Folds the accumulators of a result's threads; one thread stores the outcome.
     fn fold_team(
         &self,
         b: &mut KernelBuilder,
@@ -73,7 +73,7 @@ impl Finish<'_> {
             b.comment("The threads of a result fold their registers: a lane takes the value of the lane s above.");
             team.by_group(b, &kept, group as i32);
         }
-        // A thread past the last result has none.
+        // A thread past the last result stores nothing.
         let first = (group > 1).then(|| self.place.lane.clone().equals(0));
         let has = match (first, self.place.inside()) {
             (Some(first), Some(inside)) => Some(first.and(inside)),
@@ -85,7 +85,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Stores what one result, or a partial, is made of.
+    /// Stores one result or partial.
     pub(super) fn store(
         &self,
         b: &mut KernelBuilder,
@@ -100,7 +100,7 @@ impl Finish<'_> {
         }
     }
 
-    /// What is stored, an element of each array.
+    /// Values to store, one element for each array.
     fn made(&self, b: &mut KernelBuilder, to: Destination<'_>, all: Vec<Expr>) -> Vec<Expr> {
         match to {
             Destination::Results => {
@@ -127,8 +127,8 @@ impl Finish<'_> {
         }
     }
 
-    /// Stores what the columns of a thread are made of, each as far as there is such a one; `all` is what has
-    /// been folded of one.
+    /// Stores the columns of a thread, except those past the last one. `all` is the folded
+    /// accumulator of one column.
     fn store_columns(
         &self,
         b: &mut KernelBuilder,
@@ -145,7 +145,7 @@ impl Finish<'_> {
                 b.if_(columns.inside(w.clone()), |b| self.store(b, to, w.clone(), all(w)));
             });
         };
-        // All columns of a vector are there, or none.
+        // The columns of a vector are all inside, or all outside.
         b.if_(columns.inside(None), |b| {
             let each = arrays.iter().enumerate();
             let held = each.map(|(n, array)| {
@@ -173,12 +173,12 @@ impl Finish<'_> {
         });
     }
 
-    /// Elements of a vector of an array of neighbouring columns, where the kernel has such.
+    /// Vector width for neighbouring columns in an array, if the kernel uses vectors.
     fn lanes(&self, elem: Elem) -> Option<u32> {
         if self.wide { self.plan.lanes_of_columns(elem) } else { None }
     }
 
-    /// The block among those of its result.
+    /// The block's share, for a result folded by several blocks.
     fn split(&self) -> &BlockShare {
         match &self.place.split {
             Some(split) => split,
@@ -186,8 +186,8 @@ impl Finish<'_> {
         }
     }
 
-    /// Each thread folds some of the partials; which, and how the threads then fold theirs, is the same for
-    /// whichever block does it.
+    /// Each thread folds some of the partials. The distribution and the final fold are the same for
+    /// whichever block executes them.
     fn fold_partials(&self, b: &mut KernelBuilder, kept: &FoldAccumulators) {
         let (one, many) = match self.plan.blocks() {
             Blocks::Runs(_) => ("run", "runs"),
@@ -214,7 +214,8 @@ impl Finish<'_> {
         });
     }
 
-    /// The partials of a block of the thread's columns in registers, of those arrays that are read by vectors.
+    /// Partials of a block for the thread's columns, in registers, for the arrays that are read by
+    /// vectors.
     fn load_neighbours(&self, b: &mut KernelBuilder, block: Expr) -> Vec<Option<BufferId>> {
         let arrays = &self.params.partials;
         let width = self.place.columns().and_then(|columns| columns.width);
@@ -251,7 +252,8 @@ impl Finish<'_> {
         });
     }
 
-    /// The word that the blocks of a result count in: results that are folded by the same blocks share one.
+    /// Word in which the blocks of a result count. Results that are folded by the same blocks share
+    /// one.
     fn ticket(&self) -> Access {
         let Some(tickets) = self.params.tickets else {
             unreachable!("in one launch there are tickets")
@@ -264,13 +266,13 @@ impl Finish<'_> {
     }
 }
 
-/// An array among several.
+/// An array's index among several.
 struct ArrayNumber {
     n: usize,
     count: usize,
 }
 
-/// Registers for elements of the columns of a thread, those of the `n`-th of `count` arrays.
+/// Registers for the columns of a thread, for the `n`-th of `count` arrays.
 fn neighbours(b: &mut KernelBuilder, elem: Elem, number: ArrayNumber, width: Const) -> BufferId {
     let ArrayNumber { n, count } = number;
     let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };

@@ -1,9 +1,9 @@
-//! What a reduction makes of its elements, as data and arithmetic: a monoid on one or more parts.
+//! The operator of a reduction, as data and arithmetic: a monoid with one or more parts.
 //!
-//! A thread keeps a variable for each part. An element becomes a value of the type that is folded in
-//! (`lift`); a thread folds the values that it has read (`absorb`), and what two of them keep is combined
-//! (`combine`) until one has all, of which the results are made (`finish`). Every operator, and the
-//! user's, is a value of [`Fold`].
+//! A thread keeps a variable for each part. An element is converted to the accumulator type
+//! (`lift`). A thread folds the values that it has read (`absorb`). The accumulators of two threads
+//! are combined (`combine`) until one is left, from which the results are computed (`finish`).
+//! Every operator, including the user's, is a value of [`Fold`].
 
 mod arg;
 mod compensated;
@@ -18,20 +18,19 @@ use crate::plan::{ReducePlan, Types};
 use crate::spec::Op;
 use value::Operator;
 
-/// A part of what is kept, as the plan has it, with its identity.
+/// A part of the accumulator from the plan, with its identity.
 #[derive(Clone, Debug)]
 pub(super) struct FoldPart {
-    /// The variable that holds it.
+    /// Name of the variable that holds it.
     pub(super) name: &'static str,
-    /// An array of them.
+    /// Name of an array of them.
     pub(super) plural: &'static str,
-    /// Its type: one that is computed with.
+    /// Type, with arithmetic.
     pub(super) elem: Elem,
-    /// The value that changes no other.
     pub(super) identity: Expr,
 }
 
-/// What is made of the elements.
+/// Operator of a reduction.
 pub(super) struct Fold {
     kind: FoldKind,
     types: Types,
@@ -40,19 +39,19 @@ pub(super) struct Fold {
 }
 
 enum FoldKind {
-    /// One value.
     Value(Operator),
-    /// The greatest value, or the smallest, and its index.
+    /// The greatest or smallest value, and its index.
     Arg(arg::Arg),
     /// A sum, and the sum of its rounding errors.
     Compensated,
-    /// How many, their mean, and the sum of the squares of what they differ from it.
+    /// Count, mean, and sum of squared deviations from the mean.
     Moments,
-    /// The greatest value, and the sum of the exponentials of what the others differ from it.
+    /// The greatest value, and the sum of the exponentials of the differences from it.
     Logsumexp(logsumexp::Logsumexp),
 }
 
-/// Where a thread keeps a part: in a variable or, of several results, in an array of registers.
+/// Storage of a part in a thread: a variable or, for several results, an element of a register
+/// array.
 #[derive(Clone)]
 pub(super) enum Cell {
     Var(Var),
@@ -60,7 +59,6 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// What is kept.
     pub(super) fn get(&self) -> Expr {
         match self {
             Cell::Var(var) => (*var).into(),
@@ -68,7 +66,6 @@ impl Cell {
         }
     }
 
-    /// Keeps another value.
     pub(super) fn set(&self, b: &mut KernelBuilder, value: impl Into<Expr>) {
         match self {
             Cell::Var(var) => b.assign(*var, value),
@@ -84,30 +81,29 @@ impl Cell {
     }
 }
 
-/// Elements that a thread has read, in registers, in ascending order of their indices.
+/// Elements that a thread has read into registers, in ascending order of their indices.
 pub(super) struct LoadedElements {
-    /// The values: an array of `items` times `vector`, or times the columns of the thread.
+    /// Values: an array of `items` times `vector`, or times the columns of the thread.
     pub(super) values: BufferId,
     pub(super) items: Const,
-    /// Elements of an item.
     pub(super) vector: u32,
-    /// Which of its columns it is, where a thread has several.
+    /// Index of the column, if a thread has several.
     pub(super) column: Option<Expr>,
-    /// The index of the first one of each item, in terms of the item.
+    /// Index of the first element of an item, as a function of the item.
     pub(super) first: Box<dyn Fn(Expr) -> Expr>,
-    /// How many elements of the result lie before those that are here, of a shard.
+    /// Number of elements of the result before this shard, for a shard.
     pub(super) before: Option<Expr>,
-    /// How many elements there are in all, where some that are held may be past them.
+    /// Number of elements in total, if some of the held elements may be past the end.
     pub(super) ragged: Option<Expr>,
 }
 
 impl LoadedElements {
-    /// The index of an element among all of its result.
+    /// Index of an element in the whole result.
     fn position(&self, index: Expr) -> Expr {
         self.before.iter().cloned().fold(index, |index, before| before + index)
     }
 
-    /// Does something with each of them, its value and its index.
+    /// Calls `f` with the value and the index of each element.
     fn each(&self, b: &mut KernelBuilder, mut f: impl FnMut(&mut KernelBuilder, Expr, Expr)) {
         let value = |index: Vec<Expr>| Access::new(self.values, index).load();
         b.unrolled("item", self.items, |b, item| {
@@ -124,7 +120,7 @@ impl LoadedElements {
 }
 
 impl Fold {
-    /// The fold of a plan; its functions are declared in the kernel.
+    /// Operator of a plan; declares its functions in the kernel.
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, expressions: &Expressions) -> Self {
         let types = plan.types();
         let kind = match plan.op() {
@@ -163,7 +159,7 @@ impl Fold {
         &self.parts
     }
 
-    /// What a thread holds in place of an element that is missing: the identity, or what is not counted.
+    /// Value held in place of a missing element: the identity, or a value that is not counted.
     pub(super) fn missing(&self) -> Expr {
         match &self.kind {
             FoldKind::Moments => zero(self.types.acc),
@@ -171,7 +167,7 @@ impl Fold {
         }
     }
 
-    /// The type of a value that is held.
+    /// Type of a held value.
     pub(super) fn held(&self) -> Elem {
         match &self.kind {
             FoldKind::Moments => self.types.acc,
@@ -179,18 +175,18 @@ impl Fold {
         }
     }
 
-    /// Whether an element is asked whether it is zero, where no expression makes a truth value of it.
+    /// Returns true for `any` and `all`: without a `map`, elements are tested against zero.
     pub(super) fn is_truth(&self) -> bool {
         matches!(&self.kind, FoldKind::Value(Operator::Any | Operator::All))
     }
 
-    /// Whether what stands for missing elements would be counted: then a thread that may hold some asks
-    /// which they are.
+    /// Returns true if placeholders for missing elements would be counted. A thread that may hold
+    /// some then checks the indices.
     pub(super) fn counts(&self) -> bool {
         matches!(self.kind, FoldKind::Moments)
     }
 
-    /// Whether each value stands once in what is made of two.
+    /// Returns true if combining two values reads each of them once.
     pub(super) fn reads_once(&self) -> bool {
         match &self.kind {
             FoldKind::Value(operator) => operator.reads_once(self.parts[0].elem),
@@ -198,19 +194,19 @@ impl Fold {
         }
     }
 
-    /// Whether it keeps indices or counts of elements.
+    /// Returns true if it keeps indices or counts of elements.
     pub(super) fn keeps_indices(&self) -> bool {
         self.keeps_indices
     }
 
-    /// Prepares what a thread keeps for values of which the first, if it is there, is the element of this index.
+    /// Initialises an accumulator for values of which the first, if present, has the index `first`.
     pub(super) fn begin(&self, b: &mut KernelBuilder, kept: &[Cell], is_there: Expr, first: Expr) {
         if let FoldKind::Arg(arg) = &self.kind {
             arg.begin(b, &kept[1], is_there, first);
         }
     }
 
-    /// Folds the values that a thread holds into what it keeps.
+    /// Folds the values that a thread holds into its accumulator.
     pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements) {
         match &self.kind {
             FoldKind::Value(operator) => held.each(b, |b, value, _| {
@@ -227,7 +223,7 @@ impl Fold {
         }
     }
 
-    /// What two threads keep, as one. Neither has the elements that come first.
+    /// Combines the accumulators of two threads. The order of their elements is not known.
     pub(super) fn combine(
         &self,
         b: &mut KernelBuilder,
@@ -243,7 +239,7 @@ impl Fold {
         }
     }
 
-    /// What is made of two values, where one is all that is kept.
+    /// Combines two values of an accumulator with a single part.
     pub(super) fn of_two(&self, a: Expr, b: Expr) -> Expr {
         match &self.kind {
             FoldKind::Value(operator) => operator.apply(a, b),
@@ -251,7 +247,7 @@ impl Fold {
         }
     }
 
-    /// Combines what another keeps into variables.
+    /// Combines another accumulator into variables.
     pub(super) fn combine_into(&self, b: &mut KernelBuilder, kept: &[Cell], right: &[Expr]) {
         let left: Vec<Expr> = kept.iter().map(Cell::get).collect();
         for (part, value) in kept.iter().zip(self.combine(b, &left, right)) {
@@ -259,8 +255,8 @@ impl Fold {
         }
     }
 
-    /// The values that results are made of, of everything that was folded: of the type that was folded
-    /// in, an index, or a truth value as 0 or 1.
+    /// Values from which results are computed, given the final accumulator: of the accumulator
+    /// type, an index, or a boolean as 0 or 1.
     pub(super) fn values(&self, b: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
         match &self.kind {
             FoldKind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],

@@ -1,13 +1,12 @@
-//! Literals of the types that are computed with.
+//! Literals of the types with arithmetic.
 
 use crate::ir::{Elem, Expr};
 
-/// The zero of a type that is computed with.
 pub(super) fn zero(elem: Elem) -> Expr {
     number(elem, 0)
 }
 
-/// A whole number as a literal of a type that is computed with.
+/// Integer literal of a type with arithmetic.
 pub(super) fn number(elem: Elem, value: u32) -> Expr {
     match elem {
         Elem::F32 => Expr::F32(value as f32),
@@ -20,7 +19,7 @@ pub(super) fn number(elem: Elem, value: u32) -> Expr {
     }
 }
 
-/// The greatest value of a type of indices: no element has it.
+/// Greatest value of an index type, which no element has.
 pub(super) fn nowhere(index: Elem) -> Expr {
     if index == Elem::U64 { Expr::U64(u64::MAX) } else { Expr::U32(u32::MAX) }
 }

@@ -14,8 +14,7 @@ use crate::ir::{
 };
 use crate::plan::ReducePlan;
 
-/// The segments that are too long for a group: the whole block folds each of those that its groups were to
-/// fold.
+/// Long segments: the whole block folds those of its segments that are too long for its groups.
 pub(super) struct LongSegments<'l> {
     pub(super) plan: &'l ReducePlan,
     pub(super) fold: &'l Fold,
@@ -34,7 +33,8 @@ impl LongSegments<'_> {
         place: &FoldPlace,
         missing: Expr,
     ) {
-        // Most blocks have none: they are not to look at each of their segments.
+        // Counted first, because most blocks have no long segment and should not check each of
+        // theirs.
         let layout = BufferLayout::row_major(1);
         let found = "how many of the block's segments are longer";
         let longer =
@@ -58,7 +58,7 @@ impl LongSegments<'_> {
         b.push(Stmt::If { cond: some, then: all, otherwise: Vec::new() });
     }
 
-    /// The segments of the block that are too long, one after the other.
+    /// Folds the long segments of the block, one after another.
     fn each_long(
         &self,
         b: &mut KernelBuilder,

@@ -1,5 +1,5 @@
-//! The parameters of a kernel in rounds: arrays with their extents and strides, what a launch must satisfy, and
-//! its grid.
+//! Parameters of a kernel in rounds: arrays with their extents and strides, launch requirements,
+//! and the grid.
 
 use super::fold::Fold;
 use super::role::Role;
@@ -11,43 +11,42 @@ use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::{IndexType, Over};
 
-/// The parameters of a kernel, as far as it has them.
+/// Parameters of a kernel, as far as it has them.
 pub(super) struct Params {
     pub(super) inputs: Vec<BufferId>,
     pub(super) outputs: Vec<BufferId>,
-    /// What blocks leave, an array for each part of the fold.
+    /// Partials of the blocks, an array for each part of the accumulator.
     pub(super) partials: Vec<BufferId>,
-    /// How many blocks of a result have left theirs.
+    /// Count of the blocks of a result that have stored their partials.
     pub(super) tickets: Option<BufferId>,
-    /// Elements of a result; of segments, of all; of a shard, of those that are in it.
+    /// Elements of a result; for segments, of the whole array; for a shard, only its own.
     pub(super) n: Scalar,
     pub(super) results: Results,
-    /// Where a shard lies in the whole.
+    /// Position of a shard in the whole.
     pub(super) shard: Option<Shard>,
-    /// Elements of a run, where blocks fold runs.
+    /// Elements of a run, if blocks fold runs.
     pub(super) run: Option<Const>,
     pub(super) role: Role,
 }
 
-/// Where a shard lies along the axis that is folded.
+/// Position of a shard along the reduced axis.
 #[derive(Clone, Copy)]
 pub(super) struct Shard {
-    /// The index of its first element.
+    /// Index of its first element.
     pub(super) first: Scalar,
-    /// How many elements there are in all shards.
+    /// Number of elements in all shards.
     pub(super) total: Scalar,
 }
 
-/// Of what there are results.
 #[derive(Clone, Copy)]
 pub(super) enum Results {
-    /// Of an array, one.
+    /// One result for an array.
     Array,
-    /// Of so many rows.
+    /// One result for each row.
     Rows(Scalar),
-    /// Of so many segments, which begin and end where the array says.
+    /// One result for each segment; the array holds the offsets.
     Segments(Scalar, BufferId),
-    /// Of so many columns, of as many matrices if there are several.
+    /// One result for each column, of one or several matrices.
     Columns(Scalar, Option<Scalar>),
 }
 
@@ -63,7 +62,7 @@ impl Params {
         ReduceShape { plan, role: self.role, run, n: self.n.into(), outer, inner }
     }
 
-    /// The index of an element among all of its result, of its index among those that are here.
+    /// Converts an index in this shard to the index in the whole result.
     pub(super) fn position(&self, index: Expr) -> Expr {
         match self.shard {
             None => index,
@@ -71,7 +70,7 @@ impl Params {
         }
     }
 
-    /// How many elements a result has that has so many here.
+    /// Number of elements of a whole result of which `here` are in this shard.
     pub(super) fn length(&self, here: &Expr) -> Expr {
         self.shard.map_or_else(|| here.clone(), |shard| shard.total.into())
     }
@@ -152,7 +151,7 @@ pub(super) fn params(
 }
 
 impl Params {
-    /// Extents and strides of the inputs, and what vectors require of them.
+    /// Declares extents and strides of the inputs, and the requirements of vector accesses.
     fn declare_inputs(&self, b: &mut KernelBuilder, plan: &ReducePlan, names: &[&str], wide: bool) {
         let shape = self.shape(plan);
         let vector = wide.then_some(u64::from(plan.vector()));
@@ -173,7 +172,8 @@ impl Params {
         }
     }
 
-    /// Extents and strides of the other arrays, and what vectors of neighbouring columns require of them.
+    /// Declares extents and strides of the other arrays, and the requirements of vectors of
+    /// neighbouring columns.
     fn declare_others(&self, b: &mut KernelBuilder, plan: &ReducePlan, wide: bool) {
         let shape = self.shape(plan);
         if let Results::Segments(segments, offsets) = self.results {
@@ -196,7 +196,7 @@ impl Params {
     }
 }
 
-/// What a launch must satisfy beside what its arrays do.
+/// Launch requirements that do not concern the arrays.
 pub(super) fn requirements(b: &mut KernelBuilder, plan: &ReducePlan, fold: &Fold, p: &Params) {
     let all = p.shard.map_or(p.n, |shard| shard.total);
     if plan.spec().index == IndexType::U32 && fold.keeps_indices() {

@@ -1,4 +1,4 @@
-//! Who a thread is: what it folds, with whom, and where the elements of that lie.
+//! Position of a thread: its result, the threads that share it, and the location of its elements.
 
 mod columns;
 mod segment;
@@ -13,58 +13,60 @@ use super::shape;
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::{Blocks, ReducePlan};
 
-/// What a thread is, and where it reads and writes.
+/// Position of a thread, and the locations that it reads and writes.
 pub(super) struct FoldPlace {
-    /// Its number in the block, of columns along y.
+    /// Index in the block; for columns along y.
     pub(super) tid: Expr,
-    /// The threads of its result in the block.
+    /// Number of threads of its result in the block.
     pub(super) group: Const,
-    /// Its number among the threads of its result in the block.
+    /// Index among the threads of its result in the block.
     pub(super) lane: Expr,
-    /// How many elements its result has.
+    /// Number of elements of its result.
     pub(super) n: Expr,
-    /// Its block among those of its result, where there are several: never of segments, nor where a block folds
-    /// several rows.
+    /// Its block among those of its result, if there are several. Always `None` for segments, and
+    /// if a block folds several rows.
     pub(super) split: Option<BlockShare>,
     pub(super) folds: Folds,
 }
 
-/// What a thread folds.
+/// Result that a thread folds.
 pub(super) enum Folds {
-    /// The array, as all other threads do.
+    /// The array, like all other threads.
     Array,
-    /// A row; `inside` says whether there is such a one, where a block may have threads past the last.
-    Row { row: Var, inside: Option<Expr> },
-    /// A segment, whose first element has this index; with `groups` where it is the threads of a group that
-    /// fold one, not those of a block.
-    Segment { segment: Var, first: Var, groups: Option<Groups> },
-    /// A column, or some.
+    /// A row. `inside` is the condition that it exists, if a block may have threads past the last.
+    Row {
+        row: Var,
+        inside: Option<Expr>,
+    },
+    /// A segment whose first element has the index `first`. `groups` is present if a group folds
+    /// it, not the whole block.
+    Segment {
+        segment: Var,
+        first: Var,
+        groups: Option<Groups>,
+    },
     Columns(Columns),
 }
 
 /// A block among those that fold the same result.
 pub(super) struct BlockShare {
-    /// Its number.
     pub(super) block: Expr,
-    /// How many there are.
     pub(super) blocks: Expr,
-    /// How many of them leave what they have folded of elements.
+    /// Number of blocks with elements, which store partials.
     pub(super) partials: Expr,
-    /// The run that it folds, where it does not take turns with others.
+    /// Run that it folds, unless the blocks take turns.
     pub(super) run: Option<Run>,
 }
 
-/// A run of elements.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
-    /// The index of its first element.
+    /// Index of its first element.
     pub(super) from: Var,
-    /// That of the element behind its last.
+    /// Index after its last element.
     pub(super) end: Var,
 }
 
 impl FoldPlace {
-    /// The place of a thread of a kernel.
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
         match p.results {
             Results::Array => Self::of_array(b, plan, p, block),
@@ -105,7 +107,7 @@ impl FoldPlace {
         Self { tid, group, lane, n, split: None, folds }
     }
 
-    /// The row, the segment or the matrix.
+    /// Index of the row, the segment or the matrix.
     fn outer(&self) -> Option<Expr> {
         match &self.folds {
             Folds::Array => None,
@@ -114,7 +116,7 @@ impl FoldPlace {
         }
     }
 
-    /// Those of a thread that folds columns.
+    /// Columns of the thread, if it folds columns.
     pub(super) fn columns(&self) -> Option<&Columns> {
         match &self.folds {
             Folds::Columns(columns) => Some(columns),
@@ -122,7 +124,7 @@ impl FoldPlace {
         }
     }
 
-    /// Whether the thread has a result of its own, where one may have none. Columns are asked one by one.
+    /// Condition that the thread's result exists; `None` if it always does. Columns have their own.
     pub(super) fn inside(&self) -> Option<Expr> {
         match &self.folds {
             Folds::Row { inside, .. } => inside.clone(),
@@ -131,7 +133,7 @@ impl FoldPlace {
         }
     }
 
-    /// Whether it is the first thread of the block, where the block's threads fold one result or columns.
+    /// True for the first thread of a block whose threads fold one result or columns.
     pub(super) fn is_first_thread(&self) -> Expr {
         match self.columns() {
             None => self.lane.clone().equals(0),
@@ -139,7 +141,7 @@ impl FoldPlace {
         }
     }
 
-    /// An element of an input, by its index; of a column.
+    /// Element of an input, by its index and, for columns, its column.
     pub(super) fn element(&self, input: BufferId, index: Expr, column: Option<Expr>) -> Access {
         match &self.folds {
             Folds::Segment { first, .. } => Access::new(input, [*first + index]),
@@ -147,7 +149,7 @@ impl FoldPlace {
         }
     }
 
-    /// Does something for each result of the thread, the columns that it folds.
+    /// Calls `f` for each result of the thread: once, or for each of its columns.
     pub(super) fn each(
         &self,
         b: &mut KernelBuilder,
@@ -159,32 +161,32 @@ impl FoldPlace {
         }
     }
 
-    /// The index of a result that there is.
+    /// Index of a result; the result must exist.
     pub(super) fn result(&self, w: Option<Expr>) -> Vec<Expr> {
         let column = self.columns().map(|columns| columns.own(w));
         let index: Vec<Expr> = self.outer().into_iter().chain(column).collect();
         if index.is_empty() { vec![0.into()] } else { index }
     }
 
-    /// The index of the partial of a block, of a result that there is. Those of neighbouring columns are
-    /// neighbours.
+    /// Index of a block's partial, of a result that must exist. Partials of neighbouring columns
+    /// are adjacent.
     pub(super) fn partial(&self, block: Expr, w: Option<Expr>) -> Vec<Expr> {
         self.partial_at(block, self.columns().map(|columns| columns.own(w)))
     }
 
-    /// The same, of the last column where there is none such.
+    /// Index of a block's partial; a column past the end is clamped to the last one.
     pub(super) fn partial_of_some(&self, block: Expr, w: Option<Expr>) -> Vec<Expr> {
         self.partial_at(block, self.columns().map(|columns| columns.column(w)))
     }
 
-    /// The same of a column.
+    /// Index of a block's partial, for a given column.
     pub(super) fn partial_at(&self, block: Expr, column: Option<Expr>) -> Vec<Expr> {
         self.outer().into_iter().chain([block]).chain(column).collect()
     }
 }
 
 impl BlockShare {
-    /// The thread's block where several fold a result: the coordinate is its number.
+    /// Share of the thread's block if several fold a result; `number` is the block's coordinate.
     fn new(
         b: &mut KernelBuilder,
         plan: &ReducePlan,
@@ -209,7 +211,7 @@ impl BlockShare {
         }
     }
 
-    /// The same where each block folds a run.
+    /// Share of a block that folds a run.
     fn of_run(b: &mut KernelBuilder, p: &Params, block: Expr, run: Const) -> Self {
         let own = p.role.reads().then(|| {
             let from = b.let_("from", block.clone() * run);
@@ -221,7 +223,7 @@ impl BlockShare {
         }
         let mut blocks = partials.clone();
         if p.role == Role::Once {
-            // Some block makes a result of no elements, too.
+            // A result of no elements needs a block as well.
             let some = blocks.clone().gt(0u64).select(blocks, 1u64);
             blocks = b.let_("blocks", some).into();
         }
@@ -231,20 +233,18 @@ impl BlockShare {
 
 /// A thread of a group that folds a row or a segment.
 struct GroupMember {
-    /// The threads of the group.
     group: Const,
-    /// How many groups a block has.
     per_block: Const,
-    /// The thread's number in its group.
+    /// Index of the thread in its group.
     lane: Expr,
-    /// The row or the segment; past the last one, the last.
+    /// Row or segment; past the last one, the last.
     own: Var,
-    /// Whether it is none past the last.
+    /// True if it is not past the last one.
     inside: Expr,
 }
 
 impl GroupMember {
-    /// None where the group is the block.
+    /// `None` if the group is the whole block.
     fn new(
         b: &mut KernelBuilder,
         plan: &ReducePlan,

@@ -1,4 +1,4 @@
-//! What a thread reads, round by round.
+//! Reading of a thread's elements, round by round.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::{ElementIndex, Expressions};
@@ -10,15 +10,15 @@ use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder, Stmt, Var};
 use crate::plan::ReducePlan;
 use crate::spec::Over;
 
-/// What a thread reads, round by round.
+/// Reads a thread's elements, round by round.
 pub(super) struct ElementReader<'r> {
     pub(super) plan: &'r ReducePlan,
     pub(super) fold: &'r Fold,
     pub(super) expressions: &'r Expressions,
     pub(super) place: &'r FoldPlace,
-    /// What the number of elements of a round is called.
+    /// Name of the constant for the elements of a round.
     pub(super) round: &'static str,
-    /// What stands for a missing element.
+    /// Placeholder for a missing element.
     pub(super) missing: Expr,
     pub(super) wide: bool,
 }
@@ -101,16 +101,15 @@ impl ElementReader<'_> {
         });
     }
 
-    /// Elements of a result in an item.
+    /// Elements of one result in an item.
     fn vector(&self) -> u32 {
         if self.place.columns().is_none() { self.plan.vector() } else { 1 }
     }
 
-    /// Fills the registers of a thread.
     fn load(&self, b: &mut KernelBuilder, p: &Params, held: &LoadedElements) {
         b.unrolled("item", held.items, |b, item| {
             let i = b.let_("i", (held.first)(item.into()));
-            // Of rows and columns vectors are whole, or there are none.
+            // For rows and columns, a vector is entirely inside or absent.
             let whole = held.ragged.is_none() || self.plan.spec().over != Over::All;
             if !(self.wide && whole) {
                 return self.each_of(b, held, item, |j, w| {
@@ -135,7 +134,7 @@ impl ElementReader<'_> {
         });
     }
 
-    /// What is folded of the elements at an index.
+    /// Value to fold for the elements at an index.
     fn lift(&self, p: &Params, index: Expr, w: Option<Expr>) -> Expr {
         let column = self.place.columns().map(|columns| columns.column(w));
         let load =
@@ -148,7 +147,7 @@ impl ElementReader<'_> {
         self.expressions.lift(elements, at, self.fold.held(), self.fold.is_truth())
     }
 
-    /// Fills what belongs to an item, one by one: of an element of a vector, or of a column.
+    /// Fills an item one by one: each element of a vector, or each column.
     fn each_of(
         &self,
         b: &mut KernelBuilder,
@@ -168,7 +167,7 @@ impl ElementReader<'_> {
         self.place.each(b, |b, w| store(b, w.clone(), value(None, w)));
     }
 
-    /// Fills what belongs to an item by one load of each input.
+    /// Fills an item by one vector load of each input.
     fn vectors(&self, b: &mut KernelBuilder, p: &Params, held: &LoadedElements, item: Var, i: Var) {
         let (place, vector) = (self.place, self.plan.vector());
         let first = place.columns().map(Columns::first_of_vector);
@@ -190,7 +189,7 @@ impl ElementReader<'_> {
         }
     }
 
-    /// Whether an element is folded as it is.
+    /// Returns true if elements are folded unchanged.
     fn is_moved(&self) -> bool {
         self.plan.spec().map.is_none()
             && !self.fold.is_truth()

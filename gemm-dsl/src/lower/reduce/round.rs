@@ -1,24 +1,23 @@
-//! Rounds: what the threads of a result take in at once.
+//! Rounds: the elements that the threads of a result read at once.
 
 use crate::ir::{Const, KernelBuilder};
 use crate::plan::ReducePlan;
 
-/// What the threads of a result take in at once.
+/// Constants of a round: the elements that the threads of a result read at once.
 #[derive(Clone, Copy)]
 pub(super) struct Round {
-    /// Elements, or vectors, of a thread.
+    /// Elements, or vectors, per thread.
     pub(super) items: Const,
-    /// Elements of a result.
     pub(super) elements: Const,
 }
 
 impl Round {
-    /// The constants, of which the second has this name.
+    /// Declares the constants; the second one is called `name`.
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, group: Const, name: &str) -> Self {
         let what = if plan.vector() > 1 { "vectors" } else { "elements" };
         let what = format!("{what} of a thread per iteration");
         let items = b.constant("ITEMS", plan.items() as i32, what);
-        // Of columns a vector has an element of each.
+        // A vector across columns has one element of each.
         let elements = match plan.vector() {
             vector if vector > 1 && plan.width() == 1 => group * items * vector as i32,
             _ => group * items,

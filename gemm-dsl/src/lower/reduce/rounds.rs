@@ -1,6 +1,6 @@
-//! Reductions in rounds: the threads of a result take in so many of its elements at once, until none are left.
-//! Where several blocks fold a result, each leaves a partial one, and these are folded by a fixed tree over the
-//! numbers of their blocks.
+//! Reductions in rounds: the threads of a result read a fixed number of its elements at once, until
+//! none are left. If several blocks fold a result, each stores a partial, and these are folded by a
+//! fixed tree over the block numbers.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::{Expressions, Needs};
@@ -19,10 +19,10 @@ use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::Over;
 
-/// What is called so that blocks leave, where it is one number each.
+/// Name of the array of partials, if a partial is one number.
 const PARTIALS: &str = "partials";
 
-/// The program of a reduction in rounds.
+/// Program of a reduction in rounds.
 pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let (spec, over) = (plan.spec(), plan.spec().over);
     let mut program = Program::default();
@@ -78,7 +78,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// The kernels that fold elements: by vectors, where there are any, and by single ones.
+/// Kernels that fold elements: with vector loads, if the plan has vectors, then with scalar loads.
 pub(super) fn variants(
     program: &mut Program,
     plan: &ReducePlan,
@@ -91,7 +91,7 @@ pub(super) fn variants(
     Ok(choose)
 }
 
-/// One kernel; `wide` where the elements of a vector are one 16-byte load.
+/// One kernel; `wide` loads a vector by one 16-byte access.
 pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, IrError> {
     let spec = plan.spec();
     let name = match role {
@@ -122,7 +122,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     requirements(&mut b, plan, &fold, &params);
     let place = FoldPlace::new(&mut b, plan, &params, block);
     let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
-        // It stands for missing elements, too.
+        // The variable also replaces missing elements.
         0 if !fold.counts() => b.let_("identity", part.identity.clone()).into(),
         _ => part.identity.clone(),
     });
@@ -166,7 +166,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     b.finish()
 }
 
-/// What stands for a missing element.
+/// Placeholder for a missing element.
 fn missing_of(fold: &Fold, identity: &[Expr]) -> Expr {
     if fold.counts() { fold.missing() } else { identity[0].clone() }
 }

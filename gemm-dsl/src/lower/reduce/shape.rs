@@ -1,5 +1,5 @@
-//! Extents and strides of the arrays of a reduction, in terms of its three extents: those of a program, or the
-//! parameters of a kernel.
+//! Extents and strides of a reduction's arrays, in terms of its three extents: those of a program,
+//! or the parameters of a kernel.
 
 use super::role::Role;
 use crate::ir::program::Program;
@@ -7,7 +7,7 @@ use crate::ir::{Expr, Extent, KernelBuilder, Operand, Requirement, Source, Ty, j
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::Over;
 
-/// The extent that says how many rows, matrices or segments there are.
+/// Extent for the number of rows, matrices or segments.
 pub(super) fn outer_extent(over: Over) -> Option<Extent> {
     match over {
         Over::Rows | Over::Middle => Some(Extent::OUTER),
@@ -16,33 +16,31 @@ pub(super) fn outer_extent(over: Over) -> Option<Extent> {
     }
 }
 
-/// The extent that says how many columns there are.
+/// Extent for the number of columns.
 pub(super) fn inner_extent(over: Over) -> Option<Extent> {
     matches!(over, Over::Columns | Over::Middle).then_some(Extent::INNER)
 }
 
-/// How many rounds of a block it takes to fold so many elements, 1 where there are none: the blocks that fold a
-/// result are as many, up to a number.
+/// Number of rounds of a block that `n` elements take, at least 1. This is also the number of
+/// blocks that fold a result, up to a limit.
 pub(super) fn rounds(n: Expr, round: Expr) -> Expr {
     n.clone().gt(0u64).select(n.div_ceil(round), 1u64)
 }
 
-/// What is folded.
 pub(super) struct ReduceShape<'s> {
     pub(super) plan: &'s ReducePlan,
     pub(super) role: Role,
-    /// Elements of a run, where blocks fold runs.
+    /// Elements of a run, if blocks fold runs.
     pub(super) run: Option<Expr>,
-    /// Elements of a result; of segments, of all.
+    /// Elements of a result; for segments, of the whole array.
     pub(super) n: Expr,
-    /// Rows, matrices or segments.
+    /// Number of rows, matrices or segments.
     pub(super) outer: Option<Expr>,
-    /// Columns.
     pub(super) inner: Option<Expr>,
 }
 
 impl<'s> ReduceShape<'s> {
-    /// That of what a program folds, whose extents are added to it.
+    /// Shape of a program; adds its extents to the program.
     pub(super) fn of_program(
         program: &mut Program,
         plan: &'s ReducePlan,
@@ -65,10 +63,9 @@ impl<'s> ReduceShape<'s> {
         (Self { plan, role, run, n, outer, inner }, extents)
     }
 
-    /// The extents of an input.
     pub(super) fn elements(&self) -> Vec<Expr> {
         match self.plan.spec().over {
-            // Its segments are no dimension of an array.
+            // Segments are not a dimension of the array.
             Over::Segments => vec![self.n.clone()],
             _ => {
                 let (outer, inner) = (self.outer.iter().cloned(), self.inner.iter().cloned());
@@ -77,17 +74,16 @@ impl<'s> ReduceShape<'s> {
         }
     }
 
-    /// The extents of an output.
     pub(super) fn results(&self) -> Vec<Expr> {
         let all: Vec<Expr> = self.outer.iter().chain(&self.inner).cloned().collect();
         if all.is_empty() { vec![1u64.into()] } else { all }
     }
 
-    /// How many blocks fold a result, where several do.
+    /// Number of blocks that fold a result, if several do.
     pub(super) fn blocks(&self) -> Expr {
         match (self.plan.blocks(), &self.run) {
             (Blocks::Runs(_), Some(run)) => match self.role {
-                // Some block makes a result of no elements, too.
+                // A result of no elements needs a block as well.
                 Role::Once => rounds(self.n.clone(), run.clone()),
                 _ => self.n.clone().div_ceil(run.clone()),
             },
@@ -98,13 +94,14 @@ impl<'s> ReduceShape<'s> {
         }
     }
 
-    /// The extents of partials: those of results, and before the columns which of a result's blocks has left it.
+    /// Extents of partials: those of results, with the block index before the columns.
     pub(super) fn partials(&self) -> Vec<Expr> {
         let (outer, inner) = (self.outer.iter().cloned(), self.inner.iter().cloned());
         outer.chain([self.blocks()]).chain(inner).collect()
     }
 
-    /// How many blocks it takes if one folds each result; results that share a block share a ticket too.
+    /// Number of blocks if one block folds each result. Results that share a block also share a
+    /// ticket.
     pub(super) fn tiles(&self) -> Expr {
         let per_block = u64::from(self.plan.results_per_block());
         let tiles_of = |results: &Expr| match per_block {
@@ -118,7 +115,8 @@ impl<'s> ReduceShape<'s> {
         }
     }
 
-    /// The strides of an input: packed, or as the launch says, where rows begin at vectors if there are any.
+    /// Strides of an input: packed, or from the launch. With vectors, launch strides must be
+    /// multiples of the vector width.
     pub(super) fn strides(
         &self,
         b: &mut KernelBuilder,
@@ -147,7 +145,6 @@ impl<'s> ReduceShape<'s> {
     }
 }
 
-/// The strides of a packed array.
 pub(super) fn packed(dims: &[Expr]) -> Vec<Expr> {
     let mut strides = vec![Expr::I32(1)];
     let mut stride: Option<Expr> = None;

@@ -1,6 +1,7 @@
-//! Reductions of arrays that are cut along the axis that is folded: a program for each shard, which leaves a partial
-//! of each run, and one for what all of them have left. They have the kernels of two passes over the whole, but that a
-//! shard's knows where it lies: so the bits are those of the whole.
+//! Reductions of arrays that are split along the reduced axis. A program for each shard leaves a
+//! partial for each run, and one program folds the partials of all shards. The kernels are those of
+//! a two-pass reduction of the whole, except that a shard's kernel knows its offset. Therefore the
+//! result has the same bits.
 
 use super::role::Role;
 use super::rounds::{kernel, variants};
@@ -9,7 +10,8 @@ use crate::ir::program::{Launch, Program, Slot, Step};
 use crate::ir::{Elem, Extent, IrError, Operand, VerifiedProgram};
 use crate::plan::ReducePlan;
 
-/// What an array of partials is called, and its elements, for each part of the fold. No name of a user's has a space.
+/// Name and element type of the array of partials for each part of the accumulator. User names have
+/// no spaces, so they cannot clash.
 pub fn partials(plan: &ReducePlan) -> Vec<(String, Elem)> {
     let is_one = plan.parts().len() == 1;
     let parts = plan.parts().iter().map(|part| {
@@ -19,10 +21,10 @@ pub fn partials(plan: &ReducePlan) -> Vec<(String, Elem)> {
     parts.collect()
 }
 
-/// The program that folds the elements of a shard into a partial of each of its runs.
+/// Program that folds the elements of a shard into a partial for each of its runs.
 ///
 /// # Errors
-/// A kernel that breaks a rule of the IR: a mistake of this module.
+/// Returns an error if a kernel breaks a rule of the IR, which is a bug of this module.
 pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let (shape, mut extents) = ReduceShape::of_program(&mut program, plan, Role::Shard);
@@ -42,10 +44,10 @@ pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// The program that makes results of the partials of all runs.
+/// Program that folds the partials of all runs into results.
 ///
 /// # Errors
-/// As [`shard`].
+/// Same as [`shard`].
 pub fn of_partials(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let (shape, extents) = ReduceShape::of_program(&mut program, plan, Role::Last);

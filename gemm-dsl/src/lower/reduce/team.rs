@@ -1,4 +1,4 @@
-//! How threads make one of what each of them keeps.
+//! Folds the accumulators of several threads into one.
 
 mod shuffle;
 mod tree;
@@ -7,29 +7,29 @@ use super::fold::{Cell, Fold};
 use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder};
 use crate::plan::{BlockFold, ReducePlan};
 
-/// What is done with what all threads have kept, by the one that has it.
+/// Continuation for the thread that holds the folded accumulator.
 pub(super) type Done<'d> = &'d mut dyn FnMut(&mut KernelBuilder, Vec<Expr>);
 
-/// The same with the columns of a thread, by the one that has them: what all threads have kept of one of them.
+/// Continuation for a thread that holds the folded columns: given the folded accumulator of each
+/// column.
 pub(super) type DoneOf<'d> =
     &'d mut dyn FnMut(&mut KernelBuilder, &dyn Fn(Option<Expr>) -> Vec<Expr>);
 
-/// The threads of a block.
+/// Threads of a block that fold together.
 pub(super) struct Team<'t> {
     pub(super) plan: &'t ReducePlan,
     pub(super) fold: &'t Fold,
-    /// What a thread keeps of no elements.
+    /// Accumulator of no elements.
     pub(super) identity: Vec<Expr>,
-    /// How many there are.
     pub(super) block: Const,
-    /// The index of the thread in its block.
+    /// Index of the thread in its block.
     pub(super) tid: Expr,
-    /// The shared arrays, a part each, once they are declared.
+    /// Shared arrays, one for each part, once they are declared.
     pub(super) shared: Option<Vec<BufferId>>,
 }
 
 impl Team<'_> {
-    /// The block folds what its threads keep; the first of them has the result.
+    /// Folds the accumulators of the block's threads; thread 0 holds the outcome.
     pub(super) fn by_block(&mut self, b: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
         match self.plan.block_fold() {
             BlockFold::Shuffle => self.by_shuffles(b, kept, done),
@@ -41,7 +41,7 @@ impl Team<'_> {
         }
     }
 
-    /// The shared arrays, with these extents where there are none yet.
+    /// Shared arrays; declared with these extents on first use.
     fn shared(
         &mut self,
         b: &mut KernelBuilder,
@@ -59,7 +59,7 @@ impl Team<'_> {
     }
 }
 
-/// What lies at an index of each array.
+/// Loads the element at an index of each array.
 pub(super) fn load(arrays: &[BufferId], index: &[Expr]) -> Vec<Expr> {
     arrays.iter().map(|array| Access::new(*array, index.to_vec()).load()).collect()
 }
@@ -71,7 +71,7 @@ pub(super) fn store(b: &mut KernelBuilder, arrays: &[BufferId], index: &[Expr], 
     }
 }
 
-/// What a thread keeps, as values.
+/// Values of an accumulator's parts.
 pub(super) fn values(kept: &[Cell]) -> Vec<Expr> {
     kept.iter().map(Cell::get).collect()
 }

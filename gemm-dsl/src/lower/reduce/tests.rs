@@ -1,4 +1,4 @@
-//! Names of a user beside those of the text.
+//! User names beside the names of the generated source.
 
 use super::{reduce, shard};
 use crate::cuda;
@@ -6,7 +6,7 @@ use crate::ir::VerifiedProgram;
 use crate::spec::ReduceSpec;
 use std::collections::BTreeSet;
 
-/// Lines in which `$` is what a user names.
+/// Specs in which `$` stands for a user's name.
 const LINES: &[&str] = &[
     "map: |$, y| $ * y, finish: |s, len| s / len, launch: once",
     "map: |x| { let $ = x * x; $ + x }, finish: |s| { let $ = s + 1.0; $ * $ }, over: rows",
@@ -23,7 +23,7 @@ const LINES: &[&str] = &[
     "op: mean_var, map: |x| { let $ = x * x; $ + x }, over: middle, run: 32, launch: once",
 ];
 
-/// What C++ keeps for itself, or has a meaning elsewhere.
+/// Names that C++ reserves, or that have another meaning.
 const OTHERS: &[&str] = &[
     "_", "x_", "__x", "x__y", "A", "in", "in_", "int", "__half", "N", "output", "mean", "var",
     "offsets",
@@ -49,7 +49,7 @@ fn whatever_a_text_is_made_of_may_be_a_name_of_the_user() {
     for line in LINES {
         let (mut built, names) = (0, identifiers(line));
         for name in &names {
-            // A word of the language, or one of the results: said where it stands.
+            // Keywords and names of results are rejected by other checks.
             let Ok(spec) = line.replace('$', name).parse::<ReduceSpec>() else { continue };
             let Ok(plan) = spec.plan() else { continue };
             let mut programs = vec![reduce(&plan)];

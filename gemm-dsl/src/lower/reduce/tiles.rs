@@ -1,7 +1,7 @@
-//! The classic passes: every block folds one tile of the array, and the same kernel folds what the blocks
-//! leave, until one value is left.
+//! Classic passes: every block folds one tile of the array, and the same kernel folds the blocks'
+//! results again, until one value is left.
 //!
-//! The ladder follows M. Harris, "Optimizing Parallel Reduction in CUDA" (2007), with the warp
+//! The variants follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007), with the warp
 //! barriers and shuffles that GPUs with independent thread scheduling need.
 
 mod load;
@@ -20,11 +20,11 @@ use crate::target::arch::GRID_BLOCKS;
 /// The most blocks of a launch: no longer input has a first pass.
 const MAX_BLOCKS: u128 = GRID_BLOCKS[0] as u128;
 
-/// The program of a reduction: one kernel, launched on its own results until one value is left. What
-/// a pass leaves for the next lies in a temporary of its own.
+/// Program of a reduction: one kernel, launched on its own results until one value is left. Each
+/// pass stores its results in a separate temporary.
 ///
 /// # Errors
-/// A kernel that breaks a rule of the IR: a mistake of this module.
+/// Returns an error if a kernel breaks a rule of the IR, which is a bug of this module.
 pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let length = program.extent(Extent::LENGTH);
@@ -52,7 +52,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         passes.push((program.temp("partials", Elem::F32, [left.clone()]), left));
         divisor = divisor.saturating_mul(per_block.into());
     }
-    // From the last pass that there may be: before it a pass that does not leave one value is
+    // Built backwards from the last possible pass: a pass that leaves more than one value is
     // followed by the next.
     let mut steps = Vec::new();
     let mut next = None;
@@ -72,7 +72,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// One kernel; `wide` where a vector of four is one 16-byte load.
+/// One kernel; `wide` loads a vector of four by one 16-byte access.
 fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
     let noun = super::noun(plan);
@@ -122,16 +122,15 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     b.finish()
 }
 
-/// What a thread loads.
+/// Loads the elements of a thread.
 struct Loader<'l> {
     plan: &'l ReducePlan,
     b: &'l mut KernelBuilder,
     fold: &'l Fold,
     input: BufferId,
     n: Scalar,
-    /// Threads of the block.
     block: Const,
-    /// The index of the thread in its block.
+    /// Index of the thread in its block.
     tid: Expr,
     identity: Var,
 }

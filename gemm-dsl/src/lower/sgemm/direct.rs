@@ -1,5 +1,6 @@
-//! Kernels that stage nothing, and whose threads hold tiles of C: each reads its rows of A and columns of B from global
-//! memory, once for all its elements. How K is dealt out among threads is told at the plan.
+//! Kernels without staging whose threads hold tiles of C. A thread reads its rows of A and columns
+//! of B from global memory once for all its elements. [`DirectPlan`] describes the distribution of
+//! K among threads.
 
 mod read;
 
@@ -36,11 +37,11 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, prob
     finish_block(b, block, direct.parts, split.as_ref(), sums, &finish);
 }
 
-/// What the parts of the builder know.
+/// Declarations of a direct kernel, shared by its builders.
 struct Direct<'p> {
     d: &'p DirectPlan,
     block: AccumulatorTile<'p>,
-    /// Where other blocks sum the rest of K: who, and the terms of this one.
+    /// Other partitions of K and the own range, if blocks share K.
     parts: Option<TileParts>,
     range: Option<KRange>,
     share: KShare,
@@ -48,25 +49,25 @@ struct Direct<'p> {
     b: FactorReader,
 }
 
-/// The part of K that a thread sums.
+/// Share of K that a thread accumulates.
 struct KShare {
-    /// This thread's lane, where those of a warp sum the same elements.
+    /// Lane index, if the lanes of a warp accumulate the same elements.
     lane: Option<Var>,
     slices: Option<Slices>,
-    /// Its first term, where that is not the first of all.
+    /// First k of this thread, if shares are several.
     first: Option<Var>,
-    /// The terms of a step, where those are several.
+    /// Elements of K per step, if more than one.
     step: Option<Const>,
-    /// Steps under way at once, where those are several.
+    /// Steps in flight at once, if more than one.
     unroll: Option<Const>,
-    /// Terms from a step to the thread's next one.
+    /// Distance in K from one step of this thread to its next.
     apart: Option<Const>,
-    /// Terms that a block takes at once.
+    /// Elements of K that a block processes at once.
     round: Option<Const>,
 }
 
 impl<'p> Direct<'p> {
-    /// Declares constants and geometry, and finds this thread's place.
+    /// Declares constants and geometry, and computes this thread's position.
     fn declare(
         b: &mut KernelBuilder,
         plan: &'p SgemmPlan,
@@ -154,7 +155,7 @@ impl<'p> Direct<'p> {
         Self { d, block, parts, range, share, a, b }
     }
 
-    /// Sums this thread's share of the terms.
+    /// Emits the accumulation of this thread's share of K.
     fn sums(&self, b: &mut KernelBuilder) -> Accumulators {
         let (d, range) = (self.d, self.range);
         let acc = Accumulators::zeroed(b, self.block.plan.types().acc, self.block.elements(), 1);
@@ -189,7 +190,7 @@ impl<'p> Direct<'p> {
         acc
     }
 
-    /// The steps of this thread in the round that starts at `k0`.
+    /// Emits the steps of this thread in the round that starts at `k0`.
     fn round(&self, b: &mut KernelBuilder, acc: &Accumulators, k0: Expr) {
         let d = self.d;
         let (mut a_held, mut b_held) = (self.a.hold(b, true), self.b.hold(b, true));
@@ -211,7 +212,7 @@ impl<'p> Direct<'p> {
         });
     }
 
-    /// The steps of this thread from `begin` on, one by one.
+    /// Emits the steps of this thread from `begin` on, one at a time.
     fn steps(&self, b: &mut KernelBuilder, acc: &Accumulators, begin: Expr, end: Expr) {
         let first = self.share.first.map_or(begin.clone(), |first| begin + first);
         let by = self.share.apart.map_or(Expr::I32(1), Expr::from);
@@ -248,7 +249,7 @@ impl<'p> Direct<'p> {
 }
 
 impl KShare {
-    /// Declares the constants.
+    /// Declares the constants of a share.
     fn constants(b: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
         let step = (d.step() > 1)
             .then(|| b.constant("STEP", d.step() as i32, "terms that a thread takes at once"));
@@ -271,7 +272,7 @@ impl KShare {
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
     }
 
-    /// The range of K of this block, where blocks share K.
+    /// Computes this block's split-K partition, if blocks share K.
     fn ranges(
         &self,
         b: &mut KernelBuilder,
@@ -289,7 +290,7 @@ impl KShare {
         Some((TileParts::Ranges(all), own))
     }
 
-    /// Finds this thread's share.
+    /// Completes the share with this thread's position: lane, slice and first k.
     fn of_thread(
         self,
         b: &mut KernelBuilder,
@@ -311,7 +312,7 @@ impl KShare {
     }
 }
 
-/// A comment on the outputs of a thread.
+/// Comment on the outputs of a thread.
 fn lanes_text(lanes: Lanes) -> &'static str {
     match lanes {
         Lanes::N => "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C.",

@@ -1,4 +1,4 @@
-//! The kernel of a product: its head, and its body by the shape of the plan.
+//! Kernel of a GEMM: its header, and its body according to the plan's kind.
 
 use super::direct;
 use super::shared::problem::{GemmProblem, TakenMatrices};
@@ -8,7 +8,7 @@ use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{Batch, GemmLayout};
 
-/// The kernel of a product.
+/// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
     head(&mut b, plan);
@@ -16,7 +16,7 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     b.finish()
 }
 
-/// What the head of a kernel's text says.
+/// Writes the header comment of a kernel.
 pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
     let stored = match plan.epilogue() {
@@ -90,7 +90,7 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
     }
 }
 
-/// How the matrices lie, unless all do row by row.
+/// Sentence on the layouts, unless all matrices are row-major.
 fn layout_text(layout: GemmLayout) -> Option<&'static str> {
     match layout {
         GemmLayout::Nn => None,

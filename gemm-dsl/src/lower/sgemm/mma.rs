@@ -1,13 +1,16 @@
-//! The multiplication of a tile by tensor cores: the lanes of a warp turn numbers of A and B into the words that a
-//! matrix instruction takes, and it adds their products to sums that the lanes hold together.
+//! Multiplication of a tile by tensor cores with `mma.sync`. The lanes of a warp convert elements
+//! of A and B to the 32-bit words of the fragments. The instruction adds their products to
+//! accumulators that are distributed over the lanes.
 //!
-//! Which lane brings which terms of an instruction changes no sum, as long as it is the same of A and B and all are of
-//! one half of them: lane t of a group of four takes term t and term t + 4 of each eight. Both lie where a load
-//! of 4 bytes, and `ldmatrix`, meet no conflict.
+//! The assignment of k indices to lanes does not affect the result, provided that it is the same
+//! for A and B and respects the halves of an instruction's K. Lane t of a group of four takes k = t
+//! and k = t + 4 of each eight. At these positions, 4-byte loads and `ldmatrix` are free of bank
+//! conflicts.
 //!
-//! Where an arithmetic stands for `f32` a number is several of a smaller format, the largest first: each is what the ones
-//! before it have left, rounded. What tensor cores sum they cut, so they sum a few terms from zero on, and an
-//! IEEE addition adds what they have.
+//! FP32 emulation splits a value into several of a smaller format, largest first. Each split is the
+//! rounded remainder of those before it. Tensor cores truncate while they accumulate. They
+//! therefore sum a short K extent in a fresh accumulator, which an IEEE addition adds to the main
+//! one.
 
 mod recompute;
 mod words;
@@ -22,7 +25,7 @@ use crate::ir::{Access, BufferId, Expr, KernelBuilder, Mma};
 use words::WordReader;
 
 impl MmaAccumulators {
-    /// Declares the sums, all zero.
+    /// Declares the accumulators, all zero.
     pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMma) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
         b.comment("The sums of this thread.");
@@ -36,7 +39,7 @@ impl MmaAccumulators {
         Self { sums, fresh, unrepresentable }
     }
 
-    /// Adds the sums of a few terms to the others, and begins new ones.
+    /// Adds the fresh accumulators to the main ones, and clears them.
     fn promote(&self, b: &mut KernelBuilder, counts: &MmaCounts, fresh: BufferId) {
         over(b, "i", counts.rows.into(), counts.plan.rows(), |b, i| {
             over(b, "j", counts.cols.into(), counts.plan.cols(), |b, j| {
@@ -50,7 +53,7 @@ impl MmaAccumulators {
     }
 }
 
-/// The matrix instructions of a warp: its tile, and its accumulators.
+/// Warp tile and accumulators of a warp's `mma` instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct MmaContext<'a> {
     pub warp: &'a WarpMma,
@@ -97,7 +100,7 @@ pub(crate) fn step(
     }
 }
 
-/// A row of matrix instructions: the words of A that they share, and those of all columns of B.
+/// Row of `mma` instructions: one fragment of A, and the fragments of all columns of B.
 struct MmaRow<'c> {
     a: BufferId,
     b: BufferId,
@@ -105,7 +108,8 @@ struct MmaRow<'c> {
 }
 
 impl MmaRow<'_> {
-    /// Adds the products to sums. Those of one sum wait for one another, so columns take turns.
+    /// Accumulates the products of all splits. Instructions on one accumulator are dependent, so
+    /// the columns are interleaved.
     fn multiply(&self, b: &mut KernelBuilder, sums: impl Fn(&Expr, Expr) -> Access) {
         let format = self.counts.plan.format();
         for [of_a, of_b] in self.counts.plan.arith().products() {
@@ -119,7 +123,7 @@ impl MmaRow<'_> {
         }
     }
 
-    /// Adds sums to others.
+    /// Adds fresh accumulators to the main ones.
     fn add(
         &self,
         b: &mut KernelBuilder,

@@ -1,4 +1,4 @@
-//! Programs of matrix products: their arrays, extents and launches.
+//! Programs of GEMMs: their arrays, extents and launches.
 
 pub(crate) mod wgmma;
 
@@ -10,20 +10,22 @@ use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
-/// The program of a matrix product: one launch, or of warpgroups those of `program::wgmma`. A kernel without guards
-/// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
+/// Builds the program of a GEMM: one launch, or the launches of `program::wgmma` for warpgroups. A
+/// kernel without guards requires at least one K tile; for K = 0 the guarded variant is launched,
+/// so results do not depend on guards.
 ///
 /// # Errors
-/// A kernel that breaks a rule of the IR: a mistake of this module.
+/// Returns an error if a kernel violates a rule of the IR, which is a bug in this module.
 pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     sgemm_with_splits(plan, [false; 2])
 }
 
-/// The same where the caller also gives the splits of A, of B or of both, behind all other inputs: of each its splits,
-/// then, where rows are scaled, their maxima. For single GEMMs of warpgroups.
+/// Builds the program of a GEMM whose caller also passes the splits of A, of B, or of both. They
+/// follow all other inputs: for each operand its splits, then its row maxima if rows are scaled.
+/// Only single WGMMA GEMMs accept splits.
 ///
 /// # Errors
-/// As [`sgemm`].
+/// Returns an error if the plan does not accept splits, or under the conditions of [`sgemm`].
 pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedProgram, IrError> {
     if given.contains(&true) && !accepts_splits(plan) {
         return Err(IrError { kernel: plan.kernel_name(), rule: wgmma::GIVEN.into() });
@@ -34,8 +36,8 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let alpha = epilogue_args(&mut program, plan, &size, &mut bind);
     let terms = counted_terms(&size.k, alpha);
     let tiles = schedule::tiles(plan, [size.m.clone(), size.n.clone()], size.batch.clone());
-    // By all of K, whether alpha lets its terms count or not: a launch that is captured needs no more memory than
-    // one before it has needed.
+    // Sized by the full K, even if alpha = 0 skips it. A captured launch then needs no more memory
+    // than an earlier launch.
     let (sizes, mut shares) =
         shared_tiles(&mut program, plan, tiles.clone(), &size.k, size.sms.clone());
     shares.extend(persistent_blocks(&mut program, plan, tiles, &size));
@@ -52,20 +54,20 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     VerifiedProgram::new(program)
 }
 
-/// Returns whether a caller can give the splits of A and B.
+/// Returns true if a caller can pass the splits of A and B.
 pub fn accepts_splits(plan: &SgemmPlan) -> bool {
     plan.kind().wgmma().is_some() && plan.batch().is_none()
 }
 
-/// The extents of a GEMM, as expressions of its program.
+/// Extents of a GEMM, as expressions of its program.
 struct ProblemSize {
     m: Expr,
     n: Expr,
     k: Expr,
     batch: Option<Expr>,
-    /// How many matrices are the A, and the B, of a batch, where splits are made of them.
+    /// Numbers of distinct A and B matrices in a batch whose operands are split.
     distinct: Option<[Expr; 2]>,
-    /// Multiprocessors of the device, where the grid depends on them.
+    /// SMs of the device, if the grid depends on them.
     sms: Option<Expr>,
 }
 
@@ -82,12 +84,12 @@ impl ProblemSize {
         Self { m, n, k, batch, distinct, sms }
     }
 
-    /// The extents of an array with an element for each of a batch.
+    /// Extents of an array with one element per GEMM of the batch.
     fn batched(&self, dims: &[&Expr]) -> Vec<Expr> {
         self.batch.iter().chain(dims.iter().copied()).cloned().collect()
     }
 
-    /// The extents of the kernels, of which K is the number of terms that count.
+    /// Extents of the kernels. Their K is 0 if alpha is zero.
     fn extents(
         &self,
         plan: &SgemmPlan,
@@ -107,7 +109,7 @@ impl ProblemSize {
     }
 }
 
-/// Adds A, B and C: of a batch arrays of matrices, or lists of them.
+/// Adds A, B and C: for a batch as arrays of matrices or pointer lists.
 fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<(Operand, Slot)> {
     let listed = size.batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
     let matrix = |rows: &Expr, cols: &Expr| match listed {
@@ -128,7 +130,7 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     vec![a, b, c]
 }
 
-/// Adds the inputs and the numbers of the epilogue. Returns alpha, where the GEMM is scaled.
+/// Adds the arrays and numbers of the epilogue. Returns alpha if the GEMM is scaled.
 fn epilogue_args(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -138,7 +140,7 @@ fn epilogue_args(
     let mut alpha = None;
     for EpilogueArg { name, along, slot } in plan.spec().operands() {
         let dims = match along {
-            // The products of a batch share them.
+            // All GEMMs of a batch share this array.
             Along::N => vec![size.n.clone()],
             Along::M => vec![size.m.clone()],
             Along::Mn => size.batched(&[&size.m, &size.n]),
@@ -158,7 +160,7 @@ fn epilogue_args(
     alpha
 }
 
-/// The terms that count: by the rules of BLAS none where alpha is a zero of either sign.
+/// Effective K: by the rules of BLAS, A and B are not read if alpha is a zero of either sign.
 fn counted_terms(k: &Expr, alpha: Option<Expr>) -> Expr {
     match alpha {
         Some(alpha) => {
@@ -169,7 +171,7 @@ fn counted_terms(k: &Expr, alpha: Option<Expr>) -> Expr {
     }
 }
 
-/// The extents of a persistent kernel: its tiles, and the blocks or clusters that share them.
+/// Extents of a persistent kernel: its tiles, and the blocks or clusters that share them.
 fn persistent_blocks(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -178,7 +180,7 @@ fn persistent_blocks(
 ) -> Vec<(Extent, Expr)> {
     let Some(sms) = size.sms.clone().filter(|_| plan.persistent()) else { return Vec::new() };
     let tiles = program.value(tiles);
-    // As many clusters as fit, of whole ones: at least one.
+    // Only whole clusters are resident; at least one is launched.
     let resident = sms * u64::from(plan.blocks_per_sm());
     let (sharers, resident) = match plan.cluster() {
         1 => (Extent::BLOCKS, resident),
@@ -191,21 +193,22 @@ fn persistent_blocks(
     vec![(Extent::TILES, tiles), (sharers, resident)]
 }
 
-/// What launches bind to the kernels of a program.
+/// Bindings of operands and extents for the launches of a program.
 pub(crate) struct Bindings {
     pub bind: Vec<(Operand, Slot)>,
     pub extents: Vec<(Extent, Expr)>,
-    /// M, N and K, whether alpha lets its terms count or not.
+    /// M, N and K; K is the full extent even if alpha is zero.
     pub size: [Expr; 3],
-    /// How many matrices are the A, and the B, of a batch, where splits are made of them.
+    /// Numbers of distinct A and B matrices in a batch whose operands are split.
     pub distinct: Option<[Expr; 2]>,
-    /// The terms that count.
+    /// Effective K, which is 0 if alpha is zero.
     pub terms: Expr,
-    /// Whether the caller gives the splits of A, and of B.
+    /// True for each of A and B whose splits the caller passes.
     pub given: [bool; 2],
 }
 
-/// One launch, of the kernel whose contract is met; without terms of the one with guards.
+/// Builds one launch of the first kernel whose contract is met. For K = 0 the guarded kernel is
+/// launched instead.
 fn steps(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -230,9 +233,9 @@ fn steps(
     })
 }
 
-/// How blocks share the tiles of C, for the arrays that they share and for the kernels: by the extents of the
-/// product, and where the spec says so by the multiprocessors of the device. What several of them need is computed
-/// once: a launch of a small product takes a few microseconds.
+/// Computes the distribution of C's tiles among blocks: sizes for the workspace arrays, and extents
+/// for the kernels. It depends on the problem size, and for some specs on the number of SMs. Common
+/// values are computed once, as a launch of a small GEMM takes only a few microseconds.
 fn shared_tiles(
     program: &mut Program,
     plan: &SgemmPlan,

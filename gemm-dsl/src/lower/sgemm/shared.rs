@@ -1,5 +1,5 @@
-//! Parts of a kernel that several of its kinds use: the problem and its schedule, staged tiles, accumulators, and the way
-//! to C.
+//! Kernel parts shared by several kinds of kernels: problem, schedule, staged tiles, accumulators,
+//! and epilogue.
 
 pub(crate) mod accumulator_tile;
 pub(crate) mod accumulators;

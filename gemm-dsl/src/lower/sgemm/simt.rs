@@ -1,4 +1,5 @@
-//! Kernels whose threads multiply, and the pipelines that bring tiles to shared memory for them.
+//! Kernels that multiply on CUDA cores, and their pipelines for shared-memory tiles, which
+//! `mma.sync` kernels share.
 
 pub(crate) mod async_copy;
 pub(crate) mod fragment;

@@ -1,18 +1,18 @@
-//! What the text of a product says of itself, and what it leaves out.
+//! Tests of the generated text: its header, its strides, and the extents that a launch passes.
 
 use crate::Plan;
 use crate::cuda::source;
 use crate::ir::Extent;
 use crate::spec::SgemmSpec;
 
-/// The texts of all kernels of a line.
+/// Generates the texts of all kernels of a spec.
 fn texts(line: &str) -> Vec<String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
     program.kernels.iter().map(source).collect()
 }
 
-/// Half of BLAS's rule for alpha = 0 is the caller's to keep: every text says so.
+/// The caller implements half of BLAS's rule for alpha = 0, so every text states it.
 #[test]
 fn the_text_of_a_scaled_product_says_which_k_it_is_given() {
     let rule = "// Where alpha is 0 the caller passes K = 0: A and B are then not read.\n";
@@ -33,7 +33,8 @@ fn the_text_of_a_scaled_product_says_which_k_it_is_given() {
     }
 }
 
-/// What has an element for each row or column is the same for all products of a batch: it has no distance.
+/// Epilogue vectors along one axis are shared by all GEMMs of a batch, so they have no batch
+/// stride.
 #[test]
 fn vectors_of_a_batch_have_no_stride() {
     for tile in ["block: 8x8", "tile: 16x16x8, thread: 4x4, float4"] {
@@ -54,7 +55,7 @@ fn vectors_of_a_batch_have_no_stride() {
     }
 }
 
-/// What a launch of 132 multiprocessors gives a kernel for an extent.
+/// Value that a launch on a GPU with 132 SMs passes for an extent.
 fn given(line: &str, [m, n, k]: [u64; 3], extent: Extent) -> u64 {
     let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("`{line}`: {error}"));
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
@@ -66,13 +67,13 @@ fn given(line: &str, [m, n, k]: [u64; 3], extent: Extent) -> u64 {
     program.eval(value, &values).expect("a number of 64 bits")
 }
 
-/// The root of an eighth of K, rounded down to a power of two; 1 at least.
+/// Square root of K / 8, rounded down to a power of two; at least 1.
 fn most_sharing(k: u64) -> u64 {
     let root = (k / 8).isqrt().max(1);
     1 << root.ilog2()
 }
 
-/// Depths of K around those at which one more doubling pays.
+/// Values of K around those at which the number of blocks doubles.
 fn depths() -> impl Iterator<Item = u64> {
     let steps = (0..14).flat_map(|log| [-1_i64, 0, 1].map(|by| (8 << (2 * log)) + by));
     steps.filter(|k| *k < 1 << 31).map(|k| k as u64).chain([0, (1 << 31) - 1])
@@ -83,7 +84,7 @@ fn auto_ranges_fill_the_device_as_far_as_it_pays_to_add() {
     for blocks in 1..=4 {
         let line = format!("tile: 64x64x16, thread: 8x8, split_k: auto, blocks_per_sm: {blocks}");
         for k in depths() {
-            // One tile, three, as many as blocks in all, and more.
+            // One tile, three, one for each block, and more.
             for (m, tiles) in [(64, 1), (192, 3), (64 * 132, 132), (64 * 1000, 1000)] {
                 let fill = (132 * blocks / tiles).max(1);
                 let ranges = given(&line, [m, 64, k], Extent::RANGES);

@@ -1,9 +1,9 @@
-//! Products whose warpgroups multiply planes of A and B in shared memory (`wgmma`).
+//! GEMMs whose warpgroups multiply splits of A and B in shared memory (`wgmma`).
 //!
-//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `pipeline` of
-//! this module says when. Where an arithmetic stands for `f32`, the products of planes are summed
-//! from zero on for so many terms of K, small ones first, and IEEE additions add what they have:
-//! tensor cores cut what they sum.
+//! Tiles are copied by all threads, or as TMA boxes that one thread requests; `pipeline` of this
+//! module orders the copies. Tensor cores truncate while they accumulate. FP32 emulation therefore
+//! sums a short K extent in fresh accumulators, small products first, and IEEE additions add these
+//! to the main ones.
 
 mod accumulators;
 pub(crate) mod factor_tiles;
@@ -34,39 +34,39 @@ use row_scale::RowMax;
 use splits::Splits;
 use tiles::OutputTile;
 
-/// What every builder of such a kernel knows.
+/// Common state of the builders of a WGMMA kernel.
 pub(crate) struct WgmmaFrame<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p WgmmaPlan,
-    /// The problem, of which no product is chosen yet.
+    /// Problem of the whole batch; no GEMM is selected yet.
     pub problem: GemmProblem,
     pub splits: Splits,
     pub bm: Const,
     pub bn: Const,
     pub bk: Const,
-    /// Threads that multiply.
+    /// Number of consumer threads, which multiply.
     pub threads: Const,
     pub tid: Var,
-    /// How many tiles there are in shared memory, if several.
+    /// Pipeline stages, if more than one.
     pub stages: Option<Const>,
-    /// The blocks of a cluster, and this block's number among them, where there are several.
+    /// Blocks per cluster and this block's rank in it, for clusters of several blocks.
     pub cluster: Option<(Const, Var)>,
     pub tiles: [BufferId; 2],
-    /// The terms that the block sums, where that is not all of K.
+    /// Range of K that the block accumulates, if it is not all of K.
     pub range: Option<KRange>,
 }
 
-/// The place of a thread among those that multiply.
+/// Position of a thread among those that multiply.
 struct ThreadPlace {
     rows: Elements,
     cols: Elements,
-    /// The first row and the first column of its warpgroup.
+    /// First row and first column of its warpgroup.
     group: [Expr; 2],
-    /// Its number in its warp.
+    /// Lane index in its warp.
     lane: Var,
 }
 
-/// The kernel behind the declaration of its name.
+/// Emits the parameters and the body of the kernel.
 pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let buffers = Splits::read(b, plan, t);
     let problem = GemmProblem::declare(b, plan, TakenMatrices::Result).with_distinct(b);
@@ -135,7 +135,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     pipeline::run(b, &consumers);
 }
 
-/// What the threads know that multiply, and then have the sums of tiles.
+/// State of the consumer threads, which multiply and hold the accumulators of tiles.
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
     split: Option<SplitKWorkspace>,
@@ -146,20 +146,20 @@ struct Consumers<'t> {
     tn: Const,
 }
 
-/// What does not change from tile to tile.
+/// State of a consumer that is the same for all tiles.
 struct ConsumerState {
     place: ThreadPlace,
-    /// Whether planes hold all numbers, where they may not.
+    /// Condition under which the split represents all values; `None` without FP32 emulation.
     all_representable: Option<Expr>,
 }
 
 impl Consumers<'_> {
-    /// What is done before the first tile.
+    /// Emits the code before the first tile.
     fn prepare(&self, b: &mut KernelBuilder, all_representable: Option<Expr>) -> ConsumerState {
         ConsumerState { place: self.frame.place(b, self.tm, self.tn), all_representable }
     }
 
-    /// Takes the sums of a tile to C, or leaves them for another block.
+    /// Stores the accumulators of a tile in C, or leaves them for another block.
     fn store(
         &self,
         b: &mut KernelBuilder,
@@ -194,8 +194,8 @@ impl Consumers<'_> {
     }
 }
 
-/// Gives each lane four adjacent sums of one row for two of two rows each: of a pair of lanes the even one keeps the
-/// first row, the odd one the eighth behind it, and each gets the other's two sums of its row.
+/// Exchanges accumulators between pairs of lanes. A lane gives up two adjacent elements of two rows
+/// for four of one row. The even lane keeps the first row, the odd lane the one eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     b.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
@@ -213,7 +213,7 @@ fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     });
 }
 
-/// Scales the sums of a tile back.
+/// Undoes the row and column scaling of a tile's accumulators.
 fn scale_back(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -246,7 +246,7 @@ fn scale_back(
 }
 
 impl<'p> WgmmaFrame<'p> {
-    /// How many terms the block sums.
+    /// Extent of K that the block accumulates.
     fn depth(&self) -> Expr {
         match self.range {
             None => self.problem.k.into(),
@@ -254,12 +254,11 @@ impl<'p> WgmmaFrame<'p> {
         }
     }
 
-    /// How many tiles there are in shared memory.
     fn stage_count(&self) -> Expr {
         self.stages.map_or(Expr::I32(1), Expr::from)
     }
 
-    /// The first of the terms of the block's n-th tile.
+    /// First k of the block's tile `round`.
     fn term(&self, round: Expr) -> Expr {
         let term = round * self.bk;
         match self.range {
@@ -276,7 +275,7 @@ impl<'p> WgmmaFrame<'p> {
         Access::new(self.tiles[of.index()], index)
     }
 
-    /// Finds the sums of this thread.
+    /// Computes the positions of this thread's accumulators.
     fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
         let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
         let columns = self.t.columns();
@@ -305,7 +304,8 @@ impl<'p> WgmmaFrame<'p> {
             }
         };
         let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
-        // A quarter of a warp has a row of sums; where pairs of lanes exchange them, an eighth, of two rows in turn.
+        // Four lanes share a row of accumulators. After pairs of lanes have exchanged accumulators,
+        // two lanes share a row, and the rows of a pair are eight apart.
         let (own_row, own_col, adjacent, [tall, wide]) = match self.t.has_vectors() {
             false => (lane / 4, lane % 4 * 2, 2, [8, 4]),
             true => (lane % 2 * 8 + lane / 4, lane % 4 / 2 * 4, 4, [16, 2]),

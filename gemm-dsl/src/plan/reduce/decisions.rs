@@ -1,11 +1,11 @@
-//! What a plan of a reduction decided, for people.
+//! Decisions of a reduction plan, for people.
 
 use super::{BlockFold, Blocks, ReducePlan, Share};
 use crate::plan::decision::{Decision, Decisions};
 use crate::spec::Over;
 
 impl ReducePlan {
-    /// All that was decided.
+    /// All decisions of the plan.
     pub fn decisions(&self) -> Vec<Decision> {
         let mut list = Decisions::of_block(self.block());
         list.say(
@@ -73,7 +73,7 @@ impl ReducePlan {
         list.finish()
     }
 
-    /// What is folded, in which types, and what is made of it.
+    /// Adds the element, accumulator and result types, and the expressions.
     fn say_types(&self, list: &mut Decisions) {
         let (spec, types) = (&self.spec, self.types);
         list.say("elements", format!("{}, folded in {}", types.element, types.acc));

@@ -1,4 +1,4 @@
-//! What can be wrong with a reduction.
+//! Messages for invalid reduction specs.
 
 use crate::error::SpecError;
 use crate::expr::NodeSpan;
@@ -140,7 +140,7 @@ pub(crate) fn too_many_blocks(blocks: u32, most: u32) -> SpecError {
     )
 }
 
-/// `key` is what has several blocks fold a result.
+/// The key `key` makes several blocks fold one result.
 pub(crate) fn blocks_of_groups(key: &'static str, group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &[key, "group"],
@@ -161,7 +161,7 @@ pub(crate) fn run_and_blocks(run: u32) -> SpecError {
     )
 }
 
-/// `round` is what a block takes in at once: threads, items and elements of an item.
+/// `round` is the threads, items and elements per item that a block reads at once.
 pub(crate) fn run_of_rounds(run: u32, round: (u32, u32, u32)) -> SpecError {
     let (threads, items, vector) = round;
     let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
@@ -194,7 +194,7 @@ pub(crate) fn run_long(run: u32, round: u64) -> SpecError {
     )
 }
 
-/// `round` is what a block takes in at once.
+/// `round` is the number of elements that a block reads at once.
 pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
     let remedy = match over {
         Over::Segments => {
@@ -219,7 +219,7 @@ pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
     )
 }
 
-/// `beyond` is the key of what is not folded tile by tile.
+/// `beyond` is the key that `launch: tiles` does not support.
 pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
     SpecError::at_value(
         &["launch", beyond],
@@ -231,7 +231,7 @@ pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
 }
 
 pub(crate) fn fold_without_identity() -> SpecError {
-    // One that could not be read is there.
+    // An unreadable identity counts as present.
     SpecError::at_key(
         &["fold", "identity"],
         "`fold` needs the value that changes no other, which stands for missing elements; add it, such as \
@@ -250,7 +250,7 @@ pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
     )
 }
 
-/// What elements may be folded in.
+/// Accumulator types that represent every element.
 fn widths(element: Elem) -> &'static str {
     match element {
         Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
@@ -288,7 +288,7 @@ pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
     )
 }
 
-/// An identity that does not stay what it is.
+/// Identity out of range for its type.
 pub(crate) fn identity_range(acc: Elem, value: i128, least: i128, most: i128) -> SpecError {
     SpecError::at_value(
         &["identity"],
@@ -298,7 +298,7 @@ pub(crate) fn identity_range(acc: Elem, value: i128, least: i128, most: i128) ->
     )
 }
 
-/// A name of an array that is that of something else which a call is given.
+/// Name of an array that is already the name of another argument of a call.
 pub(crate) fn taken_name(at: NodeSpan, name: &str, of: &str) -> SpecError {
     SpecError::at_tokens(
         "map",

@@ -1,22 +1,20 @@
-//! What is kept of the elements that were folded: by a thread in registers, by a block in shared memory, and
-//! by blocks in partials.
+//! Parts of an accumulator: kept by a thread in registers, by a block in shared memory, and by
+//! several blocks in partials.
 
 use super::Types;
 use crate::ir::Elem;
 use crate::spec::{Op, ReduceSpec};
 
-/// A part of what is kept of some elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccumulatorPart {
-    /// What it is called.
     pub name: &'static str,
-    /// What an array of them is called.
+    /// Name of an array of them.
     pub plural: &'static str,
-    /// Its type: one that is computed with.
+    /// Type, with arithmetic.
     pub elem: Elem,
 }
 
-/// The parts of a reduction, whose types are these.
+/// Accumulator parts of a reduction with these types.
 pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<AccumulatorPart> {
     let Types { acc, index, .. } = types;
     let part = |name, plural, elem| AccumulatorPart { name, plural, elem };
@@ -44,7 +42,7 @@ pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<AccumulatorPart> {
     }
 }
 
-/// Sums and products of integers wrap, which only those without a sign do.
+/// Integer sums and products wrap, which only unsigned types do.
 fn wrapping(acc: Elem) -> Elem {
     match acc {
         Elem::I32 => Elem::U32,

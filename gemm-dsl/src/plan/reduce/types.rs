@@ -1,4 +1,4 @@
-//! What elements are, what they are folded in, and what results are.
+//! Types of a reduction: elements, accumulators, indices and results.
 
 use super::Faults;
 use super::messages;
@@ -7,23 +7,20 @@ use crate::ir::Elem;
 use crate::spec::{Op, Over, ReduceSpec};
 use std::iter;
 
-/// What the array is called that says where segments begin.
+/// Name of the array of segment offsets.
 pub(crate) const OFFSETS: &str = "offsets";
 
-/// The types of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Types {
-    /// What the elements of the inputs are.
+    /// Element type of the inputs.
     pub element: Elem,
-    /// What they are folded in.
     pub acc: Elem,
-    /// What indices and counts are.
+    /// Type of indices and counts.
     pub index: Elem,
-    /// What each result is.
     pub result: Elem,
 }
 
-/// The types of a spec, and what is wrong with them and with the expressions in them.
+/// Types of a spec; reports errors in them and in the expressions.
 pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
     let (element, acc) = (spec.element.elem(), spec.acc_elem());
     let [(_, result), ..] = spec.results()[..] else { unreachable!("there is a result") };
@@ -70,21 +67,20 @@ pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
     types
 }
 
-/// Whether each element has a value of this type: exactly, but for large integers in a floating-point
-/// type, which are rounded.
+/// Returns true if `acc` represents every element: exactly, except that a floating-point type
+/// rounds large integers.
 fn holds(acc: Elem, element: Elem) -> bool {
     match (element.is_float(), acc.is_float()) {
         (true, true) => acc.size() >= element.size(),
         (true, false) => false,
         (false, true) => true,
         (false, false) if acc.is_signed() == element.is_signed() => acc.size() >= element.size(),
-        // A sign takes a bit.
+        // The sign takes a bit.
         (false, false) => acc.is_signed() && acc.size() > element.size(),
     }
 }
 
-/// The types that the expressions of a reduction meet. What is a `u64` has no type there, and is refused
-/// before.
+/// Types of the expressions of a reduction. A `u64` has no type there; it is refused earlier.
 impl ReduceSpec {
     pub(crate) fn typing_of_map(&self) -> Typing {
         let element = self.element.elem();
@@ -118,18 +114,18 @@ impl ReduceSpec {
         Typing { float, values, result: type_of(result) }
     }
 
-    /// How many values there are before a `finish`.
+    /// Number of values that precede the element count in a `finish`.
     pub(super) fn folded_values(&self) -> usize {
         if self.operator() == Some(Op::MeanVar) { 2 } else { 1 }
     }
 }
 
 fn value_of(elem: Elem) -> ValueType {
-    // Refused where it matters.
+    // An unsupported type is refused where it matters.
     ValueType::from_elem(elem).unwrap_or(ValueType::Bool)
 }
 
-/// The floating-point type that an element is computed in.
+/// Floating-point type in which an element is computed.
 fn float_of(elem: Elem) -> Option<Float> {
     match elem {
         Elem::F64 => Some(Float::F64),
@@ -141,7 +137,7 @@ fn type_of(elem: Elem) -> Type {
     float_of(elem).map_or(Type::Int, Type::from)
 }
 
-/// What is wrong with the expressions.
+/// Reports errors in the expressions.
 fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     let [element, acc] = [spec.element.elem(), spec.acc_elem()];
     let is_wide = |elems: &[Elem]| elems.contains(&Elem::U64);
@@ -188,7 +184,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     }
 }
 
-/// An array is given by its name, as results and offsets are.
+/// Arrays are passed by name, like results and offsets, so the names must differ.
 fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
     let Some(map) = &spec.map else { return };
     let results = spec.results();

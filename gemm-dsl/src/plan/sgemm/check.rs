@@ -1,4 +1,4 @@
-//! What a matrix product must satisfy; the list stands in the documentation of the parent module.
+//! Checks of a GEMM spec. The parent module's documentation lists them.
 
 pub(super) mod messages;
 pub(super) mod resources;
@@ -10,21 +10,23 @@ use crate::plan::{Faults, check_name};
 use crate::spec::{Epilogue, SgemmSpec, SplitK};
 use crate::target::arch::BLOCK_THREADS;
 
-/// A longer body serves nobody and keeps the compiler busy for minutes.
+/// Maximum unroll factor. A longer loop body takes minutes to compile and gains nothing.
 const MAX_UNROLL: u32 = 1024;
 
-/// The geometry of a spec with a tile, of which the checks have found nothing wrong.
+/// Draft geometry of a spec with a tile, built before the last checks.
 #[expect(clippy::large_enum_variant, reason = "it is made once")]
 pub(super) enum TileGeometry {
-    /// Threads multiply what they have staged.
+    /// Threads or `mma` instructions multiply the staged tiles.
     Tiled(TiledDraft),
-    /// Warpgroups multiply planes.
+    /// Warpgroups multiply the staged tiles.
     Wgmma(WgmmaDraft),
 }
 
-/// All faults of a spec. The order matters: a check is left out where an earlier fault is about a
-/// key that its arithmetic rests on. Gives the geometry that the last checks read: there is one of every
-/// spec with a tile and without a fault.
+/// Collects all faults of a spec.
+///
+/// The order matters: a check is skipped if an earlier fault blames a key that its arithmetic
+/// depends on. Returns the geometry that the last checks read. It exists for every valid spec with
+/// a tile.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometry> {
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
@@ -42,7 +44,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
         return wgmma::check::geometry(spec, tile, faults).map(TileGeometry::Wgmma);
     }
     products_of_batch(spec, faults);
-    // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
+    // Reported after the thread check: both depend on the tile, and neither hides the other.
     let mut too_much_shared = None;
     if let Some(tile) = spec.tile {
         simt::check::acts_on_layout(spec, faults);
@@ -55,7 +57,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
         too_much_shared = resources::shared_memory(spec, tile, faults);
     }
     partials_and_unroll(spec, faults);
-    // A tile that is too large for shared memory may be so for arithmetic.
+    // A tile that exceeds shared memory may also overflow the arithmetic of the geometry.
     let shared_fits = too_much_shared.is_none();
     let draft = shared_fits.then(|| resources::geometry(spec, faults)).flatten();
     resources::threads(spec, shared_fits, draft.as_ref(), faults);
@@ -68,7 +70,8 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     draft.map(TileGeometry::Tiled)
 }
 
-/// A launch names what it is given: no operand is called as a matrix, or as a factor of `scaled`.
+/// Rejects epilogue operands named as a matrix, or as a factor of `scaled`: a launch identifies its
+/// arguments by name.
 fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {

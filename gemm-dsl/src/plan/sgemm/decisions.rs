@@ -1,4 +1,4 @@
-//! The decisions of a product's plan, one by one.
+//! Decisions of a GEMM plan, in human-readable form.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +12,8 @@ use crate::plan::decision::{Decision, Decisions};
 use crate::spec::{Batch, Copies, Factor, Lanes, Sharing};
 
 impl SgemmPlan {
-    /// All that was decided, the spec's own words included: plans with the same list have the same
-    /// text, but for the kernel's name.
+    /// Lists all decisions, including the values that the spec states explicitly. Plans with equal
+    /// lists generate the same source text except for the kernel name.
     pub fn decisions(&self) -> Vec<Decision> {
         let mut list = Decisions::of_block(self.threads());
         let accesses = match self.variant() {

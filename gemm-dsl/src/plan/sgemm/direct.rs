@@ -1,9 +1,10 @@
-//! The geometry of a kernel that stages nothing and whose threads hold tiles of C: each reads what it multiplies
-//! from global memory, once for all its elements.
+//! Geometry of a kernel without shared-memory staging whose threads hold tiles of C. Each thread
+//! reads its operands from global memory once for all its elements.
 //!
-//! K is dealt out in *steps*, a term or four of them, among the *shares* that sum the same elements: the lanes of a
-//! warp under `lanes: k`, in each of the block's slices. Share s takes the steps s, s + shares and so on, and a
-//! *round* is as many steps of every share as have their loads under way at once.
+//! K is divided into *steps* of one element or one vector. Steps are distributed among *shares*
+//! that accumulate the same elements: the lanes of a warp under `lanes: k`, in each of the block's
+//! slices. Share s takes the steps s, s + shares and so on. A *round* is the number of steps of all
+//! shares whose loads are in flight at once.
 
 pub(super) mod check;
 
@@ -18,27 +19,26 @@ use crate::spec::{Bounds, Factor, Lanes, SgemmSpec};
 use crate::target::arch::WARP;
 
 facts! {
-    /// How a thread reads its rows of A, or its columns of B.
+    /// Reads of A's rows or B's columns by one thread.
     ReadPlan {
-        /// What its elements are.
         elem: Elem,
-        /// The axis that the operand shares with C: M of A, N of B. Its other axis is K.
+        /// Axis that the operand shares with C: M for A, N for B. Its other axis is K.
         free: Axis,
-        /// The axis along which neighbours in memory lie.
+        /// Contiguous axis in global memory.
         contiguous: Axis,
-        /// The rows or columns of a thread.
+        /// Rows (of A) or columns (of B) per thread.
         extent: u32,
-        /// Elements of one access: those of a vector, or 1.
+        /// Elements per access: a whole vector, or 1.
         width: u32,
-        /// What is read past the edge of C.
+        /// Elements that are read beyond the edge of C.
         edge: Edge,
-        /// Whether the last vector of a line is read as a whole though it may end in padding.
+        /// True if the last vector of a line is read whole although it may end in padding.
         overhangs: bool,
     }
 }
 
 impl ReadPlan {
-    /// Of a spec's A, whose free axis is M, or its B. `vectors` says whether 16 bytes may be read at once.
+    /// Plans the reads of A (free axis M) or B (free axis N). `vectors` permits 16-byte reads.
     fn new(spec: &SgemmSpec, free: Axis, extent: u32, vectors: bool) -> Self {
         let factor = free.factor();
         let contiguous = contiguous_axes(spec)[factor.index()];
@@ -55,58 +55,56 @@ impl ReadPlan {
         Self { elem, free, contiguous, extent, width, edge, overhangs }
     }
 
-    /// The operand's letter in the literature.
+    /// Conventional name of the operand: A or B.
     pub fn letter(&self) -> char {
         self.free.factor().letter()
     }
 
-    /// Whether neighbours in memory are terms of one sum.
+    /// Returns true if the operand is K-major.
     pub fn lies_along_k(&self) -> bool {
         self.contiguous == Axis::K
     }
 
-    /// Whether a vector covers adjacent rows or columns of a thread.
+    /// Returns true if a vector covers adjacent rows or columns of a thread.
     pub fn has_free_vectors(&self) -> bool {
         self.width > 1 && !self.lies_along_k()
     }
 }
 
 facts! {
-    /// The geometry of a kernel that stages nothing and whose threads hold tiles of C.
+    /// Geometry of a kernel without shared-memory staging whose threads hold tiles of C.
     DirectPlan {
-        /// Tiles of C along the rows of a block's, each held by a thread or by the lanes of a warp.
+        /// Thread tiles along the rows of a block; each is held by one thread, or by the lanes of a
+        /// warp under `lanes: k`.
         rows: u32,
-        /// Such tiles along the columns.
+        /// Thread tiles along the columns of a block.
         cols: u32,
-        /// The axis along which consecutive threads run.
+        /// Axis along which consecutive threads are laid out.
         lanes: Lanes,
-        /// Rows of C of a thread.
+        /// Rows of C per thread.
         tm: u32,
-        /// Columns of C of a thread.
+        /// Columns of C per thread.
         tn: u32,
-        /// Groups of threads that take alternate steps of K.
+        /// Groups of threads that take alternate steps of K (sliced-K).
         slices: u32,
-        /// Terms of a step: those of a vector where a matrix that lies along K is read by vectors, also in the
-        /// variant that reads single elements; else 1.
+        /// Elements of K per step: a whole vector if a K-major matrix is read by vectors, else 1.
+        /// The scalar variant has the same steps.
         step: u32,
-        /// Steps of a share whose loads are under way at once.
+        /// Steps of a share whose loads are in flight at once.
         unroll: u32,
-        /// Bytes of shared memory, but for sums that wait for the epilogue.
+        /// Bytes of shared memory, excluding accumulators staged for the epilogue.
         shared: u64,
-        /// How A is read.
         a: ReadPlan,
-        /// How B is read.
         b: ReadPlan,
-        /// How the sums get into C.
         epilogue: EpiloguePlan,
     } decided {
-        /// Whether the last step of a sum may have fewer terms than others.
+        /// True if the last step of K may be shorter than the others.
         ragged: bool,
     }
 }
 
 impl DirectPlan {
-    /// A variant of a spec whose block and thread are sound.
+    /// Plans a variant of a spec whose block and thread tiles are valid.
     pub(super) fn new(spec: &SgemmSpec, variant: Variant) -> Self {
         let (block, thread) = (spec.block_or_default(), spec.thread);
         let vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
@@ -151,49 +149,48 @@ impl DirectPlan {
         }
     }
 
-    /// Tiles of C of a block, each of which is held by a thread of the first slice.
+    /// Thread tiles of C per block; each is held by one thread of the first slice.
     pub fn epilogue_threads(&self) -> u32 {
         self.rows * self.cols
     }
 
-    /// Lanes that sum the same elements.
+    /// Lanes that accumulate the same elements.
     pub fn lanes_of_sum(&self) -> u32 {
         lanes_of_sum(self.lanes)
     }
 
-    /// The parts in which K is dealt out.
+    /// Shares among which K is distributed.
     pub fn shares(&self) -> u32 {
         self.lanes_of_sum() * self.slices
     }
 
-    /// Terms that a block takes at once.
+    /// Elements of K that a block processes at once.
     pub fn round(&self) -> u32 {
         self.shares() * self.step * self.unroll
     }
 
-    /// Threads of a slice.
     pub fn threads_of_slice(&self) -> u32 {
         self.epilogue_threads() * self.lanes_of_sum()
     }
 
-    /// Threads of a block, at most 1024.
+    /// Threads per block, at most 1024.
     pub fn threads(&self) -> u32 {
         self.threads_of_slice() * self.slices
     }
 
-    /// Whether some access to global memory moves 16 bytes.
+    /// Returns true if any access to global memory is 16 bytes wide.
     pub fn has_vectors(&self) -> bool {
         [self.a.width, self.b.width, self.epilogue.width()].iter().any(|width| *width > 1)
     }
 
-    /// Bytes of shared memory of a block: what slices hand over, the word that says who has the last ticket, and sums
-    /// that wait.
+    /// Bytes of shared memory per block: partial results of slices, the flag for the last ticket,
+    /// and accumulators staged for the epilogue.
     pub fn shared_bytes(&self) -> u64 {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 }
 
-/// Lanes that sum the same elements.
+/// Lanes that accumulate the same elements.
 pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
     match lanes {
         Lanes::N | Lanes::M => 1,
@@ -201,15 +198,16 @@ pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
     }
 }
 
-/// Bytes of shared memory that a spec asks for, but for sums that wait: the word that says who has the last ticket, the
-/// sums of all parts where only some threads hold sums, and those that slices hand over.
+/// Bytes of shared memory, excluding accumulators staged for the epilogue. They hold the flag for
+/// the last ticket and the partial results of slices. If only some threads hold accumulators, those
+/// of all partitions are added.
 pub(super) fn shared(spec: &SgemmSpec) -> u128 {
     let (block, thread) = (spec.block_or_default(), spec.thread);
     let factors = [block.rows, block.cols, thread.m, thread.n];
     SharedExtras::of_spec(spec, factors.into_iter().map(u128::from).product()).behind(0)
 }
 
-/// Terms of a step: those of the longest vector of a matrix that lies along K, where it is read by vectors.
+/// Elements of K per step: the longest vector of a K-major matrix under `float4`, else 1.
 pub(super) fn step(spec: &SgemmSpec) -> u32 {
     let factors = contiguous_axes(spec).into_iter().zip(Factor::BOTH);
     let along_k = factors.filter(|(axis, _)| spec.float4 && *axis == Axis::K);

@@ -1,4 +1,4 @@
-//! How the sums of a thread get into C.
+//! Plan for storing the accumulators of a thread in C.
 
 use super::epilogue_staging::{self, BlockSize};
 use super::pipeline::Pipeline;
@@ -6,39 +6,38 @@ use super::{Decided, decided, facts};
 use crate::ir::Elem;
 use crate::spec::{Bounds, GemmTypes, Rect, SgemmSpec};
 
-/// The guards that keep an epilogue inside C.
+/// Guards that keep an epilogue inside C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
-    /// None: C is a multiple of tiles.
+    /// No guards: C is a multiple of the tiles.
     None,
-    /// One for each store.
+    /// One guard for each store of a thread.
     Inline,
-    /// One for the tile: a tile inside C is written without guards, one at its edge with them.
+    /// One guard per tile: interior tiles are stored without guards, edge tiles with a guard per
+    /// store.
     Hoisted,
 }
 
 facts! {
-    /// How the sums of a thread get into C.
+    /// Plan for storing the accumulators of a thread in C.
     EpiloguePlan {
-        /// What the elements of C are.
         elem: Elem,
         /// What its sums are.
         acc: Elem,
         /// Elements of one store, along N: those of a vector, or 1.
         width: u32,
-        /// Whether a vector may reach past the end of a row into padding, which is never written.
+        /// True if a vector may reach past the end of a row into padding, which is never written.
         straddles: bool,
     } decided {
-        /// The guards.
         guards: Guards,
-        /// The rows of a thread whose sums wait in shared memory while a loop goes through them; 0 where
-        /// all is written out.
+        /// Rows of a thread whose accumulators are staged in shared memory at once for a loop; 0 if
+        /// the epilogue is fully unrolled.
         staged_rows: u32,
     }
 }
 
 impl EpiloguePlan {
-    /// Of blocks of so many threads, whose tiles take so many bytes of shared memory.
+    /// Plans the epilogue of a block with the given threads and shared-memory bytes of tiles.
     pub(super) fn new(
         spec: &SgemmSpec,
         thread: Rect,
@@ -55,8 +54,8 @@ impl EpiloguePlan {
             Bounds::Guarded if staged_rows.value > 0 => {
                 decided(Guards::Inline, "the code of the epilogue is long, and there once")
             }
-            // With the guards out of the way of most blocks, the compiler finds better registers for
-            // the main loop: 1 % on an H200.
+            // Hoisted guards keep most blocks off the guarded path, so the compiler allocates
+            // better registers for the main loop: 1 % faster on an H200.
             Bounds::Guarded if ring && spec.blocks_per_sm == 1 => {
                 decided(Guards::Hoisted, "leaves the main loop better registers")
             }

@@ -1,5 +1,7 @@
-//! Sums that wait in shared memory while a loop goes through them: with the sums in registers, whose
-//! numbers stand in the instructions, a long epilogue would be written out for each of them.
+//! Staging of accumulators in shared memory for an epilogue loop.
+//!
+//! Registers cannot be indexed at run time, so a long epilogue over registers would be unrolled for
+//! every accumulator.
 
 use super::{Decided, decided};
 use crate::ir::Elem;
@@ -7,22 +9,22 @@ use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::{Epilogue, Rect, SgemmSpec};
 use crate::target::arch::LARGEST;
 
-/// The operations of a thread that are written out one after the other: more would not stay in the
-/// instruction cache, and each of them runs once.
+/// Maximum number of epilogue operations of a thread that are fully unrolled. More would not stay
+/// in the instruction cache, and each of them runs once.
 const WRITTEN_OUT: u64 = 4096;
 
-/// A thread's outputs that wait at once, at least: fewer are too few for a loop.
+/// Minimum number of a thread's outputs that are staged at once; fewer do not pay for a loop.
 const LEAST: u32 = 16;
 
-/// Threads of a block, and the bytes of shared memory that its tiles take.
+/// Threads of a block, and the bytes of shared memory of its tiles.
 #[derive(Clone, Copy)]
 pub(super) struct BlockSize {
     pub threads: u32,
     pub shared: u128,
 }
 
-/// The rows of a thread's tile whose sums wait at once, in a block of so many threads whose tiles take `shared`
-/// bytes; 0 where all is written out.
+/// Rows of a thread tile whose accumulators are staged at once; 0 if the epilogue is fully
+/// unrolled. `block.shared` is the number of bytes already taken.
 pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<u32> {
     let closure = spec.epilogue.as_ref().map(Epilogue::closure);
     if closure.map_or(0, |closure| closure.operations()) * thread.area() <= WRITTEN_OUT {

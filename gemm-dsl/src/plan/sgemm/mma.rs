@@ -1,4 +1,4 @@
-//! How the tensor cores of a warp multiply its tile.
+//! Plan of the `mma` instructions that multiply a warp's tile.
 
 pub(super) mod check;
 
@@ -9,24 +9,24 @@ use crate::spec::{Arith, SgemmSpec};
 use crate::target::Format;
 
 facts! {
-    /// How the tensor cores of a warp multiply its tile.
+    /// Plan of the `mma` instructions that multiply a warp's tile.
     MmaPlan {
-        /// What products are computed in.
         arith: Arith,
-        /// What the instructions multiply.
+        /// Input format of the instructions.
         format: Format,
-        /// Terms of K that one instruction takes.
+        /// K extent of one instruction.
         terms: u32,
-        /// Instructions along the rows of a warp's tile, each of [`Mma::ROWS`].
+        /// Instructions along the rows of a warp tile, each of [`Mma::ROWS`].
         rows: u32,
-        /// Instructions along its columns, each of [`Mma::COLS`].
+        /// Instructions along the columns of a warp tile, each of [`Mma::COLS`].
         cols: u32,
     } decided {
-        /// The steps whose terms are summed from zero on before they are added to the sums; `None` for all.
+        /// Steps that are summed in a fresh accumulator before it is added to the main one; `None`
+        /// sums all of K in one.
         promote: Option<u32>,
-        /// Whether the tile of A is read by `ldmatrix`.
+        /// True if A's tile is read by `ldmatrix`.
         loads_a: bool,
-        /// Whether that of B is.
+        /// True if B's tile is read by `ldmatrix`.
         loads_b: bool,
     }
 }
@@ -63,9 +63,9 @@ impl MmaPlan {
         })
     }
 
-    /// Registers of a thread that hold what it multiplies at once, and sums that are not added yet.
+    /// Registers of a thread for its fragments and its partial accumulators.
     pub fn registers(&self) -> u32 {
-        // Of A those of a row at a time.
+        // Fragments of A are loaded one row of instructions at a time.
         let of_a = Mma::OF_A as u32;
         let of_b = self.cols * Mma::OF_B as u32;
         let fresh = match self.promote() {
@@ -77,8 +77,8 @@ impl MmaPlan {
     }
 }
 
-/// The terms that tensor cores sum from zero on before they are added to the others, if they do not sum all of K: so many
-/// where the line says nothing and the arithmetic stands for `f32`.
+/// K extent that tensor cores sum in a fresh accumulator before it is added to the main one; `None`
+/// sums all of K in one. FP32 emulation defaults to `otherwise`.
 pub(super) fn promoted(spec: &SgemmSpec, otherwise: u32) -> Decided<Option<u32>> {
     match (spec.promote, spec.arith.is_emulation()) {
         (Some(promote), _) => decided(Some(promote), ""),

@@ -1,4 +1,4 @@
-//! Checks of how many blocks a multiprocessor holds at once.
+//! Checks of the number of resident blocks per SM.
 
 pub(super) mod messages;
 
@@ -7,13 +7,13 @@ use crate::plan::Faults;
 use crate::spec::SgemmSpec;
 use crate::target::arch::LARGEST;
 
-/// No multiprocessor holds more blocks than so many.
+/// Checks `blocks_per_sm` against the maximum number of blocks per SM.
 pub(super) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= LARGEST.blocks, || messages::resident_blocks(blocks));
 }
 
-/// The same of the threads of all blocks.
+/// Checks the threads of all resident blocks against the limit of an SM.
 pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.blocks_per_sm;
@@ -23,7 +23,7 @@ pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faul
     }
 }
 
-/// The same of their shared memory.
+/// Checks the shared memory of all resident blocks against the limit of an SM.
 pub(super) fn resident_shared(spec: &SgemmSpec, sum: &SharedSum, faults: &mut Faults) {
     if faults.sound(&["blocks_per_sm"]) {
         let (blocks, bytes) = (spec.blocks_per_sm, sum.total());

@@ -1,5 +1,5 @@
-//! How the tiles of one operand travel: from global to shared memory, and from there to the
-//! registers of a thread.
+//! Path of one operand's tiles from global to shared memory, and from there to the registers of a
+//! thread.
 
 use super::pipeline::Ragged;
 use super::{Decided, decided, facts};
@@ -7,14 +7,13 @@ use crate::ir::{Elem, Swizzle};
 use crate::spec::{Factor, SgemmSpec};
 use std::fmt;
 
-/// An axis of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
-    /// The rows of A and C.
+    /// Rows of A and C.
     M,
-    /// The columns of B and C.
+    /// Columns of B and C.
     N,
-    /// The axis that is summed over.
+    /// Reduction axis: columns of A and rows of B.
     K,
 }
 
@@ -39,79 +38,79 @@ impl fmt::Display for Axis {
     }
 }
 
-/// The axes along which neighbours of A and of B lie in memory.
+/// Contiguous axes of A and B in global memory.
 pub(super) fn contiguous_axes(spec: &SgemmSpec) -> [Axis; 2] {
     let a = if spec.layout.transposes_a() { Axis::M } else { Axis::K };
     let b = if spec.layout.transposes_b() { Axis::K } else { Axis::N };
     [a, b]
 }
 
-/// The axes along which neighbours lie in their shared tiles: as in memory, but for a matrix that is
-/// transposed on its way, whose neighbours then lie along C.
+/// Contiguous axes of A and B in their shared tiles. They are as in global memory, except for a
+/// transposed matrix, whose contiguous axis becomes the one that it shares with C.
 pub(super) fn shared_axes(spec: &SgemmSpec) -> [Axis; 2] {
     let [a, b] = contiguous_axes(spec);
     let lies = |axis, free| if spec.transpose { free } else { axis };
     [lies(a, Axis::M), lies(b, Axis::N)]
 }
 
-/// How the accesses of a block cover a tile. Consecutive threads always lie along the axis that is
-/// contiguous in global memory; a *line* is the part of the tile along it.
+/// Mapping of a block's accesses to a tile. Consecutive threads are always laid out along the
+/// contiguous axis of global memory. A *line* is the part of the tile along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// The block covers whole lines, this many at a time.
+    /// The block covers `step` whole lines at a time.
     Lines {
-        /// How many.
+        /// Lines that the block covers at a time.
         step: u32,
     },
     /// Eight threads cover a group of [`GROUP`] adjacent elements of a line. The block covers one
-    /// group of `step` lines at a time, all lines of one group before those of the next.
+    /// group of `step` lines at a time, and all lines of one group before those of the next.
     Groups {
-        /// Lines at a time.
+        /// Lines that the block covers at a time.
         step: u32,
-        /// Steps down the tile.
+        /// Steps that cover all lines of the tile.
         passes: u32,
     },
-    /// Accesses are numbered along the lines and dealt out one by one.
+    /// Accesses are numbered along the lines and distributed one by one.
     Linear {
-        /// All accesses.
+        /// Accesses of all threads together.
         total: u32,
-        /// Whether every thread has as many.
+        /// True if every thread has the same number of accesses.
         exact: bool,
     },
 }
 
-/// Adjacent elements of a line that eight threads bring in when asynchronous copies transpose: with
-/// shared rows of 4 elements more than a multiple of 8, the 8 x 4 elements of a warp then lie on 32
+/// Adjacent elements of a line that eight threads load when asynchronous copies transpose. If the
+/// length of shared rows is 4 more than a multiple of 8, the 8 x 4 elements of a warp occupy 32
 /// distinct banks.
 pub const GROUP: u32 = 8;
 
-/// The most accesses that are unrolled into one another.
+/// Maximum number of accesses that are unrolled together.
 const UNROLLED: u32 = 16;
 
-/// The pointers to what a thread copies next.
+/// Pointers to the next elements that a thread copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointers {
-    /// None: loads compute their addresses.
+    /// No pointers: loads compute their addresses.
     None,
-    /// One for all accesses, which lie a fixed distance apart.
+    /// One pointer for all accesses, which are a fixed distance apart.
     One,
-    /// One for each pass down the tile.
+    /// One pointer for each pass down the tile.
     PerPass,
-    /// One for each access.
+    /// One pointer for each access.
     PerAccess,
 }
 
-/// What is read where a tile reaches past the edge of C: something that exists and whose products
-/// are never stored.
+/// Elements that are read where a tile extends beyond C. They exist in memory, and their results
+/// are not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// No tile does.
+    /// No tile extends beyond C.
     Exact,
-    /// The last row or column.
+    /// The last row or column, again.
     Last,
-    /// The last vector, with which a row ends.
+    /// Last vector of a row, which ends where the row ends.
     LastVector,
-    /// The last vector that starts inside; its end may be padding.
+    /// Last vector that starts inside; its end may be padding.
     LastStart,
 }
 
@@ -129,60 +128,57 @@ impl Edge {
 /// What stands for the terms past the end of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Nothing: K is a multiple of the tile's.
+    /// None: K is a multiple of the tile's K.
     None,
-    /// +0.
     PlusZero,
-    /// −0, whose product with +0 leaves every sum as it is.
+    /// −0. Its product with +0 is −0, which leaves every accumulator unchanged.
     MinusZero,
 }
 
 facts! {
-    /// How the tiles of one operand travel. All widths are the elements of a vector, or 1.
+    /// Path of one operand's tiles. All widths are the elements of a vector, or 1.
     OperandPlan {
-        /// What its elements are.
         elem: Elem,
-        /// The axis that the operand shares with C: M of A, N of B. Its other axis is K.
+        /// Axis that the operand shares with C: M for A, N for B. Its other axis is K.
         free: Axis,
-        /// The axis along which neighbours in global memory lie.
+        /// Contiguous axis in global memory.
         contiguous: Axis,
-        /// The axis along which neighbours in its shared tile lie.
+        /// Contiguous axis in the shared tile.
         shared: Axis,
-        /// Elements of its tile along the free axis.
+        /// Elements of the tile along the free axis.
         extent: u32,
-        /// Elements of its tile along K.
+        /// Elements of the tile along K.
         depth: u32,
-        /// Unused elements at the end of each shared row.
+        /// Elements of padding at the end of each shared row.
         pad: u32,
-        /// How the vectors of shared rows are exchanged, if they are.
+        /// Swizzle of the vectors in shared rows.
         swizzle: Option<Swizzle>,
-        /// Elements of one access to global memory.
+        /// Elements per access to global memory.
         width: u32,
-        /// Elements of one store to shared memory.
+        /// Elements per store to shared memory.
         store_width: u32,
-        /// Elements of one read of a fragment from shared memory.
+        /// Elements per read of a fragment from shared memory.
         fragment_width: u32,
-        /// Accesses of one thread, the last maybe idle.
+        /// Accesses per thread; the last may be idle.
         accesses: u32,
-        /// What is read past the edge of C.
+        /// Elements that are read beyond the edge of C.
         edge: Edge,
-        /// Whether a vector may reach past the end of K into padding, which is not zero.
+        /// True if a vector may reach past the end of K into padding, which is not zero.
         straddles: bool,
-        /// Whether the last vector of a row is read as a whole though it may end in padding.
+        /// True if the last vector of a row is read whole although it may end in padding.
         overhangs: bool,
     } decided {
-        /// How the accesses of the block cover the tile.
+        /// Mapping of the block's accesses to the tile.
         walk: Walk,
-        /// How many of a thread's accesses are unrolled into one another; `None` for all.
+        /// Accesses of a thread that are unrolled together; `None` for all.
         unroll: Option<u32>,
-        /// The pointers of asynchronous copies.
         pointers: Pointers,
-        /// What stands for the terms past the end of K.
+        /// Value of the elements past the end of K.
         fill: Fill,
     }
 }
 
-/// Facts from which the plan of an operand follows.
+/// Inputs from which the plan of an operand follows.
 #[derive(Clone, Copy)]
 pub(super) struct OperandFacts {
     pub elem: Elem,
@@ -192,23 +188,23 @@ pub(super) struct OperandFacts {
     pub extent: u32,
     pub depth: u32,
     pub pad: u32,
-    /// Whether the vectors of rows along K are exchanged.
+    /// True if K-major rows are swizzled.
     pub swizzle: bool,
     pub threads: u32,
-    /// Whether 16 bytes are moved at once where the layout allows, in shared memory.
+    /// True if accesses to shared memory are 16 bytes wide where the layout allows.
     pub shared_vectors: bool,
-    /// The same in global memory.
+    /// True if accesses to global memory are 16 bytes wide where the layout allows.
     pub global_vectors: bool,
-    /// Whether the elements of a thread are adjacent by vectors.
+    /// True if the elements of a thread are adjacent in whole vectors.
     pub by_vectors: bool,
     pub asynchronous: bool,
     pub pitched: bool,
-    /// Whether tensor cores multiply.
+    /// True if tensor cores multiply the tiles.
     pub mma: bool,
 }
 
 impl OperandFacts {
-    /// Elements of a vector.
+    /// Elements of a 16-byte vector.
     fn lanes(&self) -> u32 {
         self.elem.vector_lanes().into()
     }
@@ -218,18 +214,18 @@ impl OperandFacts {
         row.is_multiple_of(self.lanes())
     }
 
-    /// Whether a store of 16 bytes, which lies along a shared row, can hold what was read.
+    /// Returns true if a loaded vector can be stored as 16 bytes along a shared row.
     fn stores_vectors(&self) -> bool {
         self.contiguous == self.shared && self.aligned_rows()
     }
 
-    /// Whether global memory is read 16 bytes at a time. An asynchronous copy is as wide at its
-    /// target as at its source.
+    /// Returns true if global memory is read 16 bytes at a time. An asynchronous copy has the same
+    /// width at its source and its destination.
     fn reads_vectors(&self) -> bool {
         self.global_vectors && (!self.asynchronous || self.stores_vectors())
     }
 
-    /// Whether a vector may reach past the end of K: a pitched row is of any length.
+    /// Returns true if a vector may reach past the end of K, as the row stride allows any K.
     pub fn vectors_straddle_k(&self) -> bool {
         self.pitched && self.reads_vectors() && self.contiguous == Axis::K
     }
@@ -306,7 +302,7 @@ impl OperandPlan {
                 }
             },
             straddles,
-            // Where an asynchronous copy would straddle, it is split into elements.
+            // An asynchronous copy that would straddle is split into elements.
             overhangs: guarded
                 && given.pitched
                 && reads_vectors
@@ -314,33 +310,34 @@ impl OperandPlan {
         }
     }
 
-    /// The operand's letter in the literature.
+    /// Conventional name of the operand: A or B.
     pub fn letter(&self) -> char {
         self.free.factor().letter()
     }
 
-    /// Rows of the shared tile and the elements of each, padding included.
+    /// Rows of the shared tile and elements per row, including padding.
     pub fn shared_tile(&self) -> (u32, u32) {
         shared_tile(self.free, self.shared, self.extent, self.depth, self.pad)
     }
 
-    /// Whether a line is a row of the matrix that is multiplied; else it is a column.
+    /// Returns true if a line is a row of the matrix, false if it is a column.
     pub fn lines_are_rows(&self) -> bool {
         (self.free == Axis::M) == (self.contiguous == Axis::K)
     }
 
-    /// Elements of a line of the tile: its extent along the contiguous axis.
+    /// Elements per line of the tile: its extent along the contiguous axis.
     pub fn line(&self) -> u32 {
         if self.contiguous == self.free { self.extent } else { self.depth }
     }
 
-    /// Registers of a thread in which its share of a tile waits.
+    /// Registers of a thread that hold its share of a prefetched tile.
     pub fn staged(&self) -> u32 {
         self.accesses * self.width
     }
 }
 
-/// How rows of so many elements exchange their vectors: as many rows as lie on all banks once do so alike.
+/// XOR swizzle of rows with `depth` elements. Consecutive rows that together span all banks once
+/// share one pattern.
 fn exchange(depth: u32, lanes: u32) -> Swizzle {
     let vectors = (depth / lanes).max(1).ilog2().min(3) as u8;
     Swizzle { bits: vectors, base: lanes.ilog2() as u8, shift: 3 - vectors }
@@ -350,7 +347,7 @@ fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (
     if shared == free { (depth, extent + pad) } else { (extent, depth + pad) }
 }
 
-/// How a block covers `lines` of `line` elements by accesses of `width`.
+/// Maps the accesses of a block to `lines` of `line` elements, `width` elements each.
 fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk> {
     let OperandFacts { free, contiguous, shared, extent, depth, pad, threads, .. } = *given;
     let step = threads / GROUP;
@@ -363,7 +360,7 @@ fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk
     {
         let (_, row) = shared_tile(free, shared, extent, depth, pad);
         let why = match row % GROUP {
-            // Eight shared rows then start on all multiples of 4 among the banks.
+            // Eight shared rows then start at the multiples of 4 among the banks.
             4 => "a sector of a line each; transposed to distinct banks",
             _ => "a sector of a line each",
         };

@@ -1,15 +1,15 @@
-//! The pipeline of a K loop: how its tiles come in.
+//! Pipeline of the K loop, and the tile of K that may be ragged.
 
 use crate::spec::SgemmSpec;
 
-/// How the tiles of the K loop come in while others are used.
+/// Overlap of tile loads with computation in the K loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
-    /// They do not: load, barrier, compute, barrier.
+    /// No overlap: load, barrier, compute, barrier.
     Single,
-    /// The next tile waits in registers; one shared buffer.
+    /// The next tile is prefetched to registers; one shared buffer.
     Prefetch,
-    /// The next tile waits in registers, then goes to the other of two shared buffers.
+    /// The next tile is prefetched to registers, then stored to the other of two shared buffers.
     DoubleBuffer,
     /// Asynchronous copies fill a ring of shared buffers.
     Async {
@@ -21,7 +21,6 @@ pub enum Pipeline {
 }
 
 impl Pipeline {
-    /// Shared buffers of each operand.
     pub(super) fn buffers(self) -> u32 {
         match self {
             Self::Single | Self::Prefetch => 1,
@@ -40,14 +39,14 @@ impl Pipeline {
     }
 }
 
-/// Which tile of K may have fewer terms than the others.
+/// Tile of K that may be shorter than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ragged {
-    /// None: K is a multiple of the tile's.
+    /// None: K is a multiple of the tile's K.
     Nowhere,
-    /// The first, so that the main loop needs no guard along K.
+    /// The first tile, so that the main loop needs no guard along K.
     First,
-    /// The last: only then does every other tile of a pitched operand that is contiguous along K
-    /// start on 16 bytes.
+    /// The last tile. All other tiles then start at multiples of the tile's K. Tensor cores need
+    /// this, and so do 16-byte accesses to K-major operands with a row stride.
     Last,
 }

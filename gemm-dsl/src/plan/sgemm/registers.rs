@@ -1,10 +1,10 @@
-//! Registers that a thread needs. The plan, the checks and the messages read these.
+//! Register estimate of a thread, shared by the plan, the checks and the messages.
 
 use super::epilogue::EpiloguePlan;
 use crate::spec::{Along, Rect, SgemmSpec};
 use crate::target::arch::{LARGEST, WARP};
 
-/// The registers of a thread that hold its part of the computation. The compiler needs a few more.
+/// Registers of a thread that hold its part of the computation. The compiler needs a few more.
 #[derive(Clone, Copy)]
 pub(crate) struct Registers {
     pub thread: Rect,
@@ -12,7 +12,8 @@ pub(crate) struct Registers {
     pub fragments: u128,
     /// Elements of the next tile on their way to shared memory.
     pub staged: u128,
-    /// What is read beside the sums when those are stored: fragments and tiles are gone by then.
+    /// Epilogue operands, live while the accumulators are stored; fragments and tiles are dead by
+    /// then.
     pub operands: u128,
     pub threads: u64,
     pub blocks_per_sm: u32,
@@ -27,13 +28,15 @@ impl Registers {
         self.sums() + (self.fragments + self.staged).max(self.operands)
     }
 
-    /// What a product's epilogue reads and keeps; without a plan for it one element at a time is stored.
+    /// Registers for the operands that the epilogue reads and keeps. Without an epilogue plan,
+    /// elements are stored one at a time.
     pub fn of_operands(spec: &SgemmSpec, thread: Rect, epilogue: Option<&EpiloguePlan>) -> u128 {
         let width = epilogue.map_or(1, EpiloguePlan::width);
         let cols = match epilogue {
-            // What belongs to the columns of a thread is read before it goes through its rows, if there are several.
+            // With several rows, a thread reads the operands of its columns once, before it loops
+            // over the rows.
             Some(epilogue) if epilogue.staged_rows() == 0 && thread.m > 1 => thread.n,
-            // It is read for each store.
+            // The operands are read again for each store.
             _ => width,
         };
         let of = |along| match along {
@@ -46,7 +49,7 @@ impl Registers {
         given + if spec.reads_c() { of(Along::Mn) } else { 0 }
     }
 
-    /// How many a thread may have.
+    /// Registers available to a thread; they are allocated to whole warps.
     pub fn available(&self) -> u32 {
         even_registers(self.threads, self.blocks_per_sm)
     }

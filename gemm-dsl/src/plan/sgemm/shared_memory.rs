@@ -1,4 +1,4 @@
-//! The shared memory of a block. The plan, the checks and the messages read this sum.
+//! Shared memory of a block, shared by the plan, the checks and the messages.
 
 use super::operand::{Axis, shared_axes};
 use super::pipeline::Pipeline;
@@ -6,39 +6,38 @@ use crate::ir::{Elem, Mbarrier, VECTOR_BYTES};
 use crate::spec::{Copies, Factor, Lanes, SgemmSpec, Sharing, Tile};
 use crate::target::arch::LARGEST;
 
-/// The shared memory of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSum {
     /// Bytes of an element of A, and of B, in all its planes.
     pub bytes: [u32; 2],
     /// What addresses tiles start at.
     pub alignment: u128,
-    /// Products of a block, each with buffers of its own.
+    /// GEMMs of a batch per block, each with its own buffers.
     pub products: u32,
     pub buffers: u32,
-    /// Rows and row length of A, then of B, padding included.
+    /// Rows and row length of a tile of A, including padding.
     pub a: (u128, u128),
     pub b: (u128, u128),
     pub beside: SharedExtras,
 }
 
-/// Bytes of what threads and blocks tell one another by in shared memory, beside tiles.
+/// Bytes of shared memory beside the tiles, for communication among threads and blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedExtras {
-    /// The word that says who has the last ticket; 0 where nobody asks.
+    /// Flag for the last ticket; 0 bytes if blocks do not share K.
     word: u128,
-    /// The sums of all parts, where blocks share them and only some threads hold sums.
+    /// Accumulators of all partitions, if blocks share K and only some threads hold accumulators.
     all: u128,
-    /// Whether a slice has seen a number that the arithmetic does not hold.
+    /// Flag for values that the split cannot represent, if slices share it.
     unrepresentable: u128,
-    /// The sums that all slices but one hand over.
+    /// Partial accumulators of all slices but one.
     slices: u128,
-    /// The barriers of tiles that have come, and as many of tiles that have been read.
+    /// "Full" mbarriers of the stages (tile loaded), and "empty" ones (tile consumed).
     barriers: [u128; 2],
 }
 
 impl SharedExtras {
-    /// Of a spec whose block has so many sums.
+    /// Bytes of a spec whose block has `sums` accumulators.
     pub fn of_spec(spec: &SgemmSpec, sums: u128) -> Self {
         let bytes = u128::from(spec.types().acc.size()) * sums;
         let is_split = spec.sharing() != Sharing::Whole;
@@ -63,7 +62,7 @@ impl SharedExtras {
         }
     }
 
-    /// The arrays that there are, each with what it is for.
+    /// Non-empty arrays, each with its purpose.
     pub fn arrays(&self) -> impl Iterator<Item = (u128, &'static str)> + use<> {
         let arrays = [
             (self.word, "who has the last ticket"),
@@ -76,14 +75,15 @@ impl SharedExtras {
         arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
     }
 
-    /// All of them behind so many bytes, each array on 16 of its own.
+    /// Total bytes with all arrays placed after the first `bytes`; each array is aligned to 16
+    /// bytes.
     pub fn behind(&self, bytes: u128) -> u128 {
         self.arrays().fold(bytes, |sum, (array, _)| sum.next_multiple_of(16) + array)
     }
 }
 
 impl SharedSum {
-    /// Of a spec that may be too large for a plan.
+    /// Shared memory of a spec that may exceed the limits of a plan.
     pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
@@ -103,7 +103,7 @@ impl SharedSum {
         }
     }
 
-    /// Bytes of the whole of A and of B.
+    /// Bytes of all buffers of A and of B.
     pub fn parts(&self) -> (u128, u128) {
         let tiles = u128::from(self.products) * u128::from(self.buffers);
         let bytes = |of: u32, (rows, row): (u128, u128)| u128::from(of) * tiles * rows * row;
@@ -111,19 +111,19 @@ impl SharedSum {
         (bytes(of_a, self.a), bytes(of_b, self.b))
     }
 
-    /// Bytes of all; each array starts on 16 bytes, or where tiles do.
+    /// Total bytes; each array is aligned to 16 bytes, B's tiles to `alignment`.
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
         self.beside.behind(a.next_multiple_of(self.alignment.max(1)) + b)
     }
 
-    /// Whether a block may have as much.
+    /// Returns true if the total is within the limit of a block.
     pub fn fits(&self) -> bool {
         self.total() <= LARGEST.shared_per_block.into()
     }
 }
 
-/// The most blocks of so much shared memory that a multiprocessor holds.
+/// Maximum number of resident blocks per SM with `bytes` of shared memory each.
 pub(crate) fn blocks_by_shared(bytes: u128) -> u128 {
     u128::from(LARGEST.shared_bytes) / (bytes + u128::from(LARGEST.shared_reserved))
 }
@@ -134,7 +134,7 @@ mod tests {
     use crate::spec::SgemmSpec;
     use crate::target::arch::LARGEST;
 
-    /// A block may have all of it, and not one element more.
+    /// A block may use the whole limit, and not one element more.
     #[test]
     fn shared_memory_may_be_full() {
         let fits = |bytes: u128| {

@@ -1,4 +1,4 @@
-//! Plans of kernels whose threads multiply.
+//! Plans of kernels that multiply on CUDA cores.
 
 pub(crate) mod check;
 pub(crate) mod naive;

@@ -1,4 +1,4 @@
-//! The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory.
+//! Geometry of a kernel whose warpgroups multiply splits of A and B in shared memory.
 
 pub(super) mod check;
 
@@ -14,58 +14,58 @@ use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::Format;
 use crate::target::arch::WARP;
 
-/// Threads of a warpgroup.
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;
 
-/// Registers that a thread needs beside sums: addresses, descriptors, counts.
+/// Registers of a thread beside the accumulators: addresses, descriptors, counters.
 const BESIDE_SUMS: u32 = 28;
 
-/// And where it scales sums back.
+/// Additional registers of a thread that applies row and column scales.
 const SCALING: u32 = 4;
 
-/// Registers of a thread that only asks for tiles.
+/// Registers of a producer thread.
 const OF_PRODUCER: u32 = 32;
 
-/// The most that one that multiplies asks for: beyond that the compiler uses no more.
+/// Maximum number of registers requested for a consumer thread; the compiler does not use more.
 const MOST_ASKED: u32 = 240;
 
 facts! {
-    /// The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory: numbers rounded to what is
-    /// multiplied, or taken apart into several, which a launch before has made.
+    /// Geometry of a kernel whose warpgroups multiply splits of A and B in shared memory. A
+    /// preceding launch rounds the operands to the instruction's format, or splits each value into
+    /// several.
     WgmmaPlan {
-        /// Rows of C in a block tile: 64 for each warpgroup along them.
+        /// Rows of C per block tile; 64 per warpgroup.
         bm: u32,
-        /// Columns of C in a block tile.
+        /// Columns of C per block tile.
         bn: u32,
-        /// Terms of a sum in a block tile.
+        /// K extent of a block tile.
         bk: u32,
-        /// Columns of C that a warpgroup computes.
+        /// Columns of C per warpgroup.
         columns: u32,
-        /// What products are computed in.
         arith: Arith,
-        /// What the instructions multiply.
+        /// Input format of the instructions.
         format: Format,
-        /// Who copies tiles to shared memory.
+        /// Method of copying tiles to shared memory: by all threads, or by TMA.
         copies: Copies,
-        /// Tiles in shared memory, in use or on their way.
+        /// Pipeline stages: tiles in shared memory, in use or in flight.
         stages: u32,
-        /// Whether a warpgroup does nothing but ask for tiles.
+        /// True if a warpgroup only issues tile loads (warp specialization).
         producer: bool,
-        /// Bytes of shared memory, but for sums that wait for the epilogue.
+        /// Bytes of shared memory, excluding accumulators staged for the epilogue.
         shared: u64,
-        /// Registers of a thread for what its epilogue reads.
+        /// Registers of a thread for its epilogue operands.
         operands: u32,
-        /// How the sums get into C.
         epilogue: EpiloguePlan,
     } decided {
-        /// The terms that are summed from zero on before they are added to the sums; `None` for all.
+        /// K extent that is summed in a fresh accumulator before it is added to the main one;
+        /// `None` sums all of K in one.
         promote: Option<u32>,
-        /// The registers of a thread that asks for tiles and of one that multiplies, where they are not shared evenly.
+        /// Registers of a producer thread and of a consumer thread, if they are not distributed
+        /// evenly.
         registers: Option<[u32; 2]>,
     }
 }
 
-/// The geometry of a spec whose last checks are still to come.
+/// Geometry of a spec before the last checks.
 pub(super) struct WgmmaDraft(WgmmaPlan);
 
 impl WgmmaDraft {
@@ -74,7 +74,7 @@ impl WgmmaDraft {
         Self(WgmmaPlan::new(spec, tile, Variant::Vector))
     }
 
-    /// The geometry, to be looked at.
+    /// Read access for the checks.
     pub(super) fn look(&self) -> &WgmmaPlan {
         &self.0
     }
@@ -120,7 +120,8 @@ impl WgmmaPlan {
         // Scaling back spills in less than this, and asks for no more where there is more.
         let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
         if spec.producer && wished > even {
-            // What the block is given when it starts, for who asks for more waits until others have given as much back.
+            // Only registers allocated at launch are distributed: `setmaxnreg.inc` blocks until
+            // others have released enough.
             let all = even / 8 * 8 * threads;
             let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1) / 8 * 8;
             let of_thread = left.min(MOST_ASKED);
@@ -132,27 +133,26 @@ impl WgmmaPlan {
         plan
     }
 
-    /// Threads that multiply, and hold the sums of a block.
+    /// Threads that multiply, and hold the accumulators of a block.
     pub fn epilogue_threads(&self) -> u32 {
         multiplying([self.bm, self.bn], self.columns)
     }
 
-    /// Threads of a block.
     pub fn threads(&self) -> u32 {
         self.epilogue_threads() + if self.producer { WARPGROUP } else { 0 }
     }
 
-    /// Whether C is accessed by 16 bytes: pairs of lanes have then exchanged sums.
+    /// Returns true if C is accessed by 16 bytes; pairs of lanes exchange accumulators for that.
     pub fn has_vectors(&self) -> bool {
         self.epilogue.width() > 1
     }
 
-    /// Rows of C of a thread.
+    /// Rows of C per thread.
     pub fn tm(&self) -> u32 {
         thread(self.columns, self.has_vectors()).m
     }
 
-    /// Columns of C of a thread.
+    /// Columns of C per thread.
     pub fn tn(&self) -> u32 {
         thread(self.columns, self.has_vectors()).n
     }
@@ -162,7 +162,7 @@ impl WgmmaPlan {
         Elem::from_format(self.format)
     }
 
-    /// How a row of a tile lies in shared memory.
+    /// Swizzle of tile rows in shared memory.
     pub fn swizzle(&self) -> TensorSwizzle {
         let bytes = self.bk * self.elem().size();
         let fits = |swizzle: &TensorSwizzle| swizzle.bytes() == Some(bytes);
@@ -170,32 +170,34 @@ impl WgmmaPlan {
         found.unwrap_or_else(|| unreachable!("of_tile: a row has the bytes of a swizzle"))
     }
 
-    /// Registers of a thread that hold its sums, those that are not added yet or later what its epilogue reads, and what
-    /// it needs beside.
+    /// Registers of a thread: accumulators, the larger of partial accumulators and epilogue
+    /// operands, and a fixed overhead.
     pub fn registers_of_thread(&self) -> u32 {
         let sums = self.columns / 2;
         let beside = BESIDE_SUMS + if self.arith.is_scaled() { SCALING } else { 0 };
         sums.saturating_add(self.fresh().max(self.operands)).saturating_add(beside)
     }
 
-    /// Those that hold sums that are not added yet.
+    /// Registers that hold partial accumulators.
     pub fn fresh(&self) -> u32 {
         if self.promote().is_some() { self.columns / 2 } else { 0 }
     }
 
-    /// Bytes of shared memory of a block: both operands in all stages, barriers, and sums that wait.
+    /// Bytes of shared memory per block: both operands in all stages, mbarriers, and accumulators
+    /// staged for the epilogue.
     pub fn shared_bytes(&self) -> u64 {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn())
     }
 }
 
-/// Threads that multiply a tile of so many rows and columns, where a warpgroup has these columns.
+/// Consumer threads for a tile of `rows` x `cols`, with `columns` per warpgroup.
 fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
     rows / Wgmma::ROWS * (cols / columns) * WARPGROUP
 }
 
-/// Rows and columns of C of a thread, of a warpgroup with so many columns: those of which instructions give it the sums,
-/// or, where pairs of lanes have exchanged sums, twice as many of one row.
+/// Rows and columns of C per thread, for a warpgroup with `columns`. Instructions assign two rows
+/// to a thread; after pairs of lanes have exchanged accumulators, a thread holds twice as many
+/// columns of one row.
 fn thread(columns: u32, vectors: bool) -> Rect {
     if vectors { Rect::new(1, columns / 2) } else { Rect::new(2, columns / 4) }
 }

@@ -1,10 +1,10 @@
-//! Specs that often have a plan.
+//! Random specs that often have a plan.
 
 use crate::spec::{Arith, Copies, Datum, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The keys of a geometry: these must fit each other, so they are drawn together.
+/// Keys that must fit each other, so they are generated together.
 const GEOMETRY: [&str; 15] = [
     "tile",
     "thread",
@@ -23,15 +23,15 @@ const GEOMETRY: [&str; 15] = [
     "persistent",
 ];
 
-/// What a thread of a warp has no say in.
+/// Keys that tensor cores exclude.
 const OF_THREADS: [&str; 3] = ["fragment", "order", "partials"];
 
-/// What lies as the instructions of warpgroups ask for, and what these do not share.
+/// Keys that `mma: wgmma` excludes.
 const OF_LANES: [&str; 7] =
     ["transpose", "swizzle", "ldmatrix", "unroll", "slices", "products", "stream_k"];
 
-/// A geometry, and of every other key that acts on a tile any flag or word, seldom a small number.
-/// Whatever is added to the table is drawn here too.
+/// Generates a geometry, and for every other key that acts on a tile any flag or word, or rarely a
+/// small number. Keys added to the table are generated too.
 pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
     let tiled = SgemmSpec::default().tile(Tile::new(8, 8, 8));
     let mut data = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
                 let number = (2..5u32).prop_map(Datum::Number);
                 (0.1, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
             }
-            // A name and an expression change no decision, and sizes are geometry.
+            // Names and expressions change no decision, and sizes belong to the geometry.
             KeyKind::Name | KeyKind::Size { .. } | KeyKind::Closure(_) => continue,
         };
         let datum = proptest::option::weighted(often, datum);
@@ -68,7 +68,7 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
         })
 }
 
-/// Sizes that often go together, with paddings and a pipeline.
+/// Sizes that often fit together, with padding and a pipeline.
 fn geometry() -> impl Strategy<Value = SgemmSpec> {
     let tile = (select(vec![8, 16, 30, 32, 64, 128]), select(vec![16, 30, 32, 64, 128]));
     let tile = (tile, select(vec![4, 6, 8, 16, 32])).prop_map(|((m, n), k)| Tile::new(m, n, k));
@@ -85,7 +85,7 @@ fn geometry() -> impl Strategy<Value = SgemmSpec> {
     )
 }
 
-/// Sizes that tensor cores take.
+/// Sizes for tensor cores with `mma.sync`.
 fn matrices() -> impl Strategy<Value = SgemmSpec> {
     let by_lanes = Arith::ALL[1..].iter().filter(|arith| !arith.is_scaled());
     let arith = select(by_lanes.copied().collect::<Vec<_>>());
@@ -104,7 +104,7 @@ fn matrices() -> impl Strategy<Value = SgemmSpec> {
     )
 }
 
-/// Sizes that warpgroups take.
+/// Sizes for warpgroups.
 fn warpgroups() -> impl Strategy<Value = SgemmSpec> {
     let arith = select(Arith::ALL[1..].to_vec());
     let tile = (1..=4u32, select(vec![8, 64, 96, 128, 256]), select(vec![16, 32, 64]));
@@ -130,7 +130,7 @@ fn warpgroups() -> impl Strategy<Value = SgemmSpec> {
     )
 }
 
-/// With one of the pipelines.
+/// Adds one of the pipelines.
 fn piped(spec: SgemmSpec, ahead: bool, stages: u32) -> SgemmSpec {
     match stages {
         0 | 1 => spec.prefetch(ahead),

@@ -1,29 +1,30 @@
-//! What a thread's registers hold.
+//! Tests of the register estimate.
 
 use super::{message, product};
 
 #[test]
 fn registers_are_shared_by_whole_warps() {
-    // 897 threads are 29 warps: 64 registers each, where 897 alone would leave 72.
+    // 897 threads are 29 warps, with 64 registers per thread; rounding to warps ignored, it would
+    // be 72.
     let text = message(product("tile: 312x161x1, thread: 8x7"));
     let needed = "8 · 7 = 56 registers for its sums + 15 for fragments = 71";
     let limit = "65536 shared by 897 threads · 1 blocks are 64 a thread";
     assert!(text.contains(needed) && text.contains(limit), "{text}");
     assert!(product("tile: 312x161x1, thread: 8x7").is_err());
-    // As many warps, with registers that suffice.
+    // The same number of warps, with few enough registers.
     assert!(product("tile: 312x115x1, thread: 8x5").is_ok());
 }
 
 #[test]
 fn fragments_take_registers_twice_under_stages() {
-    // 24 warps leave a thread 80 registers: 64 sums and 16 for one pair of fragments.
+    // 24 warps leave 80 registers per thread: 64 accumulators and 16 for one pair of fragments.
     assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
     let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
     let needed = "8 · 8 = 64 registers for its sums + 32 for fragments = 96";
     assert!(text.contains(needed) && text.contains("are 80 a thread"), "{text}");
 }
 
-/// Stage 22's line, with an epilogue that reads so many vectors along the columns of C.
+/// Spec of stage 22 with an epilogue that reads `count` vectors along the columns of C.
 fn with_vectors(function: &str, count: usize) -> String {
     let names: Vec<String> = (0..count).map(|n| format!("v{n}")).collect();
     let operands: String = names.iter().map(|name| format!(", {name}[n]")).collect();
@@ -35,8 +36,8 @@ fn with_vectors(function: &str, count: usize) -> String {
     )
 }
 
-/// 128 sums leave 127 registers. What belongs to the columns of a thread is kept, 16 of each vector, where
-/// all is written out; where sums wait, a vector is read for each store.
+/// 128 accumulators leave 127 registers. In an unrolled epilogue, a thread keeps 16 elements of
+/// each vector. With staged accumulators, a vector is read for each store.
 #[test]
 fn operands_take_the_registers_that_hold_them() {
     for (function, most) in [("relu", 7), ("gelu", 31)] {
@@ -49,8 +50,8 @@ fn operands_take_the_registers_that_hold_them() {
     }
 }
 
-/// What slices hand over, and what is added of all parts beside it, is no more than what their registers hold: shared
-/// memory has room for it.
+/// Partial accumulators of slices, and the sums of all parts, take no more bytes than their
+/// registers. They therefore always fit in shared memory.
 #[test]
 fn sums_that_fit_registers_can_be_handed_over() {
     use crate::target::arch::LARGEST;
@@ -58,13 +59,14 @@ fn sums_that_fit_registers_can_be_handed_over() {
     for warps in 1..=32 {
         let available = LARGEST.registers_per_thread(warps);
         for m in 1..=available {
-            // A row more of A, and the columns beside it.
+            // Maximum n for m · n accumulators beside m + n fragments.
             let n = available.saturating_sub(m) / (m + 1);
-            // Each thread a slice: all but one hand over, and where blocks share K the sums of one are added.
+            // Accumulators of all threads: all slices but one hand theirs over, and split-K
+            // combines those of one slice.
             most = most.max(u64::from(m * n) * 32 * warps * 4);
         }
     }
-    // Before them the word of the last ticket and up to 16 bytes.
+    // The flag for the last ticket and up to 16 bytes of padding come before them.
     assert!(most > 200_000 && most + 2 * 16 <= LARGEST.shared_per_block, "{most}");
     assert!(product("block: 1x1, thread: 15x15, slices: 256").is_ok());
     assert!(product("block: 1x1, thread: 15x15, slices: 256, split_k: 2").is_ok());

@@ -1,16 +1,16 @@
-//! The sum of a block's shared memory, as a message tells it.
+//! Tests of the shared-memory message: its parts add up to its total.
 
 use super::{message, plausible};
 use crate::spec::{SgemmSpec, SplitK, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The total that a message tells, and each of its parts; those that are products must be what these make.
+/// Total and parts in a message; asserts that each part is the product of its factors.
 fn told(text: &str) -> Option<(u128, Vec<u128>)> {
     let start = text.split_once("the block needs ")?.1;
     let (total, rest) = start.split_once(" bytes of shared memory: ")?;
     let (parts, _) = rest.split_once(", and a block has at most ")?;
-    // Not what comes behind the comma of a part.
+    // This comma does not separate parts.
     let parts = parts.replace("arrays, which", "arrays which");
     let parts = parts.split(", ").map(|part| {
         let Some((factors, product)) = part.split_once(" = ") else {
@@ -24,7 +24,7 @@ fn told(text: &str) -> Option<(u128, Vec<u128>)> {
     Some((total.parse().ok()?, parts.collect::<Option<_>>()?))
 }
 
-/// Specs whose tiles have no room in shared memory.
+/// Specs whose tiles exceed shared memory.
 fn too_large() -> impl Strategy<Value = SgemmSpec> {
     let tile = (select(vec![60, 64, 70, 128]), select(vec![60, 66, 128]), 200..400u32);
     let sharing = (0..4u32, select(vec![1, 2, 3, 4]), select(vec![1, 1, 2]), 0..9u32);

@@ -1,10 +1,10 @@
-//! A function is declared once, however often it is asked for.
+//! Functions are declared once, however often they are requested.
 
 use crate::ir::{Access, Elem, Expr, FunctionId, IrError, Kernel, KernelBuilder, Operand, Ty};
 
 #[test]
 fn a_name_is_that_of_one_function() {
-    /// A kernel that declares `f`, another variable and then `f` once more.
+    /// Kernel that declares `f`, another variable, and `f` again.
     fn twice(again: impl FnOnce(&mut KernelBuilder) -> FunctionId) -> Result<Kernel, IrError> {
         let mut b = KernelBuilder::new("k");
         let c = b.global("c", Elem::F32, Operand::Output(0));

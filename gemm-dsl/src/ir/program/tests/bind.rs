@@ -1,8 +1,6 @@
-//! Extents, numbers and arrays bound by name.
-
 use super::*;
 
-/// A name that is missing, given twice or unknown is named.
+/// The error names a missing, repeated or unknown name.
 #[test]
 fn extents_numbers_and_arrays_are_bound_by_name() {
     let mut parts = parts();

@@ -1,9 +1,8 @@
-//! The executor, with a back end that runs nothing and records what it is asked for.
+//! Executor with a back end that only records the requests.
 
 use super::*;
 use crate::ir::contract::{ArrayPlace, BoundArray, ContractError, Region};
 
-/// A request to the back end.
 #[derive(Clone, Debug, PartialEq)]
 enum Request {
     Prepare(KernelId),
@@ -11,7 +10,7 @@ enum Request {
     Launch { kernel: KernelId, arrays: Vec<&'static str>, is_main: bool },
 }
 
-/// A back end that fails at one request.
+/// Back end that fails at one request.
 #[derive(Default)]
 struct Recorder {
     requests: Vec<Request>,

@@ -1,4 +1,4 @@
-//! The rules of asynchronous units.
+//! Rules of asynchronous units.
 
 use super::{breaks, kernel, rule};
 use crate::ir::{
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::target::Format;
 
-/// A kernel of so many threads that does so.
+/// Kernel of `threads` threads with this body.
 fn doing(threads: u32, body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
     kernel(Elem::F32, |b, _, _| {
         let grid = [const { Expr::U64(1) }; 3];
@@ -17,7 +17,7 @@ fn doing(threads: u32, body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
     })
 }
 
-/// A kernel with a barrier that does so.
+/// Kernel with two barriers and this body.
 fn at_barrier(body: impl FnOnce(&mut KernelBuilder, MbarrierId)) -> KernelBuilder {
     doing(32, |b| {
         let barriers = b.mbarriers("full", 2, "");
@@ -50,7 +50,7 @@ fn a_barrier_in_shared_memory_has_a_number_of_arrivals() {
     assert!(!kernel.contract().is_specific());
 }
 
-/// What a copy of a box is made of.
+/// Properties of a box copy.
 struct Boxed {
     tile: Vec<u32>,
     swizzle: TensorSwizzle,
@@ -107,7 +107,7 @@ impl Boxed {
 fn a_box_fits_its_map_and_where_it_goes() {
     let made = || Boxed::default().kernel(|_, _| ());
     let kernel = made().finish().expect("a sound kernel");
-    // A barrier behind what starts on 1024 bytes.
+    // A barrier after an array that is aligned to 1024 bytes.
     assert_eq!((kernel.shared_bytes(), kernel.min_arch()), (2 * 32 * 128 + 8, 90));
     let sound = |boxed: Boxed| assert_eq!(rule(boxed.kernel(|_, _| ())), Ok(()));
     sound(Boxed { tile: vec![2, 32, 64], ..Boxed::default() });
@@ -159,7 +159,7 @@ fn a_box_fits_its_map_and_where_it_goes() {
     breaks(unmapped, "a copy of a box without a tensor map");
 }
 
-/// A kernel with two tiles and sums that multiplies them after all, changed.
+/// Kernel with two tiles and accumulators and a changed `wgmma` at the end.
 fn multiplied(
     threads: u32,
     (elem, row): (Elem, i32),
@@ -234,7 +234,7 @@ fn limits_of_registers_and_groups_in_flight() {
     breaks(gone, "acc out of scope");
 }
 
-/// What verification has let through prints.
+/// A verified kernel prints.
 #[test]
 fn what_is_sound_prints() {
     let kernel: VerifiedKernel = multiplied(128, (Elem::Bf16, 64), |_| ()).finish().expect("sound");

@@ -1,4 +1,4 @@
-//! The rules of clusters.
+//! Rules of clusters.
 
 use super::{at, breaks, kernel, rule};
 use crate::ir::{
@@ -6,7 +6,7 @@ use crate::ir::{
     Operand, Scope, Special, Stmt, TensorMap, TensorSwizzle,
 };
 
-/// A kernel of clusters of so many blocks that does so.
+/// Kernel with clusters of `blocks` blocks and this body.
 fn of(blocks: u32, body: impl FnOnce(&mut KernelBuilder, BufferId)) -> KernelBuilder {
     kernel(Elem::I32, |b, _, output| {
         b.cluster(blocks);
@@ -14,7 +14,7 @@ fn of(blocks: u32, body: impl FnOnce(&mut KernelBuilder, BufferId)) -> KernelBui
     })
 }
 
-/// A kernel that has a box brought to blocks.
+/// Kernel that copies a box to the blocks of a mask.
 fn bringing(cluster: u32, blocks: Option<Expr>) -> KernelBuilder {
     of(cluster, |b, _| {
         let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::None };
@@ -31,7 +31,7 @@ fn bringing(cluster: u32, blocks: Option<Expr>) -> KernelBuilder {
     })
 }
 
-/// A kernel that arrives at a barrier of a block.
+/// Kernel that arrives at a barrier of a block.
 fn arriving(cluster: u32, block: impl Into<Expr>) -> KernelBuilder {
     of(cluster, |b, _| {
         let barriers = b.mbarriers("full", 1, "");

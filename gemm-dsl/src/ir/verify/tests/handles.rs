@@ -1,8 +1,7 @@
-//! Mistakes of those who build kernels by hand.
+//! Errors in hand-built kernels.
 
 use super::*;
 
-/// A handle of another kernel's buffer.
 #[test]
 fn a_buffer_of_another_kernel_is_told() {
     let mut other = KernelBuilder::new("other");
@@ -15,7 +14,7 @@ fn a_buffer_of_another_kernel_is_told() {
     assert_eq!(rule(kernel(Elem::F32, |b, _, output| b.unordered(output))), Ok(()));
 }
 
-/// The message is for whoever reads it: who has built the kernel, or who has only written a spec.
+/// The message addresses its reader: the author of the kernel, or the author of a spec.
 #[test]
 fn a_broken_rule_says_whose_it_is() {
     let named = |name: &str| {

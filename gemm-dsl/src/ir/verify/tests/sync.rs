@@ -1,4 +1,4 @@
-//! The rules of barriers, fences and atomics.
+//! Rules of barriers, fences and atomics.
 
 use super::{at, breaks, kernel, rule};
 use crate::ir::{
@@ -6,7 +6,7 @@ use crate::ir::{
     MemoryOrder, Scope, Stmt, Ty, Var, VerifiedKernel,
 };
 
-/// A kernel of 64 threads that does so.
+/// Kernel of 64 threads with this body.
 fn doing(body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
     kernel(Elem::F32, |b, _, _| {
         let grid = [const { Expr::U64(1) }; 3];
@@ -26,7 +26,7 @@ fn a_named_barrier_has_an_id_and_one_number_of_whole_warps() {
     breaks(barrier(1, 0), "barrier 1 of 0 threads in a block of 64");
     breaks(barrier(1, 48), "barrier 1 of 48 threads in a block of 64");
     breaks(barrier(1, 96), "barrier 1 of 96 threads in a block of 64");
-    // A warp that is not full counts as one that is.
+    // A partial warp counts as a whole one.
     let partial = |threads| {
         doing(|b| {
             b.geometry(Geometry {
@@ -71,7 +71,7 @@ fn a_fence_orders_both_ways_and_speaks_to_a_block_or_to_all() {
     }
 }
 
-/// A kernel whose body is an atomic on the first word of its output.
+/// Kernel whose body is an atomic on the first word of its output.
 fn atomic(elem: Elem, op: AtomicOp, change: impl FnOnce(&mut Atomic)) -> KernelBuilder {
     kernel(elem, |b, _, output| {
         let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
@@ -99,7 +99,7 @@ fn an_atomic_suits_its_word() {
                 false => breaks(k, &format!("an atomic {} of {elem}", op.name())),
             }
         }
-        // The number that is expected is the word's own.
+        // The expected value has the type of the word.
         let swaps = kernel(elem, |b, _, output| {
             let op = swap(at(output, 2).load());
             let value = at(output, 1).load();
@@ -161,7 +161,7 @@ fn an_atomic_is_on_one_word_that_others_see() {
     breaks(pointer, "p is read-only");
 }
 
-/// A kernel that adds to its output, with the word's former value, and goes on.
+/// Kernel that atomically adds to its output, followed by `go_on` with the previous value.
 fn adding(go_on: impl FnOnce(&mut KernelBuilder, Var, BufferId)) -> KernelBuilder {
     kernel(Elem::U32, |b, _, output| {
         let (one, order, scope) = (Expr::U32(1), MemoryOrder::AcqRel, Scope::Device);
@@ -181,7 +181,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
         b.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
     });
     breaks(again, "old is declared twice");
-    // Visible to the end of its block, and no further.
+    // The variable is visible only to the end of its block.
     let outside = kernel(Elem::U32, |b, _, output| {
         let mut kept = None;
         b.if_(at(output, 1).load().equals(Expr::U32(0)), |b| {
@@ -191,7 +191,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
         b.store(at(output, 1), kept.expect("declared"));
     });
     breaks(outside, "variable old is out of scope");
-    // It has the type of the word, and is no operand of its own atomic.
+    // The variable has the type of the word, and is no operand of its own atomic.
     let typed = |ty: Ty| {
         kernel(Elem::U32, |b, _, output| {
             let old = Some(b.var("old", ty));
@@ -229,7 +229,7 @@ fn blocks_speak_by_atomics_on_global_memory() {
     }));
     let speak = [&global, &inside, &shared, &finished(fence)].map(|k| k.communicates());
     assert_eq!(speak, [true, true, false, false]);
-    // An atomic reads and writes, and its operands are read.
+    // An atomic reads and writes its target, and its operands are read.
     let arrays = |k: &VerifiedKernel| -> Vec<[bool; 3]> {
         k.contract().arrays().map(|a| [a.is_read, a.is_written, a.is_atomic]).collect()
     };

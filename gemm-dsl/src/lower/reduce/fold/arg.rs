@@ -1,4 +1,4 @@
-//! The greatest value, or the smallest, and its index. The first index wins; a NaN is beyond all numbers.
+//! The greatest or smallest value and its index. The first index wins; a NaN beats all numbers.
 
 use super::Cell;
 use super::value::extreme;
@@ -8,9 +8,9 @@ use crate::plan::Types;
 
 pub(super) struct Arg {
     greatest: bool,
-    /// Whether a value is beyond another.
+    /// Function that returns true if a value beats another.
     beyond: FunctionId,
-    /// Whether a value with its index comes before another.
+    /// Function that returns true if a value with its index beats another pair.
     wins: FunctionId,
 }
 
@@ -28,7 +28,7 @@ impl Arg {
             if !types.acc.is_float() {
                 return is(value, best);
             }
-            // What is not at most the best is beyond it, or a NaN.
+            // Anything that is not at most the best beats it, or is a NaN.
             let at_most = if greatest { value.le(best.clone()) } else { value.ge(best.clone()) };
             at_most.negated().and(best.clone().equals(best))
         });
@@ -46,8 +46,8 @@ impl Arg {
         if part == 0 { extreme(elem, !self.greatest) } else { nowhere(elem) }
     }
 
-    /// The thread's first element has the index to begin with: the first of elements that are all as small
-    /// as can be wins too.
+    /// Starts with the index of the thread's first element. This way the first index also wins if
+    /// all elements equal the identity.
     pub(super) fn begin(&self, b: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
         b.if_(is_there, |b| at.set(b, first.cast(at.elem())));
     }

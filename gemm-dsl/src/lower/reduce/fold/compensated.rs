@@ -1,5 +1,5 @@
-//! Compensated sums: what rounding takes from each is summed beside it, by the error-free sum of two numbers
-//! (O. Møller, D. Knuth), as A. Neumaier's sum does.
+//! Compensated sums: the rounding errors are summed separately, by the error-free sum of two
+//! numbers (O. Møller, D. Knuth), as in A. Neumaier's summation.
 
 use super::Cell;
 use super::value::none_added;
@@ -11,7 +11,7 @@ pub(super) fn identity(part: usize, elem: Elem) -> Expr {
     if part == 0 { none_added(elem) } else { zero(elem) }
 }
 
-/// The sum of two, and what it lacks.
+/// Rounded sum of two numbers, and its rounding error.
 fn two_sum(b: &mut KernelBuilder, left: Expr, right: Expr) -> (Var, Expr) {
     let total = b.let_("total", left.clone() + right.clone());
     let added = b.let_("added", total - left.clone());
@@ -30,8 +30,8 @@ pub(super) fn combine(b: &mut KernelBuilder, left: &[Expr], right: &[Expr]) -> V
     vec![total.into(), error.into()]
 }
 
-/// The sum with what it lacks, unless that is nothing, which leaves the sign of a zero, or NaN: then the sum, or a
-/// difference on the way to what it lacks, is infinite or NaN itself.
+/// Sum plus its error, unless the error is 0, which preserves the sign of a zero, or NaN. The error
+/// is NaN if the sum, or an intermediate difference, is infinite or NaN.
 pub(super) fn value(all: &[Expr]) -> Expr {
     let (sum, error) = (all[0].clone(), all[1].clone());
     let zero = match error.ty() {

@@ -1,6 +1,6 @@
-//! The logarithm of a sum of exponentials in one reading: the greatest value so far, and the sum of e to the
-//! power of what the others are less than it. A greater value scales the sum (M. Milakov and N. Gimelshein, "Online
-//! normalizer calculation for softmax", 2018).
+//! Logarithm of a sum of exponentials in one pass: the greatest value so far, and the sum of the
+//! exponentials of the differences from it. A greater value rescales the sum (M. Milakov and N.
+//! Gimelshein, "Online normalizer calculation for softmax", 2018).
 
 use super::value::extreme;
 use super::{Cell, LoadedElements};
@@ -10,9 +10,9 @@ use crate::lower::reduce::literal::zero;
 use crate::target::intrinsic::Intrinsic;
 
 pub(super) struct Logsumexp {
-    /// e^x for x that are not positive.
+    /// e^x for x ≤ 0.
     exp: FunctionId,
-    /// What exponents are relative to: a maximum, or 0 where that is infinite.
+    /// Value that exponents are relative to: the maximum, or 0 if that is infinite.
     base: FunctionId,
     log: FunctionId,
 }
@@ -41,7 +41,7 @@ impl Logsumexp {
         Self { exp, base, log }
     }
 
-    /// e^(value − base). The difference is exact where it counts.
+    /// e^(value − base). The difference is exact where it matters.
     fn term(&self, value: Expr, base: Var) -> Expr {
         self.exp.apply([value - base])
     }
@@ -71,9 +71,9 @@ impl Logsumexp {
         vec![top.into(), sum.into()]
     }
 
-    /// An infinite maximum is the result.
+    /// The result is the maximum itself if that is infinite.
     pub(super) fn value(&self, b: &mut KernelBuilder, all: &[Expr]) -> Expr {
-        // What is no variable is read once.
+        // A loaded value is stored in a variable, so that it is read once.
         let top = match all[0] {
             Expr::Var(top) => top,
             _ => b.let_("top_of_all", all[0].clone()),

@@ -1,4 +1,4 @@
-//! Folds of one value.
+//! Operators on a single value.
 
 use crate::ir::{Elem, Expr};
 use crate::lower::reduce::expressions::{Expressions, UserFold};
@@ -6,7 +6,7 @@ use crate::lower::reduce::literal::number;
 use crate::plan::Types;
 use crate::target::intrinsic::Intrinsic;
 
-/// What is made of two values.
+/// Operator that combines two values.
 pub(super) enum Operator {
     Sum,
     Prod,
@@ -18,7 +18,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// The value of a type that changes no other.
+    /// Identity of the operator in a type.
     pub(super) fn identity(&self, elem: Elem, expressions: &Expressions) -> Expr {
         match self {
             Operator::Sum => none_added(elem),
@@ -44,12 +44,13 @@ impl Operator {
         }
     }
 
-    /// Whether each value stands once in what is made of two: the machine compares integers by itself.
+    /// Returns true if combining two values reads each of them once. Integer `max` and `min`
+    /// compare and select, which reads a value twice.
     pub(super) fn reads_once(&self, elem: Elem) -> bool {
         elem.is_float() || !matches!(self, Operator::Max | Operator::Min)
     }
 
-    /// The value in the type that was folded in.
+    /// Converts the folded value to the accumulator type.
     pub(super) fn value(&self, folded: Expr, types: Types) -> Expr {
         match self {
             Operator::Any | Operator::All => folded,
@@ -58,7 +59,7 @@ impl Operator {
     }
 }
 
-/// The sum of none: −0, to which any number may be added.
+/// Sum of no elements: −0, the identity of IEEE addition.
 pub(super) fn none_added(elem: Elem) -> Expr {
     match elem {
         Elem::F32 => Expr::F32(-0.0),
@@ -67,7 +68,7 @@ pub(super) fn none_added(elem: Elem) -> Expr {
     }
 }
 
-/// The greatest value of a type, or the smallest.
+/// Greatest or smallest value of a type.
 pub(super) fn extreme(elem: Elem, greatest: bool) -> Expr {
     match elem {
         Elem::F32 if greatest => Expr::F32(f32::INFINITY),

@@ -5,28 +5,28 @@ use crate::ir::{Const, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::lower::reduce::params::Params;
 use crate::plan::ReducePlan;
 
-/// The columns that a thread folds.
 pub(in crate::lower::reduce) struct Columns {
-    /// The thread's place in its block.
+    /// Coordinates of the thread in its block.
     pub(in crate::lower::reduce) tx: Expr,
     pub(in crate::lower::reduce) ty: Expr,
-    /// Threads of a block that lie next to one another, and rows of them.
+    /// Adjacent threads along x, and rows of threads along y.
     pub(in crate::lower::reduce) across: Const,
     pub(in crate::lower::reduce) rows: Const,
-    /// How many columns there are, where they are several.
+    /// Columns of a thread, if more than one.
     pub(in crate::lower::reduce) width: Option<Const>,
-    /// Their matrix, where there are several.
+    /// Index of the matrix, if there are several.
     pub(super) matrix: Option<Var>,
-    /// The first one, though there may be none such.
+    /// Index of the first column, which may be past the end.
     first: Var,
-    /// How far the next one lies.
+    /// Distance to the next column.
     step: Expr,
-    /// How many there are in all.
+    /// Number of columns of the matrix.
     all: Scalar,
 }
 
 impl Columns {
-    /// Does something for each of them: the index of one among them is none where there is but one.
+    /// Calls `f` for each column, with its index among the thread's columns, or `None` if there is
+    /// only one.
     pub(in crate::lower::reduce) fn each(
         &self,
         b: &mut KernelBuilder,
@@ -38,7 +38,7 @@ impl Columns {
         }
     }
 
-    /// Which column it is, though there may be none such.
+    /// Index of a column, which may be past the end.
     pub(super) fn own(&self, w: Option<Expr>) -> Expr {
         match w {
             None => self.first.into(),
@@ -47,17 +47,17 @@ impl Columns {
         }
     }
 
-    /// A column that there is: past the last one, the last.
+    /// Index of a column, clamped to the last one.
     pub(in crate::lower::reduce) fn column(&self, w: Option<Expr>) -> Expr {
         self.own(w).min(Expr::from(self.all) - 1)
     }
 
-    /// Whether there is such a column.
+    /// True if the column exists.
     pub(in crate::lower::reduce) fn inside(&self, w: Option<Expr>) -> Expr {
         self.own(w).lt(self.all)
     }
 
-    /// The first of the columns of a vector, all of which there are.
+    /// Index of the first column of a vector, clamped so that all its columns exist.
     pub(in crate::lower::reduce) fn first_of_vector(&self) -> Expr {
         let width = self.width.map_or(Expr::I32(1), Expr::from);
         Expr::from(self.first).min(Expr::from(self.all) - width)

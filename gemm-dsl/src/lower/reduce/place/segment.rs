@@ -1,36 +1,37 @@
-//! Threads that fold segments: a group of them folds one up to some length, and the block those that are longer.
+//! Threads that fold segments: a group folds a segment up to a maximum length, the whole block a
+//! longer one.
 
 use super::{FoldPlace, Folds, GroupMember};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::ReducePlan;
 
-/// The groups of a block, each of which folds a segment.
+/// Groups of a block, each of which folds a segment.
 pub(in crate::lower::reduce) struct Groups {
-    /// How many there are.
     pub(in crate::lower::reduce) per_block: Const,
-    /// How long a segment may be that a group folds.
+    /// Maximum length of a segment that a group folds.
     pub(in crate::lower::reduce) longest: Const,
-    /// How many segments there are, and where they begin.
+    /// Number of segments; `offsets` holds their first elements.
     pub(in crate::lower::reduce) segments: Scalar,
     offsets: BufferId,
-    /// Whether there is such a segment as the thread's; past the last one it has the last.
+    /// True if the thread's segment exists; past the last one, a thread has the last.
     inside: Expr,
-    /// How long that is.
+    /// Length of the thread's segment.
     length: Var,
 }
 
 impl Groups {
-    /// Whether the thread's group folds its segment.
+    /// True if the thread's group folds its segment.
     pub(super) fn is_short(&self) -> Expr {
         self.inside.clone().and(Expr::from(self.length).le(self.longest))
     }
 
-    /// Whether the thread has a segment that its block is to fold.
+    /// True if the thread's block must fold its segment.
     pub(in crate::lower::reduce) fn is_long(&self) -> Expr {
         self.inside.clone().and(Expr::from(self.length).gt(self.longest))
     }
 
-    /// The place of a thread whose whole block folds the segment of this number, and whether it is to.
+    /// Position of a thread whose whole block folds this segment, and true if the segment is long
+    /// enough for that.
     pub(in crate::lower::reduce) fn of_long(
         &self,
         b: &mut KernelBuilder,
@@ -76,7 +77,7 @@ fn whole_block(tid: Expr, block: Const, segment: Var, first: Var, length: Var) -
     FoldPlace { lane: tid.clone(), tid, group: block, n: length.into(), split: None, folds }
 }
 
-/// Where a segment begins and how many elements it has, as variables of these names.
+/// First element and length of a segment, as variables with these names.
 fn range(
     b: &mut KernelBuilder,
     offsets: BufferId,

@@ -1,4 +1,4 @@
-//! Shuffles between the registers of a warp.
+//! Folds by shuffles between the registers of a warp.
 
 use super::{Done, Team, load, store, values};
 use crate::ir::{Expr, For, Intrinsic, KernelBuilder, Unroll};
@@ -7,7 +7,7 @@ use crate::lower::reduce::{WARP, halve};
 use std::slice;
 
 impl Team<'_> {
-    /// The first of each `group` neighbours gets what all of them keep.
+    /// Folds the accumulators of each `group` neighbours into the first of them.
     pub(in crate::lower::reduce) fn by_group(
         &self,
         b: &mut KernelBuilder,
@@ -19,7 +19,7 @@ impl Team<'_> {
             let above = |part: Expr| Expr::Call(Intrinsic::ShuffleDown, vec![part, s.into()]);
             let others = kept.iter().zip(self.fold.parts()).map(|(part, about)| {
                 let above = above(part.get());
-                // What stands once in what is made of it needs no name.
+                // A value that is read only once needs no variable.
                 match kept {
                     [_] if self.fold.reads_once() => above,
                     _ => b.let_(&format!("other_{}", about.name), above).into(),

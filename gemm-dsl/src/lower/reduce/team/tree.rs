@@ -1,4 +1,4 @@
-//! The tree in shared memory.
+//! Fold by a tree in shared memory.
 
 use super::{Done, DoneOf, Team, load, store, values};
 use crate::ir::{BufferId, Expr, For, KernelBuilder, Unroll, Var};
@@ -8,7 +8,7 @@ use crate::lower::reduce::{WARP, double, halve};
 use crate::spec::Tree;
 use std::slice;
 
-/// Two places of shared arrays.
+/// Two positions in shared arrays.
 struct Pair<'a> {
     arrays: &'a [BufferId],
     at: &'a [Expr],
@@ -16,7 +16,7 @@ struct Pair<'a> {
 }
 
 impl Team<'_> {
-    /// The shared-memory tree, down to `left` values; with one left, it is handed on.
+    /// Shared-memory tree down to `left` values; the last value goes to `done`.
     pub(super) fn by_tree(
         &mut self,
         b: &mut KernelBuilder,
@@ -69,15 +69,15 @@ impl Team<'_> {
         }
     }
 
-    /// Combines what lies at one place with what lies at another.
+    /// Combines the values at two positions into the first.
     fn add(&self, b: &mut KernelBuilder, x: &[BufferId], at: Expr, other: Expr) {
         let (at, other) = ([at], [other]);
         let sum = self.fold.combine(b, &load(x, &at), &load(x, &other));
         store(b, x, &at, sum);
     }
 
-    /// The last steps of the tree, whose adders are all in the first warp: unrolled, and ordered by
-    /// the warp's barriers, one between everybody's read and the writes and one after the writes.
+    /// Last steps of the tree, all in the first warp. They are unrolled and ordered by warp
+    /// barriers, one between the reads and the writes and one after the writes.
     pub(super) fn by_last_warp(&mut self, b: &mut KernelBuilder, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let interleaved = self.plan.tree() == Tree::Interleaved;
@@ -120,7 +120,7 @@ impl Team<'_> {
         });
     }
 
-    /// What an active thread makes of what lies at two places; elsewhere, the identity.
+    /// Combined value of two positions in active threads; the identity in the others.
     fn combined_where(&self, b: &mut KernelBuilder, active: &Expr, pair: Pair<'_>) -> Vec<Expr> {
         let Pair { arrays: x, at, other } = pair;
         if let [identity] = self.identity.as_slice() {
@@ -142,8 +142,8 @@ impl Team<'_> {
         values(&held)
     }
 
-    /// The tree over the rows of a block's threads: those of the first row get what those of their columns
-    /// keep. `kept` is of one of the columns of a thread, and `done` is what is done with them.
+    /// Tree over the rows of a block's threads: the first row receives the folded columns. `kept`
+    /// returns the accumulator of one of the thread's columns, and `done` receives the folded ones.
     pub(in crate::lower::reduce) fn by_columns(
         &mut self,
         b: &mut KernelBuilder,

@@ -1,10 +1,10 @@
-//! What a thread loads and folds before the block does.
+//! Loads of a thread, folded before the block folds.
 
 use super::Loader;
 use crate::ir::{Access, Expr, KernelBuilder, Special, Stmt, Var};
 
 impl Loader<'_> {
-    /// Each thread's elements, one at a time and a block apart; past the end, the identity.
+    /// Loads elements one at a time, a block apart; past the end, the identity.
     pub(super) fn items(self) -> Expr {
         let items = self.plan.items() as i32;
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
@@ -31,7 +31,7 @@ impl Loader<'_> {
         sum.into()
     }
 
-    /// Each thread's vectors of four, a block of vectors apart. `wide` loads a vector at once.
+    /// Loads vectors of four, a block of vectors apart. `wide` loads a vector by one access.
     pub(super) fn vectors(self, wide: bool) -> Expr {
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
         let (fold, identity) = (self.fold, self.identity);

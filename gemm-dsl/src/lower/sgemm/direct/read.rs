@@ -1,4 +1,4 @@
-//! How a thread that stages nothing reads its rows of A or columns of B, and multiplies them.
+//! Reads of A's rows and B's columns by a thread without staging, and their multiplication.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
 use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
@@ -9,17 +9,17 @@ use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::problem::Matrix;
 use crate::plan::{Axis, Edge, ReadPlan};
 
-/// The steps that a thread reads: their constants where they are several.
+/// Steps that a thread reads; constants exist only for counts above one.
 #[derive(Clone, Copy)]
 pub(super) struct Steps {
     /// Steps that are loaded together.
     pub unroll: Option<Const>,
-    /// Terms of a step, and their number.
+    /// Elements of K per step: constant and value.
     pub terms: Option<Const>,
     pub count: u32,
 }
 
-/// One of the two factors, as a thread reads it.
+/// Reader of one operand by a thread.
 pub(super) struct FactorReader {
     plan: ReadPlan,
     matrix: Matrix,
@@ -28,25 +28,25 @@ pub(super) struct FactorReader {
     place: LinePlace,
 }
 
-/// Where the thread's rows or columns are, or its vectors of them.
+/// Positions of the thread's rows or columns, or of their vectors.
 enum LinePlace {
-    /// Behind the first one, as none lies past the edge.
+    /// Consecutive positions from the first; none lies beyond the edge.
     Behind(Expr),
     One(Expr),
-    /// In an array of registers.
+    /// Positions in an array of registers.
     Many(BufferId),
 }
 
-/// What a thread has read of an operand and not multiplied yet.
+/// Elements of an operand that a thread has loaded and not yet multiplied.
 pub(super) enum FactorRegisters {
-    /// One element, as soon as it is read.
+    /// One element, once it is loaded.
     One(Option<Expr>),
-    /// An array of registers, of several steps or of one.
+    /// Array of registers for one step, or for several.
     Many { array: BufferId, several: bool },
 }
 
 impl FactorReader {
-    /// Finds what the thread reads.
+    /// Computes the positions that the thread reads.
     pub(super) fn declare(
         b: &mut KernelBuilder,
         plan: ReadPlan,
@@ -87,7 +87,7 @@ impl FactorReader {
         Self { plan, matrix, steps, own, place }
     }
 
-    /// Declares registers for what is read: of a round's steps, or of one.
+    /// Declares registers for the loaded elements of a round (`of_round`) or of one step.
     pub(super) fn hold(&self, b: &mut KernelBuilder, of_round: bool) -> FactorRegisters {
         let unroll = self.steps.unroll.filter(|_| of_round);
         let own = (self.own.count > 1).then_some(self.own.name);
@@ -108,8 +108,8 @@ impl FactorReader {
         format!("{}_{what}", self.plan.letter().to_ascii_lowercase())
     }
 
-    /// Reads step `u` of those that are held, whose first term is `at`. Where not all of its terms need exist, `end` says
-    /// where they do.
+    /// Loads step `u` of a round, which starts at k = `at`. With `end`, elements at or past `end`
+    /// are replaced by zeros.
     pub(super) fn read(
         &self,
         b: &mut KernelBuilder,
@@ -120,7 +120,8 @@ impl FactorReader {
     ) {
         match held {
             FactorRegisters::One(element) => {
-                // The pointer of a list has the letter for its name.
+                // The pointer of a pointer-batched matrix already uses the plain letter as its
+                // name.
                 let value = self.load(&0.into(), at, end);
                 *element = Some(b.let_(&self.name("k"), value).into());
             }
@@ -128,7 +129,7 @@ impl FactorReader {
         }
     }
 
-    /// The same into registers.
+    /// Loads step `u` into an array of registers; see [`read`](Self::read).
     pub(super) fn fill(
         &self,
         b: &mut KernelBuilder,
@@ -141,7 +142,7 @@ impl FactorReader {
         let terms = self.steps.terms.map_or(Expr::I32(1), Expr::from);
         let own = Expr::from(self.own.name);
         let element = if self.plan.free() == Axis::M { "m" } else { "n" };
-        // Where a step may end early, its terms are asked for one by one.
+        // A step that may be partial is loaded element by element.
         if along_k && width > 1 && end.is_none() {
             over(b, element, own, self.own.count, |b, i| {
                 let value = self.at(&i, at.clone()).vector().load();
@@ -169,7 +170,8 @@ impl FactorReader {
         }
     }
 
-    /// Element, or vector of a line along the free axis, `i` of the thread, at a term that need not exist.
+    /// Element `i` of the thread at k = `at`, or the `i`-th vector along the free axis. Past `end`,
+    /// a zero replaces it.
     fn load(&self, i: &Expr, at: &Expr, end: Option<&Expr>) -> Expr {
         let from = self.at(i, at.clone());
         let vector = self.plan.has_free_vectors();
@@ -181,7 +183,7 @@ impl FactorReader {
         at.clone().lt(end.clone()).select(value, none)
     }
 
-    /// Where element, or vector, `i` of the thread lies at a term.
+    /// Address of element (or vector) `i` of the thread at k = `at`.
     fn at(&self, i: &Expr, at: Expr) -> Access {
         let free = match &self.place {
             LinePlace::Behind(first) if self.plan.has_free_vectors() => {
@@ -197,7 +199,7 @@ impl FactorReader {
         }
     }
 
-    /// The register of element `i` at term `t` of step `u`.
+    /// Register of element `i` at element `t` of step `u`.
     fn place_of(&self, held: &FactorRegisters, u: &Expr, i: &Expr, t: &Expr) -> Access {
         let FactorRegisters::Many { array, several } = held else {
             unreachable!("`read`: one element is no array")
@@ -209,7 +211,7 @@ impl FactorReader {
         Access::new(*array, index.into_iter().flatten())
     }
 
-    /// Element `i` at term `t` of step `u`.
+    /// Element `i` at element `t` of step `u`.
     fn element(&self, held: &FactorRegisters, u: &Expr, i: &Expr, t: &Expr) -> Expr {
         match held {
             FactorRegisters::One(Some(element)) => element.clone(),
@@ -219,7 +221,7 @@ impl FactorReader {
     }
 }
 
-/// A factor, and the registers that a thread has read of it.
+/// Operand with the registers that hold its loaded elements.
 #[derive(Clone, Copy)]
 pub(super) struct LoadedFactor<'r> {
     pub reader: &'r FactorReader,
@@ -232,7 +234,7 @@ impl LoadedFactor<'_> {
     }
 }
 
-/// Multiplies step `u` of what is held, its terms in their order.
+/// Multiplies step `u` of the loaded elements in ascending k.
 pub(super) fn multiply(
     b: &mut KernelBuilder,
     acc: &Accumulators,

@@ -1,8 +1,10 @@
-//! Numbers that the planes cannot hold. A sum with one of them among its terms is made once more, as `f32` makes it.
+//! Fallback for values that the split cannot represent. Every accumulator that such a value
+//! contributes to is recomputed in `f32`.
 //!
-//! Three numbers of `bf16` hold any of `f32` but infinities, none, those that round to an infinity, and those so small that
-//! what is left of them has no place any more. In all these cases what is left behind the last one is not zero, or is no
-//! number. Two of `tf32` are held to bounds in which their error is that of rounding.
+//! Three `bf16` values represent every `f32` except infinities, NaN, values that round to an
+//! infinity, and values so small that their last remainder underflows. In all these cases the
+//! remainder after the last split is nonzero or NaN. Two `tf32` values are accepted within the
+//! magnitudes for which their error is a rounding error.
 
 use crate::ir::{
     Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
@@ -34,19 +36,20 @@ impl UnrepresentableBits {
         Self { bits, of_block, format }
     }
 
-    /// Sees what is left of two numbers.
+    /// Records the remainders of two values.
     pub(super) fn see(&self, b: &mut KernelBuilder, rests: [Expr; 2]) {
         let [rest_a, rest_b] = rests;
         b.assign(self.bits, self.bits | (rest_a | rest_b));
     }
 
-    /// Sees one number.
+    /// Records what the split leaves of one value.
     pub(super) fn see_one(&self, b: &mut KernelBuilder, value: Expr) {
         let rest = self.rest(b).apply([value]);
         b.assign(self.bits, self.bits | rest);
     }
 
-    /// Those of the bits that count: the lower half of what is left of a number of `bf16`, which has none.
+    /// Masks the significant bits of the recorded remainders. For `bf16` these are the lower 16
+    /// bits, which are zero in every representable remainder.
     fn counted(&self, bits: Expr) -> Expr {
         match self.format {
             Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
@@ -54,7 +57,8 @@ impl UnrepresentableBits {
         }
     }
 
-    /// The function that says what the planes leave of a number, as bits of which some count.
+    /// Declares the device function that returns what two splits leave of a value, as bits. For
+    /// `tf32` it returns 1 if the value is not representable, else 0.
     fn rest(&self, b: &mut KernelBuilder) -> FunctionId {
         let params = [("x", Ty::F32)];
         match self.format {
@@ -81,7 +85,8 @@ impl UnrepresentableBits {
         }
     }
 
-    /// Whether this warp, or another one of its block that has terms of the same sums, has seen one.
+    /// Returns true if this warp has seen an unrepresentable value. With slices, any warp of the
+    /// block counts.
     fn seen(&self, b: &mut KernelBuilder) -> Expr {
         let of_warp = Expr::Call(Intrinsic::OrOfLanes, vec![self.bits.into()]);
         let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
@@ -95,7 +100,7 @@ impl UnrepresentableBits {
     }
 }
 
-/// Makes sums of numbers that the planes do not hold once more.
+/// Recomputes the accumulators that unrepresentable values contribute to.
 pub(crate) fn recompute(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -134,13 +139,14 @@ pub(crate) fn recompute(
                     b.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
-            // Registers have no index: which row this is is written out.
+            // Registers cannot be indexed at run time, so the selection of the row is unrolled.
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
                     let differs = unrepresentable.counted(left).any_bit();
                     let own = i.clone().equals(m).and(differs);
-                    // All terms are in the sum of the first slice: -0 adds nothing to it.
+                    // The first slice gets the whole sum, so the other slices contribute -0, which
+                    // adds nothing.
                     let sum = match tiled.slices {
                         None => sum,
                         Some(slices) => {
@@ -155,7 +161,7 @@ pub(crate) fn recompute(
     });
 }
 
-/// The row of A or column of B that stands for one which may lie past the edge.
+/// Row of A or column of B to read for `at`; an index beyond the edge is clamped.
 fn line(factor: &StagedFactor, at: Expr) -> Expr {
     let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
     edge::inside(edge, factor.plan.elem(), factor.origin + at, factor.extent)

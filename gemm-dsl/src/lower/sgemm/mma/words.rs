@@ -1,4 +1,5 @@
-//! The words of A and B that a lane brings: read from a tile, and turned into what tensor cores multiply.
+//! Fragment words of A and B per lane: loaded from a tile, and converted to the instruction's
+//! format.
 
 use super::MmaContext;
 use crate::ir::{
@@ -12,36 +13,36 @@ use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::target::Format;
 
-/// Terms of a step that lie between the two of a word.
+/// Distance in K between the two values of a word.
 const APART: i32 = 4;
 
-/// One of the two factors, as a lane brings it in one step.
+/// Fragment reader of one operand for one step.
 pub(super) struct WordReader<'t> {
     factor: &'t StagedFactor,
-    /// The first term of the step in the tile.
+    /// First k of the step in the tile.
     at: Expr,
-    /// Instructions along its free axis, by name and as a number.
+    /// Instructions along the operand's free axis: constant and value.
     count: (Const, u32),
-    /// From where it reads.
     source: WordSource,
-    /// Lines of a lane in an instruction: two rows of A, a column of B.
+    /// Rows or columns per lane and instruction: two rows of A, one column of B.
     lines: i32,
 }
 
-/// From where a lane reads in a step.
+/// Source of a lane's values in one step.
 #[derive(Clone, Copy)]
 enum WordSource {
-    /// In the tile, from this line and this term on.
+    /// In the tile, starting at this row or column and this k.
     Tile { free: Var, term: Var },
-    /// What `ldmatrix` brings, to which it says this.
+    /// Loaded by `ldmatrix`, from the address of this row or column.
     Ldmatrix(LdmatrixLine),
 }
 
-/// The numbers that a lane has of an instruction's terms.
+/// Values of a lane for one instruction.
 enum LaneTerms {
-    /// In the tile, from this line and this term on.
+    /// In the tile, starting at this row or column and this k.
     Tile { free: Var, term: Var },
-    /// In registers, as `ldmatrix` has brought them: for each half of the terms, or for all.
+    /// In registers, loaded by `ldmatrix`: one row of registers per half of the instruction's K, or
+    /// a single one.
     Loaded(BufferId),
 }
 
@@ -58,7 +59,7 @@ impl<'t> WordReader<'t> {
         Self { factor: &tiled.b, at: at.clone(), count, source, lines: 1 }
     }
 
-    /// Reads the words of all instructions.
+    /// Loads the words of all instructions along the free axis.
     pub fn all(&self, b: &mut KernelBuilder, context: MmaContext<'_>, slot: &Expr) -> BufferId {
         let array = self.array(b, context.warp, Some(self.count.0));
         let (count, number) = self.count;
@@ -70,7 +71,7 @@ impl<'t> WordReader<'t> {
         array
     }
 
-    /// Reads those of the n-th instruction.
+    /// Loads the words of the n-th instruction.
     pub fn one(
         &self,
         b: &mut KernelBuilder,
@@ -85,7 +86,7 @@ impl<'t> WordReader<'t> {
         array
     }
 
-    /// Words of a lane in an instruction.
+    /// Words per lane and instruction.
     fn count_of_words(&self) -> i32 {
         self.lines * Mma::OF_B as i32
     }
@@ -96,7 +97,8 @@ impl<'t> WordReader<'t> {
         b.registers(&name_of(&self.factor.plan, "frag"), Elem::U32, dims, "")
     }
 
-    /// Reads the words of the n-th instruction to where they belong, by their planes and numbers.
+    /// Loads the words of the n-th instruction, and stores each at the `place` for its split and
+    /// word index.
     fn read(
         &self,
         b: &mut KernelBuilder,
@@ -122,7 +124,7 @@ impl<'t> WordReader<'t> {
         });
     }
 
-    /// Loads the numbers of the n-th instruction.
+    /// Loads the values of the n-th instruction by `ldmatrix`.
     fn load(
         &self,
         b: &mut KernelBuilder,
@@ -139,7 +141,7 @@ impl<'t> WordReader<'t> {
             let term = self.at.clone() + half + told.term;
             self.factor.shared.at(slot, [free, term]).vector()
         };
-        // Four terms of eight lines are a matrix.
+        // One 8x8 matrix of `ldmatrix` holds four 32-bit elements of eight rows or columns.
         let count = self.lines * terms / 4;
         if count <= 4 {
             let raw = b.registers(&name, elem, [count.into()], "");
@@ -158,7 +160,7 @@ impl<'t> WordReader<'t> {
         raw
     }
 
-    /// The first or the second number of a word of the n-th instruction; where a word is one number, the first.
+    /// Value `which` (0 or 1) of a word of the n-th instruction; a `tf32` word has value 0 only.
     fn value(
         &self,
         of: &WarpMma,
@@ -180,7 +182,7 @@ impl<'t> WordReader<'t> {
                 self.factor.shared.at(slot, [free, term]).load()
             }
             LaneTerms::Loaded(raw) => {
-                // A matrix for each line, and behind those the ones of the next four terms.
+                // One matrix for each row or column, then those of the next four elements of K.
                 let matrix = line + which * self.lines;
                 let index = match (self.lines * terms / 4, of.counts.plan.format()) {
                     (8, _) => vec![half, matrix],
@@ -210,7 +212,7 @@ impl WordSource {
     }
 }
 
-/// A word of two numbers, in each plane.
+/// Packs two values into one word per split.
 fn split_halves(
     b: &mut KernelBuilder,
     context: MmaContext<'_>,
@@ -241,7 +243,7 @@ fn split_halves(
     b.store(target(Some(last)), packed(low.into(), high.into()));
 }
 
-/// A number of 32 bits, in each plane.
+/// Converts a value to one `tf32` word per split.
 fn split_tf32(
     b: &mut KernelBuilder,
     context: MmaContext<'_>,
@@ -261,12 +263,12 @@ fn split_tf32(
     b.store(target(Some(1.into())), to_tf32(rest));
 }
 
-/// The lower half of a word as `f32`: that of a `bf16`.
+/// Lower `bf16` of a word as `f32`.
 pub(super) fn lower(word: Expr) -> Expr {
     (word << Expr::U32(16)).bitcast(Elem::F32)
 }
 
-/// The upper half.
+/// Upper `bf16` of a word as `f32`.
 pub(super) fn upper(word: Expr) -> Expr {
     (word & Expr::U32(0xffff_0000)).bitcast(Elem::F32)
 }

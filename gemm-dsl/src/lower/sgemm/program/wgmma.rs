@@ -1,6 +1,6 @@
-//! The launches of such a product: planes of A and B, the product of these, and, where an arithmetic stands for `f32`, a
-//! kernel in `f32` that computes it if planes do not hold all numbers. Without terms there is nothing to make planes of,
-//! and that kernel alone is launched.
+//! Launches of a WGMMA GEMM: the splits of A and B, the GEMM on these, and for FP32 emulation an
+//! `f32` fallback kernel. The fallback computes C if the split cannot represent all values. For K =
+//! 0 nothing is split, and the fallback runs alone.
 
 use super::{Bindings, accepts_splits};
 use crate::ir::contract::{Contract, Parameter};
@@ -21,10 +21,10 @@ use crate::lower::sgemm::wgmma::splits;
 use crate::plan::{KernelKind, SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
 
-/// What a plan breaks that takes no planes of the caller's.
+/// Rule that is violated by a plan that accepts no splits from the caller.
 pub(crate) const GIVEN: &str = "only single products of warpgroups are given planes";
 
-/// The steps of a product that is given so much.
+/// Builds the steps of a GEMM from its bindings.
 pub(crate) fn steps(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -69,21 +69,25 @@ pub(crate) fn steps(
     let mut then: Vec<Step> = before.iter().map(making).collect();
     let launch = |choose| launch(program, choose, &bind, &extents);
     then.push(launch(product));
-    // Where all planes are given they hold all numbers.
+    // Splits that the caller passes represent all values.
     if t.arith().is_emulation() && given != [true, true] {
         then.push(launch(vec![fallback]));
     }
-    // Of a matrix without elements no plane is made, nor is one of the other needed.
+    // An empty A or B has no splits, and the other operand's splits are not needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
     Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![fallback])] }])
 }
 
-/// The program that makes the planes of B, for products of the same arithmetic: it is given B and gives its planes; where
-/// they stand for `f32` also a word, which is given as 0 and is not where they do not hold all numbers, and where columns are
-/// scaled the greatest magnitude of each, which are given as zeros.
+/// Builds the program that splits B for later GEMMs of the same arithmetic. Its input is B, and its
+/// output the splits.
+///
+/// FP32 emulation adds a flag, which the caller passes as 0; it is nonzero afterwards if the split
+/// cannot represent all values. Scaled arithmetic adds the maximum magnitude of each column, passed
+/// as zeros.
 ///
 /// # Errors
-/// A plan of no warpgroups, or of a batch; a kernel that breaks a rule of the IR: a mistake of this module.
+/// Returns an error if the plan is batched or not WGMMA, or if a kernel violates a rule of the IR,
+/// which is a bug in this module.
 pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let Some(t) = plan.kind().wgmma().filter(|_| accepts_splits(plan)) else {
         return Err(IrError { kernel: plan.kernel_name(), rule: GIVEN.into() });
@@ -111,7 +115,7 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// The kernels that make planes, in their order.
+/// Kernels that split the operands, in launch order.
 fn makers(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -122,7 +126,7 @@ fn makers(
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 
-/// What stands for A or B, and its planes, where it has no lines.
+/// Substitutes an empty matrix and empty splits for A or B.
 fn without_lines(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -147,7 +151,8 @@ fn without_lines(
     slots
 }
 
-/// A launch of the first of some kernels whose contract is met, given what they take.
+/// Launches the first of the kernels whose contract is met, with the bindings that these kernels
+/// take.
 fn launch(
     program: &Program,
     choose: Vec<KernelId>,
@@ -168,7 +173,7 @@ fn launch(
     })
 }
 
-/// The kernel in `f32`, for whatever shapes and addresses.
+/// Builds the `f32` kernel for any shape and any address.
 fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedKernel, IrError> {
     let name = format!("{}_f32", plan.kernel_name());
     let own = plan.in_f32().map_err(|faults| IrError {
@@ -179,7 +184,7 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
     head(&mut b, &own);
     let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All);
     if !plan.guarded() {
-        // Whether M and N are accepted does not depend on whether there are terms.
+        // The accepted M and N must not depend on K.
         let (rows, cols) = plan.cluster_tile();
         for (scalar, of) in [(problem.m, rows), (problem.n, cols)] {
             b.require(Requirement::Multiple { scalar, of: of.into() });

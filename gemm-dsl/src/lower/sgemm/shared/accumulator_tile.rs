@@ -1,5 +1,5 @@
-//! The tile of C of a block, as its threads hold it when all is summed: what those who take it to C, or leave it for
-//! another block, know of the kernel.
+//! Block tile of C in the form in which its threads hold it after accumulation. The epilogue and
+//! split-K use it.
 
 use super::problem::GemmProblem;
 use super::schedule::{BlockProduct, KRanges, Origin};
@@ -9,54 +9,54 @@ use crate::lower::sgemm::shared::elements::Elements;
 use crate::lower::tickets;
 use crate::plan::{EpiloguePlan, SgemmPlan};
 
-/// The tile of C of a block.
+/// Block tile of C, held by the block's threads.
 pub(crate) struct AccumulatorTile<'p> {
     pub plan: &'p SgemmPlan,
     pub epilogue: EpiloguePlan,
     pub problem: GemmProblem,
     pub origin: Origin,
-    /// Its rows and its columns.
+    /// Rows and columns of the tile.
     pub bm: Expr,
     pub bn: Expr,
-    /// A thread's elements of it, along the rows and along the columns.
+    /// Elements of this thread along the rows and along the columns.
     pub rows: Elements,
     pub cols: Elements,
-    /// The number of this thread's part among those of the block, and how many there are.
+    /// Index of this thread among those that hold accumulators, and their number.
     pub epilogue_thread: Expr,
     pub epilogue_threads: Expr,
-    /// Whether this thread holds a part, where not all do.
+    /// Condition for threads that hold accumulators; `None` if all threads do.
     pub in_epilogue: Option<Expr>,
-    /// The number of this thread among all of the block, and how many there are.
+    /// Index of this thread in the block, and the number of threads.
     pub thread: (Expr, Expr),
-    /// Whether this is the first thread of the block.
+    /// True for the first thread of the block.
     pub first_thread: Expr,
-    /// The threads that take part in a barrier, where these are not all of the block.
+    /// Number of threads that take part in a barrier, if not all threads of the block.
     pub meet: Option<u32>,
 }
 
-/// The sums of a block: how many a thread holds, and how many threads hold some.
+/// Numbers of accumulators per thread, and of threads that hold accumulators.
 pub(crate) struct AccumulatorCounts {
     pub places: Expr,
     pub epilogue_threads: Expr,
-    /// Whether these are all threads.
+    /// True if all threads hold accumulators.
     pub by_all: bool,
 }
 
-/// The part of its tile that a block sums, where others sum the rest.
+/// Share of K that a block accumulates for its tile while other blocks accumulate the rest.
 pub(crate) enum TileParts {
-    /// One of the ranges of K, each of a block.
+    /// Split-K partitions, one per block.
     Ranges(KRanges),
-    /// As much as belongs to an even share.
+    /// Stream-K segment: the part of the tile in an even share of all K iterations.
     Segment(Segment),
 }
 
 impl<'p> AccumulatorTile<'p> {
-    /// A barrier of all threads that know of the tile.
+    /// Emits a barrier for all threads that hold the tile.
     pub fn barrier(&self, b: &mut KernelBuilder) {
         tickets::barrier(b, self.meet);
     }
 
-    /// What its threads hold.
+    /// Numbers of accumulators of the tile.
     pub fn accumulators(&self) -> AccumulatorCounts {
         let places = self.rows.name * self.cols.name;
         AccumulatorCounts {
@@ -66,19 +66,19 @@ impl<'p> AccumulatorTile<'p> {
         }
     }
 
-    /// A thread's elements, along the rows and along the columns.
+    /// Elements of this thread along the rows and along the columns.
     pub fn elements(&self) -> [&Elements; 2] {
         [&self.rows, &self.cols]
     }
 
-    /// Where a thread's sum of its element (m, n) lies in an array of all sums of the block: by the place in a thread,
-    /// and of each place thread by thread, so that neighbours write and read neighbours.
+    /// Index of this thread's element (m, n) in an array of all accumulators of the block. Threads
+    /// are the fastest dimension, so that accesses are coalesced.
     pub fn place(&self, m: &Expr, n: &Expr) -> Expr {
         (m.clone() * self.cols.name + n.clone()) * self.epilogue_threads.clone()
             + self.epilogue_thread.clone()
     }
 
-    /// Does something by the threads that hold parts.
+    /// Emits `body` for the threads that hold accumulators.
     pub fn by_epilogue_threads(
         &self,
         b: &mut KernelBuilder,
@@ -91,7 +91,7 @@ impl<'p> AccumulatorTile<'p> {
     }
 }
 
-/// The threads that hold sums of a product, all products' together.
+/// Threads that hold accumulators of one GEMM, times the GEMMs of the block.
 pub(crate) fn all_epilogue_threads(of_product: Const, part: Option<BlockProduct>) -> Expr {
     match part {
         None => of_product.into(),

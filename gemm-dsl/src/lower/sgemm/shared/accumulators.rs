@@ -1,4 +1,4 @@
-//! Accumulators of a thread, wherever a kernel of some kind has them.
+//! Accumulators of a thread, in the storage of each kind of kernel.
 
 use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
@@ -6,17 +6,16 @@ use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
 use crate::target::Format;
 
-/// The sums of a thread.
 pub(crate) struct Accumulators {
     place: AccumulatorStorage,
     tall: bool,
     wide: bool,
     partials: u32,
-    /// The number of partial sums by name, if there are several.
+    /// Constant for the number of partial accumulators, if more than one.
     pub count: Option<Const>,
 }
 
-/// One accumulator: a partial sum of a thread's element.
+/// Index of one accumulator: partial accumulator and element.
 pub(crate) struct AccumulatorIndex {
     pub partial: Expr,
     pub m: Expr,
@@ -26,25 +25,25 @@ pub(crate) struct AccumulatorIndex {
 enum AccumulatorStorage {
     One(Var),
     Many(BufferId),
-    /// Of a warp's matrices.
+    /// Registers of `mma` instructions, distributed over the lanes of a warp.
     Mma(MmaAccumulators),
-    /// Of a warpgroup's: as its instructions have them.
+    /// Registers of `wgmma` instructions, in the instructions' order.
     Warpgroup(BufferId),
 }
 
-/// Where a matrix instruction of a warpgroup has the sum of a thread's element (m, n).
+/// Register of a `wgmma` instruction that holds this thread's element (m, n).
 fn wgmma_place(sums: BufferId, m: &Expr, n: &Expr) -> Access {
     Access::new(sums, [n.clone() / 2 * 4 + m.clone() * 2 + n.clone() % 2])
 }
 
 impl Accumulators {
-    /// Accumulators of a warp's matrix instructions.
+    /// Wraps the accumulators of a warp's `mma` instructions.
     pub fn from_mma(accumulators: MmaAccumulators) -> Self {
         let place = AccumulatorStorage::Mma(accumulators);
         Self { place, tall: true, wide: true, partials: 1, count: None }
     }
 
-    /// Those of a warp's matrices, where tensor cores multiply.
+    /// Returns the accumulators of a warp's `mma` instructions, if it uses them.
     pub fn mma(&self) -> Option<&MmaAccumulators> {
         match &self.place {
             AccumulatorStorage::Mma(mma) => Some(mma),
@@ -54,7 +53,8 @@ impl Accumulators {
         }
     }
 
-    /// Those of a warpgroup's threads, two rows of so many columns each, or one where they have been exchanged.
+    /// Wraps the accumulators of a warpgroup's thread: two rows, or one row after `exchanged` lanes
+    /// swapped accumulators.
     pub fn from_wgmma(sums: BufferId, exchanged: bool) -> Self {
         let place = if exchanged {
             AccumulatorStorage::Many(sums)
@@ -84,7 +84,7 @@ impl Accumulators {
         Self { place, tall, wide, partials, count }
     }
 
-    /// Declares sums that are still to be set, one for each element.
+    /// Declares uninitialized accumulators, one per element.
     pub fn sums(b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
         let elem = block.plan.types().acc;
         let (tall, wide) = (block.rows.count > 1, block.cols.count > 1);
@@ -98,7 +98,7 @@ impl Accumulators {
         Self { place, tall, wide, partials: 1, count: None }
     }
 
-    /// The same with one sum for each element, which can be set.
+    /// Combines partial accumulators, so that each element has one settable accumulator.
     pub fn in_one(self, b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
         if self.partials == 1 {
             return self;
@@ -108,7 +108,7 @@ impl Accumulators {
         all
     }
 
-    /// Sets the sum of element (m, n).
+    /// Sets the accumulator of element (m, n).
     pub fn set(&self, b: &mut KernelBuilder, m: &Expr, n: &Expr, sum: Expr) {
         match &self.place {
             AccumulatorStorage::One(var) => b.assign(*var, sum),
@@ -126,7 +126,7 @@ impl Accumulators {
         Access::new(buffer, [p, m, n].into_iter().flatten())
     }
 
-    /// The finished sum of element (m, n).
+    /// Final value of element (m, n): the sum of its partial accumulators.
     pub fn value(&self, m: &Expr, n: &Expr) -> Expr {
         match &self.place {
             AccumulatorStorage::One(var) => (*var).into(),
@@ -140,7 +140,7 @@ impl Accumulators {
         }
     }
 
-    /// Four finished sums of a row, the first at (m, n).
+    /// Final values of four elements of a row, the first at (m, n).
     pub fn vector(&self, m: &Expr, n: &Expr) -> Expr {
         match &self.place {
             AccumulatorStorage::Many(buffer) if self.partials == 1 => {
@@ -150,7 +150,7 @@ impl Accumulators {
         }
     }
 
-    /// `acc[p][m][n] = fma(a, b, acc[p][m][n])`
+    /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`.
     pub fn multiply_add(
         &self,
         b: &mut KernelBuilder,
@@ -173,18 +173,19 @@ impl Accumulators {
     }
 }
 
-/// The sums of a warp in the registers of its lanes.
+/// Accumulators of a warp's `mma` instructions in the registers of its lanes.
 pub(crate) struct MmaAccumulators {
-    /// As instructions take them: row of them, column of them, which of a lane's.
+    /// Registers in instruction order: row of instructions, column of instructions, register of the
+    /// lane.
     pub sums: BufferId,
-    /// Sums of a few terms, where those of several steps are added at once.
+    /// Fresh accumulators, if those of several steps are promoted together.
     pub fresh: Option<BufferId>,
-    /// The bits of what the planes have not held.
+    /// Recorded remainders of values that the split cannot represent.
     pub unrepresentable: Option<UnrepresentableBits>,
 }
 
 impl MmaAccumulators {
-    /// Where the sum of a thread's element (m, n) is.
+    /// Register of this thread's element (m, n).
     pub fn place(&self, m: &Expr, n: &Expr) -> Access {
         let of = |at: &Expr| [at.clone() / 2, at.clone() % 2];
         let ([i, upper], [j, right]) = (of(m), of(n));
@@ -192,16 +193,16 @@ impl MmaAccumulators {
     }
 }
 
-/// What a lane has seen of numbers that the planes do not hold.
+/// Values seen by a lane that the split cannot represent.
 pub(crate) struct UnrepresentableBits {
-    /// Bits; which of them count depends on the format.
+    /// Remainder bits; the significant ones depend on the format.
     pub bits: Var,
-    /// Where the slices of a block tell one another, if there are several.
+    /// Flag shared by the slices of a block, if there are several.
     pub of_block: Option<Access>,
     pub format: Format,
 }
 
-/// The constant that names the number of partial sums.
+/// Declares the constant for the number of partial accumulators.
 pub(crate) fn partial_sums(b: &mut KernelBuilder, partials: u32) -> Const {
     b.constant("PARTIALS", partials as i32, "independent partial sums of an output")
 }

@@ -1,23 +1,22 @@
-//! The copies that bring a tile of A or B from global to shared memory. A [`TileCopy`] knows which
-//! elements a thread copies; how they travel is the pipeline's choice: `load` goes straight to
-//! shared memory or through registers, `async_copy` by asynchronous copies.
+//! Copies of A's and B's tiles from global to shared memory. A [`TileCopy`] assigns elements to
+//! threads; the pipeline chooses the path. `load` copies directly or through registers,
+//! `async_copy` by asynchronous copies.
 
 use crate::ir::{Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::plan::{Axis, GROUP, OperandPlan, Walk};
 
-/// A thread's share in copying one operand's tile.
+/// Share of a thread in the copy of one operand's tile.
 #[derive(Clone, Debug)]
 pub(crate) struct TileCopy {
     plan: OperandPlan,
-    /// Accesses of a thread.
     pub count: Const,
     pub places: CopyPlaces,
-    /// Its only access, where a thread makes just one: the places are named once and for all.
+    /// Position of the only access of a thread with one access, declared once for all tiles.
     pub only: Option<CopyPlace>,
 }
 
-/// Where the accesses of a thread lie: the plan's [`Walk`] in the names of the text. A line of the
-/// tile is a run of neighbours in memory: which line, and where along it.
+/// Positions of a thread's accesses: the plan's [`Walk`] with the kernel's variables. A line is a
+/// run of adjacent elements in memory; a position is a line and an offset along it.
 #[derive(Clone, Debug)]
 pub(crate) enum CopyPlaces {
     Lines { line: Var, along: Var, step: Const },
@@ -25,21 +24,21 @@ pub(crate) enum CopyPlaces {
     Linear { tid: Var, threads: Const, per_line: Expr, total: Const, exact: bool },
 }
 
-/// One access of a thread: its number and its place in the tile.
+/// One access of a thread: its index and its position in the tile.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyPlace {
     pub i: Expr,
-    /// Its first element, along the axis that the operand shares with C.
+    /// Index of its first element along the axis that the operand shares with C.
     pub free: Expr,
-    /// And along K.
+    /// Index of its first element along K.
     pub k: Expr,
     contiguous: Axis,
-    /// Whether the access exists, where that is not certain.
+    /// Condition under which the access exists; `None` if it always does.
     exists: Option<Expr>,
 }
 
 impl CopyPlace {
-    /// Where element `lane` of the access lies: along the free axis, and along K.
+    /// Position of element `lane` of the access: along the free axis, and along K.
     pub fn lane(&self, lane: i32) -> [Expr; 2] {
         match self.contiguous {
             Axis::K => [self.free.clone(), self.k.clone() + lane],
@@ -48,30 +47,30 @@ impl CopyPlace {
     }
 }
 
-/// Which of its accesses a thread makes now.
+/// Subset of a thread's accesses to emit.
 pub(crate) enum CopyShare {
-    /// All.
+    /// Every access of the thread.
     All,
     /// Part `k` of `parts`, for copies that are spread over the steps of a tile.
     Part { k: Var, parts: Const },
 }
 
-/// A name of the text that belongs to one operand, such as `a_row`.
+/// Name of a variable that belongs to one operand, such as `a_row`.
 pub(crate) fn name_of(plan: &OperandPlan, what: &str) -> String {
     format!("{}_{what}", plan.letter().to_ascii_lowercase())
 }
 
-/// What a line of the matrix is called.
+/// Noun for a line of the matrix: row or column.
 fn line_of(plan: &OperandPlan) -> &'static str {
     if plan.lines_are_rows() { "row" } else { "column" }
 }
 
-/// The names of the index of a line and of that along it.
+/// Names for the index of a line and the offset along it.
 fn names(plan: &OperandPlan) -> [&'static str; 2] {
     if plan.lines_are_rows() { ["row", "col"] } else { ["col", "row"] }
 }
 
-/// The threads of a block, and the constants that name the tile's extents.
+/// Threads of a block, and the constants for the tile's extents.
 #[derive(Clone, Copy)]
 pub(crate) struct CopyExtents {
     pub tid: Var,
@@ -81,8 +80,8 @@ pub(crate) struct CopyExtents {
 }
 
 impl TileCopy {
-    /// Declares the constants and the thread's starting places.
-    /// `other` is the plan of the other operand.
+    /// Declares the constants and the thread's start positions. `other` is the plan of the other
+    /// operand.
     pub fn declare(
         b: &mut KernelBuilder,
         plan: OperandPlan,
@@ -115,7 +114,7 @@ impl CopyDeclaration<'_> {
         b.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
     }
 
-    /// The number of accesses, and where they lie.
+    /// Number of accesses and their positions.
     fn places(&self, b: &mut KernelBuilder) -> (Const, CopyPlaces) {
         let (plan, letter) = (self.plan, self.plan.letter());
         let CopyExtents { tid, threads, free, depth } = self.of;
@@ -152,7 +151,8 @@ impl CopyDeclaration<'_> {
                 };
                 let step = self.constant(b, "STEP", threads / per_line.clone(), meaning);
                 let count = self.constant(b, "COPIES", lines / step, per_thread);
-                // Said of both at the first one, else of each that is copied so.
+                // One comment covers both operands if they are copied alike; otherwise each has its
+                // own.
                 let both = matches!(self.other.walk(), Walk::Lines { .. })
                     && self.other.lines_are_rows() == plan.lines_are_rows();
                 let of = match (both, plan.free()) {
@@ -178,7 +178,7 @@ impl CopyDeclaration<'_> {
 }
 
 impl TileCopy {
-    /// Runs the body for each of the accesses in the share.
+    /// Emits `body` for each access of the share.
     pub fn each(
         &self,
         b: &mut KernelBuilder,
@@ -204,9 +204,10 @@ impl TileCopy {
         });
     }
 
-    /// Names the place of access `i`.
+    /// Declares the position of access `i`.
     fn place(&self, b: &mut KernelBuilder, i: Expr) -> CopyPlace {
-        // An only access is named beside that of the other operand, so its names tell them apart.
+        // The positions of single accesses of A and B share a scope, so their names carry the
+        // operand.
         let only = i == Expr::I32(0);
         let [line_name, along_name] = names(&self.plan).map(|name| match only {
             true => name_of(&self.plan, name),

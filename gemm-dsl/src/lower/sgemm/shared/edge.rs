@@ -1,16 +1,16 @@
-//! What happens where the tiles do not fill the matrices: zeros along K, and along M and N rows or
-//! columns that there are, whose products are never stored.
+//! Handling of tiles that extend beyond the matrices. Along K, zeros are filled in. Along M and N,
+//! indices are clamped to existing rows or columns; their results are not stored.
 //!
-//! The zeros change no bit of a sum. +0·+0 would turn a sum that has underflowed to -0 into +0. So
-//! what is stored is -0 in A and +0 in B: their product -0 leaves any sum as it is. An asynchronous
-//! copy can fill with +0 only; there the fill comes before the terms, and +0 + +0 is the +0 that a sum
-//! starts from.
+//! The zeros change no bit of an accumulator. +0·+0 would turn an accumulator that has underflowed
+//! to -0 into +0. Therefore the fill is -0 in A and +0 in B: their product -0 leaves any
+//! accumulator unchanged. An asynchronous copy can fill only with +0. There the fill precedes the
+//! first elements of K, and +0 + +0 is the +0 that an accumulator starts from.
 
 use super::tile::{StagedFactor, Tiled};
 use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
 use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
-/// The k at which the second tile starts.
+/// Computes the k at which the second tile starts.
 pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     let which = match tiled.t.ragged() {
         Ragged::Nowhere => return tiled.bk.into(),
@@ -31,8 +31,8 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     b.let_("first", first).into()
 }
 
-/// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
-/// certain; of the first tile that is said by `first`.
+/// Emits `copy` for the tile at `k0`. If the tile may be partial, `copy` gets the number of valid
+/// k; `first` is this number for the first tile.
 pub(crate) fn bring_in(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn bring_in(
     }
 }
 
-/// Says what the reads of A and B do at the edge of C.
+/// Adds a comment on the reads of A and B at the edge of C.
 pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     let vectors = |edge| match edge {
         Edge::Exact => None,
@@ -68,19 +68,19 @@ pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     b.comment(format!("Past the edge of C its last {lines} is read: nothing of it is stored."));
 }
 
-/// Says what asynchronous copies do there.
+/// Adds a comment on the asynchronous copies at the edge of C.
 pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     if !edges.contains(&Edge::Exact) {
         b.comment("Past the edge of C other rows and columns are read: nothing of it is stored.");
     }
 }
 
-/// Which row of A or column of B is read for element `at` of the tile.
+/// Row of A or column of B that is read for element `at` of the tile, clamped to the matrix.
 pub(crate) fn clamped(factor: &StagedFactor, at: Expr) -> Expr {
     inside(factor.plan.edge(), factor.plan.elem(), factor.origin + at, factor.extent)
 }
 
-/// The row or column that is read for one that may lie past the edge.
+/// Clamps an index that may lie beyond the edge.
 pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
     let lanes = i32::from(elem.vector_lanes());
     match edge {
@@ -91,8 +91,11 @@ pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
     }
 }
 
-/// As [`clamped`], of elements that lie next to one another: what neighbours read past the edge are neighbours too.
-/// One element that many lanes copy asynchronously, each to a place of its own, would take a turn for each of them.
+/// Row of A or column of B that is read for element `at` of the tile; indices beyond the edge wrap
+/// around.
+///
+/// Unlike [`clamped`], this keeps adjacent elements adjacent beyond the edge. Asynchronous copies
+/// of one element to different addresses by many lanes would be serialised.
 pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     let extent = Expr::from(factor.extent);
     let lanes = i32::from(factor.plan.elem().vector_lanes());
@@ -105,7 +108,7 @@ pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     place.clone().lt(extent).select(place, at % whole)
 }
 
-/// What is stored for `width` terms that do not exist.
+/// Fill for `width` elements past the end of K.
 pub(crate) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
     let zero = match plan.fill() {
         Fill::MinusZero => -0.0,

@@ -3,25 +3,25 @@
 use crate::ir::{Const, Expr, Var};
 use crate::spec::Fragment;
 
-/// A thread's elements along one axis of the block tile.
+/// Elements of a thread along one axis of the block tile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elements {
     pub adjacent: Adjacent,
-    /// The first element.
+    /// Index of the first element.
     pub first: Var,
-    /// The number of elements, as a constant of the text and as a number.
+    /// Number of elements, as a constant of the kernel and as a value.
     pub name: Const,
     pub count: u32,
-    /// Threads along the axis, among which runs that are not all are dealt out.
+    /// Threads along the axis; runs of fewer than all elements are distributed among them.
     pub threads: Const,
 }
 
-/// The elements of a thread that are neighbours.
+/// Length of a run of adjacent elements of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Adjacent {
     All,
     One,
-    /// So many; as many for each thread lie between two runs of one of them.
+    /// Runs of this length; between two runs of a thread lies one run of every other thread.
     Of(i32),
 }
 
@@ -34,7 +34,7 @@ impl Adjacent {
         }
     }
 
-    /// Elements from one thread's first to the next thread's.
+    /// Distance from a thread's first element to the next thread's.
     pub(crate) fn step(self, own: Const) -> Expr {
         match self {
             Self::All => own.into(),
@@ -45,7 +45,7 @@ impl Adjacent {
 }
 
 impl Elements {
-    /// Element `i` of the thread, as an offset in the tile.
+    /// Offset of element `i` of the thread in the tile.
     pub fn element(&self, i: Expr) -> Expr {
         match self.adjacent {
             Adjacent::All => self.first + i,
@@ -57,7 +57,7 @@ impl Elements {
         }
     }
 
-    /// The first of the four elements of vector `v`, as an offset in the tile.
+    /// Offset in the tile of the first of the four elements of vector `v`.
     pub fn vector(&self, v: Expr) -> Expr {
         match self.adjacent {
             Adjacent::Of(4) => self.first + v * (Expr::I32(4) * self.threads),

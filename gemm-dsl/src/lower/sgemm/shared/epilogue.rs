@@ -1,5 +1,6 @@
-//! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a kernel whose
-//! threads hold tiles of C it alone knows C; `naive` stores what [`EpilogueExpression`] makes of a sum by itself.
+//! Epilogue: visits the accumulators of a thread with their row and column, and stores C. It is the
+//! only builder that accesses C in kernels whose threads hold tiles of C. `naive` stores the result
+//! of [`EpilogueExpression`] itself.
 
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::HandedOver;
@@ -11,13 +12,14 @@ use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueAr
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
-/// The accumulators of a block's threads, and those that its other slices have handed over.
+/// Accumulators of a block's threads, and the partial accumulators of its other slices.
 pub(crate) struct BlockSums {
     pub acc: Accumulators,
     pub others: Option<HandedOver>,
 }
 
-/// Takes the sums of a block to C, with those that slices have handed over, or leaves them for another block.
+/// Adds the partial accumulators of other slices, then stores the tile in C or leaves it for
+/// another block.
 pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -46,7 +48,7 @@ pub(crate) fn finish_block(
     }
 }
 
-/// Writes the elements of C that exist.
+/// Stores the elements of C that exist.
 pub(crate) fn store(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -61,7 +63,7 @@ pub(crate) fn store(
     }
 }
 
-/// Writes those of a product that there is.
+/// Stores the elements of a GEMM that exists in the batch.
 fn tile(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -96,26 +98,26 @@ fn tile(
     }
 }
 
-/// What a thread stores.
+/// Context for the stores of a thread.
 struct Outputs<'a> {
     block: &'a AccumulatorTile<'a>,
     finish: &'a EpilogueExpression<'a>,
     guards: bool,
 }
 
-/// A row of C, and the operands as far as they have been read for it.
+/// Row of C, with the epilogue operands loaded so far.
 struct OutputRow {
     row: Expr,
     operands: EpilogueArgs,
 }
 
-/// Sums of adjacent outputs: the number of the first among the columns of the thread, its column of C,
-/// and each sum.
+/// Accumulators of adjacent outputs: index of the first among the thread's columns, its column of
+/// C, and each value.
 struct OutputSums {
     n: Expr,
     col: Expr,
     each: Vec<Expr>,
-    /// All of them, where they are one vector.
+    /// All values as one vector, if available.
     whole: Option<Expr>,
 }
 
@@ -128,7 +130,7 @@ fn outputs(
 ) {
     let p = &block.problem;
     let operands = match block.rows.count {
-        // What belongs to a column is read once.
+        // With a single row, operands of a column are read only once anyway.
         1 => finish.operands.clone(),
         _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
             columns(b, block, arrays, guards);
@@ -168,8 +170,8 @@ fn outputs(
     });
 }
 
-/// The same in a loop that is not written out, for an epilogue of much code: some rows of sums at a time
-/// wait in shared memory, where an index need not be known to the compiler.
+/// Stores the tile in a loop that is not unrolled, for a long epilogue. A few rows of accumulators
+/// at a time are staged in shared memory, which can be indexed at run time.
 fn looped(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -201,7 +203,7 @@ fn looped(
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
-        // Registers have no index: which rows these are is written out.
+        // Registers cannot be indexed at run time, so the selection of the rows is unrolled.
         over(
             b,
             "other",
@@ -232,7 +234,7 @@ fn looped(
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
-            // A vector asks for its columns itself.
+            // A vector checks its columns itself.
             let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
                 let operands = finish.operands.row(b, &row.into());
@@ -252,7 +254,7 @@ fn looped(
     });
 }
 
-/// Reads what operands hold for the columns of the thread that exist.
+/// Loads the operands of the thread's existing columns.
 fn columns(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -286,7 +288,7 @@ fn columns(
 }
 
 impl Outputs<'_> {
-    /// One output.
+    /// Stores output `j` of `sums`.
     fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
@@ -299,7 +301,7 @@ impl Outputs<'_> {
         b.store(self.block.problem.c().at(row.row.clone(), col), value);
     }
 
-    /// A vector of adjacent outputs of a row.
+    /// Stores a vector of adjacent outputs of a row.
     fn whole(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let held = row.operands.rest(
             b,
@@ -320,11 +322,11 @@ impl Outputs<'_> {
         b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
-    /// A vector of adjacent outputs of a row, as far as they exist.
+    /// Stores those outputs of a vector that exist.
     fn vector(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
-            // A vector lies in C as a whole or not at all.
+            // N is a multiple of the vector, so a vector lies inside C as a whole or not at all.
             let inside = col.clone().lt(p.n);
             return guarded(b, self.guards, inside, |b| self.whole(b, row, sums));
         }

@@ -1,6 +1,9 @@
-//! What a product reads beside its sums, the operands of its spec and C in place: how they are declared, and
-//! when a thread reads which. What belongs to its columns may be read before all else, what belongs to a row
-//! before the row's sums; the rest is read for each store, and then there is a [`LoadedArgs`], which has all.
+//! Epilogue operands, including C if it is read: their declaration, and the time at which a thread
+//! loads them.
+//!
+//! Operands of a thread's columns may be loaded before everything else, operands of a row before
+//! the row's outputs. The rest is loaded for each store into [`LoadedArgs`], which holds all
+//! operands.
 
 use super::problem::{GemmProblem, Matrix, batched};
 use crate::ir::{
@@ -9,42 +12,42 @@ use crate::ir::{
 use crate::plan::SgemmPlan;
 use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
-/// What is read beside the sums, as far as a thread has read it: the spec's operands in their order, then C.
+/// Epilogue operands with the state of their loading: the spec's operands in order, then C.
 #[derive(Clone)]
 pub(crate) struct EpilogueArgs(Vec<DeclaredArg>);
 
 #[derive(Clone)]
 struct DeclaredArg {
     name: String,
-    /// What a thread's own part of it is called.
+    /// Name of the variable for this thread's part.
     own: String,
     /// What its elements are.
     elem: Elem,
     value: ArgSource,
 }
 
-/// One of the operands, or C.
+/// Index of one of the operands, or of C.
 #[derive(Clone, Copy)]
 pub(crate) struct ArgIndex(usize);
 
-/// Where the value for a sum is.
+/// Location of the value for an output.
 #[derive(Clone)]
 enum ArgSource {
-    /// It is passed by value.
     Number(Scalar),
-    /// In memory, an element for each column of C.
+    /// In global memory, one element for each column of C.
     Column(ArgLine),
-    /// In an array of registers, an element for each column of the thread.
+    /// In an array of registers, one element for each column of the thread.
     Kept(BufferId),
-    /// In memory, an element for each row.
+    /// In global memory, one element for each row of C.
     Row(ArgLine),
-    /// It has been read, for all sums of a row.
+    /// Loaded, for all outputs of a row.
     OfRow(Expr),
-    /// In memory, an element for each element; where it is read under a condition only, 0 stands for it elsewhere.
+    /// In global memory, one element for each element of C. With a condition, 0 replaces it where
+    /// the condition is false.
     Element(Matrix, Option<Expr>),
 }
 
-/// What has an element for each column or row of C, of a batch the same for all products.
+/// Array with one element for each column or row of C, shared by all GEMMs of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct ArgLine(BufferId);
 
@@ -54,8 +57,8 @@ impl ArgLine {
     }
 }
 
-/// What the text calls a part of the n-th array, such as `own_bias`. Names that differ in underscores only,
-/// of which C++ takes no two in a row, are told apart by their numbers.
+/// Name of a variable for a part of the n-th array, such as `own_bias`. C++ reserves double
+/// underscores. Names that become equal when these are merged are distinguished by their index.
 fn called(what: &str, name: &str, nth: usize) -> String {
     match joined(name) {
         plain if plain == name => format!("{what}_{name}"),
@@ -64,7 +67,7 @@ fn called(what: &str, name: &str, nth: usize) -> String {
 }
 
 impl EpilogueArgs {
-    /// Declares the parameters behind those of the product, and what a launch must satisfy for them.
+    /// Declares the parameters after those of the GEMM, and the launch requirements for them.
     pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Self {
         let spec = plan.spec();
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
@@ -88,7 +91,7 @@ impl EpilogueArgs {
         });
         let mut operands = Self(declared.collect());
         if spec.reads_c() {
-            // For beta alone it is read only where that counts.
+            // Under plain `scaled`, C is read only if beta is nonzero.
             let beta = match operands.named(SgemmSpec::BETA) {
                 Some((_, ArgSource::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
                 _ => None,
@@ -106,14 +109,14 @@ impl EpilogueArgs {
         Some((ArgIndex(nth), &self.0[nth].value))
     }
 
-    /// The one that the spec names so; C is `c`.
+    /// Index of the operand with this name in the spec; C is `c`.
     pub(crate) fn nth(&self, name: &str) -> ArgIndex {
         let found = self.named(name);
         found.map_or_else(|| unreachable!("declare: `{name}` is there"), |(nth, _)| nth)
     }
 
-    /// Reads what belongs to the columns of a thread, before it goes through its rows: into arrays of
-    /// registers for `count` columns each, filled by `fill` with what lies in memory.
+    /// Loads the operands of a thread's columns before the loop over its rows. They go to register
+    /// arrays of `count` elements, which `fill` copies from global memory.
     pub(crate) fn columns(
         &self,
         b: &mut KernelBuilder,
@@ -137,7 +140,7 @@ impl EpilogueArgs {
         read
     }
 
-    /// Reads what belongs to a row of C.
+    /// Loads the operands of a row of C.
     pub(crate) fn row(&self, b: &mut KernelBuilder, row: &Expr) -> Self {
         let mut read = self.clone();
         for beside in &mut read.0 {
@@ -149,8 +152,8 @@ impl EpilogueArgs {
         read
     }
 
-    /// Reads all that has not been read, for an element of C or for four of a row, the first of which belongs
-    /// to column `n` of the thread.
+    /// Loads the remaining operands for an element of C, or for four of a row. `n` is the index of
+    /// the first among the thread's columns.
     pub(crate) fn rest(
         &self,
         b: &mut KernelBuilder,
@@ -189,34 +192,34 @@ impl EpilogueArgs {
     }
 }
 
-/// An element of C, by its row and its column.
+/// Element of C by row and column.
 #[derive(Clone, Copy)]
 pub(crate) struct ElementOfC<'e> {
     pub row: &'e Expr,
     pub col: &'e Expr,
 }
 
-/// What the language calls C.
+/// Name of C in the epilogue language.
 pub(crate) const C: &str = "c";
 
-/// All operands for an element of C or for adjacent ones.
+/// All operands for an element of C, or for adjacent ones.
 pub(crate) struct LoadedArgs {
     each: Vec<ArgValue>,
-    /// The first of their columns, among those of the thread.
+    /// Index of the first column among those of the thread.
     n: Expr,
 }
 
 enum ArgValue {
-    /// One value.
+    /// One value for all elements.
     Same(Expr),
-    /// A vector with a lane for each of them.
+    /// Vector with a lane for each element.
     Lanes(Expr),
-    /// An array of registers, with an element for each column of the thread.
+    /// Array of registers with an element for each column of the thread.
     Kept(BufferId),
 }
 
 impl LoadedArgs {
-    /// The value for the j-th element.
+    /// Value for the j-th element.
     pub(crate) fn value(&self, index: ArgIndex, j: usize) -> Expr {
         match &self.each[index.0] {
             ArgValue::Same(value) => value.clone(),
@@ -226,7 +229,7 @@ impl LoadedArgs {
     }
 }
 
-/// Declares an array, and what a launch must satisfy for it.
+/// Declares an array and its launch requirements.
 fn array(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,

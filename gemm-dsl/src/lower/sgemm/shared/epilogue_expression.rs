@@ -1,5 +1,5 @@
-//! What becomes of a sum before it is stored: it is scaled as BLAS says, then the user's expression is
-//! applied. Both take what [`EpilogueArgs`] have read beside the sum.
+//! Transformation of an accumulator before it is stored: scaling by the rules of BLAS, then the
+//! user's expression. Both take operands loaded by [`EpilogueArgs`].
 
 use super::problem::GemmProblem;
 use crate::expr::Lowered;
@@ -10,19 +10,19 @@ use crate::lower::sgemm::shared::epilogue_args::{
 use crate::plan::SgemmPlan;
 use crate::spec::{EpilogueInput, SgemmSpec};
 
-/// What becomes of a sum before it is stored.
+/// Transformation of an accumulator before it is stored.
 pub(crate) struct EpilogueExpression<'p> {
     problem: &'p GemmProblem,
-    /// What is read beside the sum; of this nothing has been read yet.
+    /// Operands beside the accumulator, none of them loaded yet.
     pub operands: EpilogueArgs,
     scaled: Option<Scaled>,
-    /// The expression, and what it takes after the sum.
+    /// User's expression, and its operands after the accumulator.
     closure: Option<(Lowered, Vec<ArgIndex>)>,
-    /// The extent of K, also where none of the terms counts.
+    /// Extent of K; it is the full extent even if alpha is zero.
     depth: Scalar,
 }
 
-/// alpha * acc + beta * c.
+/// Function and operands of `alpha * acc + beta * c`.
 struct Scaled {
     function: FunctionId,
     alpha: ArgIndex,
@@ -31,7 +31,7 @@ struct Scaled {
 }
 
 impl<'p> EpilogueExpression<'p> {
-    /// Declares the parameters behind those of the product, and the functions.
+    /// Declares the parameters after those of the GEMM, and the device functions.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
@@ -59,12 +59,12 @@ impl<'p> EpilogueExpression<'p> {
         Self { problem, operands, scaled, closure, depth }
     }
 
-    /// Whether a sum is stored as it is.
+    /// Returns true if accumulators are stored unchanged.
     pub(crate) fn is_identity(&self) -> bool {
         self.closure.is_none() && self.scaled.is_none()
     }
 
-    /// What is stored for the sum of an element of C, the j-th of those for which operands are held.
+    /// Value to store for the element of C at `at`, the j-th of those with loaded operands.
     pub(crate) fn value(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Expr {
         let p = self.problem;
         let sum = match &self.scaled {

@@ -1,4 +1,4 @@
-//! What a kernel that stages block tiles has once, whichever tile its block computes.
+//! Declarations of a staged kernel that are independent of the block's tile.
 
 use super::accumulator_tile::{AccumulatorCounts, TileParts, all_epilogue_threads};
 use super::copy::{CopyExtents, TileCopy};
@@ -14,8 +14,8 @@ use crate::plan::{SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
 use crate::target::arch::WARP;
 
-/// What a kernel has once, whichever tile its block computes: its constants, its threads and its shared
-/// arrays.
+/// Declarations of a staged kernel that are independent of the block's tile: constants, threads and
+/// shared arrays.
 pub(crate) struct Frame<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
@@ -26,19 +26,19 @@ pub(crate) struct Frame<'p> {
     pub tm: Const,
     pub tn: Const,
     tid: Var,
-    /// Threads of a product.
+    /// Threads that compute one GEMM.
     pub threads: Const,
-    /// Those that have its accumulators in the end, and this thread's number among them.
+    /// Threads that hold its final accumulators, and this thread's index among them.
     epilogue_threads: Const,
     epilogue_thread: Var,
     slices: Option<TileSlices>,
-    /// How many matrices a warp multiplies, where tensor cores do.
+    /// Numbers of `mma` instructions per warp, with tensor cores.
     mma: Option<MmaCounts>,
     part: Option<BlockProduct>,
     shared: (SharedTile, SharedTile),
 }
 
-/// What a thread has of a tile, whichever it is: its elements of C, and its share in copying those of A and B.
+/// Part of a thread in any tile: its elements of C, and its share of the copies of A and B.
 pub(crate) struct ThreadSlice {
     rows: Elements,
     cols: Elements,
@@ -118,7 +118,7 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// The sums of the block in the end.
+    /// Numbers of the block's final accumulators.
     pub fn accumulators(&self) -> AccumulatorCounts {
         let epilogue_threads = all_epilogue_threads(self.epilogue_threads, self.part);
         AccumulatorCounts {
@@ -128,18 +128,18 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Finds this thread's place in the tile of its block.
+    /// Computes this thread's position in the tile of its block.
     pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
         let origin = self.own_origin(b);
         self.tile_at(b, origin)
     }
 
-    /// Finds the tile of this block.
+    /// Computes the tile of this block.
     pub fn own_origin(&self, b: &mut KernelBuilder) -> Origin {
         schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, None)
     }
 
-    /// Finds this thread's place in that tile.
+    /// Computes this thread's position in the tile at `origin`.
     pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
         let problem = self.problem.for_product(b, origin.batch);
         let ranges = KRanges::of_block(b, self.plan, &problem, self.bk);
@@ -148,14 +148,15 @@ impl<'p> Frame<'p> {
         (self.at(problem, origin, range, own), parts)
     }
 
-    /// Finds what this thread has of any tile, and how many there are, for [`numbered_tile`](Self::numbered_tile).
+    /// Computes this thread's part in any tile, and the tile counts, for
+    /// [`numbered_tile`](Self::numbered_tile).
     pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
         let own = self.own(b);
         b.comment("Tiles of C along its rows and along its columns.");
         (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
     }
 
-    /// Finds the tile of a number, of which the block sums a range of K.
+    /// Computes the tile with the given number, of which the block accumulates a range of K.
     pub fn numbered_tile(
         &self,
         b: &mut KernelBuilder,
@@ -170,7 +171,7 @@ impl<'p> Frame<'p> {
         self.at(problem, origin, Some(range), own)
     }
 
-    /// Rows and columns of a tile.
+    /// Rows and columns of a block tile.
     fn tile(&self) -> TileExtents {
         TileExtents { rows: self.bm.into(), cols: self.bn.into() }
     }
@@ -250,7 +251,7 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// Where in the block tile this thread's outputs lie.
+/// Computes the positions of this thread's outputs in the block tile.
 fn position(
     b: &mut KernelBuilder,
     t: &TiledPlan,

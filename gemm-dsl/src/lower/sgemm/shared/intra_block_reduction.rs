@@ -1,6 +1,8 @@
-//! Where several threads of a block have sums of the same elements, each of other terms: one of them gets all.
+//! Intra-block reduction: several threads hold accumulators of the same elements for different
+//! parts of K, and one of them combines these.
 //!
-//! The lanes of a warp are added by a tree, slices in their order. Both orders are fixed, so that the bits of a sum are.
+//! Lanes of a warp are combined by a tree, slices in ascending order. Both orders are fixed, so
+//! results are deterministic.
 
 use super::accumulators::Accumulators;
 use super::loops::each;
@@ -10,7 +12,7 @@ use crate::ir::{
 use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
 use crate::target::arch::WARP;
 
-/// Adds what the lanes of a warp have; lane 0 gets all.
+/// Reduces the accumulators of a warp's lanes to lane 0.
 pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Accumulators) {
     b.comment("Add what the lanes have: each takes the sum of the lane s above. Lane 0 gets all.");
     let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
@@ -23,23 +25,23 @@ pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Ac
     });
 }
 
-/// The slices of a block.
+/// Slices of a block (sliced-K).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices {
-    /// This thread's.
+    /// Index of this thread's slice.
     pub slice: Var,
-    /// How many there are.
     pub slices: Const,
 }
 
-/// The sums that slices have handed over.
+/// Partial accumulators of all slices but the first, in shared memory.
 pub(crate) struct HandedOver {
     sums: BufferId,
     slices: Slices,
 }
 
 impl Slices {
-    /// All slices but the first hand over their sums, where `has_sums` holds.
+    /// Stores the accumulators of all slices but the first in shared memory, by the threads for
+    /// which `has_sums` holds.
     pub(crate) fn hand_over(
         self,
         b: &mut KernelBuilder,
@@ -48,7 +50,8 @@ impl Slices {
         has_sums: Option<Expr>,
     ) -> HandedOver {
         let places = block.rows.name * block.cols.name;
-        // Slices of fewer threads than a warp has write at once: all of a place lie next to one another.
+        // With slices smaller than a warp, several slices store at once, so the slices of one place
+        // are adjacent.
         let dims = [places, self.slices - 1, block.epilogue_threads.clone()];
         let meaning = "sums of all slices but the first";
         let (acc_elem, layout) = (block.plan.types().acc, BufferLayout::row_major(3));
@@ -73,7 +76,7 @@ impl HandedOver {
         Access::new(self.sums, [place, nth, block.epilogue_thread.clone()])
     }
 
-    /// Adds them to those of the first slice, in the order of the slices.
+    /// Adds them to the accumulators of the first slice, in the order of the slices.
     pub(crate) fn add(
         &self,
         b: &mut KernelBuilder,

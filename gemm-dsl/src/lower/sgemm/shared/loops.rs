@@ -3,7 +3,7 @@
 use super::elements::Elements;
 use crate::ir::{Expr, KernelBuilder};
 
-/// Does something for each element of a thread.
+/// Emits `body` for each element of a thread.
 pub(crate) fn each(
     b: &mut KernelBuilder,
     [rows, cols]: [&Elements; 2],
@@ -14,7 +14,7 @@ pub(crate) fn each(
     });
 }
 
-/// An unrolled loop, or its body alone where there is one round.
+/// Emits an unrolled loop, or only its body for a single iteration.
 pub(crate) fn over(
     b: &mut KernelBuilder,
     name: &str,

@@ -1,28 +1,28 @@
-//! The tile of a warp whose tensor cores multiply (`mma.sync`): how many instructions it takes, and which of its numbers a
-//! lane brings and holds.
+//! Warp tile for `mma.sync`: the number of instructions, and the elements that each lane loads and
+//! holds.
 
 use super::elements::{Adjacent, Elements};
 use crate::ir::{Const, Expr, KernelBuilder, Mma, Var};
 use crate::plan::{MmaPlan, TiledPlan};
 use crate::target::arch::WARP;
 
-/// How many matrices a warp multiplies, by name and as numbers.
+/// Numbers of `mma` instructions per warp tile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MmaCounts {
     pub plan: MmaPlan,
-    /// Instructions along the rows and along the columns of a warp's tile.
+    /// Instructions along the rows and along the columns of a warp tile.
     pub rows: Const,
     pub cols: Const,
-    /// Terms of an instruction.
+    /// K extent of an instruction.
     pub terms: Const,
     /// Instructions along the K of a tile.
     pub steps: Const,
-    /// How many numbers stand for one, where several do.
+    /// Splits per value, if more than one.
     pub splits: Option<Const>,
 }
 
 impl MmaCounts {
-    /// Declares their constants.
+    /// Declares the constants for these numbers.
     pub fn constants(b: &mut KernelBuilder, t: &TiledPlan, plan: MmaPlan, bk: Const) -> Self {
         let int = |v: u32| Expr::I32(v as i32);
         let terms = b.constant("MMA_K", int(plan.terms()), "terms of a matrix instruction");
@@ -38,7 +38,7 @@ impl MmaCounts {
         Self { plan, rows, cols, terms, steps, splits }
     }
 
-    /// Finds this lane's sums, and which words of A and B it brings.
+    /// Computes this lane's accumulators, and the words of A and B that it loads.
     pub fn position(
         self,
         b: &mut KernelBuilder,
@@ -77,7 +77,8 @@ impl MmaCounts {
                 "For all lanes of its warp it says where four terms lie that ldmatrix reads.",
             );
         }
-        // Matrices of A: upper and lower rows, then those of the next terms. Of B: one terms after the other.
+        // Matrices of A: upper and lower rows, then those of the next elements of K. Matrices of B:
+        // in ascending K.
         let of_a = loads[0].then(|| LdmatrixLine {
             free: b.let_("a_frag_row", warp_row + lane % Mma::ROWS as i32),
             term: b.let_("a_frag_k", lane / Mma::ROWS as i32 * 4),
@@ -112,39 +113,40 @@ impl MmaCounts {
     }
 }
 
-/// What tensor cores multiply of a tile, as a lane sees it.
+/// Fragments of a warp tile, as seen by a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WarpMma {
     pub counts: MmaCounts,
-    /// Rows of A, and columns of B, from one line of a lane to the next.
+    /// Distance between consecutive rows of A, or columns of B, of one lane.
     pub lanes: Const,
-    /// From where a lane has what it brings of A, and of B.
+    /// Sources of a lane's fragments of A and of B.
     pub from: [FragmentSource; 2],
 }
 
-/// From where a lane has the numbers that it brings.
+/// Source of a lane's fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FragmentSource {
-    /// From the tile.
+    /// Loads by the lane from the shared tile.
     Tile(LaneLine),
-    /// From what `ldmatrix` brings, to which it says this.
+    /// `ldmatrix`, to which the lane passes this address.
     Ldmatrix(LdmatrixLine),
 }
 
-/// What a lane reads itself.
+/// Position of a lane's own loads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneLine {
-    /// Its first row of A or column of B in the block tile.
+    /// First row of A or column of B in the block tile.
     pub free: Var,
-    /// Its first term of each step.
+    /// First k in each step.
     pub term: Var,
 }
 
-/// Where four terms of a row of A, or of a column of B, lie that `ldmatrix` reads.
+/// Position of the four elements of K, of a row of A or column of B, that a lane passes to
+/// `ldmatrix`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LdmatrixLine {
-    /// The line in the block tile.
+    /// Row or column in the block tile.
     pub free: Var,
-    /// The first term among those of a step.
+    /// First k in the step.
     pub term: Var,
 }

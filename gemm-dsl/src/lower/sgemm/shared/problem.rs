@@ -1,4 +1,4 @@
-//! The operands and extents of a product, as a kernel takes them, and what a launch must satisfy for them.
+//! Operands and extents of a GEMM as kernel parameters, and the launch requirements for them.
 
 use super::sharing::{MOST_RANGES, SharedTiles, TileSharers, most_columns};
 use crate::ir::{
@@ -8,14 +8,15 @@ use crate::ir::{
 use crate::plan::{KernelKind, Pipeline, SgemmPlan};
 use crate::spec::{Batch, Factor, Sharing};
 
-/// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
-/// column, at `row + column * stride`; of a batch behind the first of the product's matrix.
+/// Matrix in global memory. Element (row, column) lies at `row * stride + column`, or at `row +
+/// column * stride` if the matrix is column-major. In a batch this is relative to the start of the
+/// GEMM's matrix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix {
     pub buffer: BufferId,
-    /// Elements from one row, or column, to the next.
+    /// Leading dimension of the matrix, in elements.
     pub stride: Scalar,
-    /// Which matrix of a batch it is, once the schedule has said so.
+    /// Index of the matrix in a batch, once the schedule has set it.
     pub batch: Option<Var>,
 }
 
@@ -26,13 +27,13 @@ impl Matrix {
     }
 }
 
-/// Which of A, B and C a kernel takes.
+/// Matrices among A, B and C that a kernel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakenMatrices {
     All,
-    /// A and B, of which it makes planes.
+    /// A and B, to split them.
     Factors,
-    /// C, beside planes.
+    /// C, together with the splits of A and B.
     Result,
 }
 
@@ -46,15 +47,15 @@ impl TakenMatrices {
     }
 }
 
-/// The operands and extents of a product.
+/// Operands and extents of a GEMM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmProblem {
-    /// A, B and C, those that the kernel takes.
+    /// A, B and C; `None` for a matrix that the kernel does not take.
     matrices: [Option<Matrix>; 3],
     pub m: Scalar,
     pub n: Scalar,
     pub k: Scalar,
-    /// The number of products, of a batch.
+    /// Number of GEMMs in a batch.
     pub batch: Option<Scalar>,
     /// The most ranges of K, where the launch says how many.
     ranges: Option<Scalar>,
@@ -62,13 +63,13 @@ pub(crate) struct GemmProblem {
     pub shared: Option<SharedTiles>,
     /// Whether A, B and C are lists of matrices.
     pub listed: bool,
-    /// Which product of a batch it is, once that is known.
+    /// Index of the GEMM in a batch, once it is known.
     pub product: Option<Var>,
-    /// How many matrices are the A, and the B, of products of a batch, in kernels that know of planes.
+    /// Numbers of distinct A and B matrices in a batch, for kernels that use splits.
     pub distinct: Option<[Scalar; 2]>,
 }
 
-/// What A, B and C are called and bound to.
+/// Names and operands of A, B and C.
 const MATRICES: [(&str, Operand); 3] =
     [("A", Operand::Input(0)), ("B", Operand::Input(1)), ("C", Operand::Output(0))];
 
@@ -104,7 +105,7 @@ impl GemmProblem {
         Self { matrices: [0, 1, 2].map(own), product, ..self }
     }
 
-    /// The same that knows which matrices are shared, of a batch: two more parameters.
+    /// Adds two parameters for the numbers of distinct A and B matrices in a batch.
     pub fn with_distinct(self, b: &mut KernelBuilder) -> Self {
         let of = [("BATCH_A", Extent::BATCH_A), ("BATCH_B", Extent::BATCH_B)];
         let distinct = self.batch.map(|_| of.map(|(name, of)| b.extent(name, Ty::I32, of)));
@@ -153,8 +154,9 @@ impl GemmProblem {
         matrix
     }
 
-    /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
-    /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS | CLUSTERS]`, of the matrices that the kernel takes.
+    /// Declares the parameters of the matrices that the kernel takes, in the order `A, B, C, M, N,
+    /// K[, lda, ldb, ldc][, BATCH[, stride_a, stride_b, stride_c]][, RANGES][, TILES, BLOCKS |
+    /// CLUSTERS]`.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
         let taken = |nth: usize| takes.has(nth).then(|| MATRICES[nth]);
         let elems = plan.types().matrices();
@@ -177,8 +179,9 @@ impl GemmProblem {
                 }
             }
         });
-        // The last vector of a pitched line may read past the line's end, into its padding. That much
-        // of the padding must exist, behind the last line too; C's is never written.
+        // With a row stride, the last vector of a line may be read past the line's end, into its
+        // padding. The padding must extend that far, even after the last line. C's padding is never
+        // written.
         let readable = |nth: usize, extent: Scalar, vector: bool| {
             let lanes = i32::from(elems[nth].vector_lanes());
             match vector && plan.pitched() {
@@ -240,14 +243,14 @@ impl GemmProblem {
         problem
     }
 
-    /// What a launch must satisfy: alignment of 16-byte accesses, divisibility of an aligned
-    /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
+    /// Adds the launch requirements: alignment of 16-byte accesses, divisibility for kernels
+    /// without guards, and extents that keep index arithmetic inside an `int`.
     fn requirements(&self, b: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
         let (bm, bn) = plan.cluster_tile();
-        // What K must be a multiple of without guards, and how far the loop over it gets.
+        // Divisor of K without guards, and the distance by which the loop over K overshoots.
         let bk = plan.depth();
         let reach = match plan.kind() {
-            // It ends at K, however it is unrolled.
+            // The loop ends at K, whatever its unroll factor.
             KernelKind::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
             KernelKind::Direct(_) => bk,
             KernelKind::Tiled(t) => match t.pipeline() {
@@ -256,7 +259,8 @@ impl GemmProblem {
             },
             KernelKind::Wgmma(t) => bk * (t.stages() + 1),
         };
-        // Tiles and rounds are counted in ranges.
+        // Rounding up to whole partitions adds up to `MOST_RANGES` to the number of tiles or
+        // rounds.
         let reach = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => reach,
             Sharing::Ranges(_) | Sharing::AutoRanges => reach + MOST_RANGES,
@@ -278,11 +282,11 @@ impl GemmProblem {
             b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
-            // The last block counts to the end of its products.
+            // The last block counts up to the end of its GEMMs.
             b.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
         }
-        // Whether M and N are accepted does not depend on which variant the number of terms asks for. K
-        // itself may be any where none counts: the one with guards is then given 0.
+        // The accepted M and N must not depend on the variant that K selects. K itself may be any
+        // if alpha is zero, as the guarded variant then gets K = 0.
         if !plan.guarded() || plan.variant() == Variant::Guarded {
             let products = self.batch.map(|batch| (batch, plan.products()));
             for (scalar, of) in
@@ -309,7 +313,7 @@ impl GemmProblem {
     }
 }
 
-/// Sets the shape of an array, behind the products of a batch: how many, and how far its parts lie apart.
+/// Sets the shape of an array; a batch adds an outermost dimension with its count and stride.
 pub(crate) fn batched<const N: usize>(
     b: &mut KernelBuilder,
     buffer: BufferId,

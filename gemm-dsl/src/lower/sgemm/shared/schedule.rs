@@ -1,6 +1,6 @@
-//! The schedule: which tile of C a block computes, and of a batch which product's, or which products'.
-//! Of the kernels of products no other code reads `blockIdx`; those before them, which make planes and find what scales
-//! them, have `factor_tiles`.
+//! Schedule: mapping of blocks to tiles of C, and to GEMMs of a batch. It is the only code of a
+//! GEMM kernel that reads `blockIdx`. The split and row-maximum kernels before it use
+//! `factor_tiles`.
 
 use super::problem::GemmProblem;
 use super::sharing::SharedTiles;
@@ -8,29 +8,29 @@ use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::Sharing;
 
-/// The first row and the first column of C of this block.
+/// First row and column of C of this block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub row: Var,
     pub col: Var,
-    /// Which product of a batch it is.
+    /// Index of the GEMM in a batch.
     pub batch: Option<Var>,
-    /// The number of the thread's product where that may be one that the batch has not: its threads
-    /// then compute the last one again, and store nothing.
+    /// Index of the thread's GEMM if it may exceed the batch. Threads past the end then recompute
+    /// the last GEMM and store nothing.
     pub nth: Option<Var>,
 }
 
-/// One of the products of a block that computes several.
+/// One of several GEMMs that a block computes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockProduct {
-    /// Which one it is.
+    /// Index of the GEMM in the block.
     pub product: Var,
-    /// How many there are.
     pub products: Const,
 }
 
-/// The grid: along x one block for each tile of C, of a batch for each of each product or of as many as a block
-/// computes; along y for each range of K. Under `stream_k` as many blocks as the launch says.
+/// Grid of a launch. Along x: one block per tile of C, for each GEMM of a batch or group of
+/// `products` GEMMs. Along y: one block per split-K partition. With `stream_k`, the launch sets the
+/// number of blocks.
 pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     let wide = |scalar| Expr::from(scalar).wide();
     let along = match problem.shared {
@@ -45,13 +45,13 @@ pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     [along, ranges_of(plan, problem), 1u64.into()]
 }
 
-/// The tiles of C by the parameters of a kernel.
+/// Number of tiles of C, from the kernel's parameters.
 pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
 }
 
-/// The ranges of K by the parameters of a kernel.
+/// Number of split-K partitions, from the kernel's parameters.
 pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     let most = match plan.sharing() {
@@ -62,7 +62,7 @@ pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     ranges(plan, wide(problem.k), most)
 }
 
-/// The tiles of C, of a batch of all its products, as far as blocks of their own compute them.
+/// Number of tiles of C that separate blocks compute, over the whole batch.
 pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) -> Expr {
     let (bm, bn) = plan.cluster_tile();
     let tiles = m.div_ceil(u64::from(bm)) * n.div_ceil(u64::from(bn));
@@ -73,8 +73,8 @@ pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) ->
     }
 }
 
-/// How many ranges of so many terms blocks of their own sum, of `most`: at least one, and none is empty but the
-/// only one.
+/// Number of split-K partitions of `terms` elements, at most `most`. It is at least one, and no
+/// partition is empty unless K is 0.
 pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
     match plan.sharing() {
         Sharing::Whole | Sharing::Stream => 1u64.into(),
@@ -85,13 +85,13 @@ pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
     }
 }
 
-/// The tiles of K, or rounds, each so deep: one of no terms at the least.
+/// Number of K tiles or rounds of `depth` elements; at least one, even for K = 0.
 pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
     let depths = terms.div_ceil(u64::from(depth));
     depths.clone().gt(1u64).select(depths, 1u64)
 }
 
-/// The same in the text of a kernel, of all of K.
+/// Declares the number of K tiles or rounds in the kernel.
 pub(crate) fn depths_of_k(
     b: &mut KernelBuilder,
     whole: &str,
@@ -112,51 +112,55 @@ pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr
     fill.min(most_sharing(terms))
 }
 
-/// The most blocks among which it pays to share so many terms of a tile: where parts are short, to add what they
-/// leave takes longer than to sum them. The last block of a tile reads 4 bytes an element and part, 64 in a cycle; to
-/// sum a term of an element takes a 128th of a cycle: with s parts K / 128 / s + s / 16 cycles, least at s² = K / 8. It
-/// is the root, rounded down to a power of two, up to that of 2^31 terms.
+/// Maximum number of blocks that should share the K extent `terms` of a tile. With short
+/// partitions, combining them takes longer than computing them.
+///
+/// The last block of a tile reads 4 bytes per element and partition, 64 bytes per cycle. A
+/// multiply-add takes 1/128 cycle. For s partitions this is K / 128 / s + s / 16 cycles per
+/// element, with its minimum at s² = K / 8. The result is this root, rounded down to a power of
+/// two; it is at most 8192, as K is below 2^31.
 pub(crate) fn most_sharing(terms: &Expr) -> Expr {
     (1..14u32).fold(Expr::U64(1), |root, log| {
         terms.clone().ge(8u64 << (2 * log)).select(1u64 << log, root)
     })
 }
 
-/// The number of the block's cluster of so many blocks.
+/// Index of this block's cluster of `blocks` blocks.
 pub(crate) fn cluster(blocks: Const) -> Expr {
     Expr::from(Special::BlockX) / blocks
 }
 
-/// The number of the block, where these are not numbered by tiles.
+/// Index of this block, if blocks are not numbered by tiles.
 pub(crate) fn block() -> Expr {
     Special::BlockX.into()
 }
 
-/// The number of a block's tile among all, and of its range of K.
+/// Index of the block's tile, and of its split-K partition.
 pub(crate) fn tile_and_range() -> [Expr; 2] {
     [Special::BlockX, Special::BlockY].map(Expr::from)
 }
 
-/// The range of K that a block sums.
+/// Range of K that a block accumulates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KRange {
-    /// Its first term.
+    /// First k of the range.
     pub begin: Var,
-    /// How many terms it has.
+    /// Number of elements in the range.
     pub depth: Var,
 }
 
-/// How many ranges there are of a tile, each for a block of its own.
+/// Split-K partitions of a tile, each computed by its own block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KRanges {
     pub count: Var,
-    /// The tile, where its number is not that of the block.
+    /// Index of the tile, if it differs from the block's.
     pub tile: Option<Var>,
 }
 
 impl KRanges {
-    /// The range of this block, in whole tiles of K, or rounds, but for the last, and how many there are; where blocks
-    /// have ranges. `depth` is the terms of a tile or a round.
+    /// Computes this block's split-K partition and the number of partitions, if the plan uses
+    /// split-K. Partitions are whole K tiles or rounds of `depth` elements, except for the last
+    /// one.
     pub(crate) fn of_block(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
@@ -197,14 +201,13 @@ pub(crate) struct TileExtents {
     pub cols: Expr,
 }
 
-/// How many tiles C has, in the text of a kernel.
+/// Numbers of tiles of C, as variables of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileCounts {
-    /// Tile rows, where the place of a tile rests on them.
+    /// Tile rows, if the position of a tile depends on them.
     m: Option<Var>,
-    /// Tile columns.
     n: Var,
-    /// Tiles of one product of a batch.
+    /// Tiles of one GEMM in a batch.
     of_product: Option<Var>,
 }
 
@@ -230,7 +233,8 @@ impl TileCounts {
     }
 }
 
-/// Finds this block's tile: that of its number, or the one that is named, with the counts that are known by then.
+/// Computes the origin of this block's tile, or of the given tile with counts that are already
+/// declared.
 pub(crate) fn origin(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -276,18 +280,18 @@ pub(crate) fn origin(
     }
 }
 
-/// What says which product a block, or a part of one, computes.
+/// Inputs for selecting the GEMM that a block, or a part of a block, computes.
 struct ProductChoice<'a> {
     plan: &'a SgemmPlan,
     problem: &'a GemmProblem,
     part: Option<BlockProduct>,
-    /// The number of the tile among all, where it is not that of the block.
+    /// Index of the tile among all, if it differs from the block's.
     tile: Option<Var>,
 }
 
 impl ProductChoice<'_> {
-    /// The block's number among those of its product, and of a batch which product that is: the one that
-    /// is read, and the one that would be stored.
+    /// Index of the block among those of its GEMM, and the index of the GEMM in a batch. The latter
+    /// is given twice: clamped for reading, and unclamped for the check before storing.
     fn product(&self, b: &mut KernelBuilder, counts: TileCounts) -> (Var, [Option<Var>; 2]) {
         let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
             let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
@@ -314,8 +318,8 @@ impl ProductChoice<'_> {
     }
 }
 
-/// Tiles in groups of `raster` tile rows, column by column inside a group, so that the blocks that
-/// run at one time share rows of A and columns of B in the L2 cache.
+/// Orders tiles in groups of `raster` tile rows, column by column inside a group. Blocks that run
+/// concurrently then share rows of A and columns of B in the L2 cache.
 fn grouped(
     b: &mut KernelBuilder,
     own: &ProductChoice<'_>,

@@ -4,26 +4,27 @@ use super::schedule::BlockProduct;
 use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder, Var};
 use crate::plan::{Axis, OperandPlan, Pipeline, TiledPlan};
 
-/// What belongs to the free axis of an operand and what belongs to K, as row and column.
+/// Orders a value for the operand's free axis and one for K as row and column.
 pub(crate) fn by_row<T>(plan: &OperandPlan, free: T, k: T) -> [T; 2] {
     if plan.free() == Axis::M { [free, k] } else { [k, free] }
 }
 
-/// The shared tile of one operand. Its logical dimensions are the operand's own.
+/// Shared tile of one operand. Its logical dimensions are the operand's own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedTile {
     buffer: BufferId,
-    /// Whether its rows lie along K.
+    /// True if K runs along the rows, as in A.
     rows_along_k: bool,
-    /// Whether there are several buffers: a dimension then selects one.
+    /// True if there are several buffers; a dimension then selects one.
     several: bool,
-    /// The thread's own product, where the block computes several: the first dimension then selects one.
+    /// Index of the thread's GEMM, if the block computes several; the first dimension then selects
+    /// it.
     product: Option<Var>,
 }
 
 impl SharedTile {
-    /// The element of the tile in buffer `slot` that lies at `free` along the axis which the operand
-    /// shares with C, and at `k`.
+    /// Element of the tile in buffer `slot` at `free`, along the axis that the operand shares with
+    /// C, and `k`.
     pub fn at(&self, slot: &Expr, [free, k]: [Expr; 2]) -> Access {
         let slot = self.several.then(|| slot.clone());
         let at = if self.rows_along_k { [free, k] } else { [k, free] };
@@ -32,7 +33,7 @@ impl SharedTile {
     }
 }
 
-/// The constant that names the buffers of a ring.
+/// Declares the constant for the number of pipeline stages.
 pub(crate) fn stages(b: &mut KernelBuilder, stages: u32) -> Const {
     b.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way")
 }
@@ -63,13 +64,13 @@ pub(crate) fn shared_tiles(
         let [rows, cols] = by_row(&plan, free, bk);
         let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
         let rows_along_k = col_axis == Axis::K;
-        // Dimensions from the outermost in memory to the innermost: products, buffers, then shared rows.
+        // Dimensions from outermost to innermost: GEMMs of the block, buffers, then shared rows.
         let outer: Vec<Expr> =
             part.map(|part| part.products).into_iter().chain(slots).map(Expr::from).collect();
         let first = outer.len();
         let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
         let order = (0..first).chain(inner).collect();
-        // Said where the tile does not lie as its operand does.
+        // The comment mentions the layout only if it differs from the operand's.
         let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
             (true, None) => "",
             (true, Some(_)) => ", its vectors exchanged",

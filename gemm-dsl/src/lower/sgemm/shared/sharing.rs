@@ -1,10 +1,10 @@
-//! Parameters by which blocks share the tiles of C and the terms of K.
+//! Parameters for the distribution of C's tiles and of K among blocks.
 
 use crate::ir::{Extent, KernelBuilder, Scalar, Ty};
 use crate::plan::{MAX_SPLIT, SgemmPlan};
 use crate::spec::Sharing;
 
-/// How blocks share all tiles of C, where not each of them has one of its own.
+/// Parameters of a persistent kernel, whose blocks or clusters loop over whole tiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SharedTiles {
     /// Evenly: whole ones, and of those that are left steps along K.
@@ -37,7 +37,7 @@ impl SharedTiles {
 pub(crate) struct TileSharers {
     /// Tiles of C, of a batch of all its products.
     pub tiles: Scalar,
-    /// Blocks that share them, or clusters.
+    /// Blocks or clusters that share the tiles.
     pub sharers: Scalar,
 }
 
@@ -55,8 +55,8 @@ impl TileSharers {
 /// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31 terms.
 pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
 
-/// The most columns of C: the tiles of a group of tile rows are counted in an `int`, also where the
-/// group is larger than C.
+/// Maximum number of columns of C. The tiles of a group of tile rows are counted in an `int`, even
+/// if the group is larger than C.
 pub(crate) fn most_columns(plan: &SgemmPlan) -> u64 {
     let (_, bn) = plan.block_tile();
     let tiles = i32::MAX as u32 / plan.raster().unwrap_or(1);

@@ -1,28 +1,27 @@
-//! `slices` of a block that stages its operands: all threads copy a tile, and each slice of them multiplies every s-th
-//! step of it.
+//! Sliced-K in a block with staged operands: all threads copy a tile, and slice s multiplies the
+//! steps s, s + `slices` and so on.
 
 use crate::ir::{Const, Expr, KernelBuilder, Var};
 use crate::lower::sgemm::shared::intra_block_reduction::Slices;
 
-/// The slices of such a block.
+/// Slices of a block with staged operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileSlices {
     pub of_block: Slices,
-    /// Steps that a slice multiplies of a tile.
+    /// Steps of a tile per slice.
     pub steps: Const,
 }
 
-/// What the text says of them in numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct SliceConstants {
     pub count: Const,
-    /// Threads of a slice: those of the first hold the sums of all in the end.
+    /// Threads per slice; those of the first slice hold the final accumulators.
     pub epilogue_threads: Const,
     steps: Const,
 }
 
 impl TileSlices {
-    /// Declares the constants of slices of so many threads, which share so many steps.
+    /// Declares the constants for slices of `of_slice` threads that share `of_tile` steps.
     pub(crate) fn constants(
         b: &mut KernelBuilder,
         slices: u32,
@@ -35,7 +34,7 @@ impl TileSlices {
         SliceConstants { count, epilogue_threads, steps }
     }
 
-    /// Finds the thread's slice, and its number among the threads of that.
+    /// Computes the thread's slice and its index in the slice.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
         SliceConstants { count, epilogue_threads, steps }: SliceConstants,
@@ -47,7 +46,7 @@ impl TileSlices {
         (Self { of_block: Slices { slice, slices: count }, steps }, epilogue_thread)
     }
 
-    /// Its i-th step among all of the tile.
+    /// Index in the tile of the slice's i-th step.
     pub(crate) fn step(self, i: Expr) -> Expr {
         i * self.of_block.slices + self.of_block.slice
     }

@@ -1,8 +1,9 @@
-//! Where several blocks sum the terms of a tile: each leaves its sums, and the last of them adds those of all in the
-//! order of K, and stores.
+//! Split-K and stream-K reduction: several blocks accumulate parts of K for one tile. Each stores
+//! its accumulators, and the last block adds them in ascending K and stores C.
 //!
-//! Sums lie as threads hold them, those of one place in all threads that hold some next to one another: whatever the
-//! fragment, neighbours write and read neighbours, and the edge of C is the epilogue's business alone.
+//! Partial accumulators are stored in register order, with threads as the fastest dimension.
+//! Accesses are thus coalesced for every fragment layout, and only the epilogue handles the edge of
+//! C.
 
 use super::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
 use super::accumulators::Accumulators;
@@ -21,19 +22,18 @@ use crate::lower::tickets::{self, Tickets};
 use crate::plan::{KernelKind, SgemmPlan, even_registers};
 use crate::spec::Sharing;
 
-/// What the length of these arrays depends on, in a program and in a kernel.
+/// Sizes that determine the lengths of the workspace arrays, in a program and in a kernel.
 pub(crate) struct SplitSizes {
-    /// Tiles of C.
     pub tiles: Expr,
-    /// Ranges of K.
+    /// Split-K partitions per tile; 1 under stream-K.
     pub ranges: Expr,
-    /// Blocks that share all tiles.
+    /// Blocks of stream-K; 1 for split-K.
     pub blocks: Expr,
-    /// Terms of an element.
     pub terms: Expr,
 }
 
-/// How many parts blocks may leave, and how many tiles are made of parts: none where no two blocks share one.
+/// Numbers of parts that blocks may store, and of ticket counters; zero if no two blocks share a
+/// tile, and `None` if the plan never shares K.
 fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
     match plan.sharing() {
         Sharing::Whole => None,
@@ -43,16 +43,17 @@ fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
         }
         Sharing::Stream => {
             let some = of.blocks.clone().gt(1u64).select(of.blocks.clone(), 1u64);
-            // A tile of one step is nobody else's either.
+            // A tile of a single step is not shared either.
             let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.depth())));
             let parts = even.select(0u64, of.blocks * u64::from(stream_k::PARTS_OF_BLOCK));
-            // Fewer tiles are left than two for each block.
+            // There is a counter for each remaining tile, and fewer than two tiles per block
+            // remain.
             Some([parts.clone(), parts])
         }
     }
 }
 
-/// How many sums a block has; none where no other block adds to them.
+/// Accumulators per block; `None` for kernels that do not share K.
 fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
     match plan.kind() {
         KernelKind::Naive(_) => None,
@@ -62,7 +63,7 @@ fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
     }
 }
 
-/// The arrays of a program by which its blocks share sums.
+/// Adds the workspace arrays to a program.
 pub(crate) fn slots(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -76,32 +77,31 @@ pub(crate) fn slots(
     vec![(PARTIALS, partials), (TICKETS, tickets)]
 }
 
-/// The sums of all blocks.
+/// Workspace of split-K and stream-K in a kernel.
 pub(crate) struct SplitKWorkspace {
     partials: BufferId,
     tickets: BufferId,
     is_last: Access,
-    /// How many sums a part has.
     sums: Const,
-    /// Whether a vector of sums lies next to one another wherever one begins.
+    /// True if the parts can be read by vectors.
     by_vectors: bool,
-    /// Where all threads of a block leave what they have added, if not all hold sums.
+    /// Shared array for the combined accumulators, if not all threads hold accumulators.
     added: Option<BufferId>,
 }
 
-/// The parts of one tile, which are numbered among those of all.
+/// Parts of one tile, and their indices among all parts.
 struct TileShares {
-    /// The word in which the blocks that share it count, and how many these are.
+    /// Ticket counter of the tile, and the number of blocks that share it.
     word: Access,
     count: Expr,
-    /// The part of this block; and in the order of K the first one, and the n-th.
+    /// Indices of this block's part, of the first part in ascending K, and of the n-th.
     own: Expr,
     first: Expr,
     other: Box<dyn Fn(Expr) -> Expr>,
 }
 
 impl SplitKWorkspace {
-    /// Declares the arrays, behind the parameters of the product.
+    /// Declares the arrays, after the parameters of the GEMM.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
@@ -118,7 +118,8 @@ impl SplitKWorkspace {
             terms: Expr::from(problem.k).wide(),
         };
         let [parts, words] = extents(plan, sizes)?;
-        // Each element is stored once, whoever has the last ticket; matrices of a list may share memory.
+        // Each element is stored once, whichever block is last. Matrices of a pointer list may
+        // alias.
         if !problem.listed {
             b.exclusive(problem.c().buffer);
         }
@@ -144,8 +145,8 @@ impl SplitKWorkspace {
         Some(Self { partials, tickets, is_last, sums, by_vectors, added })
     }
 
-    /// Stores the sums of a tile: those of this block where no other has a part of it; else the block leaves its
-    /// sums, and the last one stores those of all.
+    /// Combines and stores a tile. A block that has all of K stores its own accumulators. Otherwise
+    /// it leaves them in the workspace, and the last block combines all parts and stores.
     pub(crate) fn gather(
         &self,
         b: &mut KernelBuilder,
@@ -181,7 +182,7 @@ impl SplitKWorkspace {
         b.if_(by_this, |b| store(b, &all));
     }
 
-    /// The parts of a tile lie in the order of its ranges.
+    /// Parts of a tile in the order of its split-K partitions.
     fn ranges(&self, b: &mut KernelBuilder, ranges: &KRanges) -> TileShares {
         let [block, range] = schedule::tile_and_range();
         let tile = ranges.tile.map_or(block, Expr::from);
@@ -195,7 +196,8 @@ impl SplitKWorkspace {
         }
     }
 
-    /// A block leaves but one part that begins a tile, and but one that continues one, its first.
+    /// Parts of a tile under stream-K. A block stores at most one part that begins a tile, and at
+    /// most one that continues a tile: its first.
     fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> TileShares {
         let [first, count] = segment.blocks(b);
         let parts = stream_k::PARTS_OF_BLOCK as i32;
@@ -212,12 +214,12 @@ impl SplitKWorkspace {
         }
     }
 
-    /// A thread's sum in a part.
+    /// Address of a thread's accumulator in a part.
     fn at(&self, block: &AccumulatorTile<'_>, part: impl Into<Expr>, m: &Expr, n: &Expr) -> Access {
         Access::new(self.partials, [part.into(), block.place(m, n)])
     }
 
-    /// Leaves the sums of this block, and takes its ticket.
+    /// Stores the accumulators of this block in the workspace, and takes its ticket.
     fn leave(
         &self,
         b: &mut KernelBuilder,
@@ -243,8 +245,8 @@ impl SplitKWorkspace {
         tickets
     }
 
-    /// Sets the sums of a thread to those of all parts, where only some threads hold sums: all threads add, which is
-    /// quicker, and hand over in shared memory.
+    /// Combines all parts if only some threads hold accumulators. All threads add, which is faster,
+    /// and pass the result through shared memory.
     fn add_by_all(
         &self,
         b: &mut KernelBuilder,
@@ -310,7 +312,7 @@ impl SplitKWorkspace {
         });
     }
 
-    /// Sets the sums of a thread to those of all parts, where every thread holds some.
+    /// Combines all parts if every thread holds accumulators.
     fn add(
         &self,
         b: &mut KernelBuilder,
@@ -355,14 +357,15 @@ impl SplitKWorkspace {
     }
 }
 
-/// Registers that a thread needs beside sums and parts of them.
+/// Registers of a thread beside its accumulators and the loaded parts.
 const BESIDE: u32 = 40;
 
-/// The most parts that are read at once.
+/// Maximum number of parts that are loaded at once.
 const MOST_AT_ONCE: u32 = 16;
 
-/// How many parts a thread reads at once that adds so many sums: for as many it has registers, since it waits as long
-/// for one as for all.
+/// Number of parts that a thread with `sums` accumulators loads at once: a power of two, at most
+/// [`MOST_AT_ONCE`]. The latency is the same for one part as for all, so it is as many as fit in
+/// registers.
 fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
     let even = even_registers(plan.threads().into(), plan.blocks_per_sm());
     let left = even.saturating_sub(BESIDE + sums);
@@ -370,18 +373,18 @@ fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
     1 << fitting.ilog2()
 }
 
-/// Where an element of a part waits, by its indices in the part.
+/// Register for an element of a part, by its indices in the part.
 type PartAccess<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
 
-/// Registers for parts that are read at once: what sums are, how many parts, the extents of each.
+/// Registers for parts that are loaded at once: number of parts, and extents of each.
 struct PartRegisters {
     elem: Elem,
     at_once: u32,
     dims: Vec<Expr>,
 }
 
-/// Adds all parts but the first in their order: so many are read at once, of each of which a thread takes an array of
-/// its own. What is added where there are no more is -0, which changes no sum.
+/// Adds all parts but the first in order, `at_once` of them per iteration, each in its own register
+/// array. Missing parts are -0, which changes no accumulator.
 fn others(
     b: &mut KernelBuilder,
     shared: &TileShares,

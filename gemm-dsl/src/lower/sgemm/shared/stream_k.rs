@@ -1,25 +1,27 @@
-//! `stream_k`: as many blocks as the device holds at once share all tiles of C evenly.
+//! Stream-K: as many blocks as are resident share all tiles of C evenly.
 //!
-//! Each block does as many whole tiles as any other, one at a time and the blocks side by side, so that those which
-//! run together share rows of A and columns of B. What is left then is less than two tiles for each block: of
-//! these it is the steps along K that are shared, and a block has a run of them, which continues one tile, begins
-//! another, or both. Runs are as long as one another, but for the last; where shares are a few steps, those behind
-//! it may be empty. A tile whose steps several blocks have is added by the last of them (see `split`).
+//! Every block first computes the same number of whole tiles. Concurrent blocks work on adjacent
+//! tiles, so that they share rows of A and columns of B. Fewer than two tiles per block remain, and
+//! their K steps are distributed.
+//!
+//! Each block gets a contiguous run of steps, which continues one tile, begins another, or both.
+//! All runs have the same length except the last one; with very few steps per run, the runs after
+//! it may be empty. The last block of a shared tile combines its parts (see `split_k`).
 
 use super::problem::GemmProblem;
 use super::schedule::{self, KRange};
 use super::sharing::TileSharers;
 use crate::ir::{Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
 
-/// The part of a block in a tile that several may share.
+/// Part of a block in a tile that several blocks may share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Which of the tiles that are left it is.
+    /// Index of the tile among the remaining ones.
     pub nth: Var,
-    /// Its first step, and the one behind its last.
+    /// First step and end (exclusive).
     pub from: Var,
     to: Var,
-    /// Steps of a tile, and of a block.
+    /// Steps of a tile, and steps of a block's run.
     steps: Var,
     share: Var,
 }
@@ -65,12 +67,13 @@ impl TileSharers {
             let tile = b.let_("tile", is_streamed.select(streamed, whole));
             let begins = int(begin % wide_steps());
             let from = b.let_("from", is(rounds.into()).select(begins, 0));
-            // Of a block without a run it is the end of a tile.
+            // The last segment ends with the block's run; an empty run ends at the end of a tile.
             let to = b.let_("to", is(rounds + own - 1).select(last_to, steps));
             let begin = b.let_("k_begin", from * bk);
             let depth = b.let_("depth", (terms - begin).min((to - from) * bk));
             body(b, tile, KRange { begin, depth }, Segment { nth, from, to, steps, share });
-            // Slices have met after their last read of it, before their sums are added.
+            // With slices, a barrier already follows the last read of the tile, before the
+            // reduction.
             if slices == 1 {
                 b.comment("The next tile's terms come where this one's have been read by all.");
                 b.barrier();
@@ -80,12 +83,12 @@ impl TileSharers {
 }
 
 impl Segment {
-    /// Whether the block has all steps of the tile.
+    /// Returns true if the block computes all steps of the tile.
     pub(crate) fn is_whole(self) -> Expr {
         (self.to - self.from).equals(self.steps)
     }
 
-    /// The first of the blocks that share the tile, and how many these are.
+    /// Index of the first block that shares the tile, and the number of these blocks.
     pub(crate) fn blocks(self, b: &mut KernelBuilder) -> [Var; 2] {
         let (steps, share) = (Expr::from(self.steps).wide(), Expr::from(self.share).wide());
         let begin = Expr::from(self.nth).wide() * steps.clone();
@@ -96,12 +99,14 @@ impl Segment {
     }
 }
 
-/// The blocks of a launch: as many as the multiprocessors hold, but for each tile no more than it has steps, nor than
-/// it pays to add. Where there are as many tiles, that is no limit.
+/// Number of blocks to launch: all resident ones, but per tile no more than its K steps and
+/// [`schedule::most_sharing`]. With at least as many tiles as resident blocks, this limit has no
+/// effect.
 pub(crate) fn blocks(resident: Expr, tiles: Expr, terms: &Expr, bk: u32) -> Expr {
     let of_tile = schedule::depths(terms.clone(), bk).min(schedule::most_sharing(terms));
     resident.min(tiles * of_tile)
 }
 
-/// Parts that a block may leave: of a tile that another block has begun, and of one that it begins.
+/// Maximum number of parts per block: one of a tile that another block began, and one of a tile
+/// that it begins itself.
 pub(crate) const PARTS_OF_BLOCK: u32 = 2;

@@ -1,4 +1,4 @@
-//! Numbers rounded to `tf32`.
+//! Rounding of `f32` values to `tf32`.
 
 use crate::ir::{Elem, Expr};
 use crate::target::Format;
@@ -15,14 +15,14 @@ pub(crate) fn tf32_bits(word: Expr) -> Expr {
     word & Expr::U32(!DROPPED)
 }
 
-/// The word that stands for a number in `tf32`, which may be none.
+/// Rounds a value to a `tf32` word; NaN becomes the canonical NaN.
 pub(crate) fn to_tf32_or_nan(value: Expr) -> Expr {
     let is_nan = value.clone().differs(value.clone());
     is_nan.select(Expr::U32(CANONICAL_NAN), to_tf32(value))
 }
 
-/// A number rounded to `tf32`, ties away from zero: half of the last bit that is looked at is added to its magnitude.
-/// What is behind that bit tensor cores leave out by themselves. It is for no NaN.
+/// Rounds a value to `tf32`, ties away from zero, by adding half of the last significant bit to its
+/// magnitude. Tensor cores ignore the lower bits. The value must not be NaN.
 pub(crate) fn to_tf32(value: Expr) -> Expr {
     value.bitcast(Elem::U32) + Expr::U32(HALF)
 }

@@ -1,5 +1,5 @@
-//! What all builders of a kernel that stages block tiles of A and B in shared memory know: its
-//! constants, the position of a thread, and of both operands all places where their elements lie.
+//! Common state of the builders of a staged kernel: its constants, the position of a thread, and
+//! the locations of both operands' elements.
 
 use super::accumulator_tile::{AccumulatorTile, all_epilogue_threads};
 use super::copy::TileCopy;
@@ -12,7 +12,7 @@ use super::slices::TileSlices;
 use crate::ir::{Access, Const, Expr, Scalar, Var};
 use crate::plan::{OperandPlan, SgemmPlan, TiledPlan};
 
-/// What every builder of a tiled kernel knows.
+/// Common state of the builders of a staged kernel.
 pub(crate) struct Tiled<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
@@ -22,19 +22,19 @@ pub(crate) struct Tiled<'p> {
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
-    /// The threads of a product, and this thread's number among them.
+    /// Threads that compute one GEMM, and this thread's index among them.
     pub threads: Const,
     pub tid: Var,
-    /// Those that hold the sums of a tile in the end, and this thread's number among them.
+    /// Threads that hold the final accumulators of a tile, and this thread's index among them.
     pub epilogue_threads: Const,
     pub epilogue_thread: Var,
-    /// The slices, where several take turns along K.
+    /// Slices, if there are several.
     pub slices: Option<TileSlices>,
-    /// What tensor cores multiply, if they do.
+    /// Warp tile for tensor cores, if they are used.
     pub mma: Option<WarpMma>,
-    /// The thread's own product, where the block computes several.
+    /// Index of the thread's GEMM, if the block computes several.
     pub part: Option<BlockProduct>,
-    /// The terms that the block sums, where that is not all of K.
+    /// Range of K that the block accumulates, if it is not all of K.
     pub range: Option<KRange>,
     pub origin: Origin,
     /// This thread's elements of the tile, along the rows and along the columns of C.
@@ -44,25 +44,25 @@ pub(crate) struct Tiled<'p> {
     pub b: StagedFactor,
 }
 
-/// One of the two factors of the product: its plan, and where its elements lie.
+/// One of the operands A and B: its plan, and the locations of its elements.
 pub(crate) struct StagedFactor {
     pub plan: OperandPlan,
-    /// In global memory.
     pub matrix: Matrix,
-    /// The block's first row of A or column of B, and how many there are in all.
+    /// First row of A or column of B of the block, and the extent of the matrix along this axis.
     pub origin: Var,
     pub extent: Scalar,
     pub shared: SharedTile,
-    /// What a thread copies.
+    /// Share of the thread in copies of the tile.
     pub copy: TileCopy,
-    /// What a thread multiplies.
+    /// Elements that the thread multiplies.
     pub own: Elements,
-    /// The first of the terms that the block sums, where that is not the first of all.
+    /// First k that the block accumulates, if it is not 0.
     pub begin: Option<Var>,
 }
 
 impl StagedFactor {
-    /// An element in global memory, by its row of A or column of B, and k among the terms of the block.
+    /// Element in global memory, by its row of A or column of B, and its k relative to the block's
+    /// range.
     pub fn at(&self, free: Expr, k: Expr) -> Access {
         let k = match self.begin {
             None => k,
@@ -74,7 +74,7 @@ impl StagedFactor {
 }
 
 impl<'p> Tiled<'p> {
-    /// The accumulators of the block: each thread of the first slice holds a part.
+    /// Accumulators of the block; the threads of the first slice hold them.
     pub fn accumulator_tile(&self) -> AccumulatorTile<'p> {
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = self.slices.map(|slices| is_zero(slices.of_block.slice));
@@ -106,13 +106,13 @@ impl<'p> Tiled<'p> {
         }
     }
 
-    /// The steps of a tile that a thread multiplies.
+    /// Steps of a tile per thread.
     pub fn steps(&self) -> Const {
         let of_tile = self.mma.map_or(self.bk, |mma| mma.counts.steps);
         self.slices.map_or(of_tile, |slices| slices.steps)
     }
 
-    /// The first term of the i-th of them among those of the tile.
+    /// First k, in the tile, of the thread's i-th step.
     pub fn step(&self, i: Expr) -> Expr {
         let step = match self.slices {
             None => i,
@@ -124,7 +124,7 @@ impl<'p> Tiled<'p> {
         }
     }
 
-    /// How many terms the block sums.
+    /// Extent of K that the block accumulates.
     pub fn depth(&self) -> Expr {
         match self.range {
             None => self.problem.k.into(),

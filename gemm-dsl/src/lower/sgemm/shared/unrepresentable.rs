@@ -1,7 +1,7 @@
-//! Numbers that planes do not hold though these stand for numbers of `f32`: infinities, none, and those so small or so
-//! great that something of them is left. Who makes planes sees them and leaves a word in global memory; the product that
-//! tensor cores compute is then not stored, and one in `f32` behind it is: what is launched is the same, and no host
-//! asks.
+//! `f32` values that the split cannot represent: infinities, NaN, and magnitudes out of range. The
+//! split kernel detects them and sets a flag in global memory. The tensor-core GEMM then does not
+//! store C, and an `f32` fallback launched after it does. The launches are always the same, so the
+//! host never has to read the flag.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
@@ -14,7 +14,8 @@ use crate::lower::tickets::{self, Tickets};
 use crate::target::FloatLayout;
 use std::ops::Range;
 
-/// Both in a program; the word is what the kernels before the one in `f32` take.
+/// Adds the flag and its ticket counter to a program. The kernels before the fallback take only the
+/// flag.
 pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
     let word = program.temp_of("lost", Elem::U32, [1u64.into()], TempFill::Kept);
     [(UNREPRESENTABLE, word), (UNREPRESENTABLE_TICKETS, tickets::slot(program, 1u64.into()))]
@@ -27,12 +28,11 @@ const HELD_BY_TF32: Range<u32> = {
     ((single.bias() - 112) as u32) << single.fraction..single.infinity() - HALF
 };
 
-/// The word in a kernel.
+/// Flag for unrepresentable values in a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct UnrepresentableFlag(BufferId);
 
 impl UnrepresentableFlag {
-    /// Declares the parameter.
     pub fn parameter(b: &mut KernelBuilder) -> Self {
         let word = b.global("lost", Elem::U32, UNREPRESENTABLE);
         b.shape(word, [1.into()], [1.into()]);
@@ -43,7 +43,7 @@ impl UnrepresentableFlag {
         Access::new(self.0, [0.into()])
     }
 
-    /// Tells all kernels behind this one, where some bit says that a number has been lost.
+    /// Sets the flag if any bit reports an unrepresentable value.
     pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
         b.comment("Tell the kernels behind this one of numbers that planes do not hold.");
         b.if_(bits.any_bit(), |b| {
@@ -52,7 +52,7 @@ impl UnrepresentableFlag {
         });
     }
 
-    /// Whether all numbers are in their planes.
+    /// Returns true if the flag is clear, so that all values are representable.
     pub fn none(self, b: &mut KernelBuilder) -> Expr {
         b.comment("Where planes do not hold all numbers, nothing is multiplied: a kernel behind this one does it.");
         let unrepresentable = b.let_("is_lost", self.word().load());
@@ -60,13 +60,14 @@ impl UnrepresentableFlag {
     }
 }
 
-/// The bits of a number of `f32` that two of `tf32` do not hold but for rounding; 0 of one that they hold.
+/// Magnitude bits of an `f32` that two `tf32` values cannot represent up to rounding; 0 if they
+/// can.
 pub(crate) fn bits_lost_in_tf32(b: &mut KernelBuilder, value: Expr) -> Expr {
     let size = b.let_("size", magnitude(value));
     is_held_by_tf32(size).select(Expr::U32(0), size)
 }
 
-/// Whether two numbers of `tf32` hold one of `f32` but for rounding, of which this is the magnitude.
+/// Returns true if two `tf32` values represent an `f32` of this magnitude up to rounding.
 pub(crate) fn is_held_by_tf32(magnitude: Var) -> Expr {
     let span = HELD_BY_TF32.end - HELD_BY_TF32.start;
     let above = magnitude - Expr::U32(HELD_BY_TF32.start);
@@ -74,12 +75,12 @@ pub(crate) fn is_held_by_tf32(magnitude: Var) -> Expr {
     is_zero.or(above.lt(Expr::U32(span)))
 }
 
-/// The magnitude of a number of `f32`, as bits: in their order lie the magnitudes.
+/// Magnitude of an `f32` as bits, which are ordered as the magnitudes are.
 pub(crate) fn magnitude(value: Expr) -> Expr {
     value.bitcast(Elem::U32) & Expr::U32(0x7fff_ffff)
 }
 
-/// What a kernel in `f32` asks that stands in for one of tensor cores.
+/// Parameters of the `f32` fallback of a tensor-core kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Fallback {
     unrepresentable: UnrepresentableFlag,
@@ -87,7 +88,7 @@ pub(crate) struct Fallback {
 }
 
 impl Fallback {
-    /// Declares the parameters, behind those of the product.
+    /// Declares the parameters, after those of the GEMM.
     pub fn parameters(b: &mut KernelBuilder) -> Self {
         let unrepresentable = UnrepresentableFlag::parameter(b);
         let tickets = tickets::parameter(b, UNREPRESENTABLE_TICKETS);
@@ -95,8 +96,8 @@ impl Fallback {
         Self { unrepresentable, tickets }
     }
 
-    /// Does what `body` says where a number is lost, or where there are no terms and so no planes. The last block then
-    /// sets the word back.
+    /// Emits `body` for a set flag, or for K = 0, where nothing is split. The last block then
+    /// clears the flag.
     pub fn run(
         self,
         b: &mut KernelBuilder,

@@ -1,14 +1,14 @@
-//! The operands by which the launches of a product give one another what they compute.
+//! Temporary operands that the launches of a GEMM share.
 
 use crate::ir::Operand;
 
-/// Sums that blocks leave for others, and their tickets.
+/// Partial accumulators of split-K and stream-K, and their ticket counters.
 pub const PARTIALS: Operand = Operand::Temp(0);
 pub const TICKETS: Operand = Operand::Temp(1);
-/// The planes of A and of B.
+/// Splits of A and of B.
 pub const SPLITS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
-/// The word that tells of numbers that planes do not hold, and the tickets by which it is set back.
+/// Flag for values that the split cannot represent, and the ticket counter for its reset.
 pub const UNREPRESENTABLE: Operand = Operand::Temp(4);
 pub const UNREPRESENTABLE_TICKETS: Operand = Operand::Temp(5);
-/// The greatest magnitudes of A's rows, and of B's columns.
+/// Maximum magnitudes of A's rows, and of B's columns.
 pub const ROW_MAX: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];

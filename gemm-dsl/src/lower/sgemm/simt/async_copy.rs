@@ -1,12 +1,12 @@
-//! Asynchronous copies of one operand's tiles, in the order of K. The thread keeps pointers to what
-//! it copies next and moves them a tile ahead at a time, so that the main loop computes no addresses.
+//! Asynchronous copies of one operand's tiles in ascending K. The thread keeps pointers to its next
+//! elements and advances them by one tile, so that the main loop computes no addresses.
 //!
-//! Where the first tile is ragged, it is rotated along K: its terms go to its end, so that the zeros
-//! which fill it come before them. Where the last one is, what cannot be filled with +0 is not copied
-//! but stored (see `edge`).
+//! A ragged first tile is rotated along K: its valid elements go to its end, so that the zero fill
+//! precedes them. In a ragged last tile, elements that cannot be filled with +0 are stored instead
+//! of copied (see `edge`).
 //!
-//! Rows and columns of C that do not exist are replaced by some that do: what they contribute to is
-//! never stored, and the main loop needs no guard for them.
+//! Rows and columns beyond C are replaced by existing ones. Their results are not stored, and the
+//! main loop needs no guard.
 
 use crate::ir::{
     Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Scalar, Stmt, Var,
@@ -16,20 +16,20 @@ use crate::lower::sgemm::shared::edge::{clamped, wrapped, zeros};
 use crate::lower::sgemm::shared::tile::StagedFactor;
 use crate::plan::{Axis, Fill, GROUP, Pointers};
 
-/// The pointers of one operand.
+/// Asynchronous copies of one operand, with their pointers.
 pub(crate) struct AsyncCopies<'t> {
     factor: &'t StagedFactor,
     pointers: BufferId,
     held: CopyPointers,
 }
 
-/// Which pointers there are: what [`Pointers`] says in the names of the text.
+/// Pointers of a thread: the plan's [`Pointers`] with the kernel's variables.
 enum CopyPointers {
-    /// One, at the first line; the others lie `step` lines of the tile apart.
+    /// One pointer, at the first line; the other lines follow at a distance of `step`.
     One { line: Var, along: Var, step: Const },
-    /// One for each of `passes`, `step` lines apart; the groups of a line lie next to one another.
+    /// One pointer for each of `passes`, `step` lines apart; the groups of a line are adjacent.
     PerPass { line: Var, along: Var, step: Const, passes: Const },
-    /// One for each of `count` accesses.
+    /// One pointer for each of `count` accesses.
     PerAccess { count: Const },
 }
 
@@ -47,7 +47,7 @@ impl CopyPointers {
         }
     }
 
-    /// How many there are; one if absent.
+    /// Number of pointers; `None` for a single one.
     fn count(&self) -> Option<Const> {
         match self {
             Self::One { .. } => None,
@@ -55,8 +55,8 @@ impl CopyPointers {
         }
     }
 
-    /// Which pointer access `i` goes through, if there are several, and how far behind it its element
-    /// `lane` lies; `stride` elements from a line to the next.
+    /// Pointer of access `i`, if there are several, and the offset of its element `lane` from it.
+    /// `stride` is the distance between lines.
     fn source(&self, i: Expr, stride: Scalar, lane: i32) -> (Option<Expr>, Expr) {
         match *self {
             Self::One { step, .. } => (None, (i * step).wide() * stride + lane),
@@ -68,16 +68,16 @@ impl CopyPointers {
     }
 }
 
-/// Under which condition a copy is made.
+/// Condition under which elements are copied, and the fill otherwise.
 #[derive(Clone, Copy)]
 pub(crate) enum CopyCondition<'e> {
     Always,
-    /// Where the expression holds; else nothing happens.
+    /// Copies only if the expression holds.
     If(&'e Expr),
-    /// Where the k in the tile lies below the expression; else the plan's fill is written.
+    /// Copies if k in the tile is below the expression; otherwise stores the plan's fill.
     Below(&'e Expr),
-    /// Where the k in the tile lies below `terms`; else zeros are written. The tile, `bk` wide, is
-    /// rotated: its terms go to its end.
+    /// Copies if k in the tile is below `terms`; otherwise fills with zeros. The tile, `bk` wide,
+    /// is rotated: its valid elements go to its end.
     AtEnd {
         terms: &'e Expr,
         bk: Const,
@@ -123,7 +123,7 @@ impl<'t> AsyncCopies<'t> {
         stream
     }
 
-    /// Starts the copies of a share of the tile that the pointers stand at, to buffer `slot`.
+    /// Starts the copies of a share of the tile at the pointers, to buffer `slot`.
     pub fn start(
         &self,
         b: &mut KernelBuilder,
@@ -132,7 +132,7 @@ impl<'t> AsyncCopies<'t> {
         when: CopyCondition<'_>,
     ) {
         let plan = &self.factor.plan;
-        // A pitched row may end inside a vector: its elements are guarded one by one.
+        // With a row stride, a row may end inside a vector, so its elements are guarded one by one.
         let split = plan.straddles() && matches!(when, CopyCondition::Below(_));
         let width = if split { 1 } else { plan.width() };
         self.factor.copy.each(b, share, |b, place| {
@@ -142,7 +142,7 @@ impl<'t> AsyncCopies<'t> {
         });
     }
 
-    /// Starts the copy of `width` elements from `lane` of an access on.
+    /// Starts the copy of `width` elements of an access, from element `lane` on.
     fn copy(
         &self,
         b: &mut KernelBuilder,
@@ -177,7 +177,7 @@ impl<'t> AsyncCopies<'t> {
         b.push(Stmt::CopyAsync { target, source, guard: Some(Guard { cond, or_zero }) });
     }
 
-    /// Moves the pointers by `width` terms of the sums.
+    /// Advances the pointers by `width` along K.
     pub fn advance(&self, b: &mut KernelBuilder, width: &Expr) {
         let by = match self.factor.plan.contiguous() {
             Axis::K => width.clone(),
@@ -196,7 +196,7 @@ impl<'t> AsyncCopies<'t> {
         PointerRef { buffer: self.pointers, index }
     }
 
-    /// What access `place` copies, from element `lane` of it on.
+    /// Source of access `place`, from its element `lane` on.
     fn source(&self, place: &CopyPlace, lane: i32) -> Access {
         let stride = self.factor.matrix.stride;
         let (pointer, offset) = self.held.source(place.i.clone(), stride, lane);

@@ -1,4 +1,4 @@
-//! The innermost loops: fragments from shared memory to registers, and their outer product.
+//! Innermost loops: loads of fragments from shared memory to registers, and their outer product.
 
 use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
@@ -22,19 +22,19 @@ pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumula
     }
 }
 
-/// The fragments of A and B that one k step multiplies.
+/// Fragments of A and B for one k step.
 struct Fragments {
     a: FragmentRegisters,
     b: FragmentRegisters,
 }
 
-/// The part of a column of A's tile, or of a row of B's, that belongs to a thread.
+/// Part of a thread in a column of A's tile, or in a row of B's.
 enum FragmentRegisters {
-    /// One element, read where it is used, or a variable that holds it.
+    /// One element: an expression that is used once, or a variable.
     One(Expr),
-    /// A register array.
+    /// Array of registers with one fragment.
     Many(BufferId),
-    /// Two register arrays that alternate between k steps, with the index of the one in use.
+    /// Two register arrays that alternate between k steps; `turn` is the index of the current one.
     Pair { array: BufferId, many: bool, turn: Expr },
 }
 
@@ -51,7 +51,7 @@ impl FragmentRegisters {
     }
 }
 
-/// Multiplies the tile in buffer `slot` into the sums.
+/// Multiplies the tile in buffer `slot` into the accumulators.
 pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
     let partials = tiled.plan.partials();
     let steps = tiled.steps();
@@ -65,8 +65,8 @@ pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
         outer_product(b, tiled, acc, &Fragments { a: a_frag, b: b_frag }, partial);
     };
     match tiled.plan.unroll() {
-        // A round makes one step of each sum. The tile's K is a multiple of that, and not always of
-        // the unroll factor: what is left over is the compiler's business.
+        // An iteration makes one step per partial accumulator. The tile's K is a multiple of their
+        // number, but not always of the unroll factor; the compiler handles the remainder.
         unroll if partials > 1 => {
             let parts = partial_sums(b, partials);
             let rounds = unroll.map_or(1, |u| u / partials);
@@ -85,7 +85,8 @@ pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
     }
 }
 
-/// Double-buffered fragments: while one k step is multiplied, the next one's are on their way.
+/// Double-buffered fragments: those of the next k step are loaded while the current ones are
+/// multiplied.
 pub(crate) struct FragmentPair {
     a: BufferId,
     b: BufferId,
@@ -141,7 +142,7 @@ fn load(
     let own = factor.own;
     if own.count == 1 {
         let value = factor.shared.at(slot, [own.first.into(), at.clone()]).load();
-        // Used once it is read in place; used again it gets a name.
+        // A value that is used once is read in place; otherwise it becomes a variable.
         let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
         let name = factor.plan.letter().to_ascii_lowercase().to_string();
         return FragmentRegisters::One(if used_once { value } else { b.let_(&name, value).into() });
@@ -152,7 +153,7 @@ fn load(
     FragmentRegisters::Many(array)
 }
 
-/// Reads a thread's part of step `at` of the tile.
+/// Loads a thread's part of step `at` of the tile.
 fn fill(
     b: &mut KernelBuilder,
     factor: &StagedFactor,
@@ -210,7 +211,7 @@ fn outer_product(
     }
 }
 
-/// An unrolled run over the elements of a fragment.
+/// Unrolled loop over the elements of a fragment.
 #[derive(Clone, Copy)]
 struct FragmentAxis {
     name: &'static str,
@@ -223,8 +224,8 @@ impl FragmentAxis {
         over(b, self.name, self.count.into(), self.number, body);
     }
 
-    /// Forwards where `outer` is even and backwards where it is odd, so that consecutive
-    /// multiply-adds share one register of the outer fragment or of the inner one.
+    /// Loops forwards for even `outer` and backwards for odd ones. Consecutive multiply-adds then
+    /// share one register of the outer fragment or of the inner one.
     fn turning(
         self,
         b: &mut KernelBuilder,

@@ -1,20 +1,20 @@
-//! Copies of one operand's tiles by loads and stores: straight to shared memory, or to registers
-//! first.
+//! Copies of one operand's tiles by loads and stores, directly to shared memory or through
+//! registers.
 
 use crate::ir::{Access, BufferId, Expr, KernelBuilder};
 use crate::lower::sgemm::shared::copy::{CopyPlace, CopyShare, name_of};
 use crate::lower::sgemm::shared::edge::{clamped, zeros};
 use crate::lower::sgemm::shared::tile::StagedFactor;
 
-/// The loads of one operand.
+/// Synchronous copies of one operand's tiles.
 pub(crate) struct Loads<'t> {
     factor: &'t StagedFactor,
-    /// The row of A or the column of B that the thread's only access reads, if it has just one.
+    /// Row of A or column of B that the thread's only access reads, if it has just one.
     only: Option<Expr>,
 }
 
 impl<'t> Loads<'t> {
-    /// Names what stays the same in all tiles.
+    /// Declares the variables that are the same for all tiles.
     pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let mut loads = Self { factor, only: None };
         if let Some(place) = &factor.copy.only {
@@ -31,7 +31,7 @@ impl<'t> Loads<'t> {
         self.factor.plan.store_width() == self.factor.plan.width()
     }
 
-    /// A register array for this thread's share of a tile.
+    /// Declares a register array for this thread's share of a tile.
     pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
         let plan = &self.factor.plan;
         let what = format!("share of the next tile of {}", plan.letter());
@@ -40,7 +40,8 @@ impl<'t> Loads<'t> {
         b.registers(&name_of(plan, "next"), plan.elem(), dims, what)
     }
 
-    /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
+    /// Copies a tile from global to shared memory. `limit` is the number of valid k if the tile may
+    /// be ragged.
     pub fn to_shared(&self, b: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
         self.factor.copy.each(b, &CopyShare::All, |b, place| {
             let value = self.value(b, &place, k0, limit);
@@ -48,7 +49,8 @@ impl<'t> Loads<'t> {
         });
     }
 
-    /// Global memory to registers.
+    /// Loads a tile from global memory to registers; `limit` is the number of valid k if the tile
+    /// may be ragged.
     pub fn to_registers(
         &self,
         b: &mut KernelBuilder,
@@ -62,7 +64,7 @@ impl<'t> Loads<'t> {
         });
     }
 
-    /// Registers to shared memory.
+    /// Stores the registers of a tile to shared memory.
     pub fn registers_to_shared(&self, b: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
         self.factor.copy.each(b, &CopyShare::All, |b, place| {
             if self.stores_as_read() {
@@ -84,14 +86,14 @@ impl<'t> Loads<'t> {
         }
     }
 
-    /// Names the row of A, or the column of B, that a place reads.
+    /// Declares a variable for the row of A, or column of B, at a position.
     fn name_edge(&self, b: &mut KernelBuilder, place: &CopyPlace) -> Expr {
         let from = clamped(self.factor, place.free.clone());
         b.let_(&name_of(&self.factor.plan, "from"), from).into()
     }
 
-    /// The value at a place of the tile. Past the end of K it is -0 in A and +0 in B: their product
-    /// is -0, and that is the zero which leaves every sum as it is, -0 included.
+    /// Value at a position of the tile. Past the end of K it is -0 in A and +0 in B. Their product
+    /// -0 leaves every accumulator unchanged, including -0.
     fn value(
         &self,
         b: &mut KernelBuilder,
@@ -112,7 +114,7 @@ impl<'t> Loads<'t> {
         if !plan.straddles() {
             return guarded;
         }
-        // The padding of a pitched row is not zero: what lies past K is cut off.
+        // The padding of a row with a stride is not zero, so elements past K are replaced.
         let v = b.let_(&name_of(plan, "padded"), guarded);
         let lane = |j: u8| {
             let [_, at] = place.lane(j.into());

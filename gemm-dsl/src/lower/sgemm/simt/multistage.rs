@@ -1,6 +1,6 @@
-//! The asynchronous pipeline: a ring of shared buffers that `cp.async` fills, with fragments
-//! double-buffered in registers. One barrier a tile, in its last k step: it publishes the next tile
-//! and tells that the buffer to be filled next has been read.
+//! Multistage pipeline: `cp.async` fills a ring of shared buffers, and fragments are
+//! double-buffered in registers. There is one barrier per tile, in its last k step. It publishes
+//! the next tile, and frees the buffer that is filled next.
 
 use super::async_copy::{AsyncCopies, CopyCondition};
 use super::fragment::{FragmentPair, accumulators};
@@ -13,7 +13,7 @@ use crate::lower::sgemm::shared::shared_tile::stages;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Ragged;
 
-/// The tile that is copied next: its first k, and whether it exists.
+/// Next tile to copy: its first k, and the condition under which it exists.
 struct NextTile {
     k0: Expr,
     exists: Expr,
@@ -21,15 +21,14 @@ struct NextTile {
 
 struct MultistagePipeline<'t> {
     tiled: &'t Tiled<'t>,
-    /// Buffers of the ring.
     stages: Const,
-    /// Groups of copies that may be in flight when a tile is needed.
+    /// Copy groups that may be in flight when a tile is needed.
     pending: Expr,
     a: AsyncCopies<'t>,
     b: AsyncCopies<'t>,
 }
 
-/// Multiplies all tiles, which asynchronous copies bring.
+/// Emits the main loop over all tiles with asynchronous copies.
 pub(crate) fn asynchronous(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -84,7 +83,8 @@ impl MultistagePipeline<'_> {
         self.b.advance(b, width);
     }
 
-    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first.
+    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first
+    /// tile.
     fn start_existing(
         &self,
         b: &mut KernelBuilder,
@@ -154,7 +154,7 @@ impl MultistagePipeline<'_> {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();
-                    // After the last tile there is nothing to turn to: its own is read once more.
+                    // The last tile has no successor, so its own fragments are read again.
                     let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
                     b.assign(read, another.select(self.after(read), read));
                 });
@@ -173,8 +173,9 @@ impl MultistagePipeline<'_> {
         });
     }
 
-    /// The same where tensor cores multiply: a step reads many words, and multiplies them many times, so the compiler
-    /// reads some of them early by itself.
+    /// Emits the main loop for tensor cores. Fragments are not double-buffered explicitly: a step
+    /// loads many words and reuses each many times, so the compiler hoists some of the loads
+    /// itself.
     fn by_mma(&self, b: &mut KernelBuilder, context: MmaContext<'_>, first: Expr, spread: u32) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
@@ -200,7 +201,7 @@ impl MultistagePipeline<'_> {
         });
     }
 
-    /// The share of step `i` in the copies of the tile at `k0`.
+    /// Starts the copies of step `i`'s share of the tile at `k0`.
     fn copies(
         &self,
         b: &mut KernelBuilder,
@@ -231,14 +232,14 @@ impl MultistagePipeline<'_> {
         }
     }
 
-    /// The buffer after `slot` in the ring.
+    /// Index of the buffer after `slot` in the ring.
     fn after(&self, slot: Var) -> Expr {
         let next = slot + 1;
         next.clone().equals(self.stages).select(0, next)
     }
 }
 
-/// The constant that names over how many steps copies are issued, if over several.
+/// Constant for the number of steps over which copies are issued, if more than one.
 fn spread_name(b: &mut KernelBuilder, spread: u32) -> Option<Const> {
     let meaning = "k steps over which a tile's copies are issued";
     (spread > 1).then(|| b.constant("SPREAD", spread as i32, meaning))

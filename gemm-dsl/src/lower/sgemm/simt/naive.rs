@@ -1,4 +1,4 @@
-//! Kernels that stage nothing, and whose threads have one sum after the other.
+//! Kernels without staging whose threads compute one element at a time.
 
 use crate::ir::{
     Access, Change, Const, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll, Var,
@@ -66,7 +66,7 @@ pub(crate) fn body(
     }
 }
 
-/// One element of C, if it exists.
+/// Emits one element of C, if it exists.
 fn output(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -90,7 +90,7 @@ fn output(
     }
 }
 
-/// The product of a row of A and a column of B.
+/// Emits the dot product of a row of A and a column of B.
 fn dot_product(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -143,8 +143,7 @@ fn dot_product(
     (1..partials).fold(at(0.into()).load(), |sum, p| sum + at(p.into()).load())
 }
 
-/// The steps below `whole`, a group of `unroll` at a time; the body gets the k and its place in the
-/// group.
+/// Emits the k steps below `whole` in groups of `unroll`; `body` gets k and its index in the group.
 fn in_groups(
     b: &mut KernelBuilder,
     whole: Expr,

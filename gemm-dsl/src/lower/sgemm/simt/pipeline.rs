@@ -1,9 +1,10 @@
-//! The main loop over the tiles of K: how the next tile comes in while one is used.
+//! Main loop over the tiles of K, with the overlap of loads and computation that the plan's
+//! pipeline sets.
 //!
-//! Every pipeline has the same frame. The first tile is brought in before the loop, and where K is
-//! no multiple of BK it is the first tile that is ragged and filled up with zeros (of a pitched A that
-//! is read by vectors the last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
-//! one tile and brings in the next.
+//! All pipelines have the same structure. The first tile is loaded before the loop; an iteration
+//! multiplies one tile and loads the next. If BK does not divide K, one tile is ragged and filled
+//! with zeros. It is the first where possible, so that the loop needs no guard along K, else the
+//! last (see [`Ragged`](crate::plan::Ragged)).
 
 use super::fragment::{accumulators, multiply};
 use super::load::Loads;
@@ -14,7 +15,7 @@ use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Pipeline;
 
-/// Multiplies all tiles.
+/// Emits the main loop of the plan's pipeline.
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match tiled.t.pipeline() {
         Pipeline::Single => synchronous(b, tiled, NextTileCopy::Direct),
@@ -24,14 +25,14 @@ pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulator
     }
 }
 
-/// How a synchronous pipeline brings in the next tile.
+/// Path of the next tile in a synchronous pipeline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NextTileCopy {
-    /// Straight into the one buffer, after everybody has used it.
+    /// Directly to the single buffer, after all threads have used it.
     Direct,
-    /// Into registers before the multiplication, from there into the one buffer.
+    /// To registers before the multiplication, then to the single buffer.
     Registers,
-    /// Into registers before the multiplication, from there into the other of two buffers.
+    /// To registers before the multiplication, then to the other of two buffers.
     OtherBuffer,
 }
 
@@ -91,7 +92,7 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
     acc
 }
 
-/// The next tile from registers to shared memory.
+/// Stores the next tile from registers to shared memory.
 fn hand_over(
     b: &mut KernelBuilder,
     [a_loads, b_loads]: [&Loads<'_>; 2],

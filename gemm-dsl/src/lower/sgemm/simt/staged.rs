@@ -1,4 +1,5 @@
-//! Kernels whose blocks stage tiles of A and B in shared memory, for multiply-adds of their threads or for `mma.sync`.
+//! Kernels that stage tiles of A and B in shared memory, for multiply-adds of threads or for
+//! `mma.sync`.
 
 use super::pipeline::main_loop;
 use crate::ir::KernelBuilder;
@@ -13,7 +14,7 @@ use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::{SgemmPlan, TiledPlan};
 
-/// The kernel behind the declaration of its problem.
+/// Emits the kernel body after the declaration of its problem.
 pub(crate) fn body(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -39,7 +40,7 @@ pub(crate) fn body(
     }
 }
 
-/// The tile of C, or the block's part of it.
+/// Emits the computation of a tile of C, or of the block's part of it.
 pub(crate) fn product(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,

@@ -1,4 +1,4 @@
-//! Matrix instructions on a tile that has come, and the sums of a thread.
+//! Matrix instructions on a loaded tile, and the accumulators of a thread.
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
@@ -6,8 +6,8 @@ use crate::plan::WgmmaPlan;
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
-    /// Multiplies the tile of a stage into the sums, or into fresh ones that are then added. `is_read` is what is done
-    /// when the tile has been read.
+    /// Multiplies the tile of a stage into the accumulators, directly or by way of fresh ones.
+    /// `is_read` is emitted when the tile has been consumed.
     pub(super) fn multiply(
         &self,
         b: &mut KernelBuilder,
@@ -40,7 +40,7 @@ impl WgmmaFrame<'_> {
         }
     }
 
-    /// Sums the products of so many steps of a tile, from a term on, and waits for the sums.
+    /// Accumulates the products of the given steps, and waits for the result.
     fn multiply_steps(
         &self,
         b: &mut KernelBuilder,
@@ -76,14 +76,14 @@ impl WgmmaFrame<'_> {
     }
 }
 
-/// Steps of a tile, from a term on, each of so many terms.
+/// Steps of a tile: first k, number of steps, and K extent of a step.
 struct TileSteps {
     first: Option<Expr>,
     count: Expr,
     terms: Const,
 }
 
-/// The sums of a thread: all, and those of the last terms, where these are summed from zero on.
+/// Accumulators of a thread: the main ones, and fresh ones for a short K extent, if used.
 #[derive(Clone, Copy)]
 pub(super) struct WgmmaAccumulators {
     pub all: BufferId,
@@ -101,7 +101,7 @@ impl WgmmaAccumulators {
         Self { all, fresh }
     }
 
-    /// Adds those that are fresh to the others, if there are some.
+    /// Adds the fresh accumulators to the main ones, if there are any.
     fn add(self, b: &mut KernelBuilder, t: &WgmmaPlan) {
         let Some(fresh) = self.fresh else { return };
         b.unrolled("i", t.columns() as i32 / 2, |b, i| {

@@ -1,17 +1,16 @@
-//! Kernels that read all of A and then all of B: what makes planes of them, and what finds their greatest numbers. A block
-//! has a tile of lines, rows of A or columns of B, and of terms of these, whichever of both lies in memory side by side.
+//! Tiling of kernels that read all of A and then all of B: the split kernel and the row-maximum
+//! kernel. A block processes a tile of lines (rows of A or columns of B) by K, whatever the layout
+//! of the matrix.
 
 use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
 use crate::lower::sgemm::shared::problem::{GemmProblem, Matrix};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;
 
-/// Lines of a block.
 const LINES: i32 = 64;
-/// Threads of a block.
 const THREADS: i32 = 256;
 
-/// The tiles of such a kernel.
+/// Tile extents of such a kernel, and its threads.
 #[derive(Clone, Copy)]
 pub(crate) struct FactorTiles {
     pub lines: Const,
@@ -20,14 +19,14 @@ pub(crate) struct FactorTiles {
 }
 
 impl FactorTiles {
-    /// Declares them, of so many terms each, and the blocks of the launch.
+    /// Declares tiles with `terms_of_tile` elements of K each, and the grid of the launch.
     pub fn declare(
         b: &mut KernelBuilder,
         problem: &GemmProblem,
         terms_of_tile: i32,
         blocks_per_sm: u32,
     ) -> Self {
-        // The last tile ends inside an int.
+        // The last tile's end must fit in an int.
         for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
             b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
@@ -51,7 +50,7 @@ impl FactorTiles {
         Self { lines, terms, threads }
     }
 
-    /// Finds which tile is this block's.
+    /// Computes this block's position among the tiles of A and B.
     pub fn of_block(
         self,
         b: &mut KernelBuilder,
@@ -61,7 +60,7 @@ impl FactorTiles {
         let Self { lines, terms, .. } = self;
         b.comment("Blocks go through A along K, then through B.");
         let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
-        // Of either there may be no line, where its planes have been made before.
+        // An operand whose splits already exist is passed as an empty matrix.
         let tiles_a = b.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
         let block = b.let_("block", Special::BlockX);
         let layout = plan.layout();
@@ -70,19 +69,19 @@ impl FactorTiles {
     }
 }
 
-/// Where a block is.
+/// Position of this block among the tiles of A and B.
 pub(crate) struct BlockFactorTile {
     sides: FactorTiles,
     problem: GemmProblem,
     along_k: [bool; 2],
     tiles_k: Var,
-    /// Tiles of one A.
+    /// Tiles of one matrix A.
     tiles_a: Var,
     block: Var,
 }
 
 impl BlockFactorTile {
-    /// Does something with its tile, be it one of A or of B.
+    /// Emits `body` for the block's tile, which belongs to A or to B.
     pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &FactorTile)) {
         let of = |b: &mut KernelBuilder, factor: Factor, tile: Expr| {
             let side = self.side(b, factor, tile);
@@ -124,15 +123,15 @@ impl BlockFactorTile {
     }
 }
 
-/// A tile of A, or of B.
+/// Tile of A or of B.
 pub(crate) struct FactorTile {
     pub factor: Factor,
     matrix: Matrix,
-    /// The number of the matrix, of several.
+    /// Index of the matrix, if there are several.
     number: Option<Var>,
-    /// How many lines the matrix has.
+    /// Number of lines of the matrix.
     pub extent: Scalar,
-    /// Whether neighbours of the matrix are terms of one line.
+    /// True if the matrix is K-major.
     pub along_k: bool,
     pub first_line: Var,
     pub first_term: Var,
@@ -144,7 +143,6 @@ impl FactorTile {
         self.number.map(Expr::from)
     }
 
-    /// A number of the matrix.
     pub fn at(&self, line: impl Into<Expr>, term: impl Into<Expr>) -> Access {
         match self.factor {
             Factor::A => self.matrix.at(line, term),

@@ -1,4 +1,5 @@
-//! The main loop: how tiles of planes come to shared memory, and who waits for whom.
+//! Main loop: copies of split tiles to shared memory, and synchronisation between producers and
+//! consumers.
 
 use super::tiles::{OutputTile, OutputTiles};
 use super::{Consumers, ThreadPlace, WgmmaFrame};
@@ -9,7 +10,7 @@ use crate::lower::sgemm::wgmma::accumulators::WgmmaAccumulators;
 use crate::spec::{Copies, Factor};
 use crate::target::arch::WARP;
 
-/// Does what the threads do that multiply, and what those do that ask for tiles.
+/// Emits the code of the consumers, and of the producer if there is one.
 pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     let frame = consumers.frame;
     let tiles = OutputTiles::declare(b, frame);
@@ -60,10 +61,10 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     }
 }
 
-/// What multiplies a tile of C, and gives its sums.
+/// Emits the multiplication of a tile of C, and returns its accumulators.
 type Multiply<'f> = &'f dyn Fn(&mut KernelBuilder, &OutputTile, &ThreadPlace) -> BufferId;
 
-/// The loop over all tiles: unrolled, each would be written out with all of its instructions.
+/// Emits a rolled loop over all K tiles; unrolling would repeat all instructions of a tile.
 fn each_round(
     b: &mut KernelBuilder,
     rounds: impl Into<Expr>,
@@ -72,7 +73,7 @@ fn each_round(
     b.loop_("round", For::below(0, rounds).unroll(Unroll::By(1)), body);
 }
 
-/// All threads copy a tile, then all multiply it.
+/// Emits copies by all threads, followed by the multiplication.
 fn copied(
     b: &mut KernelBuilder,
     frame: &WgmmaFrame<'_>,
@@ -94,7 +95,7 @@ fn copied(
     sums.all
 }
 
-/// The tile of A or of B that threads copy in a round.
+/// Tile of A (`nth` = 0) or B (1) that threads copy in a round.
 #[derive(Clone, Copy)]
 struct FactorCopy<'t> {
     tile: &'t OutputTile,
@@ -102,10 +103,11 @@ struct FactorCopy<'t> {
     round: Var,
 }
 
-/// Vectors of a tile that a thread reads before it stores the first of them.
+/// Vectors of a tile that a thread loads before it stores the first one.
 const AT_ONCE: u32 = 4;
 
-/// Copies the planes of a tile of A, or of B. Where all threads have as many vectors, they ask for several before they wait for one.
+/// Copies the splits of a tile of A or B. If all threads have the same number of vectors, several
+/// loads are in flight at once.
 fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     let t = frame.t;
     let (lines, rows) = match of.factor {
@@ -130,7 +132,7 @@ fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     });
 }
 
-/// Copies a vector of a tile, given its number among all, and how many a plane has.
+/// Copies vector `i` of a tile; `of_split` is the number of vectors per split.
 fn copy_vector(
     b: &mut KernelBuilder,
     frame: &WgmmaFrame<'_>,
@@ -170,22 +172,22 @@ fn copy_vector(
     );
 }
 
-/// Boxes that come by themselves, and the barriers at which who needs them waits.
+/// Tiles copied by TMA, and the mbarriers for their consumers.
 struct TmaTiles<'t> {
     frame: &'t WgmmaFrame<'t>,
     rounds: Var,
     full: MbarrierId,
-    /// Where stages are given back to whoever asks for tiles.
+    /// Mbarriers by which consumers release stages to the producer.
     empty: Option<MbarrierId>,
 }
 
-/// A block among those of its cluster.
+/// Rank of a block in its cluster.
 struct ClusterBlock {
     blocks: Const,
     rank: Var,
 }
 
-/// The stage of a tile, and the parity of its phase there.
+/// Stage of a tile, and the parity of its phase.
 struct StageTurn {
     stage: Expr,
     parity: Expr,
@@ -232,7 +234,7 @@ impl<'t> TmaTiles<'t> {
         }
     }
 
-    /// One thread asks for the tile of a round.
+    /// Issues the TMA copies for the tile of a round, by one thread.
     fn ask(&self, b: &mut KernelBuilder, tile: &OutputTile, stage: &Expr, round: Expr) {
         let frame = self.frame;
         let size = frame.t.elem().size() as i32;
@@ -252,7 +254,7 @@ impl<'t> TmaTiles<'t> {
         }
     }
 
-    /// The same of this block's part of B's tile, for all blocks of the cluster.
+    /// Issues the multicast of this block's part of B's tile to all blocks of the cluster.
     fn ask_for_part(
         &self,
         b: &mut KernelBuilder,
@@ -276,7 +278,8 @@ impl<'t> TmaTiles<'t> {
         });
     }
 
-    /// All threads multiply, and the first of them asks for tiles.
+    /// Emits the main loop without a producer warpgroup: all threads multiply, and the first thread
+    /// issues the copies.
     fn by_all(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
         let first_thread = || Expr::from(frame.tid).equals(0);
@@ -304,19 +307,20 @@ impl<'t> TmaTiles<'t> {
         sums.all
     }
 
-    /// One thread of a warpgroup of its own asks for all tiles of K.
+    /// Emits the producer's loop: one thread issues the copies of all K tiles.
     fn produce(&self, b: &mut KernelBuilder, tile: &OutputTile) {
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             if let Some(empty) = self.empty {
-                // Of the first round all stages are empty: so is the phase before the first.
+                // In the first round all stages are empty. A wait for the phase before the first
+                // returns immediately.
                 b.mbarrier_wait(empty, stage.clone(), parity.xor(1));
             }
             self.ask(b, tile, &stage, round.into());
         });
     }
 
-    /// The other warpgroups multiply them.
+    /// Emits the consumers' loop over all K tiles.
     fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
         let sums = WgmmaAccumulators::declare(b, frame);

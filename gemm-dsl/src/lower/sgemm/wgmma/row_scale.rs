@@ -1,9 +1,10 @@
-//! Rows of A and columns of B that are scaled by powers of two, so that the greatest number of each is in the range of a
-//! small format, from 2^13 on and below 2^14: a launch before all others finds these numbers, planes are of scaled ones, and
-//! sums are scaled back.
+//! Scaling of A's rows and B's columns by powers of two. Each line's maximum then fits the range of
+//! a small format: at least 2^13 and below 2^14. The first launch computes the maxima, the split
+//! kernel scales the values, and the accumulators are scaled back.
 //!
-//! A greatest number is kept as the bits of its magnitude, which are in the order of the magnitudes. What is no number, or
-//! so small that its factor would be none of `f32`, no line holds.
+//! A maximum is stored as the bits of its magnitude, which are ordered as the magnitudes are. A
+//! line is not representable if it contains infinities or NaN. Neither is a line whose maximum is
+//! so small that its scale factor or the inverse is no normal `f32`.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
@@ -20,9 +21,9 @@ use crate::spec::Factor;
 use crate::target::FloatLayout;
 use crate::target::arch::WARP;
 
-/// Terms of a line of which a block finds the greatest.
+/// K extent over which a block computes maxima.
 const TERMS: i32 = 256;
-/// The binary exponent of the greatest number of a scaled line.
+/// Binary exponent of the maximum of a scaled line.
 const SCALED: u32 = 13;
 /// What exponents are stored with.
 const BIAS: u32 = FloatLayout::BINARY32.bias() as u32;
@@ -31,8 +32,8 @@ const MANTISSA: u32 = FloatLayout::BINARY32.fraction;
 /// The least exponent, as it is stored, of a line that can be scaled, there and back.
 const LEAST: u32 = SCALED + 1;
 
-/// The greatest magnitudes in a program: zeros, which the last launch leaves behind as the first has found them, or what
-/// the caller gives beside planes.
+/// Maxima in a program. They are zeros that the last launch restores, or are passed by the caller
+/// together with the splits.
 pub(crate) fn slots(
     program: &mut Program,
     lines: [&Expr; 2],
@@ -50,17 +51,17 @@ pub(crate) fn slots(
     })
 }
 
-/// The greatest magnitudes in a kernel, those that it takes.
+/// Maxima of A and of B in a kernel; `None` for one that it does not take.
 #[derive(Clone, Copy)]
 pub(crate) struct RowMax([Option<BufferId>; 2]);
 
 impl RowMax {
-    /// Declares the parameters, behind those of the problem.
+    /// Declares the parameters, after those of the problem.
     pub fn parameters(b: &mut KernelBuilder, problem: &GemmProblem) -> Self {
         Self::declare(b, problem, [true; 2])
     }
 
-    /// The same of A's or of B's alone.
+    /// Declares the parameters of A's or B's maxima alone, as `takes` selects.
     pub fn declare(b: &mut KernelBuilder, problem: &GemmProblem, takes: [bool; 2]) -> Self {
         let names = ["greatest_a", "greatest_b"];
         Self(Factor::BOTH.map(|factor| {
@@ -87,8 +88,8 @@ impl RowMax {
         Access::new(of, matrix.into_iter().chain([line]))
     }
 
-    /// Sets all of them back to zero: blocks of the first column of tiles those of their rows of A, blocks of the first row
-    /// those of their columns of B.
+    /// Resets the maxima to zero. Blocks of the first tile column reset those of their rows of A,
+    /// and blocks of the first tile row those of their columns of B.
     pub fn reset(
         self,
         b: &mut KernelBuilder,
@@ -134,7 +135,8 @@ fn exponent(row_max: Expr) -> Expr {
     row_max >> Expr::U32(MANTISSA)
 }
 
-/// The factor of a line whose greatest magnitude is known, and whether it has none.
+/// Scale factor of a line with the given maximum, and the condition that the line is not
+/// representable.
 pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
     let e = b.let_("exponent", exponent(row_max.into()));
     let is_zero = Expr::from(row_max).equals(Expr::U32(0));
@@ -145,15 +147,15 @@ pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
     (known.select(scaled, Expr::F32(1.0)), none)
 }
 
-/// What scales sums of such a line back.
+/// Factor that undoes the scaling of a line.
 pub(crate) fn back(row_max: Expr) -> Expr {
     let e = exponent(row_max.clone());
     row_max.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
 }
 
-/// A sum that is scaled back by the factors of its row and of its column, powers of two: at once where their product is a
-/// normal number, so that nothing on the way is subnormal; else first by the smaller one, so that only what is too great in
-/// the end becomes an infinity.
+/// Scales an accumulator back by the factors of its row and column, both powers of two. If their
+/// product is normal, it is applied at once, so that no intermediate is subnormal. Otherwise the
+/// smaller factor is applied first, so that only a result that overflows becomes infinite.
 pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
     let both = Expr::from(b.let_("both", of_row.clone() * of_col.clone()));
     let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
@@ -163,7 +165,7 @@ pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
     is_normal.select(sum.clone() * both, sum * first * then)
 }
 
-/// The kernel that finds the greatest magnitudes.
+/// Builds the kernel that computes the maxima.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
     b.title("The greatest magnitude of each row of A and of each column of B, as bits.");
@@ -222,7 +224,7 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     b.finish()
 }
 
-/// Makes of a variable the larger one of it and another number.
+/// Sets a variable to the larger of its value and `other`.
 fn larger(b: &mut KernelBuilder, most: Var, other: Expr) {
     let other = b.let_("other", other);
     b.assign(most, Expr::from(most).lt(Expr::from(other)).select(other, most));

@@ -1,9 +1,11 @@
-//! Planes of A and B, which tensor cores multiply: each number rounded, or taken apart into several, the first of which is
-//! the number rounded and each other what the ones before it have left, rounded. A launch before the product makes them,
-//! along K whatever the layout is, so that no kernel behind it knows how A and B lie.
+//! Splits of A and B for tensor cores. Each value is rounded, or split into several: the first is
+//! the rounded value, every other one the rounded remainder of those before it. A launch before the
+//! GEMM computes them K-major for every layout, so that later kernels are independent of the
+//! layouts of A and B.
 //!
-//! The planes of a matrix lie one behind the other, and those of a product of a batch behind those of the one before it.
-//! Their rows are padded with zeros to 16 bytes, as a tensor map asks for.
+//! The splits of a matrix are contiguous, and follow those of the previous matrix in the batch.
+//! Their rows are padded with zeros to a multiple of 8 elements and of 16 bytes, as tensor maps
+//! require.
 
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
@@ -22,31 +24,32 @@ use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
 
-/// Terms to whose multiples rows of planes are padded at least.
+/// Minimum number of elements to whose multiples rows of splits are padded.
 const LEAST_PADDED: u8 = 8;
-/// Terms of a line of which a block makes planes.
+/// K extent of a block's tile.
 const TERMS: i32 = 64;
-/// Blocks of a multiprocessor: more than enough to keep memory busy.
+/// Resident blocks per SM; more than enough to saturate memory bandwidth.
 const RESIDENT: u32 = 6;
 
-/// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
+/// Extents of the splits of `count` matrices with `lines` lines of `terms` elements each.
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
     let splits = in_all(count.cloned(), splits);
     splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
 }
 
-/// The terms of a row of planes, with its padding.
+/// Row stride of the splits in elements, including padding.
 pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
     padded(terms.clone(), Expr::U64(padded_terms(t).into()))
 }
 
-/// Terms to whose multiples rows of planes are padded: 16 bytes, as a tensor map asks for, and 8 at least.
+/// Number of elements to whose multiples rows of splits are padded: 16 bytes as tensor maps
+/// require, and at least 8.
 fn padded_terms(t: &WgmmaPlan) -> u8 {
     t.elem().vector_lanes().max(LEAST_PADDED)
 }
 
-/// How many planes so many matrices have, where several are counted of either.
+/// Number of splits of all matrices, if there are several matrices or several splits.
 fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
     match (matrices, splits) {
         (Some(matrices), Some(splits)) => Some(matrices * splits),
@@ -54,13 +57,13 @@ fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
     }
 }
 
-/// Rows of A and columns of B, and the terms of each.
+/// Numbers of A's rows and B's columns, and their K.
 pub(crate) struct Lines<'e> {
     pub counts: [&'e Expr; 2],
     pub terms: &'e Expr,
 }
 
-/// The planes of A and of B in a program, which makes them, or is given those that are kept.
+/// Splits of A and B in a program: temporaries, or inputs if the caller passes them.
 pub(crate) fn slots(
     program: &mut Program,
     t: &WgmmaPlan,
@@ -79,7 +82,7 @@ pub(crate) fn slots(
     })
 }
 
-/// How long their rows are.
+/// Sentence part on the padded row length.
 pub(crate) fn rows(t: &WgmmaPlan) -> String {
     format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }
@@ -99,18 +102,18 @@ fn name(factor: Factor) -> &'static str {
 /// The planes of A and B in a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Splits {
-    /// Those of A, and those of B.
+    /// Buffers of A's splits and of B's.
     pub buffers: [BufferId; 2],
-    /// How many of each there are, if several.
+    /// Splits per value, if more than one.
     pub count: Option<Const>,
-    /// The terms of a row with its padding, and elements from one row to the next, where threads count them.
+    /// Row stride in elements, including padding, if threads compute addresses.
     pitch: Option<Scalar>,
-    /// The problem that they are of.
+    /// Problem that the splits belong to.
     problem: GemmProblem,
 }
 
 impl Splits {
-    /// Declares the parameters of a kernel that reads them, before those of the problem.
+    /// Declares the parameters of a kernel that reads the splits, before those of the problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
         let splits = t.arith().splits();
@@ -131,7 +134,8 @@ impl Splits {
         })
     }
 
-    /// Says how they lie, by one more parameter where threads find their way through them.
+    /// Sets the shapes of the splits. A parameter for the row stride is added if threads compute
+    /// addresses.
     pub fn shape(
         b: &mut KernelBuilder,
         t: &WgmmaPlan,
@@ -164,12 +168,12 @@ impl Splits {
         Self { buffers, count, pitch, problem: *problem }
     }
 
-    /// The terms of a row with its padding.
+    /// Row stride in elements, including padding.
     pub fn pitch(&self) -> Scalar {
         self.pitch.unwrap_or_else(|| unreachable!("only threads ask, which copy or make them"))
     }
 
-    /// So many of each plane.
+    /// Multiplies `each` by the number of splits.
     pub fn of_all(&self, each: Expr) -> Expr {
         match self.count {
             None => each,
@@ -177,7 +181,7 @@ impl Splits {
         }
     }
 
-    /// Does something for each of them.
+    /// Emits `body` for each split.
     pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
         match self.count {
             None => body(b, 0.into()),
@@ -190,7 +194,7 @@ impl Splits {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
     }
 
-    /// The same of one of a matrix, by the number of this among all that are A, or B.
+    /// Index of a matrix's split, by the index of the matrix among the distinct ones.
     fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
         match (matrix, self.count) {
             (matrix, None) => matrix,
@@ -200,7 +204,7 @@ impl Splits {
     }
 }
 
-/// The kernel that makes them.
+/// Builds the kernel that computes the splits.
 pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
     let format = t.format().name();
@@ -244,23 +248,22 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
     b.finish()
 }
 
-/// What the body of the kernel rests on.
+/// State of the split kernel's builder.
 struct SplitKernel<'p> {
     t: &'p WgmmaPlan,
     sides: FactorTiles,
-    /// The terms of a line.
     terms: Scalar,
     splits: Splits,
     tile: BufferId,
     tid: Var,
-    /// The greatest numbers, and the factors of this block's lines, where lines are scaled.
+    /// Maxima, and the shared array of this block's scale factors, if lines are scaled.
     scaled: Option<(RowMax, BufferId)>,
-    /// The word that tells of numbers that planes do not hold, and what this thread has seen of them, as bits.
+    /// Flag for unrepresentable values, and this thread's bits that report them.
     unrepresentable: Option<(UnrepresentableFlag, Var)>,
 }
 
 impl SplitKernel<'_> {
-    /// Makes planes of a tile of A, or of B.
+    /// Splits a tile of A or B: loads it to shared memory, then stores its splits.
     fn matrix(&self, b: &mut KernelBuilder, side: &FactorTile) {
         let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
         let FactorTile { factor, extent, first_line, first_term, .. } = *side;
@@ -294,7 +297,7 @@ impl SplitKernel<'_> {
         self.split(b, side);
     }
 
-    /// Makes planes of the numbers in the tile.
+    /// Computes and stores the splits of the values in the shared tile.
     fn split(&self, b: &mut KernelBuilder, side: &FactorTile) {
         let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
         let FactorTile { factor, extent, first_line, first_term, .. } = *side;
@@ -330,7 +333,8 @@ impl SplitKernel<'_> {
         });
     }
 
-    /// Makes the planes of so many numbers, which are used up, and gives them to `store`.
+    /// Computes the splits of `unit` values, overwrites the values with their remainders, and
+    /// passes each split to `store`.
     fn split_numbers(
         &self,
         b: &mut KernelBuilder,

@@ -1,4 +1,5 @@
-//! Which tiles of C a block computes: its own, or, `persistent`, all whose numbers are so far apart as there are blocks.
+//! Tiles of C of a block: its own one, or under `persistent` every tile at a stride of the number
+//! of blocks.
 
 use super::WgmmaFrame;
 use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
@@ -6,30 +7,30 @@ use crate::lower::sgemm::shared::problem::GemmProblem;
 use crate::lower::sgemm::shared::schedule::{self, Origin, TileCounts, TileExtents};
 use crate::lower::sgemm::shared::sharing::{SharedTiles, TileSharers};
 
-/// The tiles of a block.
+/// Tiles of C that a block computes.
 #[expect(clippy::large_enum_variant, reason = "a kernel has one")]
 pub(super) enum OutputTiles {
-    /// Its own.
+    /// One tile per block or cluster.
     Own(OutputTile),
-    /// As many as there are for it.
+    /// Tiles of a persistent block or cluster.
     Each {
         /// How many there are, and how many blocks, or clusters, share them.
         all: TileSharers,
         counts: TileCounts,
-        /// Tiles of K that have gone through the ring before those of a tile of C, as far as the ring tells them apart.
+        /// K tiles that passed through the ring before the current tile of C, modulo twice the
+        /// number of stages.
         before: Var,
     },
 }
 
-/// A tile of C.
 #[derive(Clone, Copy)]
 pub(super) struct OutputTile {
     pub origin: Origin,
-    /// The problem of its product.
+    /// Problem of the GEMM that the tile belongs to.
     pub problem: GemmProblem,
-    /// Its number, where that is not the one of the block.
+    /// Index of the tile, if it differs from the block's.
     pub nth: Option<Var>,
-    /// Tiles of K that have gone through the ring before its own.
+    /// K tiles that passed through the ring before its own.
     pub before: Option<Var>,
 }
 
@@ -58,7 +59,7 @@ impl OutputTiles {
         }
     }
 
-    /// Does something for each of them, by threads that all do.
+    /// Emits `body` for each tile, in threads that all execute it.
     pub fn each(
         &self,
         b: &mut KernelBuilder,
@@ -91,7 +92,7 @@ impl OutputTiles {
     }
 }
 
-/// Rows and columns of the tile of a cluster: of all its blocks' tiles, one below the other.
+/// Rows and columns of the tile of a cluster: the tiles of its blocks, stacked along M.
 fn of_cluster(frame: &WgmmaFrame<'_>) -> TileExtents {
     let rows = match frame.cluster {
         None => frame.bm.into(),
@@ -100,7 +101,7 @@ fn of_cluster(frame: &WgmmaFrame<'_>) -> TileExtents {
     TileExtents { rows, cols: frame.bn.into() }
 }
 
-/// This block's tile in that of its cluster.
+/// Origin of this block's tile in that of its cluster.
 fn own(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, origin: Origin) -> Origin {
     match frame.cluster {
         None => origin,

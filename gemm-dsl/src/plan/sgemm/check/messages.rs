@@ -1,4 +1,4 @@
-//! What can be wrong with a matrix product.
+//! Error messages of the general GEMM checks.
 
 use crate::error::SpecError;
 use crate::expr::ClosureParam;

@@ -1,4 +1,4 @@
-//! What a matrix product needs of a block and of a multiprocessor.
+//! Checks of the resources that a GEMM takes of a block and of an SM.
 
 use super::super::MAX_EXTENT;
 use crate::error::SpecError;
@@ -11,7 +11,7 @@ use crate::plan::sgemm::simt::tiled::{self, TiledDraft};
 use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
-/// The keys that the sum of shared memory rests on.
+/// Keys that determine the amount of shared memory.
 const SHARED_KEYS: [&str; 9] = [
     "tile",
     "transpose",
@@ -24,7 +24,7 @@ const SHARED_KEYS: [&str; 9] = [
     "slices",
 ];
 
-/// A block's shared memory has a limit; the guilty key is the one whose change helps.
+/// Checks a block's shared memory against its limit. The fault blames the key whose change helps.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
     if !faults.sound(&SHARED_KEYS) {
         return None;
@@ -62,13 +62,13 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     Some(messages::shared_memory(&keys, &sum, &remedy))
 }
 
-/// Whether everything that the geometry rests on is sound.
+/// Returns true if no fault blames a key that the geometry depends on.
 fn has_geometry(faults: &Faults) -> bool {
     faults.sound(&SHARED_KEYS)
         && faults.sound(&["thread", "warp", "fragment", "prefetch", "arith", "promote"])
 }
 
-/// The geometry, if everything it rests on is sound.
+/// Builds the geometry if every key it depends on is valid.
 pub(super) fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledDraft> {
     let tile = spec.tile.filter(|_| has_geometry(faults))?;
     Some(TiledDraft::new(spec, tile))
@@ -123,14 +123,15 @@ pub(super) fn threads(
     if spec.is_direct() {
         return direct::check::resources(spec, threads, faults);
     }
-    // What waits in registers is a share of the tile: of one that is too large anyway, no word.
+    // A tile too large for shared memory is already a fault; its prefetch registers are not
+    // reported as another.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
         registers(spec, threads, draft, faults);
     }
 }
 
-/// Sums, fragments and what waits in registers must fit beside each other. The compiler needs a few
-/// registers more, so this is no promise that nothing is spilled.
+/// Checks that accumulators, fragments and staged elements fit in registers together. The compiler
+/// needs a few more registers, so spills remain possible.
 fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults: &mut Faults) {
     let thread = spec.thread_tile();
     // Fragments are double-buffered under asynchronous copies.

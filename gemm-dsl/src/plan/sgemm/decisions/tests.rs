@@ -1,4 +1,4 @@
-//! What is said of a plan is all there is to say, and the reasons hold.
+//! Tests of the decisions: they determine the generated text, and their reasons are true.
 
 use super::super::{Edge, Fill, KernelKind, SgemmPlan, TiledPlan};
 use crate::spec::SgemmSpec;
@@ -21,14 +21,14 @@ fn tiled(line: &str) -> TiledPlan {
     }
 }
 
-/// The reason for what is decided under this name.
+/// Reason of the decision with this name.
 fn reason(line: &str, name: &str) -> &'static str {
     let decisions = plan(line).decisions();
     let found = decisions.iter().find(|decision| decision.name == name);
     found.unwrap_or_else(|| panic!("{line} decides no `{name}`")).reason
 }
 
-/// Specs in which every key varies, of few values each: many say the same in other words.
+/// Specs in which every key varies over few values, so that many specs are equivalent.
 fn specs() -> impl Strategy<Value = SgemmSpec> {
     let tile = select(vec![
         "",
@@ -92,14 +92,14 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
     })
 }
 
-/// The text without what only names the kernel: its head and its name.
+/// Text of a kernel without its name and its header.
 fn text(kernel: &crate::ir::VerifiedKernel) -> String {
     let source = cuda::source(kernel);
     let (_, code) = source.split_once("\n\n").expect("a head");
     code.replace(&kernel.name, "k")
 }
 
-/// No decision is kept from whoever asks.
+/// Plans with equal decisions generate equal texts.
 #[test]
 fn what_is_said_of_a_plan_determines_its_text() {
     use proptest::strategy::ValueTree;
@@ -133,7 +133,7 @@ fn what_is_said_of_a_plan_determines_its_text() {
     );
 }
 
-/// The reasons of operands against the facts beside them.
+/// The reasons of operand decisions agree with the plan.
 #[test]
 fn a_reason_speaks_of_what_is_so() {
     for (line, of_pointers, edge) in [
@@ -151,7 +151,7 @@ fn a_reason_speaks_of_what_is_so() {
     }
 }
 
-/// Accesses are counted in bytes, and those that are dealt out one by one are all there are.
+/// Access widths are stated in bytes, and linear copies state their total.
 #[test]
 fn what_is_said_of_accesses_is_so() {
     let value = |line: &str, name: &str| {
@@ -177,7 +177,7 @@ fn what_is_said_of_accesses_is_so() {
 proptest! {
     #![proptest_config(gemm_cases::cases(1000))]
 
-    /// A fill changes no sum because of what stands beside it.
+    /// A fill that leaves accumulators unchanged relies on the fill of the other operand.
     #[test]
     fn fills_fit_one_another(spec in specs()) {
         let plan = spec.plan().map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What a product must satisfy whose threads hold tiles of C and that stages nothing.
+//! Checks of kernels without shared-memory staging whose threads hold tiles of C.
 
 pub(in crate::plan::sgemm) mod messages;
 
@@ -10,7 +10,7 @@ use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::SgemmSpec;
 
-/// What the other keys of a product without a tile rest on: each acts on its own kind.
+/// Rejects `coarsen` and `partials` in a kernel whose threads hold tiles of C.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     let Some(by) = spec.direct_by() else { return };
     for (key, given) in [("coarsen", spec.coarsen > 1), ("partials", spec.partials > 1)] {
@@ -20,7 +20,6 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-/// The threads of a block that stages nothing.
 pub(crate) fn threads(spec: &SgemmSpec) -> u64 {
     let block = spec.block_or_default();
     let of_slice = u64::from(block.rows) * u64::from(block.cols);
@@ -28,7 +27,7 @@ pub(crate) fn threads(spec: &SgemmSpec) -> u64 {
     of_slice.saturating_mul(lanes).saturating_mul(spec.slices.into())
 }
 
-/// Registers, shared memory and vectors, of a block with as many threads as it may have.
+/// Checks registers, shared memory and vectors of a block whose thread count is valid.
 pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     if !faults.sound(&["block", "thread", "slices", "unroll", "blocks_per_sm", "split_k"]) {
         return;
@@ -38,8 +37,8 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
         return faults.0.push(occupancy::messages::registers(guilty(spec, &bare), &bare));
     }
     let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
-    // Those of one block fit: they are no more than its threads' sums in registers and two paddings to 16 bytes, for
-    // which fragments beside the sums leave room.
+    // One block always fits. It needs at most the bytes of its threads' accumulators in registers,
+    // and two paddings to 16 bytes. The fragments beside the accumulators leave room for these.
     let most = blocks_by_shared(bytes);
     faults.require(u128::from(blocks) <= most, || {
         occupancy::messages::resident_shared(blocks, bytes, most)
@@ -56,7 +55,7 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     });
 }
 
-/// What a thread holds: its sums, and all that is under way.
+/// Registers of a thread: its accumulators and all loads in flight.
 fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
     let thread = spec.thread;
     let lines = u128::from(thread.m) + u128::from(thread.n);
@@ -71,7 +70,7 @@ fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
     }
 }
 
-/// The key whose change helps.
+/// Key whose change would make the registers fit.
 fn guilty(spec: &SgemmSpec, sum: &Registers) -> &'static str {
     let of_step = sum.fragments / u128::from(spec.unroll.unwrap_or(1));
     if (Registers { blocks_per_sm: 1, ..*sum }).fit() {

@@ -1,4 +1,4 @@
-//! What a product must satisfy that asks tensor cores.
+//! Checks of GEMMs on tensor cores.
 
 mod messages;
 
@@ -7,10 +7,10 @@ use crate::ir::Mma;
 use crate::plan::Faults;
 use crate::spec::{Arith, Fragment, Order, Rect, SgemmSpec, Tile};
 
-/// Instructions along the rows and columns of a warp's tile.
+/// Rows and columns of one instruction's output.
 const INSTRUCTION: Rect = Rect::new(Mma::ROWS as u32, Mma::COLS as u32);
 
-/// Keys of a thread's part in a product, which tensor cores say themselves.
+/// Rejects keys for a thread's part of the work, which tensor-core instructions fix.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.arith == Arith::F32 {
         return;
@@ -36,12 +36,12 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-/// The tile of a warp, and what its instructions take of it.
+/// Checks the warp tile, and the instructions' division of it.
 pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if spec.arith == Arith::F32 {
         return;
     }
-    // Who has given these means `mma: wgmma`, which needs no warp.
+    // These keys imply `mma: wgmma`, which needs no warp tile.
     if !faults.sound(&["copy", "producer", "persistent", "cluster"]) {
         return;
     }
@@ -58,7 +58,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     steps(spec, tile, faults);
 }
 
-/// Whether `ldmatrix` reads something.
+/// Rejects an `ldmatrix` without any tile to read.
 pub(crate) fn loads(spec: &SgemmSpec, mma: Option<MmaPlan>, faults: &mut Faults) {
     let reads = mma.is_some_and(|plan| plan.loads_a() || plan.loads_b());
     faults.require(!spec.ldmatrix || reads, messages::ldmatrix_of_nothing);
@@ -68,14 +68,14 @@ fn is_multiple(whole: Rect, of: Rect) -> bool {
     whole.m.is_multiple_of(of.m) && whole.n.is_multiple_of(of.n)
 }
 
-/// A warp's tile that divides a block's.
+/// Suggests a warp tile that divides the block tile.
 fn warp_of(tile: Tile) -> Option<Rect> {
     let sides = [(64, 32), (32, 64), (32, 32), (32, 16), (16, 32), (16, 16), (16, 8)];
     let mut rects = sides.into_iter().map(|(m, n)| Rect::new(m, n));
     rects.find(|warp| is_multiple(Rect::new(tile.m, tile.n), *warp))
 }
 
-/// Whether the steps of a tile come out even, and those that are promoted together.
+/// Checks that instructions, slices and `promote` divide the K of a tile evenly.
 pub(crate) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let terms = spec.terms_of_step();
     if !faults.sound(&["tile", "slices"]) {

@@ -1,4 +1,4 @@
-//! What a matrix product can ask too much of: threads, registers, shared memory, aligned accesses.
+//! Error messages for exceeded resources: threads, registers, shared memory, alignment.
 
 use crate::error::SpecError;
 use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
@@ -14,7 +14,7 @@ pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     let times: String = groups.map(|(n, of)| format!(" · {n} {of}")).collect();
     let threads = u128::from(of_slice) * u128::from(slices) * u128::from(products);
     let times = format!("{m} · {n}{times} = {threads}");
-    // What a thread has of the tile tensor cores say, by what its warp has.
+    // With tensor cores, the warp tile determines the elements of a thread.
     let (part, larger, of) = match (spec.arith, spec.warp) {
         (Arith::F32, _) | (_, None) => ("thread", "thread tile", format!("`thread: {thread}`")),
         (_, Some(warp)) => ("warp", "warp tile", format!("{thread} of `warp: {warp}` a thread")),

@@ -1,4 +1,5 @@
-//! What a product must satisfy whose threads multiply staged tiles; tensor cores share its pipelines.
+//! Checks of GEMMs that multiply staged tiles on CUDA cores. GEMMs on tensor cores share the checks
+//! of the pipelines.
 
 mod messages;
 
@@ -12,7 +13,7 @@ pub(crate) fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
     faults.require(acts, messages::transpose_of_nothing);
 }
 
-/// Rows along K whose vectors are exchanged have as many as a power of two, and no padding.
+/// Checks that swizzled K-major rows have no padding and a power-of-two length.
 pub(crate) fn swizzle_of_rows(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if !spec.swizzle {
         return;
@@ -86,7 +87,7 @@ pub(crate) fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
 }
 
-/// The warp tile nearest to a square of 32 thread tiles, if one divides the block tile.
+/// Warp tile of 32 thread tiles that is closest to a square, if one divides the block tile.
 fn warp_of_32(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
     let divides = |(m, n): (u64, u64), tile: Tile| {
         u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
@@ -113,7 +114,7 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         if faults.sound(&["unroll"]) {
             faults.require(spec.unroll.is_none(), messages::unroll_with_stages);
         }
-        // The largest K has no even neighbour above it, and no place in shared memory either.
+        // The largest K has no even number above it, but exceeds shared memory anyway.
         if spec.arith == Arith::F32
             && let Some(even) =
                 steps.checked_add(steps % 2).and_then(|even| even.checked_mul(slices))

@@ -1,16 +1,16 @@
-//! The geometry of a kernel that stages nothing, and whose threads have one sum after the other.
+//! Geometry of a kernel without staging whose threads compute one element at a time.
 
 use super::super::facts;
 use crate::spec::{Lanes, SgemmSpec};
 
 facts! {
-    /// The geometry of a kernel that stages nothing, and whose threads have one sum after the other.
+    /// Geometry of a kernel without staging whose threads compute one element at a time.
     NaivePlan {
         /// Threads of a block along the rows of C.
         rows: u32,
         /// Threads of a block along the columns of C.
         cols: u32,
-        /// Whether consecutive threads run along the rows of C; else along its columns.
+        /// True if consecutive threads are laid out along M, else along N.
         by_rows: bool,
         /// Adjacent elements of a row of C that a thread computes one after the other.
         coarsen: u32,
@@ -18,14 +18,14 @@ facts! {
 }
 
 impl NaivePlan {
-    /// The plan of a spec that passed every check.
+    /// Plans a spec that passed every check.
     pub(in crate::plan::sgemm) fn new(spec: &SgemmSpec) -> Self {
         let block = spec.block_or_default();
         let by_rows = spec.lanes == Lanes::M;
         Self { rows: block.rows, cols: block.cols, by_rows, coarsen: spec.coarsen }
     }
 
-    /// Threads of a block, at most 1024; not always a multiple of 32.
+    /// Threads per block, at most 1024; not always a multiple of 32.
     pub fn threads(&self) -> u32 {
         self.rows * self.cols
     }

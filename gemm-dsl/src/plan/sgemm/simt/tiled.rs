@@ -1,4 +1,4 @@
-//! The geometry of a kernel that stages its operands in shared memory.
+//! Geometry of a kernel that stages its operands in shared memory.
 
 use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::epilogue::EpiloguePlan;
@@ -11,11 +11,9 @@ use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
 facts! {
-    /// The rectangle of the block tile that one warp computes.
+    /// Part of the block tile that one warp computes.
     WarpTile {
-        /// Rows.
         m: u32,
-        /// Columns.
         n: u32,
         /// Lanes along the rows; lane = row · `lanes_n` + column.
         lanes_m: u32,
@@ -42,79 +40,70 @@ impl WarpTile {
 }
 
 facts! {
-    /// The geometry of a kernel that stages its operands in shared memory.
+    /// Geometry of a kernel that stages its operands in shared memory.
     TiledPlan {
-        /// Rows of C in a block tile.
+        /// Rows of C per block tile.
         bm: u32,
-        /// Columns of C in a block tile.
+        /// Columns of C per block tile.
         bn: u32,
-        /// Terms of a sum in a block tile.
+        /// K extent of a block tile.
         bk: u32,
-        /// Rows of C of a thread; divides `bm`, and a warp tile's rows.
+        /// Rows of C per thread; divides `bm`, and a warp tile's rows.
         tm: u32,
-        /// Columns of C of a thread; divides `bn`, and a warp tile's columns.
+        /// Columns of C per thread; divides `bn`, and a warp tile's columns.
         tn: u32,
-        /// Products of a batch in a block, each with threads and tiles of its own.
+        /// GEMMs of a batch per block, each with its own threads and tiles.
         products: u32,
-        /// Groups of threads that take turns along K.
+        /// Groups of threads that take alternate steps of K (sliced-K).
         slices: u32,
-        /// Bytes of shared memory, but for sums that wait for the epilogue.
+        /// Bytes of shared memory, excluding accumulators staged for the epilogue.
         shared: u64,
         /// Threads along the rows of the block tile.
         threads_m: u32,
         /// Threads along the columns of the block tile.
         threads_n: u32,
-        /// The warp tile; without one threads are numbered row by row over the block tile.
+        /// Warp tile; without one, threads are numbered row by row over the block tile.
         warp: Option<WarpTile>,
-        /// How tensor cores multiply, if they do: there is a warp tile then.
+        /// Tensor-core plan; it implies a warp tile.
         mma: Option<MmaPlan>,
-        /// Which elements of its warp tile, or block tile, are a thread's where no tensor cores multiply. Under
-        /// [`Fragment::Split`], `tm` and `tn` are multiples of 4.
+        /// Assignment of elements of the warp tile, or block tile, to threads without tensor cores.
+        /// Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
         fragment: Fragment,
-        /// The order of the multiply-adds of a fragment.
+        /// Order of the multiply-adds of a fragment.
         order: Order,
-        /// How tiles come in.
         pipeline: Pipeline,
-        /// How the tiles of A travel.
         a: OperandPlan,
-        /// How the tiles of B travel.
         b: OperandPlan,
-        /// How the sums get into C.
         epilogue: EpiloguePlan,
     } decided {
-        /// Which tile of K may have fewer terms than the others.
+        /// Tile of K that may be shorter than the others.
         ragged: Ragged,
-        /// Whether the compiler is told that the number of a thread is not negative.
+        /// True if the compiler is told that the thread index is not negative.
         assume: bool,
     }
 }
 
-/// The geometry of a spec whose last checks, those that read it, are still to come. It is made once, and
-/// is the plan's when they have passed.
+/// Geometry of a spec before the last checks, which read it. After they pass, it becomes the plan.
 pub(crate) struct TiledDraft(TiledPlan);
 
 impl TiledDraft {
-    /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
+    /// Builds the geometry of a spec whose keys are valid as far as the arithmetic depends on them.
     pub(in crate::plan::sgemm) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
         Self(TiledPlan::new(spec, tile, Variant::Vector))
     }
 
-    /// A and B.
     pub(crate) fn operands(&self) -> [OperandPlan; 2] {
         [self.0.a, self.0.b]
     }
 
-    /// How tensor cores multiply, if they do.
     pub(crate) fn mma(&self) -> Option<MmaPlan> {
         self.0.mma
     }
 
-    /// How the sums get into C.
     pub(crate) fn epilogue(&self) -> &EpiloguePlan {
         &self.0.epilogue
     }
 
-    /// As [`TiledPlan::has_global_vectors`].
     pub(crate) fn has_global_vectors(&self) -> bool {
         self.0.has_global_vectors()
     }
@@ -125,7 +114,8 @@ impl TiledDraft {
 }
 
 impl TiledPlan {
-    /// A variant of a spec that passed every check, and its [`TiledDraft`] before.
+    /// Plans a variant of a spec that passed every check, or a [`TiledDraft`] before the last
+    /// checks.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (thread, pipeline) = (spec.thread_tile(), Pipeline::from_spec(spec));
         let [threads_m, threads_n] = threads_of_tile(spec, tile);
@@ -203,37 +193,38 @@ impl TiledPlan {
         }
     }
 
-    /// Threads that have the sums of a product's block tile in the end; a multiple of 32 if there is a warp tile.
+    /// Threads that hold the final accumulators of one GEMM's block tile; a multiple of 32 if there
+    /// is a warp tile.
     pub fn threads_of_slice(&self) -> u32 {
         self.threads_m * self.threads_n
     }
 
-    /// Threads that compute a product's block tile.
+    /// Threads that compute one GEMM's block tile.
     pub fn threads_of_product(&self) -> u32 {
         self.threads_of_slice() * self.slices
     }
 
-    /// Threads that hold the sums of a block in the end.
+    /// Threads that hold the final accumulators of a block.
     pub fn epilogue_threads(&self) -> u32 {
         self.threads_of_slice() * self.products
     }
 
-    /// Threads of a block, at most 1024.
+    /// Threads per block, at most 1024.
     pub fn threads(&self) -> u32 {
         self.threads_of_product() * self.products
     }
 
-    /// Shared buffers of each operand.
     pub fn buffers(&self) -> u32 {
         self.pipeline.buffers()
     }
 
-    /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
+    /// Bytes of shared memory per block: both operands in all buffers, and accumulators staged for
+    /// the epilogue.
     pub fn shared_bytes(&self) -> u64 {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 
-    /// Whether some access to global memory moves 16 bytes.
+    /// Returns true if any access to global memory is 16 bytes wide.
     pub fn has_global_vectors(&self) -> bool {
         [self.a.width(), self.b.width(), self.epilogue.width()].iter().any(|width| *width > 1)
     }
@@ -258,7 +249,7 @@ fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged>
         let of = |given: OperandFacts| OperandFacts { global_vectors: vectors, ..given };
         operands.into_iter().any(|given| of(given).vectors_straddle_k())
     };
-    // Slices and partial sums take terms by their place in a tile.
+    // Slices and partial accumulators take elements of K by their position in a tile.
     let splits = spec.slices > 1 || spec.partials > 1;
     match spec.bounds {
         Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),

@@ -1,4 +1,4 @@
-//! What a product must satisfy whose warpgroups ask tensor cores.
+//! Checks of GEMMs with `mma: wgmma`.
 
 mod messages;
 
@@ -13,7 +13,7 @@ use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
-/// Keys of how other kernels bring their tiles, or share them.
+/// Rejects keys for other kernels' ways of staging or dividing tiles.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     const LIES: &str = "planes lie as the instruction reads them";
     const COPIED: &str = "planes are copied as they lie";
@@ -42,7 +42,7 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-/// The tiles of a block, of a warp, and what an instruction takes.
+/// Checks the block tile, the warp tile, the cluster, and the instructions' division of the tile.
 pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if !faults.sound(&["tile"]) {
         return;
@@ -74,7 +74,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     mma::check::steps(spec, tile, faults);
 }
 
-/// What a block needs, and the geometry if it has as much.
+/// Checks the resources of a block, and returns the geometry if they suffice.
 pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
     resident_blocks(spec, faults);
     let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];

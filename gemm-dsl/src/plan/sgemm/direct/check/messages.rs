@@ -1,10 +1,11 @@
-//! What can be wrong with a product whose threads hold tiles of C and that stages nothing.
+//! Error messages for kernels without shared-memory staging whose threads hold tiles of C.
 
 use crate::error::SpecError;
 use crate::spec::{GemmLayout, Lanes, Rect, SgemmSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 
-/// `coarsen` and `partials` are of kernels whose threads have one sum after the other.
+/// Rejects `coarsen` or `partials`, which belong to kernels whose threads compute one element at a
+/// time.
 pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> SpecError {
     let remedy = match key {
         "coarsen" => "use `thread: 1x4` for four elements of a row",

@@ -1,4 +1,4 @@
-//! What can be wrong with a product that asks tensor cores.
+//! Error messages for GEMMs on tensor cores.
 
 use crate::error::SpecError;
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
@@ -31,7 +31,7 @@ pub(crate) fn ldmatrix_of_nothing() -> SpecError {
     )
 }
 
-/// `better` is a warp's tile that would do, if there is one.
+/// `better` is a valid warp tile, if there is one.
 pub(crate) fn without_warp(arith: Arith, better: Option<Rect>) -> SpecError {
     let remedy = match better {
         Some(warp) => format!("add one such as `warp: {warp}`"),
@@ -85,7 +85,7 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecEr
     )
 }
 
-/// The tile has so many steps, which are no multiple of the slices.
+/// Reports that the number of steps of a tile is not a multiple of `slices`.
 pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecError {
     let (slices, terms) = (spec.slices, spec.terms_of_step());
     SpecError::at_value(

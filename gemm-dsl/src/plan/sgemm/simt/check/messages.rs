@@ -1,4 +1,4 @@
-//! What can be wrong with a product whose threads multiply staged tiles.
+//! Error messages for GEMMs that multiply staged tiles on CUDA cores.
 
 use crate::error::SpecError;
 use crate::spec::{Fragment, Order, Rect, Tile};
@@ -106,7 +106,7 @@ pub(crate) fn thread_does_not_divide_warp(warp: Rect, thread: Rect) -> SpecError
     )
 }
 
-/// `better` is a warp tile that would do, if there is one.
+/// `better` is a valid warp tile, if there is one.
 pub(crate) fn warp_lanes(warp: Rect, thread: Rect, better: Option<(u64, u64)>) -> SpecError {
     let (m, n) = (warp.m / thread.m, warp.n / thread.n);
     let lanes = u64::from(m) * u64::from(n);
@@ -195,7 +195,7 @@ pub(crate) fn partials_of_tile(partials: u32, k: u32) -> SpecError {
     )
 }
 
-/// The divisions that leave a remainder, as in `30 rows mod 4 = 2`.
+/// Lists the divisions that leave a remainder, such as `30 rows mod 4 = 2`.
 fn remainders(axes: [(&str, u32, u32); 2]) -> String {
     let parts: Vec<String> = axes
         .into_iter()

@@ -1,4 +1,4 @@
-//! What can be wrong with a product whose warpgroups ask tensor cores.
+//! Error messages for GEMMs with `mma: wgmma`.
 
 use crate::error::SpecError;
 use crate::plan::WgmmaPlan;
@@ -48,7 +48,7 @@ pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
     )
 }
 
-/// `better` is a warp's tile that would do.
+/// `better` is a valid warp tile.
 pub(crate) fn warp_of_warpgroup(warp: Rect, better: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "mma"],
@@ -60,7 +60,7 @@ pub(crate) fn warp_of_warpgroup(warp: Rect, better: Rect) -> SpecError {
     )
 }
 
-/// `rows` are the terms that a row of a tile may have.
+/// `rows` are the valid K extents of a tile.
 pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     let rows: Vec<String> = rows.iter().map(u32::to_string).collect();
     SpecError::at_value(
