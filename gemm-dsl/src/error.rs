@@ -1,61 +1,59 @@
-//! What is wrong with a spec. Messages stand beside the checks that use them.
+//! Faults of a spec. The messages stand beside the checks that use them.
 
 pub(crate) mod table;
 
 use std::fmt;
 use std::ops::Range;
 
-/// One fault of a spec.
+/// Fault of a spec: a message with a remedy, the keys it is about, and its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// The keys that the fault is about, the guiltiest first; empty if it is about none.
+    /// Keys that the fault is about, the main one first; empty if it is about none.
     keys: Vec<&'static str>,
     site: Site,
     message: String,
     excerpt: Option<Box<Excerpt>>,
 }
 
-/// Which part of an entry a fault is about.
+/// Part of an entry that a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Site {
-    /// The key itself: it has no business here.
+    /// The key itself, which should not be there.
     Key,
     /// The value, or a flag.
     Value,
-    /// Tokens of the value.
     Tokens(TokenSpan),
 }
 
 /// Tokens of a value, counted from 0 with every bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenSpan {
-    /// The first token.
     pub first: usize,
-    /// The last one.
+    /// Last token, included.
     pub last: usize,
 }
 
-/// The place of a fault in a spec that was given as text.
+/// Place of a fault in a spec that was given as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Excerpt {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// The text of the line; of a long one what lies around the faulty token, `…` for the rest.
+    /// Text of the line. A long line is cut around the faulty token, with `…` for the rest.
     pub text: String,
-    /// The characters of `text` before the token.
+    /// Number of characters of `text` before the token.
     pub indent: usize,
-    /// The width in characters of the token, as far as `text` shows it; at least 1.
+    /// Width of the visible part of the token, in characters; at least 1.
     pub width: usize,
 }
 
 impl Excerpt {
-    /// The most characters of a line that are shown.
+    /// Most characters of a line that are shown.
     const MAX: usize = 100;
 
-    /// The excerpt for some bytes of a text.
+    /// Returns the excerpt for a range of bytes of a text.
     pub(crate) fn new(text: &str, place: Range<usize>) -> Self {
         let before = &text[..place.start];
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -63,7 +61,7 @@ impl Excerpt {
         let line = text[start..end].trim_end_matches('\r');
         let column = text[start..place.start].chars().count();
         let width = text[place.start..place.end.min(end)].chars().count().max(1);
-        // A long line is shown from a quarter of the excerpt before the token on.
+        // The excerpt of a long line starts a quarter of its length before the token.
         let length = line.chars().count();
         let skipped = match length <= Self::MAX {
             true => 0,
@@ -101,17 +99,17 @@ impl SpecError {
         Self { keys: keys.to_vec(), site, message, excerpt: None }
     }
 
-    /// The key that the fault belongs to, if it is about a known key.
+    /// Returns the key that the fault belongs to, if it is about a known key.
     pub fn key(&self) -> Option<&'static str> {
         self.keys.first().copied()
     }
 
-    /// What is wrong, with the arithmetic and a remedy.
+    /// Returns the message: what is wrong, with the arithmetic and a remedy.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where it is, if the spec was given as text.
+    /// Returns the place in the text, if the spec was given as text.
     pub fn excerpt(&self) -> Option<&Excerpt> {
         self.excerpt.as_deref()
     }
@@ -120,7 +118,7 @@ impl SpecError {
         &self.keys
     }
 
-    /// Whether it is that a key has nothing to act on.
+    /// Returns true if the fault is that this key has nothing to act on.
     pub(crate) fn is_idle(&self, key: &str) -> bool {
         self.site == Site::Key && self.key() == Some(key)
     }
@@ -129,7 +127,7 @@ impl SpecError {
         self.site
     }
 
-    /// The tokens inside the value that the fault is about.
+    /// Returns the tokens inside of the value that the fault is about.
     pub(crate) fn tokens(&self) -> Option<TokenSpan> {
         match self.site {
             Site::Tokens(at) => Some(at),
@@ -147,7 +145,7 @@ impl SpecError {
     }
 }
 
-/// The message, and beneath it the faulty token where the spec was given as text.
+/// The message and, for a spec given as text, the marked token below it.
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -163,17 +161,17 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// All faults of a spec; at least one. `Debug` is the message, as `Display` is.
+/// Every fault of a spec, at least one. `Debug` prints the messages, as `Display` does.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SpecErrors(Vec<SpecError>);
 
 impl SpecErrors {
-    /// The faults, in the order of the text where there is one, else in that of the checks.
+    /// Iterates over the faults, in the order of the text or else of the checks.
     pub fn iter(&self) -> impl Iterator<Item = &SpecError> {
         self.0.iter()
     }
 
-    /// Faults, of which there is at least one.
+    /// Collects faults, of which there must be at least one.
     pub(crate) fn new(faults: impl IntoIterator<Item = SpecError>) -> Self {
         Self(faults.into_iter().collect())
     }
@@ -190,7 +188,7 @@ impl From<SpecError> for SpecErrors {
     }
 }
 
-/// All faults, a blank line between two.
+/// All faults, separated by blank lines.
 impl fmt::Display for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let faults: Vec<String> = self.iter().map(SpecError::to_string).collect();
@@ -198,7 +196,7 @@ impl fmt::Display for SpecErrors {
     }
 }
 
-/// A `main` or an `expect` that fails with them shows what is wrong and the remedy.
+/// Prints the messages, so that a failing `main` or `expect` shows the fault and its remedy.
 impl fmt::Debug for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -207,16 +205,16 @@ impl fmt::Debug for SpecErrors {
 
 impl std::error::Error for SpecErrors {}
 
-/// The words in backticks, separated by commas.
+/// Returns the words in backticks, separated by commas.
 pub(crate) fn quoted(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     quoted.join(", ")
 }
 
-/// The most characters that a message quotes of what was written.
+/// Most characters of the user's text that a message quotes.
 const MAX_QUOTE: usize = 60;
 
-/// A part of what was written as a message quotes it.
+/// Returns a part of the user's text as a message quotes it.
 pub(crate) fn clip(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTE) {
         None => text.to_owned(),

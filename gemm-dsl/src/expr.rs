@@ -1,46 +1,48 @@
-//! The expression language: what a user writes for a value that a kernel computes.
+//! The expression language, in which users write values that a kernel computes.
 //!
 //! ```text
 //! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
 //! ```
 //!
-//! A closure names the values at hand, which its key has. The body is an expression, or a block of
-//! definitions that ends in one.
+//! A closure names the values in scope, which depend on its key. The body is an expression, or a
+//! block of definitions that ends in one.
 //!
-//! **Types** are `f32`, `f64`, integers of 64 bits and truth values. A product computes in `f32` and has
-//! no `f64`; in a reduction the types of its elements decide. `2` is an integer, `2.0` a number of the
-//! type that is computed in. Within an expression nothing is converted but by `f32(…)` and `f64(…)`, and nothing to
-//! an integer: operands have one type. The extents and positions that a key has, such as `m` and `row`, are integers.
+//! **Types** are `f32`, `f64`, 64-bit integers and truth values. A GEMM computes in `f32` and has
+//! no `f64`; in a reduction the element types decide. `2` is an integer; `2.0` has the
+//! floating-point type of the computation. Only `f32(…)` and `f64(…)` convert, and nothing converts
+//! to an integer: the operands of an operator have one type. Extents and positions in scope, such
+//! as `m` and `row`, are integers.
 //!
-//! **What comes in and goes out** is converted: elements of `f16` and `bf16` come as `f32`, integers of any width
-//! with 64 bits, and the number of elements that a `finish` names as a value of the type that is folded in: as an
-//! `f32` rounded from 2^24 on. A result is rounded to a floating-point type that is less wide; an integer wraps in the type
-//! that is folded in.
+//! **Inputs and results** are converted. Elements of `f16` and `bf16` are read as `f32`, and
+//! integers of any width as 64 bits. The number of elements in a `finish` has the accumulator type;
+//! as an `f32` it is rounded from 2^24 on. A result is rounded to a narrower floating-point type;
+//! an integer wraps in the accumulator type.
 //!
-//! **What is written is what is computed**, by a GPU and by the simulator, to the bit. Arithmetic is
-//! IEEE binary32 or binary64, rounded to nearest even, subnormals kept; `a * b + c` rounds twice,
-//! `fma(a, b, c)` once. `min` and `max` are those of IEEE 754-2019: NaN wins, and −0 is below +0. A NaN
-//! that arithmetic of `f32` produces is `0x7fffffff`; which one is produced of an `f64`, or of one type
-//! from the other, is left open. Comparisons with NaN fail, but for `!=`. Integers are exact: an
-//! expression in which one could leave 64 bits or be divided by zero is refused.
+//! **Values** are exact to the bit, on a GPU and in the simulator. Arithmetic is IEEE binary32 or
+//! binary64, rounded to nearest even, with subnormals; `a * b + c` rounds twice, `fma(a, b, c)`
+//! once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. A NaN produced by
+//! `f32` arithmetic is `0x7fffffff`; the bits of a NaN produced by `f64` arithmetic, or by a
+//! conversion between the two types, are unspecified. Comparisons with NaN are false, except `!=`.
+//! Integers are exact: an expression is rejected if an integer could leave 64 bits or be divided by
+//! zero.
 //!
-//! **Numbers** with a point or an exponent are read as the nearest `f64`. An `f32` is the one nearest to
-//! the shortest text of that: `0.1` is the `f32` nearest to 0.1. One that is too large for its type, or
-//! would be 0 and is not, is refused.
+//! **Numbers** with a point or an exponent are read as the nearest `f64`. An `f32` is the one
+//! nearest to the shortest text of that `f64`: `0.1` is the `f32` nearest to 0.1. A number is
+//! rejected if it is too large for its type, or not 0 but rounded to 0.
 //!
-//! **Size**: at most 64 levels deep, of which each operator of a chain such as `a + b + c` is one, and
-//! 1024 numbers, names, operators and calls; a name has at most 128 characters. Definitions make a
-//! deep expression flat.
+//! **Size**: at most 64 levels deep, where each operator of a chain such as `a + b + c` is a level,
+//! and at most 1024 numbers, names, operators and calls. A name has at most 128 characters.
+//! Definitions flatten a deep expression.
 //!
 //! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
 //! on integers only), `- !`.
 //!
-//! **Functions**: `min max abs clamp` of numbers; of floats `sqrt fma floor round` (to even), which a
-//! machine has, and `rsqrt relu`, made of such in place; all others are of an `f32` alone, arithmetic
-//! spelled out in the IR, with the bounds of their errors. `f32` and `f64` convert an integer or the other
-//! float, rounding to nearest even.
+//! **Functions**: `min max abs clamp` of numbers; `sqrt fma floor round` (to even) of floats, which
+//! the hardware has; `rsqrt relu`, composed of these. All others take and give `f32` only: they are
+//! arithmetic in the IR, with bounds of their errors. `f32` and `f64` convert an integer or the
+//! other float type, rounding to nearest even.
 //!
-//! An expression has one canonical text, and reading that gives the expression back.
+//! An expression has one canonical text, and parsing that text gives the expression back.
 
 mod check;
 mod conditions;
@@ -81,7 +83,7 @@ use crate::syntax::{Token, lex};
 use lexeme::lexemes;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
-/// An expression of the values that its parameters name; sound in its environment.
+/// Expression of the values that its parameters name. It is sound in its scope.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Closure {
     scope: &'static ExprScope,
@@ -90,8 +92,8 @@ pub struct Closure {
 }
 
 impl Closure {
-    /// Reads the tokens of a value and checks them in the environment of its key; their types too, if it
-    /// has them.
+    /// Parses the tokens of a value and checks them in the scope of its key, with their types if
+    /// the key determines them.
     pub(crate) fn read(
         scope: &'static ExprScope,
         tokens: &[Token],
@@ -105,8 +107,9 @@ impl Closure {
         }
     }
 
-    /// What is known of an expression whose body is faulty: one of the same parameters, which gives the
-    /// first of them. None where the parameters are no list of values and operands.
+    /// Returns a placeholder for an expression with a faulty body: the same parameters, with the
+    /// first of them as its value. `None` if the parameters are no valid list of values and
+    /// operands.
     pub(crate) fn head(scope: &'static ExprScope, tokens: &[Token]) -> Option<Self> {
         let params = parse::Parser::new(scope, &lexemes(tokens)).params().ok()?;
         let lists = params.len() >= scope.values.0 && check::lists_operands(scope, &params);
@@ -115,22 +118,21 @@ impl Closure {
         Some(Self { scope, body: Block { lets: Vec::new(), value }, params })
     }
 
-    /// What is wrong with the types of the expression, in the order of the text; each fault is at its
-    /// own tokens.
+    /// Returns all type errors of the expression, in the order of the text, each at its own tokens.
     pub fn check(&self, typing: &Typing) -> Vec<SpecError> {
         check::check(self.scope, Some(typing), &self.params, &self.body)
     }
 
-    /// The least and the greatest integer that the expression may give; none where it gives no integer,
-    /// or is not sound.
+    /// Returns the least and the greatest integer that the expression may give; `None` if it gives
+    /// no integer or is not sound.
     pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
         check::range(self.scope, typing, &self.params, &self.body)
     }
 
-    /// The expression that a text describes, of sound types if its key has them.
+    /// Parses an expression, and checks its types if its key determines them.
     ///
     /// # Errors
-    /// All faults, each at its own token.
+    /// Returns all faults, each at its own token.
     pub fn parse(scope: &'static ExprScope, text: &str) -> Result<Self, SpecErrors> {
         let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
         Self::read(scope, &tokens).map_err(|faults| {
@@ -146,22 +148,21 @@ impl Closure {
         })
     }
 
-    /// Where it stands.
+    /// Returns the scope of the expression's key.
     pub fn scope(&self) -> &'static ExprScope {
         self.scope
     }
 
-    /// The values at hand, then the operands.
+    /// Returns the parameters: the values in scope, then the operands.
     pub fn params(&self) -> &[ClosureParam] {
         &self.params
     }
 
-    /// The body.
     pub fn body(&self) -> &Block {
         &self.body
     }
 
-    /// Whether it reads what has this name.
+    /// Returns true if the body reads a name.
     pub(crate) fn reads(&self, name: &str) -> bool {
         let mut reads = false;
         self.body.visit(&mut |e| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name));

@@ -1,4 +1,4 @@
-//! Families of kernels: a spec has a plan, and a plan becomes verified programs.
+//! Kernel families: a spec resolves to a plan, and a plan to verified programs.
 
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::{Elem, IrError, VerifiedProgram};
@@ -8,42 +8,41 @@ use crate::spec::{Arith, EpilogueArg, GemmLayout, Instruction, ReduceSpec, Sgemm
 use std::fmt::Debug;
 use std::str::FromStr;
 
-/// A family of kernels, by the type of its specs: those of one macro. What every family has as data is a
-/// [`FamilyInfo`](crate::spec::FamilyInfo).
+/// Kernel family, identified by the type of its specs. Each macro has one.
+/// [`FamilyInfo`](crate::spec::FamilyInfo) has its data.
 pub trait Family: Spec {
-    /// What a spec resolves to.
+    /// Resolved form of a spec.
     type Plan: Plan<Spec = Self>;
 
     /// Checks and resolves the spec.
     ///
     /// # Errors
-    /// All of the spec's faults.
+    /// Returns every fault of the spec.
     fn plan(&self) -> Result<Self::Plan, SpecErrors>;
 
-    /// What the caller gives beside the arrays that all kernels of the family take.
+    /// Returns the arguments of a launch beside the arrays that every kernel of the family takes.
     fn operands(&self) -> Vec<EpilogueArg> {
         Vec::new()
     }
 }
 
-/// A sound spec with all decisions. A line of the DSL is read as one, so that it is planned once.
+/// Sound spec with all decisions made. Text is parsed to a plan, so that it is planned only once.
 pub trait Plan:
     Clone + PartialEq + Debug + FromStr<Err = SpecErrors> + Send + Sync + 'static
 {
-    /// The specs that are resolved so.
     type Spec: Family<Plan = Self>;
 
-    /// The spec that was resolved.
+    /// Returns the spec that was resolved.
     fn spec(&self) -> &Self::Spec;
 
-    /// Builds the kernels and launches, which are verified.
+    /// Builds the verified program: kernels and launches.
     ///
     /// # Errors
-    /// A mistake of the generator: a kernel that breaks a rule of the IR.
+    /// Returns a fault of the generator: a kernel that breaks a rule of the IR.
     fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
 }
 
-/// A fault of the generator itself, reported like a fault of the spec instead of a panic.
+/// Reports a fault of the generator like a fault of the spec, instead of a panic.
 impl From<IrError> for SpecErrors {
     fn from(error: IrError) -> Self {
         SpecError::at_value(&[], error.to_string()).into()
@@ -94,31 +93,38 @@ impl Plan for SgemmPlan {
     }
 }
 
-/// Arrays that are cut along the axis that is folded, each piece wherever it is. A spec with `run` says where they may be
-/// cut: pieces, or shards, have whole runs, but for the last one. For any cut the bits of the results are those of
-/// [`Plan::program`] on the whole.
+/// Reductions of sharded arrays, cut along the folded axis. `run` decides where an array may be
+/// cut: shards have whole runs, except the last one. The results have the bits of [`Plan::program`]
+/// on the whole array, wherever it is cut.
 impl ReducePlan {
-    /// The program that folds the elements of one shard. Its inputs are those of [`Plan::program`], of the shard alone.
-    /// Its extents are the shard's, `outer`, `len` and `inner` as far as there are such, and then `first`, the index
-    /// that the shard's first element has in the whole, and `total`, the length of the whole, both along the axis that is
-    /// folded: indices and `len` in a `map` are those of the whole. Its outputs are the [`partials`](Self::partials) of the
-    /// shard's runs: packed arrays of (outer, runs, inner), with as many runs as [`runs`](ReduceSpec::runs) says of `len`. A shard without
-    /// elements has none, and nothing is launched.
+    /// Builds the program that folds one shard.
     ///
-    /// The contract of its kernels has it that `first` is a multiple of `run`, and `len` too, unless the shard ends with the
-    /// whole. A shard has at most 2^31 − 1 runs where all elements are folded, and 65,535 where those of rows, columns or matrices are:
-    /// as many as a grid has blocks along x, and along y.
+    /// Its inputs are the inputs of [`Plan::program`], for the shard alone. Its extents are the
+    /// shard's `outer`, `len` and `inner`, as far as the spec has them, and then `first` and
+    /// `total`, along the folded axis: the index of the shard's first element in the whole, and the
+    /// length of the whole. Indices and `len` in a `map` refer to the whole.
+    ///
+    /// Its outputs are the [`partials`](Self::partials) of the shard's runs: packed arrays of
+    /// (outer, runs, inner), with [`runs`](ReduceSpec::runs) of the shard's `len`. An empty shard
+    /// has no runs, and launches nothing.
+    ///
+    /// By the contract of its kernels, `first` is a multiple of `run`, and so is `len` unless the
+    /// shard ends with the whole. A shard has at most 2^31 − 1 runs if all elements of an array are
+    /// folded, and at most 65,535 for rows, columns or matrices: the limits of a grid along x and
+    /// y.
     ///
     /// # Errors
-    /// A spec without `run` has no shards; and as [`Plan::program`].
+    /// Returns an error for a spec without `run`, or as [`Plan::program`].
     pub fn program_of_shard(&self) -> Result<VerifiedProgram, SpecErrors> {
         Ok(lower::shard(self.with_runs()?)?)
     }
 
-    /// The program that makes the results of what all shards have left. Its inputs are the [`partials`](Self::partials) of
-    /// all runs of the whole, in the order of the runs: packed arrays of (outer, runs, inner), with as many runs as
-    /// [`runs`](ReduceSpec::runs) says of `len`, none where there is no element. Its extents are those of the whole, `outer`, `len` and
-    /// `inner` as far as there are such, and its outputs are those of [`Plan::program`].
+    /// Builds the program that folds the partial results of all shards.
+    ///
+    /// Its inputs are the [`partials`](Self::partials) of all runs of the whole, in the order of
+    /// the runs: packed arrays of (outer, runs, inner), with [`runs`](ReduceSpec::runs) of the
+    /// whole `len`; 0 for an empty array. Its extents are the whole's `outer`, `len` and `inner`,
+    /// as far as the spec has them. Its outputs are the outputs of [`Plan::program`].
     ///
     /// # Errors
     /// As [`program_of_shard`](Self::program_of_shard).
@@ -126,16 +132,17 @@ impl ReducePlan {
         Ok(lower::of_partials(self.with_runs()?)?)
     }
 
-    /// What is left of a run: by what messages call them, arrays of these elements, one for each part that is kept of what
-    /// was folded. A partial has an element of each.
+    /// Returns the arrays that hold the partial result of a run: their names, as in messages, and
+    /// their element types. There is one array per component of the folded state, and a partial
+    /// result has one element in each.
     ///
     /// # Errors
-    /// A spec without `run` has no shards.
+    /// Returns an error for a spec without `run`.
     pub fn partials(&self) -> Result<Vec<(String, Elem)>, SpecErrors> {
         Ok(lower::partials(self.with_runs()?))
     }
 
-    /// The plan, if its blocks fold runs.
+    /// Returns the plan if its blocks fold runs.
     fn with_runs(&self) -> Result<&Self, SpecErrors> {
         match self.blocks() {
             Blocks::Runs(_) => Ok(self),
@@ -144,11 +151,12 @@ impl ReducePlan {
     }
 }
 
-/// Planes that are made once, for many products.
+/// Splits of A and B that are computed once for many GEMMs.
 impl SgemmPlan {
-    /// The program where the caller gives the planes of A, of B or of both, as [`SgemmSpec::splits_of_b`] makes
-    /// them, behind all other inputs: the planes of each, then, where lines are scaled, the greatest magnitudes of each. None where
-    /// there are no planes, or products have some of their own: but for single products under `mma: wgmma`.
+    /// Builds the program that takes the splits of A, of B, or of both from the caller, as
+    /// [`SgemmSpec::splits_of_b`] computes them. They follow all other inputs: the splits of each
+    /// matrix and, for a scaled arithmetic, the greatest magnitude of each row of A or column of B.
+    /// `None` for specs other than single GEMMs with `mma: wgmma`.
     ///
     /// # Errors
     /// As [`Plan::program`].
@@ -164,13 +172,15 @@ impl SgemmPlan {
 }
 
 impl SgemmSpec {
-    /// The program that makes the planes of B for products in an arithmetic, whatever their tiles are. Its extents are N
-    /// and K, its input is B, row by row or column by column. Its outputs are the planes and, where they stand for `f32`, a
-    /// word, given as 0, that then says whether they do not hold all numbers, and, where columns are scaled, the greatest
-    /// magnitude of each, given as zeros.
+    /// Builds the program that splits B for GEMMs in an arithmetic, with any tiles.
+    ///
+    /// Its extents are N and K, and its input is B, row-major or column-major. Its outputs are the
+    /// splits; for FP32 emulation a word, passed as 0, that is set if the splits cannot represent
+    /// some number; and for a scaled arithmetic the greatest magnitude of each column, passed as
+    /// zeros.
     ///
     /// # Errors
-    /// `arith: f32` has no planes.
+    /// Returns an error for `arith: f32`, which splits nothing.
     pub fn splits_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {
         if arith == Arith::F32 {
             return Err(SpecErrors::new([no_splits()]));

@@ -1,9 +1,11 @@
-//! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
+//! Kernel generator behind `gemm-runtime`: it turns a declarative spec into CUDA C.
 //!
-//! The pipeline: [`parse`] reads a spec and has it checked and resolved, once, to a [`plan`]; [`lower`] builds its
-//! kernels, each verified where it is finished, and [`cuda`] prints them. The simulator runs the same kernels.
-//! No step knows those behind it, except that the grammar asks the plan for the faults of what it
-//! read. Which names are taken, the rules of the IR and the printer both have from [`target`].
+//! This crate is internal. Depend on `gemm-runtime`, whose interface is the stable one.
+//!
+//! [`parse`] reads a spec, and has it checked and resolved to a [`plan`]. [`lower`] builds the
+//! kernels, each verified when it is finished, and [`cuda`] prints them; the simulator runs the
+//! same kernels. Each step depends on earlier steps only, except that the grammar asks the plan for
+//! the faults of a spec. The rules of the IR and the printer share the reserved names of [`target`].
 
 pub mod cuda;
 pub mod error;

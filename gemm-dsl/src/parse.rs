@@ -1,12 +1,13 @@
-//! The grammar of the DSL, once, for macros and for text.
+//! Grammar of the DSL, shared by macros and text.
 //!
-//! A spec is a list of entries, `key: value` or a flag, separated by commas, in any order, with an
-//! optional comma at the end; the whole may stand between `<` and `>`. A size such as `128x128x8`
-//! is a single Rust literal (`128` with the suffix `x128x8`), so its text is taken apart here.
+//! A spec is a list of entries, each a `key: value` or a flag, in any order. Commas separate them;
+//! one more may follow the last. The whole list may stand between `<` and `>`. A size such as
+//! `128x128x8` is a single Rust literal (`128` with the suffix `x128x8`), so its text is split
+//! here.
 //!
-//! All faults of a spec are found at once. What could be read is planned even if something could
-//! not, but a fault of the plan that involves a key which was misread is left out: it would vanish
-//! with the first one.
+//! All faults of a spec are found in one pass. Readable entries are planned even if others are
+//! faulty. A fault of the plan is dropped if it involves a misread key, since it may vanish with
+//! the misread value.
 
 mod calls;
 mod entries;
@@ -34,10 +35,10 @@ pub use calls::{
 };
 pub use parts::{call, entries};
 
-/// The most faults that are told at once.
+/// Most faults that are reported at once.
 const MAX_FAULTS: usize = 20;
 
-/// The plan of the spec that a text describes, with the messages of the macro.
+/// Parses and plans a spec given as text, with the messages of the macro.
 pub(crate) fn from_text<S: Family + Table>(text: &str) -> Result<S::Plan, SpecErrors> {
     let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let located = |(fault, span): Fault| {
@@ -48,13 +49,13 @@ pub(crate) fn from_text<S: Family + Table>(text: &str) -> Result<S::Plan, SpecEr
     plan.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
 }
 
-/// The tokens of a text, and where each lies.
+/// Returns the tokens of a text, and the place of each.
 #[cfg(test)]
 pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>) {
     lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 
-/// Reads a line of the DSL, with the messages of the macro.
+/// Parses a spec, with the messages of the macro.
 impl FromStr for ReducePlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -62,7 +63,7 @@ impl FromStr for ReducePlan {
     }
 }
 
-/// Reads a line of the DSL, which has a plan, with the messages of the macro.
+/// Parses a spec and checks that it has a plan, with the messages of the macro.
 impl FromStr for ReduceSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -70,7 +71,7 @@ impl FromStr for ReduceSpec {
     }
 }
 
-/// Reads a line of the DSL, with the messages of the macro.
+/// Parses a spec, with the messages of the macro.
 impl FromStr for SgemmPlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -78,7 +79,7 @@ impl FromStr for SgemmPlan {
     }
 }
 
-/// Reads a line of the DSL, which has a plan, with the messages of the macro.
+/// Parses a spec and checks that it has a plan, with the messages of the macro.
 impl FromStr for SgemmSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -86,16 +87,16 @@ impl FromStr for SgemmSpec {
     }
 }
 
-/// A fault and the tokens that it is about; none stands for the whole spec.
+/// A fault and its tokens; `None` for the whole spec.
 type Fault = (SpecError, Option<Span>);
 
-/// What has been read of a spec, and what it was resolved to.
+/// Result of parsing and planning a spec.
 struct Outcome<'t, S, P> {
     spec: S,
-    /// Its plan, or its plans as a row of a table; else all that is wrong.
+    /// Plan of the spec, or plans of a table's rule; otherwise every fault.
     plan: Result<P, Vec<Fault>>,
     given: HashMap<&'static str, Entry<'t>>,
-    /// Keys that were given or meant, but without a value that could be read.
+    /// Keys that were given or meant, but without a readable value.
     unread: Vec<&'static str>,
 }
 
@@ -103,7 +104,7 @@ fn planned<S: Family + Table>(tokens: &[Token]) -> Outcome<'_, S, S::Plan> {
     planned_by(Tokens::all(tokens), S::plan)
 }
 
-/// What has been read of a part of what was written, resolved so.
+/// Parses a part of the tokens, and plans the spec with `plan`.
 fn planned_by<S: Table, P>(
     tokens: Tokens<'_>,
     plan: impl FnOnce(&S) -> Result<P, SpecErrors>,
@@ -130,20 +131,20 @@ fn planned_by<S: Table, P>(
     Outcome { spec, plan, given, unread }
 }
 
-/// What has been read of a spec.
+/// State of reading a spec.
 struct SpecReader<'t, S> {
     spec: S,
     faults: Vec<Fault>,
-    /// Keys whose value is not what was meant.
+    /// Keys whose value is not the one that was meant.
     misread: Vec<&'static str>,
-    /// Keys that a misspelt one may have been meant as.
+    /// Keys that a misspelt key may stand for.
     meant: Vec<&'static str>,
-    /// Whether a message has listed all keys.
+    /// True once a message has listed all keys.
     listed: bool,
     given: HashMap<&'static str, Entry<'t>>,
-    /// Faults of entries, of which each lies behind the one before.
+    /// Number of faults of entries, which are found in the order of the text.
     told: usize,
-    /// Unknown keys behind as many faults as are told.
+    /// Number of unknown keys after the limit of reported faults.
     more: usize,
 }
 
@@ -179,7 +180,7 @@ impl<'t, S: Table> SpecReader<'t, S> {
             return;
         };
         if let Some(first) = self.given.get(key.name) {
-            // The tokens of an expression know of no spaces.
+            // The tokens of an expression have no spaces, so its canonical text is quoted.
             let text = match key.kind {
                 KeyKind::Closure(_) if self.misread.contains(&key.name) => None,
                 KeyKind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
@@ -211,7 +212,7 @@ impl<'t, S: Table> SpecReader<'t, S> {
         self.given.insert(key.name, entry);
     }
 
-    /// Of a faulty expression its parameters may stand.
+    /// Keeps the parameters of a faulty expression.
     fn head(&mut self, key: &Key<S>, entry: &Entry<'t>) {
         if let (KeyKind::Closure(scope), Some(value)) = (key.kind, entry.value)
             && let Some(head) = Closure::head(scope, value.tokens())
@@ -222,7 +223,7 @@ impl<'t, S: Table> SpecReader<'t, S> {
 
     fn unknown(&mut self, entry: &Entry<'t>) {
         if self.told >= MAX_FAULTS {
-            // It will not be told, and which key was meant takes its time to find out.
+            // It will not be reported, so the costly search for the nearest key is skipped.
             self.more += 1;
             return;
         }
@@ -255,7 +256,7 @@ impl<'t, S: Table> SpecReader<'t, S> {
             if fault.keys().iter().any(|key| self.misread.contains(key)) {
                 continue;
             }
-            // A default cannot be wrong by itself: the first key that was written is to blame.
+            // A default is never wrong by itself: the first key that was written gets the blame.
             let entry = fault.keys().iter().find_map(|key| self.given.get(key));
             let span = entry.map(|entry| entry.span(fault.site()));
             self.faults.push((fault.clone(), span));
@@ -274,23 +275,23 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
     }
 }
 
-/// What keys were called once, in the family that has the new one.
+/// Former names of keys, for the family that has the new one.
 const RENAMED: &[(&str, &str)] = &[("map", "fragment")];
 
-/// The key that this one is called now.
+/// Returns the current name of a renamed key.
 fn renamed<S: Table>(name: &str) -> Option<&'static str> {
     let (_, now) = RENAMED.iter().find(|(once, now)| *once == name && S::key(now).is_some())?;
     Some(now)
 }
 
-/// The other macro that has this key.
+/// Returns the other macro that has this key.
 fn other_macro<S: Table>(name: &str) -> Option<&'static str> {
     let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
     let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
     having.next().map(|family| family.macro_name)
 }
 
-/// The key and the word where a value was written as if it were a flag.
+/// Returns the key and the word, for a word that was written like a flag.
 fn flagged_word<S: Table>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
     S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {

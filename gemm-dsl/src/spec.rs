@@ -1,6 +1,6 @@
-//! What a user says: plain data, one field per key of the DSL.
+//! Specs: plain data with one field per key of the DSL.
 //!
-//! A spec may be contradictory; only its plan is known to be sound. Every field has a default, so
+//! A spec may contradict itself; only its plan is known to be sound. Every field has a default, so
 //! a spec is written as a change of another one:
 //!
 //! ```
@@ -11,10 +11,11 @@
 //! assert_eq!(better.to_string(), "tile: 128x128x8, thread: 8x8, double_buffer");
 //! ```
 //!
-//! Each spec is declared by one table (`spec!`): a row is a key with its type, its default and its
-//! part of the derived kernel name; where it has them, its least number, the kernels that it acts
-//! on and whether it says what is computed. The grammar, `Display`, the setters, those checks, the
-//! documentation, which rows of a table go together, and the random specs of the tests all follow from it.
+//! Each spec is declared by one `spec!` table, a row per key. A row gives the key's type, its
+//! default and its tag in the derived kernel name. It may add a least value, the kernels that the
+//! key acts on, and a mark for keys that change the result. Everything else is derived from the
+//! table: the grammar, `Display`, the setters, the checks, the documentation, the compatibility of
+//! a table's rules, and the random specs of the tests.
 
 mod arith;
 mod epilogue;
@@ -46,35 +47,35 @@ use crate::error::SpecErrors;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-/// What the specs of all macros have in common.
+/// Common interface of the specs of all macros.
 pub trait Spec:
     Clone + PartialEq + Debug + Display + FromStr<Err = SpecErrors> + Send + Sync + 'static
 {
-    /// The name of the macro that takes the spec, without the `!`.
+    /// Name of the macro that takes the spec, without the `!`.
     const MACRO: &'static str;
 
-    /// The keys of the grammar, in the order in which they are printed.
+    /// Returns the keys of the grammar, in the order in which they are printed.
     fn table() -> Vec<KeyInfo>;
 
-    /// The names of the keys, in the same order.
+    /// Returns the names of the keys, in the order of [`table`](Self::table).
     fn keys() -> Vec<&'static str> {
         Self::table().iter().map(|key| key.name).collect()
     }
 
-    /// Gives a key a value; false if there is no such key, or if its values are of another kind.
+    /// Sets a key. Returns false if the key does not exist or takes another kind of value.
     fn set(&mut self, key: &str, value: &Datum) -> bool;
 
-    /// Gives a key its default.
+    /// Resets a key to its default.
     fn reset(&mut self, key: &str);
 }
 
-/// What every family of kernels has: a macro and the keys of its specs.
+/// Kernel family: a macro and the keys of its specs.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FamilyInfo {
-    /// The name of the macro, without the `!`.
+    /// Name of the macro, without the `!`.
     pub macro_name: &'static str,
-    /// The keys of its specs.
+    /// Returns the keys of its specs.
     pub table: fn() -> Vec<KeyInfo>,
 }
 
@@ -84,7 +85,6 @@ impl FamilyInfo {
     }
 }
 
-/// All families.
 pub const FAMILIES: &[FamilyInfo] =
     &[FamilyInfo::new::<ReduceSpec>(), FamilyInfo::new::<SgemmSpec>()];
 

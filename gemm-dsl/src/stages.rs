@@ -1,36 +1,32 @@
-//! The catalogue: two ladders of kernels, from the first that works to the fastest. A stage is the
-//! spec of the stage it builds on plus the fields that change, so each shows one technique and what it
-//! needs to stay in its registers.
+//! Catalogue of kernels: two ladders, from the first kernel that works to the fastest. A stage is
+//! the spec of its base stage plus the keys that change. Each stage shows one technique, with the
+//! keys that keep it within its registers.
 
 use crate::spec::{
     Arith, Batch, Block, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes, LaunchForm,
     Op, Order, Over, Rect, ReduceSpec, SgemmSpec, SplitK, Tile, Tree,
 };
 
-/// One step of a ladder.
+/// Step of a ladder: a named technique, and the kernel that shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stage<S> {
-    /// Its number in the catalogue.
     pub index: u32,
-    /// What it is called.
     pub name: &'static str,
-    /// The number of the stage it builds on; `None` for the defaults.
+    /// Number of the base stage; `None` for the defaults.
     pub base: Option<u32>,
-    /// The kernel.
     pub spec: S,
 }
 
-/// A ladder under construction.
 struct Ladder<S>(Vec<Stage<S>>);
 
 impl<S: Clone + Default> Ladder<S> {
-    /// Adds the stage that changes the defaults, and returns its spec.
+    /// Adds a stage that changes the defaults, and returns its spec.
     fn start(&mut self, index: u32, name: &'static str, change: impl FnOnce(S) -> S) -> Base<S> {
         self.push(index, name, None, change(S::default()))
     }
 
-    /// Adds the stage that changes an earlier one, and returns its spec.
+    /// Adds a stage that changes an earlier one, and returns its spec.
     fn step(
         &mut self,
         base: &Base<S>,
@@ -47,14 +43,14 @@ impl<S: Clone + Default> Ladder<S> {
     }
 }
 
-/// A stage that others build on.
+/// Stage that others build on.
 struct Base<S> {
     index: u32,
     spec: S,
 }
 
-/// The reductions, simplest first: of a whole array, after M. Harris, "Optimizing Parallel Reduction in CUDA"
-/// (2007), and in one launch; then of rows and of columns.
+/// Reductions, simplest first: of a whole array, after M. Harris, "Optimizing Parallel Reduction in
+/// CUDA" (2007), and in one launch; then of rows and of columns.
 pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     let mut ladder = Ladder(Vec::new());
     ladder.start(0, "interleaved_divergent", |s: ReduceSpec| s.tree(Tree::InterleavedDivergent));
@@ -64,8 +60,8 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     ladder.step(&items, 4, "unroll_last_warp", |s| s.unroll_last_warp(true));
     let shuffle = ladder.step(&items, 5, "shuffle", |s| s.shuffle(true));
     let ticket = ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once));
-    // Two blocks of 512 threads on each multiprocessor of an H200, four loads of 16 bytes in flight in each
-    // thread: 0.99 of plain reading at 2^28 there.
+    // Two blocks of 512 threads on each SM of an H200, with four 16-byte loads in flight per
+    // thread, reach 0.99 of the speed of plain reading there, at 2^28 elements.
     ladder.step(&ticket, 7, "grid_stride", |s| s.block(512).items(4).float4(true).blocks(264));
     let rows = ladder.start(8, "rows", |s: ReduceSpec| {
         s.over(Over::Rows).block(128).group(32).items(4).float4(true)
@@ -77,7 +73,7 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     ladder.0
 }
 
-/// The matrix products, simplest first.
+/// GEMMs, simplest first.
 pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let mut ladder = Ladder(Vec::new());
     shared_tiles(&mut ladder);
@@ -87,7 +83,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     ladder.0
 }
 
-/// From one element a thread to tiles in shared memory: stages 1 to 12.
+/// Stages 1 to 12: from one element per thread to tiles in shared memory.
 fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block = Block::new(16, 16);
     ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
@@ -113,16 +109,16 @@ fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     });
 }
 
-/// Block tiles of 128x128 whose threads keep 8x8 elements: stages 13 to 20.
+/// Stages 13 to 20: block tiles of 128x128 with thread tiles of 8x8.
 fn register_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block_128 =
         ladder.start(13, "block_128", |s| s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)));
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
     let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
     let split = ladder.step(&transpose, 16, "split_fragment", |s| s.fragment(Fragment::Split));
-    // The registers in which the next tile waits would leave room for one block where there were
-    // two: the second is asked for, as every step before had it without asking. Two blocks leave a
-    // thread 128 registers, and no one order keeps this stage, 19 and 20 within them on sm_80, 90 and 100.
+    // The registers that hold the next tile would leave room for one block instead of two, so
+    // `blocks_per_sm` demands the second. Two blocks leave a thread 128 registers, and no single
+    // order keeps stages 17, 19 and 20 within them on sm_80, sm_90 and sm_100.
     let buffered = ladder.step(&split, 17, "double_buffer", |s| {
         s.double_buffer(true).blocks_per_sm(2).order(Order::RowSerpentine)
     });
@@ -132,7 +128,7 @@ fn register_tiles(ladder: &mut Ladder<SgemmSpec>) {
     ladder.step(&buffered, 20, "warp_tile", |s| column(s.warp(Rect::new(64, 32))));
 }
 
-/// Asynchronous copies, and what is built on them: stages 21 to 32.
+/// Stages 21 to 32: asynchronous copies, and techniques that build on them.
 fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.start(21, "async_pipeline", |s| {
         s.tile(Tile::new(128, 128, 16))
@@ -158,9 +154,9 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .raster(8)
             .order(Order::ColumnSerpentine)
     });
-    // Of a matrix that lies along M or N nothing is transposed: its copies are 16 bytes wide, and its
-    // shared rows need no padding. With both copies alike the taller tile is the faster one: 1.045
-    // instead of 1.015 of cuBLAS at 4096 on an H200.
+    // A matrix that is contiguous along M or N is not transposed: its copies are 16 bytes wide, and
+    // its shared rows need no padding. With both copies alike, the taller tile is faster: 1.045
+    // instead of 1.015 of the speed of cuBLAS at 4096 on an H200.
     ladder.step(&fastest, 23, "layout_tn", |s| {
         s.layout(GemmLayout::Tn)
             .transpose(false)
@@ -171,7 +167,8 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .spread(1)
             .order(Order::RowSerpentine)
     });
-    // Both matrices are transposed on their way. Found by `tune`: 1.015 of cuBLAS at 4096 on an H200.
+    // Both matrices are transposed on their way. Found by `tune`: 1.015 of cuBLAS at 4096 on an
+    // H200.
     ladder.step(&fastest, 24, "layout_nt", |s| {
         s.layout(GemmLayout::Nt)
             .tile(Tile::new(256, 128, 16))
@@ -186,19 +183,19 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
         Ok(epilogue) => epilogue,
         Err(faults) => unreachable!("the catalogue's own, held by a test: {faults}"),
     };
-    // At 4096 on an H200 these are the fastest that `tune` has found: 1.043 and 1.000 of what cuBLAS takes
-    // for the product alone.
+    // The fastest that `tune` found at 4096 on an H200: 1.043 and 1.000 of the time of cuBLAS for
+    // the GEMM alone.
     let relu = epilogue("|acc, bias[n]| relu(acc + bias)");
     ladder.step(&fastest, 27, "epilogue_bias_relu", |s| s.epilogue(relu).spread(11));
     let gelu = epilogue("|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual");
     ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| {
         s.epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
     });
-    // Eight warps of four rows each, a lane with eight loads of 16 bytes of A under way.
+    // Eight warps of four rows each; a lane has eight 16-byte loads of A in flight.
     ladder.start(29, "matrix_vector", |s: SgemmSpec| {
         s.block(Block::new(8, 1)).lanes(Lanes::K).thread(Rect::new(4, 1)).float4(true).unroll(2)
     });
-    // A small C: eight groups of sixteen threads take turns along K.
+    // A small C: eight groups of 16 threads take alternate steps of K.
     let slices = ladder.start(30, "slices", |s: SgemmSpec| {
         s.tile(Tile::new(16, 16, 64))
             .thread(Rect::new(4, 4))
@@ -213,10 +210,10 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
 }
 
-/// Tensor cores: stages 33 to 43.
+/// Stages 33 to 43: tensor cores.
 fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
-    // Fragments along K meet no conflict where rows start four banks apart, those along N where they
-    // start eight apart.
+    // Reads of K-major fragments are free of bank conflicts if rows start four banks apart, and of
+    // N-major fragments if they start eight apart.
     let mma = ladder.start(33, "mma_sync", |s| {
         s.tile(Tile::new(128, 256, 32))
             .warp(Rect::new(64, 64))
@@ -227,7 +224,8 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
     });
     let loaded = ladder.step(&mma, 34, "ldmatrix", |s| s.ldmatrix(true).swizzle(true).pad_a(0));
     ladder.step(&loaded, 35, "mma_ring", |s| s.stages(2).raster(8));
-    // Numbers are taken apart in registers, which leaves room for smaller tiles. Found by `tune` on an H200.
+    // Numbers are split in registers, which leaves room for smaller tiles only. Found by `tune` on
+    // an H200.
     ladder.step(&mma, 36, "mma_bf16x6", |s| {
         s.arith(Arith::Bf16x6)
             .tile(Tile::new(64, 128, 16))
@@ -235,8 +233,8 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
             .stages(2)
             .raster(8)
     });
-    // Warpgroups multiply planes that a launch before the product makes: of bf16 one, of bf16x6 three. Two warpgroups of
-    // 64 rows each share a block.
+    // Warpgroups multiply splits that a launch before the GEMM computes: one for bf16, three for
+    // bf16x6. A block has two warpgroups of 64 rows each.
     let wgmma = ladder.start(37, "wgmma", |s| {
         s.tile(Tile::new(128, 128, 64)).arith(Arith::Bf16).mma(Instruction::Wgmma).float4(true)
     });
@@ -386,7 +384,7 @@ mod tests {
         assert_eq!((scalar.b().fragment_width(), scalar.b().accesses()), (4, 16));
     }
 
-    /// What lies along M or N is copied by 16 bytes as it is; what lies along K is transposed.
+    /// M-major and N-major operands are copied in 16-byte vectors, K-major ones are transposed.
     #[test]
     fn a_layout_decides_how_copies_travel() {
         let wide = |layout: &str, name: &str| {
@@ -405,7 +403,7 @@ mod tests {
         };
         let lines = |step| (4, Walk::Lines { step });
         let groups = |passes| (1, Walk::Groups { step: 32, passes });
-        // Without `transpose` A lies along K in its tile too.
+        // Without `transpose` A is K-major in its tile, too.
         assert_eq!(wide("tn", "layout_tn"), [[lines(4), lines(8)], [lines(64), lines(8)]]);
         assert_eq!(wide("nt", "layout_nt"), [[lines(4), groups(4)], [groups(8), lines(8)]]);
     }

@@ -1,4 +1,5 @@
-//! Tokens of a spec, from a macro call or from text, their places, and the word nearest to a misspelt one.
+//! Tokens of a spec and their places, from a macro call or from text, and the search for misspelt
+//! words.
 
 mod lexer;
 mod macro_tokens;
@@ -13,7 +14,7 @@ pub(crate) use macro_tokens::macro_tokens;
 pub(crate) use nearest::closest;
 pub(crate) use token::{Span, Token, TokenKind, Tokens};
 
-/// The longest text that is read, in bytes: a hundred times what all keys need.
+/// Longest text that is read, in bytes: a hundred times the length of all keys.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
-/// The deepest nesting of brackets.
+/// Deepest nesting of brackets that is read.
 pub(crate) const MAX_DEPTH: usize = 64;

@@ -1,4 +1,4 @@
-//! Tables of kernels: which line computes a problem of which shape.
+//! Tables of kernels: rules that choose a spec by the shape of a problem.
 //!
 //! ```text
 //! len <= 64 => op: sum, over: rows, group: 4;
@@ -6,17 +6,20 @@
 //! else => op: sum, over: rows, group: 32
 //! ```
 //!
-//! The first row whose condition holds is chosen. A condition is an expression over what its [family](TableFamily) says:
-//! of reductions the extents of a problem, and nothing of the device, so that what is chosen, and with it the bits
-//! of the result, depends on the table and on the shape alone; of products also how the matrices lie, and the
-//! device. All rows compute the same; they differ in how.
+//! The first rule whose condition holds is chosen. All rules compute the same result; they differ
+//! in how.
 //!
-//! A line of products says neither `layout` nor `pitched`: a row takes matrices however they lie, and has a kernel
-//! for each layout.
+//! A condition is an expression over the facts of its [family](TableFamily). For a reduction these
+//! are the extents of the problem, not the device: the choice, and with it the bits of the result,
+//! depends only on the table and the shape. For a GEMM they also include the layouts of the
+//! matrices and the device.
 //!
-//! A table of products that begins with `invariant;` has only rows that sum each element in ascending K by one
-//! accumulator: they all give the same bits, so that none of them depends on which row is chosen. `accuracy: bound;` before
-//! the rows grants them what tensor cores make in place of `f32`: see [`Accuracy`].
+//! The specs in a table of GEMMs give neither `layout` nor `pitched`. A rule accepts matrices in
+//! any layout, and has a kernel for each.
+//!
+//! A table of GEMMs that begins with `invariant;` only has rules that accumulate each element in
+//! ascending K. They all give the same bits, so the bits do not depend on the chosen rule.
+//! `accuracy: bound;` before the rules admits FP32 emulation on tensor cores: see [`Accuracy`].
 
 mod sgemm;
 pub mod shipped;
@@ -32,89 +35,94 @@ use crate::spec::{Accuracy, ReduceSpec, Table};
 use std::fmt;
 use std::str::FromStr;
 
-/// Reading of tables, which the grammar implements.
+/// Parsing of tables, which the grammar implements.
 pub trait ReadTable: Family {
-    /// Reads and checks a table.
+    /// Parses and checks a table.
     ///
     /// # Errors
-    /// All of its faults.
+    /// Returns every fault of the table.
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
 }
 
-/// A family of which there are tables.
+/// Family whose kernels can be chosen by a table.
 pub trait TableFamily: ReadTable {
-    /// What a row is chosen for.
+    /// Problem that a rule is chosen for.
     type Problem;
 
-    /// What the names of its conditions stand for, in the order of their environment.
+    /// Returns the values of the names in conditions, in the order of their scope.
     fn facts(problem: &Self::Problem) -> Facts;
 
-    /// How many tiles of so many rows and columns there are for each multiprocessor; none where conditions do not ask.
+    /// Returns the number of tiles with these rows and columns, divided by the SMs; `None` if
+    /// conditions have no `waves`.
     fn waves(_: &Self::Problem, _: (u32, u32)) -> Option<f64> {
         None
     }
 
-    /// The number of layouts that the arrays of a problem may have, which no line says: a rule has a kernel for each.
+    /// Number of layouts that the arrays of a problem may have. Specs do not give the layout; a
+    /// rule has a kernel for each.
     const LAYOUTS: usize = 1;
 
-    /// The index of the layout that those of a problem have.
+    /// Returns the index of a problem's layout.
     fn layout_index(_: &Self::Problem) -> usize {
         0
     }
 
-    /// The kernel of a line for arrays in a layout.
+    /// Plans a spec for arrays in a layout.
     ///
     /// # Errors
-    /// All faults of the spec for that layout.
+    /// Returns every fault of the spec for that layout.
     fn plan_for_layout(&self, _layout_index: usize) -> Result<Self::Plan, SpecErrors> {
         self.plan()
     }
 }
 
-/// What a table asks of the specs in its rows.
+/// Requirements of a table on the specs in its rules.
 pub(crate) trait RuleSpec: Table + TableFamily {
-    /// What conditions may name.
+    /// Scope of the conditions.
     const CONDITION: &'static ExprScope;
 
-    /// Keys that no line has, since they follow from the problem, and what a condition asks in their place.
+    /// Keys that specs in rules cannot have because they follow from the problem, and the facts
+    /// that conditions read instead.
     const FOLLOWING: &'static [(&'static str, &'static str)];
 
-    /// What is so of the problems whose arrays lie in a layout.
+    /// Returns the facts that a layout determines.
     fn answers(layout_index: usize) -> Vec<(&'static str, bool)>;
 
-    /// A line, for messages.
+    /// Example of a spec, for messages.
     const LINE: &'static str;
 
-    /// The key by which a line sums otherwise than in ascending order by one accumulator, if any; none where no
-    /// table is `invariant`.
+    /// Returns the key that makes a spec sum otherwise than in ascending order, if any; `None` if
+    /// tables cannot be `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 
-    /// How a line rounds; none where tables grant nothing.
+    /// Rounding of a spec; `None` if tables have no `accuracy`.
     const ROUNDS: Option<Rounds<Self>>;
 }
 
-/// The key that says how a line rounds, and the class that a table has to grant for it, if there is one.
+/// The key that decides how a spec rounds, and a function that returns the class that admits the
+/// spec, if one does.
 pub(crate) type Rounds<S> = (&'static str, fn(&S) -> Option<Accuracy>);
 
-/// A row of a table.
+/// Rule of a table: a condition, and the spec for the problems that it holds for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule<S: Family> {
-    /// Where it is chosen; always, without one.
+    /// Condition; `None` for the last rule, which always holds.
     pub when: Option<Closure>,
-    /// The kernel, as its line says, which says nothing of how arrays lie: see [`Rule::kernels`].
+    /// Spec of the kernel, without a layout: see [`Rule::kernels`].
     pub spec: S,
-    /// The plan for each layout in which arrays lie of problems that may come to it.
+    /// Plan for each layout of the problems that can reach the rule.
     pub(crate) kernels: Vec<(usize, S::Plan)>,
 }
 
 impl<S: Family> Rule<S> {
-    /// Its kernels, one for each layout in which the arrays lie of problems that may come to it.
+    /// Returns the plans of its kernels, one for each layout of the problems that can reach the
+    /// rule.
     pub fn kernels(&self) -> impl Iterator<Item = &S::Plan> {
         self.kernels.iter().map(|(_, plan)| plan)
     }
 }
 
-/// A table: each problem has a row, the last one if no other. No two rows have one condition.
+/// Table of rules. Every problem matches a rule, at least the last one. Conditions are distinct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTable<S: Family> {
     rows: Vec<Rule<S>>,
@@ -122,32 +130,29 @@ pub struct KernelTable<S: Family> {
     header: Header,
 }
 
-/// What a table says of all its rows.
+/// Header of a table, which applies to all of its rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Whether they give the same bits.
+    /// True if all rules give the same bits.
     pub is_invariant: bool,
-    /// How accurate they are, if it says so.
+    /// Accuracy class that the rules may use, if the table gives one.
     pub accuracy: Option<Accuracy>,
 }
 
 impl Header {
-    /// What the rows are granted.
+    /// Returns the accuracy class that the rules may use.
     pub fn granted(self) -> Accuracy {
         self.accuracy.unwrap_or_default()
     }
 }
 
-/// A number that conditions ask for is none that a device can be given.
+/// Error for a number in conditions that is outside of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
-    /// What conditions call it.
+    /// Name in conditions.
     pub name: &'static str,
-    /// What it is.
     pub value: u64,
-    /// The least that it may be.
     pub least: u64,
-    /// The greatest.
     pub most: u64,
 }
 
@@ -161,39 +166,39 @@ impl fmt::Display for OutOfRange {
 impl std::error::Error for OutOfRange {}
 
 impl<S: Family> KernelTable<S> {
-    /// Rules that have been checked.
+    /// Builds a table from checked rules.
     pub(crate) fn new(rows: Vec<Rule<S>>, header: Header) -> Self {
         let conditions = Conditions::new(rows.iter().map(|row| row.when.as_ref()));
         Self { rows, conditions, header }
     }
 
-    /// The rows. The last one has no condition.
+    /// Returns the rules. The last one has no condition.
     pub fn rules(&self) -> &[Rule<S>] {
         &self.rows
     }
 
-    /// Whether it says that all rows give the same bits.
+    /// Returns true if the table begins with `invariant;`.
     pub fn is_invariant(&self) -> bool {
         self.header.is_invariant
     }
 
-    /// How far its rows may be off.
+    /// Returns the accuracy class that the rules may use.
     pub fn accuracy(&self) -> Accuracy {
         self.header.granted()
     }
 }
 
 impl<S: TableFamily> KernelTable<S> {
-    /// The number of the row for a problem.
+    /// Returns the index of the rule for a problem.
     ///
     /// # Errors
-    /// [`OutOfRange`] for an extent that no array has.
+    /// [`OutOfRange`] if a fact that conditions read is outside of its range.
     pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
         let waves = |tile| waves_of::<S>(problem, tile);
         first(&self.conditions, ConditionInput { facts: &S::facts(problem), waves: &waves })
     }
 
-    /// The kernel of the row that was [chosen](Self::choose) for a problem.
+    /// Returns the plan for a problem, of the rule that was [chosen](Self::choose) for it.
     pub fn kernel(&self, row: usize, problem: &S::Problem) -> &S::Plan {
         let layout_index = S::layout_index(problem);
         let mut kernels = self.rows[row].kernels.iter();
@@ -203,8 +208,8 @@ impl<S: TableFamily> KernelTable<S> {
         plan
     }
 
-    /// Why a row is chosen for a problem: what its condition and those before it name, and what that is, in the order
-    /// of the text.
+    /// Explains the choice of a rule: the facts that its condition and the ones before it read,
+    /// with their values, in the order of the text.
     ///
     /// # Errors
     /// As [`choose`](Self::choose).
@@ -221,13 +226,13 @@ impl<S: TableFamily> KernelTable<S> {
     }
 }
 
-/// The waves that conditions of a family ask for.
+/// Returns the waves of a problem, for families whose conditions have them.
 fn waves_of<S: TableFamily>(problem: &S::Problem, tile: (u32, u32)) -> f64 {
     S::waves(problem, tile)
         .unwrap_or_else(|| unreachable!("ExprScope::has_waves: problems of this family have them"))
 }
 
-/// The first row for a problem.
+/// Returns the first rule that matches a problem.
 fn first(conditions: &Conditions, problem: ConditionInput<'_>) -> Result<usize, OutOfRange> {
     check(conditions, problem.facts)?;
     match conditions.first(problem) {
@@ -236,7 +241,7 @@ fn first(conditions: &Conditions, problem: ConditionInput<'_>) -> Result<usize, 
     }
 }
 
-/// Checks that what is asked is in the ranges that conditions were checked with.
+/// Checks that the facts are in the ranges that conditions were checked with.
 fn check(conditions: &Conditions, facts: &Facts) -> Result<(), OutOfRange> {
     match conditions.out_of_range(facts) {
         None => Ok(()),
@@ -256,12 +261,12 @@ impl<S: Family> fmt::Display for Rule<S> {
     }
 }
 
-/// The word of a table whose rows give the same bits.
+/// Header of a table whose rules give the same bits.
 pub(crate) const INVARIANT: &str = "invariant";
-/// The word before what rows are granted.
+/// Header that gives the accuracy class of the rules.
 pub(crate) const ACCURACY: &str = "accuracy";
 
-/// The canonical text: a row a line.
+/// The canonical text, one rule per line.
 impl<S: Family> fmt::Display for KernelTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.header.is_invariant {
@@ -286,7 +291,7 @@ impl<S: TableFamily> FromStr for KernelTable<S> {
 }
 
 impl TableFamily for ReduceSpec {
-    /// The extents (outer, len, inner) of what is folded; those that `over` has not are 1.
+    /// Extents (outer, len, inner) of the folded arrays; extents that `over` lacks are 1.
     type Problem = (u64, u64, u64);
 
     fn facts(problem: &(u64, u64, u64)) -> Facts {

@@ -1,4 +1,5 @@
-//! The rules of names and types. All faults are found at once; what follows from one is not reported again.
+//! Checks of names and types. All faults are found in one pass; consequences of a fault are not
+//! reported.
 
 mod operation;
 
@@ -14,8 +15,9 @@ use crate::expr::suggestion;
 use crate::expr::typing::Type;
 use operation::CheckedOperand;
 
-/// All faults of what has been read, in the order of the text; of types only if they are known. Where a plan says how
-/// many values there are, it knows the types too: before, a name that is never read may be one too many.
+/// Returns all faults of a parsed expression, in the order of the text. Types are checked only if
+/// they are known. If the plan decides how many values there are, unused names are reported only
+/// with the types, since one may be a value too many.
 pub(super) fn check(
     scope: &'static ExprScope,
     typing: Option<&Typing>,
@@ -37,7 +39,7 @@ pub(super) fn check(
         .filter(unused)
         .map(|known| messages::unused(scope, known.at, &known.name, known.operand))
         .collect();
-    // A name may be unused because it was misspelt where it was used.
+    // A name may look unused because it is misspelt where it is used.
     if check.faults.is_empty() && (typing.is_some() || !scope.is_counted_by_plan()) {
         check.faults = unused;
     }
@@ -45,7 +47,7 @@ pub(super) fn check(
     check.faults
 }
 
-/// The least and the greatest value of a sound expression that gives an integer.
+/// Returns the least and the greatest value of a sound integer expression.
 pub(super) fn range(
     scope: &'static ExprScope,
     typing: &Typing,
@@ -62,8 +64,8 @@ pub(super) fn range(
     }
 }
 
-/// Whether parameters name values at hand, and then operands that the environment has, each once, whatever
-/// else is wrong with them.
+/// Returns true if the parameters are values in scope followed by operands that the scope allows,
+/// each named once. Other faults of the parameters do not matter.
 pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool {
     let values = params.iter().take(scope.values.1).all(|value| value.index.is_empty());
     values
@@ -73,7 +75,7 @@ pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool
         })
 }
 
-/// What is wrong with a parameter as an operand, if the environment has any.
+/// Returns the error of a parameter that is no operand of the scope, if any.
 fn wrong_operand(scope: &ExprScope, param: &ClosureParam) -> Option<SpecError> {
     let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
     match scope.output {
@@ -87,7 +89,8 @@ fn wrong_operand(scope: &ExprScope, param: &ClosureParam) -> Option<SpecError> {
     }
 }
 
-/// The range of an integer whose names have these, unless something is wrong with it.
+/// Returns the range of an integer expression over names with these ranges; `None` if it has a
+/// fault.
 #[cfg(test)]
 pub(super) fn range_of(
     scope: &'static ExprScope,
@@ -105,19 +108,19 @@ pub(super) fn range_of(
     }
 }
 
-/// A parameter or a definition.
+/// Parameter or definition in scope.
 struct Definition {
     name: String,
     value: Option<AbstractValue>,
     at: NodeSpan,
     used: bool,
-    /// Whether it is a parameter.
+    /// True for a parameter.
     operand: bool,
-    /// Whether the block that defines it is closed.
+    /// True if the block that defines it is closed.
     gone: bool,
 }
 
-/// What is known of a value.
+/// Abstract value: a type, and the range of an integer.
 #[derive(Clone, Copy)]
 enum AbstractValue {
     Float(Float),
@@ -154,7 +157,7 @@ impl From<ValueType> for AbstractValue {
 
 struct Checker<'c> {
     scope: &'static ExprScope,
-    /// None where types are not looked at yet: then nothing is known of any value.
+    /// `None` before types are known; then no value is known either.
     typing: Option<&'c Typing>,
     known: Vec<Definition>,
     faults: Vec<SpecError>,
@@ -190,7 +193,7 @@ impl<'c> Checker<'c> {
         }
         for (n, param) in params.iter().enumerate() {
             let known = self.typing.map(|typing| typing.param(n).into());
-            // Another name would not do for what has no place at all.
+            // A surplus parameter is reported already, and renaming it would not help.
             if n >= most && scope.operands.is_empty() {
                 self.know(&param.name, known, param.at, true);
                 continue;
@@ -208,7 +211,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// That a name means nothing by itself.
+    /// Reports a name that has a meaning of its own.
     fn unreserved(&mut self, name: &str, at: NodeSpan) {
         let key = self.scope.key;
         let lent = self.scope.names().any(|known| known == name);
@@ -220,7 +223,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Makes a name known, unless it is already.
+    /// Adds a name, and reports a duplicate.
     fn define(&mut self, name: &str, value: Option<AbstractValue>, at: NodeSpan, operand: bool) {
         if self.known.iter().any(|known| !known.gone && known.name == name) {
             self.fault(messages::duplicate(self.scope.key, at, name));
@@ -286,7 +289,8 @@ impl<'c> Checker<'c> {
                 let b = CheckedOperand { node: b, value: self.node(b, depth + 1) };
                 let before = self.faults.len();
                 let result = self.operator(*op, a, b, *at);
-                // What was meant where no truth values are joined may have been no truth value.
+                // If an operand of `&&` or `||` is wrong, the result may have been meant as a
+                // number.
                 let joined = matches!(op, Binary::And | Binary::Or) && self.faults.len() == before;
                 let truth = joined || op.is_comparison();
                 if truth { self.typing.map(|_| AbstractValue::Bool) } else { result }
@@ -317,7 +321,7 @@ impl<'c> Checker<'c> {
                 Some(AbstractValue::Int(a.or(b)))
             }
             (Some(a), Some(b)) if a.ty() != b.ty() => {
-                // The whole number is the one to change, and of floats the narrow one.
+                // The suggestion changes the integer, or the narrower float.
                 let is_whole = |e: &Node| matches!(e.kind, NodeKind::Int(_));
                 let (wrong, other) = match (a, b) {
                     (AbstractValue::Float(Float::F32), AbstractValue::Float(_)) => (&yes.value, b),

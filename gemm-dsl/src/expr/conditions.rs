@@ -1,6 +1,7 @@
-//! Conditions on the host. The check has found that where facts are in the ranges of the environment no integer
-//! leaves the 128 bits that they are computed in and nothing is divided by zero; facts outside of them are
-//! refused at the door. Floats are those of IEEE binary64.
+//! Conditions of a table's rules, evaluated on the host. While facts are in the ranges of their
+//! scope, no integer leaves the 128 bits of the computation and nothing is divided by zero: the
+//! check of the expression ensures that. Facts out of range are rejected before evaluation. Floats
+//! are IEEE binary64.
 
 mod decision_tree;
 mod eval;
@@ -13,7 +14,7 @@ use node::NodeBuilder;
 use std::collections::HashMap;
 use std::fmt;
 
-/// What the names of conditions stand for, in the order of their environment.
+/// Facts about a problem: the values of a condition's names, in the order of their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     integers: [u64; Facts::MOST],
@@ -21,10 +22,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The most integers, and the most truth values, of an environment.
+    /// Most integers, and most truth values, of a scope.
     const MOST: usize = 6;
 
-    /// Extents and other numbers, and whether something is so.
+    /// Builds the facts from the scope's integers and truth values.
     pub fn new<const I: usize, const T: usize>(integers: [u64; I], truths: [bool; T]) -> Self {
         const { assert!(I <= Self::MOST && T <= Self::MOST) };
         let mut facts = Self { integers: [0; Self::MOST], truths: [false; Self::MOST] };
@@ -34,18 +35,18 @@ impl Facts {
     }
 }
 
-/// What a condition asks of a problem. Integers and truth values have their place in the [`Facts`].
+/// Fact that a condition reads. Integers and truth values are indices into [`Facts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
-    /// An integer, and what it can be.
+    /// Index, name and range of an integer.
     Integer(usize, &'static str, IntRange),
-    /// A truth value.
+    /// Index and name of a truth value.
     Truth(usize, &'static str),
     /// `waves` of a tile.
     Waves(u32, u32),
 }
 
-/// A value on the host.
+/// Value of a condition's subexpression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ConditionValue {
     Int(i128),
@@ -53,7 +54,8 @@ pub(crate) enum ConditionValue {
     Bool(bool),
 }
 
-/// A problem, as conditions see it: of no family, so that debug builds of other crates have it optimised.
+/// Problem as conditions see it. It is not generic over the family, so that it is optimised in this
+/// crate even in debug builds of other crates.
 #[derive(Clone, Copy)]
 pub(crate) struct ConditionInput<'p> {
     pub(crate) facts: &'p Facts,
@@ -61,7 +63,7 @@ pub(crate) struct ConditionInput<'p> {
 }
 
 impl ConditionInput<'_> {
-    /// The answer to a question.
+    /// Returns the value of a fact.
     pub(crate) fn answer(self, asked: Query) -> ConditionValue {
         match asked {
             Query::Integer(place, ..) => ConditionValue::Int(self.facts.integers[place].into()),
@@ -71,7 +73,7 @@ impl ConditionInput<'_> {
     }
 }
 
-/// As a condition asks for it.
+/// The fact as a condition spells it.
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,19 +93,20 @@ impl fmt::Display for ConditionValue {
     }
 }
 
-/// The conditions of a table, ready to be evaluated: what they ask has its place, so have their definitions, and
-/// `&&`, `||` and `!` are branches from one test to the next.
+/// Conditions of a table, ready to be evaluated: names are resolved, and `&&`, `||` and `!` are
+/// branches between tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Conditions {
-    /// What they ask, in the order of the text.
+    /// Facts that the conditions read, in the order of the text.
     asked: Vec<Query>,
-    /// How much of that each row and those before it ask.
+    /// For each rule, the number of these facts that it and the rules before it read.
     asked_by: Vec<usize>,
     decision_tree: DecisionTree,
 }
 
 impl Conditions {
-    /// Those of rows, of which one without a condition is for every problem.
+    /// Prepares the conditions of a table's rules. A rule without a condition matches every
+    /// problem.
     pub(crate) fn new<'c>(rows: impl IntoIterator<Item = Option<&'c Closure>>) -> Self {
         let (mut numbers, mut asked_by, mut conditions) = (HashMap::new(), Vec::new(), Vec::new());
         for row in rows {
@@ -120,12 +123,13 @@ impl Conditions {
         Self { asked, asked_by, decision_tree: DecisionTree::new(conditions) }
     }
 
-    /// What the conditions of a row and of those before it ask, in the order of the text.
+    /// Returns the facts that the conditions of a rule and of the rules before it read, in the
+    /// order of the text.
     pub(crate) fn asked_by(&self, row: usize) -> &[Query] {
         &self.asked[..self.asked_by.get(row).copied().unwrap_or(self.asked.len())]
     }
 
-    /// An integer that is asked for and is none that it can be: its name, its value and what it can be.
+    /// Returns the first integer that is read and out of range: its name, its value and its range.
     pub(crate) fn out_of_range(&self, facts: &Facts) -> Option<(&'static str, u64, IntRange)> {
         self.asked.iter().find_map(|asked| match *asked {
             Query::Integer(place, name, range) => {
@@ -136,7 +140,7 @@ impl Conditions {
         })
     }
 
-    /// The first row whose condition holds of a problem, if any.
+    /// Returns the first rule whose condition holds for a problem, if any.
     pub(crate) fn first(&self, problem: ConditionInput<'_>) -> Option<usize> {
         let DecisionTree { nodes, start, terms } = &self.decision_tree;
         let mut host = Evaluator::new(problem, terms);
@@ -150,7 +154,7 @@ impl Conditions {
 }
 
 impl Closure {
-    /// Whether a condition always holds, or never, where it names nothing.
+    /// Returns the constant value of a condition that reads no facts; `None` if it reads any.
     pub(crate) fn constant(&self) -> Option<bool> {
         let conditions = Conditions::new([Some(self)]);
         let facts = Facts::new([], []);

@@ -1,16 +1,15 @@
-//! The functions of the language: one row each. How each is lowered is in [`library`](super::library).
+//! Functions of the language, one row each. [`library`](super::library) has their lowering.
 
 use super::typing::Float;
 
-/// Declares the functions: what each gives, how it is written, what its operands are called, and
-/// their types; of one that no machine has also its worst error, and its method.
+/// Declares the functions. A row has the documentation, the spelling, the names of the operands and
+/// their types. Functions that no hardware has also give their worst error and their method.
 macro_rules! functions {
     ($(
         #[doc = $meaning:literal]
         $function:ident = $name:literal, [$($operand:literal),*], $signature:ident
             $(, within $ulp:literal $method:literal)?;
     )*) => {
-        /// A function of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Function {
             $(#[doc = $meaning] $function,)*
@@ -20,7 +19,7 @@ macro_rules! functions {
             /// Every function, in the order of the documentation.
             pub const ALL: &[Self] = &[$(Self::$function),*];
 
-            /// The row of this function.
+            /// Returns the row of the function.
             pub const fn info(self) -> FunctionInfo {
                 match self {
                     $(Self::$function => FunctionInfo {
@@ -39,9 +38,9 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The smaller one: IEEE 754-2019 minimum, NaN wins, −0 below +0.
+    /// Minimum of IEEE 754-2019: NaN wins, −0 is below +0.
     Min = "min", ["a", "b"], Number;
-    /// The greater one: IEEE 754-2019 maximum, NaN wins, −0 below +0.
+    /// Maximum of IEEE 754-2019: NaN wins, −0 is below +0.
     Max = "max", ["a", "b"], Number;
     /// Absolute value.
     Abs = "abs", ["x"], Number;
@@ -53,9 +52,9 @@ functions! {
     Fma = "fma", ["a", "b", "c"], Float;
     /// `min(max(x, low), high)`.
     Clamp = "clamp", ["x", "low", "high"], Number;
-    /// Rounded down to a whole number.
+    /// Largest integer not above x.
     Floor = "floor", ["x"], Float;
-    /// Rounded to the nearest whole number, halves to the even one.
+    /// Nearest integer, ties to even.
     Round = "round", ["x"], Float;
     /// e to the power of x.
     Exp = "exp", ["x"], Single, within 0.90 "2^n · e^r, polynomial of degree 6";
@@ -79,13 +78,13 @@ functions! {
     Gelu = "gelu", ["x"], Single, within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
     GeluTanh = "gelu_tanh", ["x"], Single, within 1.14 "as `silu`, of a cubic in two parts";
-    /// The integer, or the `f64`, as an `f32`, rounded to the nearest.
+    /// The integer, or the `f64`, rounded to the nearest `f32`.
     ToF32 = "f32", ["integer"], Conversion;
-    /// The integer as an `f64`, rounded to the nearest, or the `f32` as it is.
+    /// The integer rounded to the nearest `f64`, or the `f32` unchanged.
     ToF64 = "f64", ["integer"], Conversion;
 }
 
-/// What a function takes and gives.
+/// Types of a function's operands and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signature {
     /// `f32` in, `f32` out.
@@ -98,27 +97,23 @@ pub enum Signature {
     Conversion,
 }
 
-/// One row of the table.
+/// Row of a function in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionInfo {
-    /// How it is written.
     pub name: &'static str,
-    /// What its operands are called.
     pub operands: &'static [&'static str],
-    /// Their types and that of its value.
+    /// Types of the operands and of the value.
     pub signature: Signature,
-    /// What it gives.
     pub meaning: &'static str,
-    /// How far it may be off; none where IEEE 754 says what it gives.
+    /// Error bound; `None` if IEEE 754 defines the value.
     pub bound: Option<Bound>,
 }
 
-/// What is known of a function of an `f32` that no machine has.
+/// Accuracy and method of a function of `f32` that no hardware has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// The worst error over all 2^32 inputs, in units in the last place of the exact result.
+    /// Worst error over all 2^32 inputs, in units in the last place of the exact result.
     pub ulp: f64,
-    /// How it is computed.
     pub method: &'static str,
 }
 
@@ -129,22 +124,22 @@ impl std::fmt::Display for Bound {
 }
 
 impl Function {
-    /// How it is written.
+    /// Returns the spelling in the language.
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// The function of this name.
+    /// Returns the function with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|function| function.name() == name)
     }
 
-    /// Whether it is of an `f32` alone.
+    /// Returns true if the function takes `f32` only.
     pub(super) fn is_single(self) -> bool {
         self.info().signature == Signature::Single
     }
 
-    /// What a conversion gives.
+    /// Returns the type that a conversion gives; `None` for other functions.
     pub(super) fn converts_to(self) -> Option<Float> {
         match self {
             Function::ToF32 => Some(Float::F32),

@@ -1,20 +1,19 @@
-//! The tokens of a value, numbered from 0, as the grammar of expressions looks at them.
+//! Tokens of a value, numbered from 0, as the expression parser reads them.
 
 use crate::syntax::{Token, TokenKind};
 
-/// One token.
 #[derive(Clone, Debug)]
 pub(super) enum Lexeme {
     Word(String),
     Literal(String),
-    /// A sign, and whether the next one follows without a space.
+    /// A sign, and true if the next one follows without a space.
     Sign(char, bool),
     Open(char),
     Close(char),
 }
 
 impl Lexeme {
-    /// As it is written.
+    /// Returns the token as it is written.
     pub(super) fn text(&self) -> String {
         match self {
             Lexeme::Word(text) | Lexeme::Literal(text) => text.clone(),
@@ -23,8 +22,8 @@ impl Lexeme {
     }
 }
 
-/// The tokens of a spec as those of an expression. What a user's own macro passes on as one operand
-/// is as if it stood in parentheses.
+/// Converts the tokens of a spec. A fragment that a user's own macro passes on as one operand is
+/// treated as if it stood in parentheses.
 pub(super) fn lexemes(tokens: &[Token]) -> Vec<Lexeme> {
     let token = |token: &Token| {
         let sign = |otherwise| token.text.chars().next().unwrap_or(otherwise);

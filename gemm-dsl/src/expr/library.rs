@@ -1,10 +1,11 @@
-//! The functions that no machine has, as arithmetic in the IR: range reduction and polynomials with
-//! explicit fused multiply-adds. Nothing here is a library's, so a GPU and the simulator agree to
-//! the bit, and every architecture gives the same.
+//! Functions that no hardware has, as arithmetic in the IR: range reduction and polynomials with
+//! explicit fused multiply-adds. No vendor library is called, so a GPU and the simulator agree to
+//! the bit, and every architecture gives the same result.
 //!
-//! All are right at ±0, ±Inf, NaN (which gives `0x7fffffff`), for subnormals in and out, and where
-//! the result leaves the range. The worst error of each over all 2^32 inputs, in units in the last
-//! place of the exact result, is in its row (`examples/bench/ulp` measures it on a GPU).
+//! All are correct at ±0, ±Inf and NaN (which gives `0x7fffffff`), for subnormal arguments and
+//! results, and where the result leaves the range. The row of each function has its worst error
+//! over all 2^32 inputs, in units in the last place of the exact result (`examples/bench/ulp`
+//! measures it on a GPU).
 
 pub(super) mod exp;
 pub(super) mod gelu;
@@ -18,16 +19,15 @@ pub(crate) use log::log as logarithm;
 use super::function::Function;
 use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder, Ty, UnaryOp, Var};
 
-/// The lowering of a function of the language.
+/// Lowering of a function of the language.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lowering {
-    /// By operations of the machine, of operands that are not integers; unused ones are 0.
+    /// Hardware operations on non-integer operands; unused operands are 0.
     InPlace(fn([Expr; 3]) -> Expr),
-    /// By a function of the kernel, which this declares.
+    /// A function of the kernel, which this declares.
     Library(fn(&mut KernelBuilder) -> FunctionId),
 }
 
-/// The lowering of a function.
 pub(super) fn lowering(function: Function) -> Lowering {
     match function {
         Function::Min => Lowering::InPlace(|[a, b, _]| min(a, b)),
@@ -60,7 +60,6 @@ pub(super) fn lowering(function: Function) -> Lowering {
     }
 }
 
-/// An operation of the machine.
 pub(super) fn call<const N: usize>(f: Intrinsic, args: [Expr; N]) -> Expr {
     Expr::Call(f, args.into())
 }
@@ -81,7 +80,7 @@ pub(super) fn abs(x: impl Into<Expr>) -> Expr {
     call(Intrinsic::Abs, [x.into()])
 }
 
-/// The number, of the type of `like`.
+/// Returns a constant in the type of `like`.
 pub(super) fn number(like: &Expr, value: f32) -> Expr {
     match like.ty() {
         Ty::F64 => Expr::F64(value.into()),
@@ -93,7 +92,8 @@ pub(super) fn neg(x: impl Into<Expr>) -> Expr {
     Expr::Unary(UnaryOp::Neg, Box::new(x.into()))
 }
 
-/// A function of one `f32`. Its meaning says `{bound}` where the bound of its row belongs.
+/// Declares a function of one `f32`. In its meaning, `{bound}` stands for the error bound of its
+/// row.
 fn unary(
     b: &mut KernelBuilder,
     function: Function,
@@ -111,7 +111,8 @@ fn unary(
     b.function(&name, &meaning, &[("x", Ty::F32)], |b, params| body(b, params[0].into()))
 }
 
-/// The polynomial with these coefficients, the highest first, as a variable that grows.
+/// Emits a polynomial in Horner form, with the highest coefficient first, and returns the variable
+/// that accumulates it.
 fn polynomial(b: &mut KernelBuilder, name: &str, x: &Expr, coefficients: &[f32]) -> Var {
     let [highest, rest @ ..] = coefficients else {
         unreachable!("every polynomial here has coefficients")
@@ -123,17 +124,17 @@ fn polynomial(b: &mut KernelBuilder, name: &str, x: &Expr, coefficients: &[f32])
     p
 }
 
-/// The bits of an `f32`.
+/// Reinterprets an `f32` as its bits.
 fn bits(x: impl Into<Expr>) -> Expr {
     x.into().bitcast(Elem::U32)
 }
 
-/// The `f32` that has these bits.
+/// Reinterprets bits as an `f32`.
 fn of_bits(x: impl Into<Expr>) -> Expr {
     x.into().bitcast(Elem::F32)
 }
 
-/// The result with the sign of `x`, of which it is an odd function; a NaN stays as it is.
+/// Gives the result of an odd function the sign of `x`. NaN is kept.
 fn odd(x: Expr, result: Var) -> Expr {
     x.lt(0.0).select(neg(result), result)
 }

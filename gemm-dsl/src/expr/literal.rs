@@ -1,11 +1,9 @@
-//! Numbers as they are written.
-
 use super::tree::{NodeKind, NodeSpan};
 use super::typing::Float;
 use crate::error::{SpecError, clip};
 use crate::expr::scope::ExprScope;
 
-/// A number: a float if it has a point or an exponent, else an integer.
+/// Parses a number: a float if it has a point or an exponent, else an integer.
 pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKind, SpecError> {
     let key = scope.key;
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -35,7 +33,7 @@ pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKi
         (Ok(0.0), _) if number.split(['e', 'E']).next().is_some_and(has_digit) => {
             Err(small_float(key, at, text, float.unwrap_or(Float::F64)))
         }
-        // Where all is `f32`, numbers that are one `f32` are one number.
+        // If everything is `f32`, literals of the same `f32` are the same number.
         (Ok(value), Ok(narrow)) if float == Some(Float::F32) && is_kept(value, narrow) => {
             Ok(NodeKind::Float(of_f32(narrow)))
         }
@@ -44,20 +42,20 @@ pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKi
     }
 }
 
-/// The number that is written as the `f32` is.
+/// Returns the bits of the `f64` with the text of an `f32`.
 pub(super) fn of_f32(value: f32) -> u64 {
     format!("{value:?}").parse().unwrap_or(f64::from(value)).to_bits()
 }
 
-/// The `f32` nearest to what is written for the number; infinite or 0 where none holds it.
+/// Returns the `f32` nearest to the text of a number; infinite or 0 if it is not representable.
 ///
-/// By way of the text: [`of_f32`] gives any `f32` back, which two roundings need not.
+/// It parses the text because [`of_f32`] must give every `f32` back, and two roundings may not.
 pub(super) fn to_f32(bits: u64) -> f32 {
     let value = f64::from_bits(bits);
     format!("{value:?}").parse().unwrap_or(value as f32)
 }
 
-/// What is wrong with a number where it is of this type: it is too large, or too small.
+/// Returns the error of a number that is too large or too small for its type, if it is.
 pub(super) fn fault(key: &'static str, at: NodeSpan, bits: u64, float: Float) -> Option<SpecError> {
     let value = f64::from_bits(bits);
     match (float, to_f32(bits)) {
@@ -81,7 +79,7 @@ fn is_decimal(text: &str) -> bool {
         && text.parse::<f64>().is_ok()
 }
 
-/// The number as a float is written.
+/// Returns the text of the number as a float.
 fn with_point(number: &str) -> String {
     if number.contains(['.', 'e', 'E']) { number.to_owned() } else { format!("{number}.0") }
 }

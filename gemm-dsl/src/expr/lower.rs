@@ -1,4 +1,4 @@
-//! Lowering to the IR: a closure becomes a function of the kernel, which the text has once.
+//! Lowering to the IR: a closure becomes one function of the kernel.
 
 use super::library::{self, neg};
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
@@ -10,7 +10,7 @@ use crate::ir::{
 use std::collections::BTreeSet;
 
 impl Type {
-    /// The type of the IR.
+    /// Returns the type of the IR.
     pub fn ty(self) -> Ty {
         match self {
             Type::F32 => Ty::F32,
@@ -21,17 +21,17 @@ impl Type {
     }
 }
 
-/// A closure as a function of a kernel.
+/// Closure as a function of a kernel.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     function: FunctionId,
-    /// What it takes after the closure's parameters.
+    /// Reserved integers, which the function takes after the closure's parameters.
     integers: Vec<&'static str>,
 }
 
 impl Lowered {
-    /// The value of the closure: `params` are those of the closure, `integer` gives the value of a
-    /// reserved name that it reads.
+    /// Applies the closure. `params` are its arguments; `integer` gives the value of a reserved
+    /// name that it reads.
     pub fn apply(
         &self,
         params: impl IntoIterator<Item = Expr>,
@@ -43,16 +43,16 @@ impl Lowered {
 }
 
 impl Closure {
-    /// How many operations its value takes.
+    /// Returns the number of operations of its value.
     pub(crate) fn operations(&self) -> u64 {
         let mut b = KernelBuilder::new(self.scope.key);
         let lowered = self.lower(&mut b);
         b.operations(lowered.function)
     }
 
-    /// Declares the closure as a function of the kernel, named after its key. One of a key whose types
-    /// differ from spec to spec is a mistake that [`KernelBuilder::finish`] tells: it is lowered by
-    /// [`Closure::lower_as`].
+    /// Declares the closure as a function of the kernel, named after its key. A key whose types
+    /// depend on the spec needs [`Closure::lower_as`]; here it is a mistake that
+    /// [`KernelBuilder::finish`] reports.
     pub fn lower(&self, b: &mut KernelBuilder) -> Lowered {
         let key = self.scope.key;
         match &self.scope.typing {
@@ -64,10 +64,10 @@ impl Closure {
         }
     }
 
-    /// Declares the closure as a function of the kernel with this name. Its parameters are those of the
-    /// closure, floats of their own type, integers as [`Ty::I64`], truth values as [`Ty::Bool`]; behind
-    /// them come the reserved integers that it reads. One that [`Closure::check`] does not find sound is a
-    /// mistake that [`KernelBuilder::finish`] tells.
+    /// Declares the closure as a function of the kernel with this name. Its parameters are the
+    /// closure's: floats in their own type, integers as [`Ty::I64`], truth values as [`Ty::Bool`].
+    /// The reserved integers that it reads follow. A closure that [`Closure::check`] rejects is a
+    /// mistake that [`KernelBuilder::finish`] reports.
     pub fn lower_as(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
         if let Some(fault) = self.check(typing).first() {
             b.mistake(|| format!("{name}: {}", fault.message()));
@@ -79,7 +79,7 @@ impl Closure {
             return self.nothing(b, name, typing);
         }
         let mut read = BTreeSet::new();
-        // The functions that it applies come first.
+        // Called functions have to be declared first.
         let mut library = Definitions::default();
         self.body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
@@ -106,13 +106,13 @@ impl Closure {
         Lowered { function, integers }
     }
 
-    /// The parameters, each with its type in the IR.
+    /// Returns the parameters with their types in the IR.
     fn typed(&self, typing: &Typing) -> impl Iterator<Item = (&str, Ty)> {
         let params = self.params.iter().enumerate();
         params.map(|(n, param)| (param.name.as_str(), typing.param(n).ty().ty()))
     }
 
-    /// A function that takes what the closure takes, for a kernel in which it is a mistake.
+    /// Declares a placeholder with the closure's parameters, after a mistake.
     fn nothing(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
         let params: Vec<(&str, Ty)> = self.typed(typing).collect();
         let value = match typing.result {
@@ -126,7 +126,7 @@ impl Closure {
     }
 }
 
-/// The functions of the kernel for those of the language.
+/// Functions of the kernel for functions of the language.
 #[derive(Default)]
 struct Definitions(Vec<(Function, FunctionId)>);
 
@@ -146,7 +146,7 @@ impl Definitions {
 
 struct BodyLowering<'l> {
     b: &'l mut KernelBuilder,
-    /// What a number with a point is.
+    /// Type of a number with a point.
     float: Float,
     library: &'l Definitions,
     known: Vec<(String, Var)>,
@@ -154,8 +154,8 @@ struct BodyLowering<'l> {
 }
 
 impl BodyLowering<'_> {
-    /// Definitions are computed where they stand, also those of an arm that is not chosen: every
-    /// operation has a value, so that nobody can tell.
+    /// Lowers a block. Definitions in an untaken arm of an `if` are also computed; every operation
+    /// has a value, so the difference is not observable.
     fn block(&mut self, block: &Block) -> Expr {
         let outer = self.known.len();
         for definition in &block.lets {
@@ -169,7 +169,7 @@ impl BodyLowering<'_> {
         value
     }
 
-    /// An operand that is read more than once.
+    /// Binds an operand that is read more than once.
     fn shared(&mut self, name: &str, e: Expr) -> Expr {
         if matches!(e, Expr::Var(_) | Expr::I64(_)) {
             return e;
@@ -236,7 +236,7 @@ impl BodyLowering<'_> {
 }
 
 impl BodyLowering<'_> {
-    /// A function of integers.
+    /// Lowers a function of integers.
     fn integer(&mut self, function: Function, args: Vec<Expr>) -> Expr {
         let args: Vec<Expr> = args.into_iter().map(|e| self.shared("part", e)).collect();
         let less = |a: &Expr, b: &Expr| a.clone().lt(b.clone());

@@ -1,5 +1,3 @@
-//! What can be wrong with an expression.
-
 mod grammar;
 mod names;
 mod types;

@@ -1,4 +1,5 @@
-//! The grammar: recursive descent over numbered tokens. What the parts mean is checked afterwards.
+//! Grammar of expressions: recursive descent over numbered tokens. Names and types are checked
+//! later.
 
 mod expression;
 
@@ -9,7 +10,7 @@ use crate::expr::messages;
 use crate::expr::scope::{ExprScope, KEYWORDS};
 use crate::ir::MAX_NAME;
 
-/// How deep an expression may be.
+/// Maximum nesting depth of an expression.
 pub(super) const MAX_DEPTH: usize = 64;
 
 type ParseResult<T> = Result<T, SpecError>;
@@ -26,7 +27,7 @@ impl<'t> Parser<'t> {
         Self { scope, tokens, at: 0, parts: 0 }
     }
 
-    /// A whole value: the parameters between bars, if the environment has any, and the body.
+    /// Parses a whole value: parameters between bars, if the scope has any, and the body.
     pub(super) fn closure(&mut self) -> ParseResult<(Vec<ClosureParam>, Block)> {
         let params = self.params()?;
         let body = match self.peek() {
@@ -39,7 +40,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The parameters between bars, if the environment has any.
+    /// Parses the parameters between bars, if the scope has any.
     pub(super) fn params(&mut self) -> ParseResult<Vec<ClosureParam>> {
         match self.scope.values.1 {
             0 if self.is_sign('|') => Err(messages::no_head(self.scope, self.here())),
@@ -56,7 +57,7 @@ impl<'t> Parser<'t> {
         self.scope.key
     }
 
-    /// This token; past the end, the last one.
+    /// Returns the current token, or the last one at the end.
     fn here(&self) -> NodeSpan {
         NodeSpan::at(self.at.min(self.tokens.len().saturating_sub(1)))
     }
@@ -73,7 +74,7 @@ impl<'t> Parser<'t> {
         matches!(self.peek(), Some(Lexeme::Word(w)) if w == word)
     }
 
-    /// Whether the sign that stands here and the next one are written as one.
+    /// Returns true if the current sign and the next one are written without a space.
     fn is_joint(&self) -> bool {
         matches!(self.peek(), Some(Lexeme::Sign(_, true)))
     }
@@ -100,7 +101,7 @@ impl<'t> Parser<'t> {
         self.expect(&format!("`{bracket}`"), |t| matches!(t, Lexeme::Close(c) if *c == bracket))
     }
 
-    /// A name that the user gives.
+    /// Parses a name that the user chooses.
     fn name(&mut self, what: &str) -> ParseResult<(String, NodeSpan)> {
         let at = self.here();
         match self.peek() {
@@ -118,7 +119,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `|acc, bias[n]|`
+    /// Parses `|acc, bias[n]|`.
     fn head(&mut self) -> ParseResult<Vec<ClosureParam>> {
         if !self.is_sign('|') {
             return Err(messages::no_closure(self.scope, self.here()));
@@ -170,7 +171,7 @@ impl<'t> Parser<'t> {
         Ok(ClosureParam { name, index, at })
     }
 
-    /// `{ let t = …; value }`
+    /// Parses `{ let t = …; value }`.
     fn braces(&mut self, depth: usize) -> ParseResult<Block> {
         self.open('{')?;
         let mut lets = Vec::new();
@@ -202,7 +203,7 @@ impl<'t> Parser<'t> {
         Ok(Block { lets, value })
     }
 
-    /// The semicolon behind a definition.
+    /// Parses the semicolon after a definition.
     fn terminated(&mut self) -> ParseResult<()> {
         if self.is_sign(';') {
             self.at += 1;
@@ -219,7 +220,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What follows a whole expression and continues none.
+    /// Returns the error for tokens that follow a complete expression.
     fn left_over(&self) -> SpecError {
         let at = self.here();
         match (self.peek(), self.tokens.get(self.at + 1)) {

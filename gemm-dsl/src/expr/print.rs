@@ -1,4 +1,4 @@
-//! The canonical text of an expression: parsing it gives the expression back.
+//! Canonical text of an expression. Parsing it gives the expression back.
 
 use super::tree::{Block, ClosureParam, Node, NodeKind, Precedence, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
@@ -13,7 +13,7 @@ impl Display for ClosureParam {
     }
 }
 
-/// Without braces where there is nothing to define.
+/// Without braces if there are no definitions.
 impl Display for Block {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         if self.lets.is_empty() {
@@ -25,7 +25,7 @@ impl Display for Block {
     }
 }
 
-/// The definitions and the value, without braces.
+/// Writes the definitions and the value, without braces.
 fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
     for definition in &block.lets {
         write!(f, "let {} = {}; ", definition.name, definition.value)?;
@@ -36,7 +36,7 @@ fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
 impl Display for Node {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match &self.kind {
-            // The shortest decimal that reads back as the same number.
+            // The shortest decimal that parses to the same number.
             NodeKind::Float(bits) => write!(f, "{:?}", f64::from_bits(*bits)),
             NodeKind::Int(value) => value.fmt(f),
             NodeKind::Name(name) => f.write_str(name),
@@ -81,12 +81,12 @@ impl Display for Node {
     }
 }
 
-/// In parentheses where it binds less tightly than its place asks for.
+/// Writes an operand, in parentheses if it binds less tightly than its place needs.
 fn operand(e: &Node, floor: Precedence, f: &mut Formatter<'_>) -> Result {
     let level = match &e.kind {
         NodeKind::Binary(op, ..) => op.level(),
         NodeKind::Unary(..) => Precedence::Unary,
-        // An `if` in an operand looks like a statement without them.
+        // Without parentheses an `if` operand would look like a statement.
         NodeKind::If(..) => Precedence::Or,
         NodeKind::Float(_)
         | NodeKind::Int(_)

@@ -15,7 +15,7 @@ use crate::expr::tree::NodeSpan;
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,14 +32,14 @@ impl Random {
     }
 }
 
-/// A closure that the seed picks, about so deep: of the fewest values that the environment allows,
-/// and of its integers. It is of the types of the environment, or all `f32`, and reads every name that it
-/// defines.
+/// Returns a random closure of about this depth, determined by the seed. It names as few values as
+/// the scope allows, may read the scope's integers, and reads every name that it defines. Its types
+/// are the scope's, or all `f32`.
 pub fn closure(scope: &'static ExprScope, seed: u64, depth: u32) -> Closure {
     with_operands(scope, seed, depth, 0)
 }
 
-/// As [`closure`], of up to so many operands besides, if the environment has any.
+/// As [`closure`], with up to `most` operands, if the scope allows any.
 pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
     let most = if scope.operands.is_empty() { 0 } else { most };
     match &scope.typing {
@@ -48,7 +48,8 @@ pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64
     }
 }
 
-/// As [`closure`], of these types, and of as many values as they list, if the environment allows so many.
+/// As [`closure`], with the given types and as many values as they list, if the scope allows so
+/// many.
 pub fn closure_of(scope: &'static ExprScope, typing: &Typing, seed: u64, depth: u32) -> Closure {
     sound(scope, typing, seed, depth, 0)
 }
@@ -61,7 +62,7 @@ fn sound(
     operands: u64,
 ) -> Closure {
     let mut seeds = Random(seed);
-    // Some have integers that could leave 64 bits, the deeper the more.
+    // Some candidates have integers that may leave 64 bits, more so the deeper they are.
     let mut depths = (0..=depth).rev().flat_map(|depth| [depth; 64]);
     loop {
         let depth = depths.next().unwrap_or(0);
@@ -88,7 +89,8 @@ fn grown(
     let values = typing.values.len().clamp(scope.values.0, scope.values.1);
     let mut params: Vec<ClosureParam> = (0..values).map(|i| param(format!("x{i}"), &[])).collect();
     for i in 0..grow.random.bits() % (operands + 1) {
-        // Some are called as something in the text is, or as no variable may be.
+        // Some names collide with names of the kernel text, or with words that no variable can
+        // have.
         let name = grow.random.pick(&["y", "row_", "Bias", "tid", "own_y", "float"]);
         let index = grow.random.pick(scope.operands);
         params.push(param(format!("{name}{i}"), index));
@@ -102,7 +104,7 @@ fn grown(
     grow.names.extend(named.iter().map(|(name, of)| Name::new(name, *of)));
     let result = typing.result;
     let mut body = grow.block(result, depth);
-    // Whatever else the body reads, it reads these.
+    // Every parameter has to be read.
     for (name, of) in named {
         body.value = match of {
             ValueType::Float(float) if result == float.into() => {
@@ -114,12 +116,11 @@ fn grown(
     Closure { scope, params, body }
 }
 
-/// A name that is known.
 #[derive(Clone)]
 struct Name {
     name: String,
     ty: Type,
-    /// Whether its integers are so many that with them there is little to compute in 64 bits.
+    /// True for integers of a range so wide that most arithmetic on them would leave 64 bits.
     wide: bool,
 }
 
@@ -151,7 +152,6 @@ fn binary(op: Binary, a: Node, b: Node) -> Node {
 }
 
 impl Grow<'_> {
-    /// The type of a number with a point.
     fn float(&self) -> Type {
         self.typing.float.into()
     }
@@ -166,7 +166,7 @@ impl Grow<'_> {
         call(conversion, vec![node(NodeKind::Int(0))])
     }
 
-    /// The value or another one, which what has this name decides.
+    /// Returns `value`, or another one, depending on the value of `name`.
     fn reading(&self, value: Node, ty: Type, name: String, of: Type) -> Node {
         let name = node(NodeKind::Name(name));
         let cond = match of {
@@ -195,7 +195,7 @@ impl Grow<'_> {
             }
         }
         let mut value = self.tree(ty, depth);
-        // Everything that is defined is read.
+        // Every definition has to be read.
         for name in self.names.split_off(outer) {
             value = self.reading(value, ty, name.name, name.ty);
         }
@@ -221,7 +221,7 @@ impl Grow<'_> {
         }
         match (ty, self.typing.float) {
             (Type::F32, Float::F32) => {
-                // Mostly what people write, sometimes any finite number.
+                // Mostly common numbers, sometimes any finite number.
                 let usual = self.random.pick(&[0.0f32, 0.5, 1.0, 2.0, 0.044715, 1e-6, 3e38, 1e-40]);
                 let any = self.random.bits() as u32 % 0x7f80_0000;
                 let bits = if self.random.chance(4) { any } else { usual.to_bits() };

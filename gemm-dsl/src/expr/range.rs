@@ -1,29 +1,27 @@
-//! The whole numbers that an integer can be. No integer of an expression can leave 64 bits or be
-//! divided by zero: where it could, the expression is refused.
+//! Ranges of integers. An expression is rejected if one of its integers could leave 64 bits or be
+//! divided by zero.
 
 use super::tree::Binary;
 
-/// The least and the greatest value.
+/// Range of an integer, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IntRange {
-    /// The least.
     pub least: i128,
-    /// The greatest.
     pub most: i128,
 }
 
-/// What no integer of the host comes to.
+/// Bound of the magnitude of integers on the host, far inside of 128 bits.
 const HOST: i128 = 1 << 120;
 
 impl IntRange {
-    /// Extents and positions inside a block's reach: `int`s of the kernel.
+    /// Extents and positions that a block indexes: `int`s of the kernel.
     pub(super) const INDEX: IntRange = IntRange { least: 0, most: i32::MAX as i128 };
-    /// Lengths of arrays and indices into them.
+    /// Lengths of arrays, and indices into them.
     pub(super) const LENGTH: IntRange = IntRange { least: 0, most: 1 << 48 };
-    /// What a device has at least one of.
+    /// Counts of at least one, such as the SMs of a device.
     pub(super) const COUNT: IntRange = IntRange { least: 1, most: i32::MAX as i128 };
 
-    /// Whether it is one of these.
+    /// Returns true if a value lies in the range.
     pub(crate) fn contains(self, value: i128) -> bool {
         (self.least..=self.most).contains(&value)
     }
@@ -32,7 +30,7 @@ impl IntRange {
         Self { least: value.into(), most: value.into() }
     }
 
-    /// All from one value to another.
+    /// Returns the range between two values, in either order.
     pub(super) fn between(one: i128, other: i128) -> Self {
         Self::over([one, other])
     }
@@ -48,7 +46,7 @@ impl IntRange {
         [self.least, self.most]
     }
 
-    /// Either of two.
+    /// Returns the smallest range that contains both.
     pub(super) fn or(self, other: Self) -> Self {
         Self::over(self.ends().into_iter().chain(other.ends()))
     }
@@ -74,17 +72,18 @@ impl IntRange {
         self.contains(0)
     }
 
-    /// Whether the host holds all values, which has 128 bits.
+    /// Returns true if 128-bit integers of the host hold all values.
     pub(super) fn fits_host(self) -> bool {
         self.least > -HOST && self.most < HOST
     }
 
-    /// Whether 64 bits hold all values.
+    /// Returns true if 64-bit integers hold all values.
     pub(super) fn fits(self) -> bool {
         self.least >= i64::MIN.into() && self.most <= i64::MAX.into()
     }
 
-    /// The result of an arithmetic operator; a divisor is not zero.
+    /// Returns the range of an arithmetic operator's result. The range of a divisor must not
+    /// contain zero.
     pub(super) fn operator(self, op: Binary, by: Self) -> Self {
         let pairs = || self.ends().into_iter().flat_map(|a| by.ends().map(|b| (a, b)));
         match op {
@@ -97,10 +96,11 @@ impl IntRange {
                 most: self.most.saturating_sub(by.least),
             },
             Binary::Mul => Self::over(pairs().map(|(a, b)| a.saturating_mul(b))),
-            // All divisors lie on one side of zero: what is greatest, or least, is so at two ends.
+            // All divisors have one sign, so the extremes are among the quotients of the ends.
             Binary::Div => Self::over(pairs().map(|(a, b)| a / b)),
             _ => {
-                // Smaller than the divisor, no greater than the dividend, and with its sign.
+                // A remainder is smaller than the divisor, no greater than the dividend, and has
+                // its sign.
                 let bound = by.abs().most - 1;
                 Self { least: self.least.clamp(-bound, 0), most: self.most.clamp(0, bound) }
             }

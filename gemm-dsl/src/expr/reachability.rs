@@ -1,17 +1,18 @@
-//! Which problems come to a row of a table: those that the conditions before it leave.
+//! Reachability of a table's rules: the problems that the conditions of earlier rules leave for a
+//! rule.
 //!
-//! A problem is told by what conditions compare: integers that stand alone against a number have ranges, and
-//! everything else is a question whose answer may be anything, but the same wherever the question is. So what is
-//! found to be left of no problem is left of none; that something is left may be wrong.
+//! A problem is described by the comparisons of conditions. Integers that are compared with a
+//! constant have ranges. Everything else is a question, with one unknown answer wherever it occurs.
+//! The analysis is one-sided: an empty set is really empty, but a set that is not empty may be.
 
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, ExprScope, IntRange};
 use std::collections::BTreeMap;
 
-/// The most regions that are told apart; of more, nothing is found.
+/// Most regions that are distinguished; beyond that, nothing is known.
 const MOST: usize = 512;
 
-/// Problems whose integers are in ranges, and that answer questions so.
+/// Problems with integers in given ranges and with given answers to questions.
 #[derive(Clone, Debug, Default)]
 struct ProblemRegion {
     integers: BTreeMap<&'static str, IntRange>,
@@ -19,7 +20,7 @@ struct ProblemRegion {
 }
 
 impl ProblemRegion {
-    /// What two have in common, if there is anything.
+    /// Returns the intersection, or `None` if it is empty.
     fn and(&self, other: &Self) -> Option<Self> {
         let mut both = self.clone();
         for (name, range) in &other.integers {
@@ -39,7 +40,7 @@ impl ProblemRegion {
     }
 }
 
-/// What several have in common with several others; none of too many.
+/// Returns the intersections of two lists of regions; `None` if there are too many.
 fn common(some: &[ProblemRegion], others: &[ProblemRegion]) -> Option<Vec<ProblemRegion>> {
     let mut all = Vec::new();
     for one in some {
@@ -51,17 +52,17 @@ fn common(some: &[ProblemRegion], others: &[ProblemRegion]) -> Option<Vec<Proble
     Some(all)
 }
 
-/// Problems: those that no condition so far holds of, or those of them that one does.
+/// Set of problems, such as those that reach a rule or those that match it; `None` if unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct ProblemSet(Option<Vec<ProblemRegion>>);
 
 impl ProblemSet {
-    /// All problems.
+    /// Returns the set of all problems.
     pub(crate) fn all() -> Self {
         Self(Some(vec![ProblemRegion::default()]))
     }
 
-    /// Whether some may be left that answer questions so.
+    /// Returns true if the set may contain a problem with these answers.
     pub(crate) fn any_of(&self, answers: &[(&str, bool)]) -> bool {
         let may = |region: &ProblemRegion| {
             answers.iter().all(|(question, is)| {
@@ -71,10 +72,10 @@ impl ProblemSet {
         self.0.as_ref().is_none_or(|left| left.iter().any(may))
     }
 
-    /// Takes those that a condition holds of, and gives them.
+    /// Splits the set by a condition: returns the problems that match, and keeps the others.
     pub(crate) fn take(&mut self, when: &Closure) -> Self {
         let of = |holds| block(when.scope, &when.body, holds);
-        // Of what is left nothing is known but that the condition holds of what comes.
+        // An unknown set stays unknown; the returned part is only known to satisfy the condition.
         let Some(left) = &self.0 else { return Self(of(true)) };
         let comes = of(true).and_then(|regions| common(left, &regions));
         let left = of(false).and_then(|regions| common(left, &regions));
@@ -90,7 +91,7 @@ fn block(scope: &ExprScope, block: &Block, holds: bool) -> Option<Vec<ProblemReg
     }
 }
 
-/// The problems of which an expression holds, or does not; none of too many regions.
+/// Returns the regions in which an expression is true, or false; `None` if there are too many.
 fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<ProblemRegion>> {
     match &e.kind {
         NodeKind::Unary(Unary::Not, e) => node(scope, e, !holds),
@@ -99,7 +100,8 @@ fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<ProblemRegion>> 
             if (*op == Binary::And) == holds {
                 return common(&own, &other);
             }
-            // Of the second those alone that are not of the first, so that regions stay few.
+            // Takes from the second operand only what is not in the first, to keep the number of
+            // regions small.
             let other = common(&node(scope, a, !holds)?, &other)?;
             Some(own.into_iter().chain(other).collect())
         }
@@ -129,7 +131,7 @@ fn question(question: String, holds: bool) -> Vec<ProblemRegion> {
     vec![ProblemRegion { answers: [(question, holds)].into(), ..ProblemRegion::default() }]
 }
 
-/// The same comparison from the other side.
+/// Returns the same comparison with its sides swapped.
 pub(super) fn turned(op: Binary) -> Binary {
     match op {
         Binary::Lt => Binary::Gt,
@@ -140,7 +142,8 @@ pub(super) fn turned(op: Binary) -> Binary {
     }
 }
 
-/// An integer, its ranges where a comparison with a number holds, and where it does not.
+/// Returns an integer's name, and its ranges where a comparison with a constant is true and where
+/// it is false.
 fn ranges(
     scope: &ExprScope,
     name: &str,

@@ -1,74 +1,74 @@
-//! Where an expression stands: which names it may use.
+//! Scopes of expressions: the names and types that a key offers.
 
 use super::function::{Function, Signature};
 use super::range::IntRange;
 use super::typing::{Float, Typing};
 use crate::expr::typing::Type;
 
-/// What a key of a spec lets its expression use.
+/// Names and types that a key of a spec offers to its expression.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ExprScope {
-    /// The key.
     pub key: &'static str,
-    /// A value of the key, for messages.
+    /// Example of a value, for messages.
     pub example: &'static str,
-    /// How many values at hand the closure names first, at least and at most.
+    /// Least and most number of values that the closure names first.
     pub values: (usize, usize),
-    /// What they are, for messages.
+    /// Description of these values, for messages.
     pub meaning: &'static str,
-    /// The reserved name that a value behind the first may have, since it means just that.
+    /// Reserved name that a value after the first may have, because it means exactly this value.
     pub lent: Option<&'static str>,
-    /// The operands that may follow them, by what they are indexed by; `&[]` is a scalar.
+    /// Indices of the operands that may follow; `&[]` is a scalar.
     pub operands: &'static [&'static [&'static str]],
-    /// The operand that is what the key writes, as it was before: its name, and what it is indexed by.
+    /// Name and index of the operand that is the key's output before the kernel.
     pub output: Option<(&'static str, &'static [&'static str])>,
-    /// Integers that need no declaration, and what each can be.
+    /// Integers that need no declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
-    /// What else there is where the host evaluates it; none where a kernel does.
+    /// Further names for expressions that the host evaluates; `None` if a kernel evaluates them.
     pub conditions: Option<ConditionScope>,
-    /// The types, where they are always the same. Where they follow from other keys of the spec, its plan
+    /// Types, if the key determines them. Otherwise the plan of the spec
     /// [checks](super::Closure::check) them.
     pub typing: Option<Typing>,
 }
 
-/// What an expression has that the host evaluates.
+/// Additional names of an expression that the host evaluates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConditionScope {
     /// Truth values that need no declaration.
     pub truths: &'static [&'static str],
-    /// Whether there are floats: numbers with a point, functions of them, and `waves(128x256)`.
+    /// True if there are floats: numbers with a point, functions of them, and `waves(128x256)`.
     pub floats: bool,
 }
 
 impl ExprScope {
-    /// What an integer of this name can be, if there is one.
+    /// Returns the range of the integer with this name, if there is one.
     pub fn integer(&self, name: &str) -> Option<IntRange> {
         self.integers.iter().find(|(known, _)| *known == name).map(|(_, range)| *range)
     }
 
-    /// The truth values that need no declaration.
+    /// Returns the truth values that need no declaration.
     pub fn truths(&self) -> &'static [&'static str] {
         self.conditions.map_or(&[], |conditions| conditions.truths)
     }
 
-    /// The names that need no declaration.
+    /// Returns the names that need no declaration.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let truths = self.truths().iter().copied();
         self.integers.iter().map(|(name, _)| *name).chain(truths)
     }
 
-    /// Whether there are floats.
+    /// Returns true if the expressions may have floats.
     pub fn has_floats(&self) -> bool {
         self.conditions.is_none_or(|conditions| conditions.floats)
     }
 
-    /// Whether there is `waves(128x256)`.
+    /// Returns true if the expressions may call `waves(128x256)`.
     pub fn has_waves(&self) -> bool {
         self.conditions.is_some_and(|conditions| conditions.floats)
     }
 
-    /// The functions of its expressions: all, but for the conversion to `f64` where everything is an `f32`; on the
-    /// host those that IEEE 754 or the integers define, and one conversion.
+    /// Returns the functions of its expressions. A kernel has all, without the conversion to `f64`
+    /// if everything is `f32`. The host has the ones that IEEE 754 or integer arithmetic defines,
+    /// and one conversion.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         let has_f64 = self.typing.as_ref().is_none_or(Typing::has_f64);
         let float = self.typing.as_ref().map(|typing| typing.float);
@@ -83,27 +83,27 @@ impl ExprScope {
         })
     }
 
-    /// Whether the plan says how many values there are: that is where a name is lent to the one behind them.
+    /// Returns true if the plan decides how many values there are. These scopes lend a name to the
+    /// value after them.
     pub(super) fn is_counted_by_plan(&self) -> bool {
         self.lent.is_some()
     }
 
-    /// The function of this name, if its expressions have it.
+    /// Returns the function with this name, if the scope has it.
     pub fn function(&self, name: &str) -> Option<Function> {
         self.functions().find(|function| function.name() == name)
     }
 }
 
-/// The names that no environment lends to a parameter or a definition, but for one that says so.
+/// Names that parameters and definitions cannot have, unless a scope lends one.
 pub(super) const RESERVED: &[&str] = &["m", "n", "k", "len", "batch", "row", "col", "i"];
 
-/// The function of a tile that conditions have.
+/// Function of a tile, for conditions.
 pub(crate) const WAVES: &str = "waves";
 
-/// The words of the grammar.
 pub(super) const KEYWORDS: &[&str] = &["let", "if", "else"];
 
-/// The last step of a matrix product: what is stored where the sum `acc` stood.
+/// Last step of a GEMM: the value that is stored in place of the accumulator `acc`.
 pub static EPILOGUE: ExprScope = ExprScope {
     key: "epilogue",
     example: "|acc| max(acc, 0.0)",
@@ -123,7 +123,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     typing: Some(Typing::F32),
 };
 
-/// The first step of a reduction: what of the elements at an index is folded.
+/// First step of a reduction: the value that is folded, from the elements at an index.
 pub static MAP: ExprScope = ExprScope {
     key: "map",
     example: "|x| x * x",
@@ -137,7 +137,7 @@ pub static MAP: ExprScope = ExprScope {
     typing: None,
 };
 
-/// The last step of a reduction: what is stored of the folded value.
+/// Last step of a reduction: the value that is stored, from the folded one.
 pub static FINISH: ExprScope = ExprScope {
     key: "finish",
     example: "|s, len| s / len",
@@ -151,7 +151,7 @@ pub static FINISH: ExprScope = ExprScope {
     typing: None,
 };
 
-/// An operator of the user's own: what two values become in a reduction.
+/// User-defined operator of a reduction, which folds two values.
 pub static FOLD: ExprScope = ExprScope {
     key: "fold",
     example: "|a, b| max(a, b)",
@@ -165,7 +165,7 @@ pub static FOLD: ExprScope = ExprScope {
     typing: None,
 };
 
-/// The value that such an operator leaves every other as it is with.
+/// Identity of a user-defined operator.
 pub static IDENTITY: ExprScope = ExprScope {
     key: "identity",
     example: "0.0",
@@ -179,7 +179,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     typing: None,
 };
 
-/// A condition in a table of reductions: which problems a row is for.
+/// Condition of a rule in a table of reductions.
 pub static REDUCE_TABLE: ExprScope = ExprScope {
     key: "condition",
     example: "len <= 64",
@@ -197,7 +197,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
 };
 
-/// A condition in a table of products: which ones a row is for.
+/// Condition of a rule in a table of GEMMs.
 pub static SGEMM_TABLE: ExprScope = ExprScope {
     key: "condition",
     example: "m <= 64",

@@ -1,13 +1,12 @@
-//! What a message says to write.
-
 use super::literal;
 use super::tree::{Binary, Node, NodeKind, Unary};
 use super::typing::{Float, Typing};
 use crate::error::clip;
 use crate::expr::typing::Type;
 
-/// A number written as a float: integers with a point where it is of numbers alone, as `1 / 2` is, and
-/// such numbers are of that type; else converted.
+/// Returns an expression rewritten as a float. Integer literals get a point if the whole expression
+/// is made of literals, as `1 / 2`, and literals have the type `to`; otherwise it is wrapped in a
+/// conversion.
 pub(crate) fn converted(e: &Node, to: Float, typing: &Typing) -> String {
     match of_floats(e, to).filter(|_| typing.float == to) {
         Some(floats) => clip(&floats.to_string()),
@@ -18,7 +17,7 @@ pub(crate) fn converted(e: &Node, to: Float, typing: &Typing) -> String {
 fn of_floats(e: &Node, to: Float) -> Option<Node> {
     let kind = match &e.kind {
         NodeKind::Int(value) => {
-            // Any other would be written as another number.
+            // Only exact conversions: another value would be another number.
             let (bits, whole) = match to {
                 Float::F32 => (literal::of_f32(*value as f32), *value as f32 as i128),
                 Float::F64 => ((*value as f64).to_bits(), *value as f64 as i128),
@@ -36,7 +35,7 @@ fn of_floats(e: &Node, to: Float) -> Option<Node> {
     Some(Node { kind, at: e.at })
 }
 
-/// A number of this type, 0 or 1, as it is written.
+/// Returns the text of a number of this type, 0 or 1.
 pub(crate) fn number(value: u8, ty: Type, typing: &Typing) -> String {
     match ty {
         Type::Int | Type::Bool => value.to_string(),
@@ -46,13 +45,13 @@ pub(crate) fn number(value: u8, ty: Type, typing: &Typing) -> String {
     }
 }
 
-/// A truth value as a number of this type.
+/// Returns the text that turns a truth value into a number of this type.
 pub(crate) fn chosen(ty: Type, typing: &Typing) -> String {
     let [one, zero] = [1, 0].map(|value| number(value, ty, typing));
     format!("if … {{ {one} }} else {{ {zero} }}")
 }
 
-/// A truth value made of a number of this type, called `name`.
+/// Returns the text that turns a number of this type, called `name`, into a truth value.
 pub(crate) fn compared(name: char, found: Type, sign: &str, typing: &Typing) -> String {
     format!("{name} {sign} {}", number(0, found, typing))
 }

@@ -1,4 +1,5 @@
-//! The language: reading, printing, typing. What it means is tested beside its lowering.
+//! Tests of the expression language: parsing, printing and typing. Its semantics are tested with
+//! its lowering.
 
 mod conditions;
 mod faults;
@@ -17,7 +18,7 @@ use crate::{Plan, cuda};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// An environment of a reduction, and types that its expressions may have.
+/// Random scope of a reduction, with types that its expressions may have.
 fn typings() -> impl Strategy<Value = (&'static ExprScope, Typing)> {
     let float = || select(vec![Float::F32, Float::F64]);
     let integers = [Elem::I8, Elem::U8, Elem::I32, Elem::U32, Elem::I64];
@@ -56,7 +57,7 @@ proptest! {
         let closure = closure_of(scope, &typing, seed, depth);
         let text = closure.to_string();
         let read = Closure::parse(scope, &text);
-        // One in a hundred thousand is longer than any that is read.
+        // One in 100,000 is longer than the parser accepts.
         if let Err(faults) = &read {
             let is_long = |fault: &SpecError| fault.message().contains("more than 1024 parts");
             prop_assume!(!(depth == 6 && faults.iter().all(is_long)));

@@ -1,16 +1,15 @@
-//! What an expression is, once it has been read.
+//! Syntax tree of an expression.
 
 use super::function::Function;
 use crate::error::TokenSpan;
 use std::hash::{Hash, Hasher};
 
-/// Tokens of a value, counted from 0 with every bracket. They say where a part of an expression comes
-/// from, not what it is: all are equal.
+/// Tokens of a value, counted from 0 with every bracket. Spans compare equal, because the position
+/// of an expression is not part of its meaning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeSpan {
-    /// The first token.
     pub first: usize,
-    /// The last one.
+    /// Last token, included.
     pub last: usize,
 }
 
@@ -42,108 +41,83 @@ impl From<NodeSpan> for TokenSpan {
     }
 }
 
-/// A parameter of a closure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClosureParam {
-    /// Its name.
     pub name: String,
-    /// What it is indexed by, as `n` in `bias[n]`; nothing for a value at hand and for a scalar.
+    /// Names of the index, as `n` in `bias[n]`; empty for a value in scope and for a scalar.
     pub index: Vec<String>,
-    /// Where it stands.
     pub at: NodeSpan,
 }
 
-/// Definitions, and the value that is made of them.
+/// Definitions, and the value that uses them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// `let name = value;`
     pub lets: Vec<Let>,
-    /// The value of the block.
     pub value: Node,
 }
 
-/// A definition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Let {
-    /// The name.
     pub name: String,
-    /// What it stands for.
     pub value: Node,
-    /// Where the name stands.
     pub at: NodeSpan,
 }
 
-/// An expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// What it is.
     pub kind: NodeKind,
-    /// Where it stands.
     pub at: NodeSpan,
 }
 
-/// What an expression is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// The bits of a finite `f64` that is not negative; where it is an `f32`, the one nearest to its text.
+    /// Bits of a non-negative, finite `f64`. In `f32` it is the `f32` nearest to its text.
     Float(u64),
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Int(i64),
     /// A parameter, a definition or a reserved name.
     Name(String),
     /// An operator on one operand.
     Unary(Unary, Box<Node>),
-    /// An operator on two operands; the token is its own.
+    /// An operator on two operands, with the operator's tokens.
     Binary(Binary, Box<Node>, Box<Node>, NodeSpan),
     /// `if condition { yes } else { no }`
     If(Box<Node>, Box<Block>, Box<Block>),
-    /// A function of the language.
     Call(Function, Vec<Node>),
-    /// `waves(128x256)`: a condition's number of tiles of so many rows and columns for each multiprocessor.
+    /// `waves(128x256)`, only in conditions: tiles of this many rows and columns, divided by the
+    /// SMs.
     Waves(u32, u32),
 }
 
-/// Operators on one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unary {
-    /// Of a number.
+    /// Negation of a number.
     Neg,
-    /// Of a truth value.
+    /// Negation of a truth value.
     Not,
 }
 
-/// Operators on two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binary {
-    /// Sum.
     Add,
-    /// Difference.
     Sub,
-    /// Product.
     Mul,
-    /// Quotient; of integers towards zero.
+    /// Quotient; for integers rounded towards zero.
     Div,
     /// Remainder of integers, with the dividend's sign.
     Rem,
-    /// Less than.
     Lt,
-    /// Less than or equal.
     Le,
-    /// Greater than.
     Gt,
-    /// Greater than or equal.
     Ge,
-    /// Equal.
     Eq,
-    /// Not equal.
     Ne,
-    /// Both.
     And,
-    /// Either.
     Or,
 }
 
-/// How tightly an expression binds, loosest first.
+/// Binding strength of an expression, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Precedence {
     Or,
@@ -169,13 +143,12 @@ impl Precedence {
 }
 
 impl Binary {
-    /// Every operator.
     pub const ALL: &[Binary] = {
         use Binary::{Add, And, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Rem, Sub};
         &[Add, Sub, Mul, Div, Rem, Lt, Le, Gt, Ge, Eq, Ne, And, Or]
     };
 
-    /// How it is written.
+    /// Returns the spelling in the language.
     pub fn sign(self) -> &'static str {
         match self {
             Binary::Add => "+",
@@ -204,14 +177,14 @@ impl Binary {
         }
     }
 
-    /// Whether it compares two numbers.
+    /// Returns true if the operator compares two numbers.
     pub fn is_comparison(self) -> bool {
         self.level() == Precedence::Comparison
     }
 }
 
 impl Block {
-    /// Visits every expression, parents first.
+    /// Visits every expression of the block, parents first.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         self.lets.iter().for_each(|definition| definition.value.visit(f));
         self.value.visit(f);
@@ -219,7 +192,7 @@ impl Block {
 }
 
 impl Node {
-    /// Visits this expression and all below it, parents first.
+    /// Visits this expression and its subexpressions, parents first.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         f(self);
         match &self.kind {

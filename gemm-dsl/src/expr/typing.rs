@@ -1,22 +1,18 @@
-//! The types of what an expression stands among, where its key alone does not say them.
+//! Types of an expression's inputs and result, for keys that do not fix them.
 
 use crate::ir::Elem;
 
-/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// An IEEE binary32 number.
     F32,
-    /// An IEEE binary64 number.
     F64,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int,
-    /// A truth value.
     Bool,
 }
 
 impl Type {
-    /// The type with its article.
+    /// Returns the type with its article, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Type::F32 => "an f32",
@@ -27,17 +23,15 @@ impl Type {
     }
 }
 
-/// A floating-point type that expressions compute in.
+/// Floating-point type that expressions compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Float {
-    /// IEEE binary32.
     F32,
-    /// IEEE binary64.
     F64,
 }
 
 impl Float {
-    /// How the conversion to it is written.
+    /// Returns the name of the conversion to this type.
     pub fn name(self) -> &'static str {
         match self {
             Float::F32 => "f32",
@@ -45,7 +39,7 @@ impl Float {
         }
     }
 
-    /// The element of the IR.
+    /// Returns the element type of the IR.
     pub fn elem(self) -> Elem {
         match self {
             Float::F32 => Elem::F32,
@@ -63,26 +57,21 @@ impl From<Float> for Type {
     }
 }
 
-/// The type of a value at hand.
+/// Type of a value in scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueType {
-    /// A floating-point number.
     Float(Float),
-    /// A whole number that 64 bits hold.
+    /// An integer in a range that 64 bits hold.
     Int {
-        /// The least that it can be.
         least: i128,
-        /// The greatest.
         most: i128,
     },
-    /// A truth value.
     Bool,
 }
 
 impl ValueType {
-    /// The type that an element of an array is computed with in an expression: its own of `f32`, `f64`
-    /// and integers, `f32` of a narrower float. None of a `u64`, which is no integer of 64 bits with a
-    /// sign.
+    /// Returns the type of an array's element in an expression: `f32` for narrower floats, and its
+    /// own type for others. `None` for `u64`, which signed 64-bit integers do not hold.
     pub fn from_elem(elem: Elem) -> Option<Self> {
         let bits = 8 * elem.size();
         match elem {
@@ -97,7 +86,7 @@ impl ValueType {
         }
     }
 
-    /// The type, without its limits.
+    /// Returns the type without its range.
     pub fn ty(self) -> Type {
         match self {
             ValueType::Float(float) => float.into(),
@@ -107,30 +96,28 @@ impl ValueType {
     }
 }
 
-/// The types that an expression meets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Typing {
-    /// What a number with a point or an exponent is.
+    /// Type of a number with a point or an exponent.
     pub float: Float,
-    /// What the values at hand are, in their order. Of what is not listed, operands among it, each is a
-    /// `float`; a closure may name fewer.
+    /// Types of the parameters, in order. Parameters that are not listed, operands among them, have
+    /// the type `float`. A closure may have fewer parameters.
     pub values: Vec<ValueType>,
-    /// What the expression gives.
     pub result: Type,
 }
 
 impl Typing {
-    /// All numbers with a point are `f32`, all values too, and so is the result.
+    /// `f32` numbers, values and result.
     pub const F32: Typing = Typing { float: Float::F32, values: Vec::new(), result: Type::F32 };
-    /// The same in `f64`.
+    /// `f64` numbers, values and result.
     pub const F64: Typing = Typing { float: Float::F64, values: Vec::new(), result: Type::F64 };
 
-    /// The type of the n-th parameter.
+    /// Returns the type of the n-th parameter.
     pub fn param(&self, n: usize) -> ValueType {
         self.values.get(n).copied().unwrap_or(ValueType::Float(self.float))
     }
 
-    /// Whether something is an `f64` without being converted.
+    /// Returns true if a value, a literal or the result is an `f64`.
     pub(super) fn has_f64(&self) -> bool {
         let types = self.values.iter().map(|value| value.ty());
         types.chain([self.float.into(), self.result]).any(|ty| ty == Type::F64)

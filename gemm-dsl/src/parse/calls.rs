@@ -12,18 +12,18 @@ use crate::tables::{KernelTable, RuleSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
 use std::collections::HashMap;
 
-/// What the tokens of a macro call describe.
+/// Result of reading a `reduce_kernel!` call.
 #[derive(Debug)]
 pub struct ReduceTokens {
-    /// The plan; else all faults, each at its own tokens.
+    /// The plan, or every fault at its own tokens.
     pub plan: syn::Result<ReducePlan>,
-    /// What the elements of each input are; also those of a faulty spec, unless the fault hides them.
+    /// Element type of each input, also for a faulty spec, unless the fault hides it.
     pub inputs: Option<Vec<Elem>>,
-    /// The same of the results.
+    /// Element type of each result, with the same exception.
     pub results: Option<Vec<Elem>>,
 }
 
-/// Reads the tokens of a macro call.
+/// Reads the tokens of a `reduce_kernel!` call.
 pub fn reduce(tokens: TokenStream) -> ReduceTokens {
     let (plan, types) = read(tokens, |outcome: &Outcome<'_, ReduceSpec, _>, _| {
         [Typed::Inputs, Typed::Results]
@@ -33,18 +33,18 @@ pub fn reduce(tokens: TokenStream) -> ReduceTokens {
     ReduceTokens { plan, inputs, results }
 }
 
-/// What the tokens of a macro call describe that has a table.
+/// Result of reading a `reduce_table!` call.
 #[derive(Debug)]
 pub struct ReduceTableTokens {
-    /// The table, checked; else all faults, each at its own tokens.
+    /// The checked table, or every fault at its own tokens.
     pub table: syn::Result<KernelTable<ReduceSpec>>,
-    /// What the elements of each input are, if its first row tells.
+    /// Element type of each input, if the first rule determines it.
     pub inputs: Option<Vec<Elem>>,
-    /// The same of the results.
+    /// Element type of each result, if the first rule determines it.
     pub results: Option<Vec<Elem>>,
 }
 
-/// Reads the tokens of a macro call that has a table.
+/// Reads the tokens of a `reduce_table!` call.
 pub fn reduce_table(tokens: TokenStream) -> ReduceTableTokens {
     let (table, types) = read_table(tokens, |spec: &ReduceSpec, _, _| {
         [Typed::Inputs, Typed::Results].map(|of| types(spec, of))
@@ -53,7 +53,7 @@ pub fn reduce_table(tokens: TokenStream) -> ReduceTableTokens {
     ReduceTableTokens { table, inputs, results }
 }
 
-/// What the elements of each input are, or those of each result.
+/// Returns the element types of the inputs or of the results.
 fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
     match of {
         Typed::Inputs => vec![spec.element.elem(); spec.inputs().len()],
@@ -61,24 +61,24 @@ fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
     }
 }
 
-/// Whether the keys could be read from which the types of these operands follow.
+/// Returns true if all keys that determine the types of these operands were readable.
 fn knows_types<S: Table, P>(outcome: &Outcome<'_, S, P>, of: Typed) -> bool {
     !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
 }
 
-/// What the tokens of a macro call describe.
+/// Result of reading an `sgemm_kernel!` call.
 #[derive(Debug)]
 pub struct SgemmTokens {
-    /// The plan; else all faults, each at its own tokens.
+    /// The plan, or every fault at its own tokens.
     pub plan: syn::Result<SgemmPlan>,
-    /// Element types of its matrices; also those of a faulty spec.
+    /// Element types of the matrices, also for a faulty spec.
     pub types: GemmTypes,
-    /// The [operands](SgemmSpec::operands), each with the place of its name; also those of a faulty spec, unless
-    /// the fault hides them.
+    /// The [operands](SgemmSpec::operands), each with the place of its name; also for a faulty
+    /// spec, unless the fault hides them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
-/// Reads the tokens of a macro call.
+/// Reads the tokens of an `sgemm_kernel!` call.
 pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
     let (plan, told) = read(tokens, |outcome: &Outcome<'_, SgemmSpec, _>, places| {
         (outcome.spec.types(), operands(outcome, places))
@@ -87,16 +87,17 @@ pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
     SgemmTokens { plan, types, operands }
 }
 
-/// What the tokens of a macro call describe that has a table of products.
+/// Result of reading an `sgemm_table!` call.
 #[derive(Debug)]
 pub struct SgemmTableTokens {
-    /// The table, checked; else all faults, each at its own tokens.
+    /// The checked table, or every fault at its own tokens.
     pub table: syn::Result<KernelTable<SgemmSpec>>,
-    /// The operands of all rows, if the first one tells, each with the place of its name there.
+    /// Operands of all rules, each with the place of its name in the first one, if that determines
+    /// them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
-/// Reads the tokens of a macro call that has a table of products.
+/// Reads the tokens of an `sgemm_table!` call.
 pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
     let (table, operands) = read_table(tokens, |spec: &SgemmSpec, starts, places| {
         placed(spec, starts.get("epilogue").copied(), places)
@@ -104,7 +105,7 @@ pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
     SgemmTableTokens { table, operands }
 }
 
-/// The operands, if the keys that they follow from could be read.
+/// Returns the operands, if the keys that determine them were readable.
 fn operands(
     outcome: &Outcome<'_, SgemmSpec, SgemmPlan>,
     places: &[Place],
@@ -113,7 +114,7 @@ fn operands(
     knows_types(outcome, Typed::Inputs).then(|| placed(&outcome.spec, epilogue, places))
 }
 
-/// The operands, of which those of the epilogue have a place.
+/// Returns the operands with their places: the names in the epilogue, or else the whole call.
 fn placed(
     spec: &SgemmSpec,
     epilogue: Option<usize>,
@@ -132,7 +133,7 @@ fn placed(
     placed.collect()
 }
 
-/// The plan, and what else there is to tell of what was read, if there are tokens at all.
+/// Returns the plan, and the value of `tell` for the parsed spec if the tokens could be read.
 fn read<S: Family + Table, R>(
     stream: TokenStream,
     tell: impl FnOnce(&Outcome<'_, S, S::Plan>, &[Place]) -> R,
@@ -146,8 +147,8 @@ fn read<S: Family + Table, R>(
     (outcome.plan.map_err(|faults| all_located(faults, &places)), Some(told))
 }
 
-/// The table, and what there is to tell of a row that says what is computed: its spec, where the values of its keys
-/// begin, and the places of all tokens.
+/// Returns the table, and the value of `tell` for the first rule whose work is known: its spec, the
+/// start of each key's value, and the places of all tokens.
 fn read_table<S: RuleSpec, R>(
     stream: TokenStream,
     tell: impl FnOnce(&S, &HashMap<&'static str, usize>, &[Place]) -> R,
@@ -161,7 +162,7 @@ fn read_table<S: RuleSpec, R>(
     (read.table.map_err(|faults| all_located(faults, &places)), told)
 }
 
-/// Faults at their places, as one error.
+/// Combines faults at their places into one error.
 fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
     let faults = faults.into_iter().map(|(fault, span)| located(fault, span, places));
     let all = faults.reduce(|mut all, next| {
@@ -174,7 +175,7 @@ fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
 fn located(fault: SpecError, span: Option<Span>, places: &[Place]) -> syn::Error {
     match span {
         None => syn::Error::new(Place::call_site(), fault),
-        // Such an error reaches from the first token that it is given to the last.
+        // Such an error spans from the first to the last of its tokens.
         Some(Span { start, end }) => {
             let ends = [start, end - 1].map(|end| Ident::new("_", places[end]));
             syn::Error::new_spanned(TokenStream::from_iter(ends.map(TokenTree::from)), fault)

@@ -1,17 +1,16 @@
-//! Tokens into entries: commas, colons and angle brackets.
+//! Splitting of tokens into entries, by commas, colons and angle brackets.
 
 use super::messages;
 use crate::error::{Site, SpecError};
 use crate::spec::KeyKind;
 use crate::syntax::{Span, Token, TokenKind, Tokens};
 
-/// A key and what follows it.
 pub(super) struct Entry<'t> {
-    /// One token; more where a key was written with spaces or hyphens.
+    /// One token; more if the key was written with spaces or hyphens.
     pub key: Tokens<'t>,
-    /// The tokens after the colon, if there is one.
+    /// Tokens after the colon, if there is one.
     pub value: Option<Tokens<'t>>,
-    /// Whether a fault of the entry has been reported already.
+    /// True if a fault of the entry was reported already.
     pub malformed: bool,
 }
 
@@ -24,7 +23,7 @@ impl Entry<'_> {
         self.value.map(Tokens::text).unwrap_or_default()
     }
 
-    /// The part of the entry that a fault is about.
+    /// Returns the tokens of the entry that a fault is about.
     pub fn span(&self, site: Site) -> Span {
         match (site, self.value) {
             (Site::Key, _) => self.key.span(),
@@ -36,19 +35,19 @@ impl Entry<'_> {
         }
     }
 
-    /// The value; of a flag, or where a value is missing, the key.
+    /// Returns the value's tokens, or the key's if the entry is a flag or lacks a value.
     pub fn value_span(&self) -> Span {
         self.value.filter(|value| !value.is_empty()).unwrap_or(self.key).span()
     }
 }
 
-/// The entries of a spec, and the faults between them.
+/// Entries of a spec, and the faults between them.
 pub(super) struct EntryList<'t> {
     pub entries: Vec<Entry<'t>>,
     pub faults: Vec<(SpecError, Span)>,
 }
 
-/// Takes a spec apart. `kind` tells what may follow a known key.
+/// Splits a spec into entries. `kind` returns the form of a known key's value.
 pub(super) fn split<'t>(
     tokens: Tokens<'t>,
     kind: &dyn Fn(&str) -> Option<KeyKind>,
@@ -71,7 +70,8 @@ pub(super) fn split<'t>(
     }
 }
 
-/// How many tokens an entry has up to the bars of a closure, whose commas belong to its value.
+/// Returns the number of tokens up to the closing bar of a closure's parameters, whose commas
+/// belong to the value.
 fn head(tokens: Tokens<'_>) -> usize {
     match tokens.tokens() {
         [_, colon, bar, ..] if colon.is(':') && bar.is('|') => {
@@ -107,7 +107,7 @@ impl<'t> Splitter<'t, '_> {
         }
     }
 
-    /// The entries between two commas: one, or more where a comma is missing.
+    /// Splits the tokens between two commas: one entry, or several if commas are missing.
     fn entries(&mut self, mut tokens: Tokens<'t>) {
         while let Some(first) = tokens.iter().next() {
             if !first.is_word() {
@@ -120,8 +120,8 @@ impl<'t> Splitter<'t, '_> {
         }
     }
 
-    /// How many tokens a key has: more than one for `double-buffer` and `double buffer`, where the
-    /// words are no keys and all together are one.
+    /// Returns the number of tokens of a key: more than one for `double-buffer` and
+    /// `double buffer`, if the words are no keys and together are one.
     fn key_length(&self, tokens: Tokens<'t>) -> usize {
         let mut name = tokens[0].text.clone();
         if self.is_key(&name) {
@@ -158,7 +158,7 @@ impl<'t> Splitter<'t, '_> {
                     behind = behind.after(1);
                 }
                 let (value, rest) = match (self.kind)(&name) {
-                    // Where an expression goes wrong, its own grammar knows best.
+                    // The grammar of expressions gives the best messages about them.
                     Some(KeyKind::Closure(_)) => {
                         (behind.seen_through(), behind.after(behind.len()))
                     }
@@ -172,7 +172,7 @@ impl<'t> Splitter<'t, '_> {
                 rest
             }
             [..] => {
-                // What follows an unknown key tells nothing.
+                // After an unknown key, the next tokens are not informative.
                 if self.is_key(&name) {
                     let found = rest.first(rest.unit());
                     self.fault(messages::missing_colon(&name, &found.text()), found);
@@ -185,16 +185,16 @@ impl<'t> Splitter<'t, '_> {
         rest
     }
 
-    /// Whether a word behind a key without a colon is the next key.
+    /// Returns true if a word after a key without a colon is the next key.
     fn starts_entry(&self, key: &str, word: &Token) -> bool {
         self.is_key(&word.text) || matches!((self.kind)(key), Some(KeyKind::Flag))
     }
 
-    /// Splits what follows a colon into the value and the tokens of the next entries.
+    /// Splits the tokens after a colon into the value and the next entries.
     fn value(&mut self, tokens: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
         let signs = tokens.iter().take_while(|token| is_sign(token)).count();
         let length = match &tokens[..] {
-            // `block: items: 4`: the value is missing. (`a::b` is a value, if a wrong one.)
+            // In `block: items: 4` the value is missing. (`a::b` is a value, if a wrong one.)
             [word, colon, next, ..] if word.is_word() && colon.is(':') && !next.is(':') => 0,
             _ => signs + tokens.after(signs).unit(),
         };
@@ -215,14 +215,14 @@ impl<'t> Splitter<'t, '_> {
                 self.fault(messages::not_a_comma(";"), rest.first(1));
                 return (value, rest.after(1));
             }
-            // What is left makes no entry: let the whole be the value, which is of no kind.
+            // The remaining tokens form no entry: all of it is the value, which fits no kind.
             _ => return (tokens, tokens.after(tokens.len())),
         }
         (value.seen_through(), rest)
     }
 }
 
-/// The word that continues a key, and whether a hyphen joins it.
+/// Returns the next word of a multi-word key, and true if a hyphen precedes it.
 fn next_word(tokens: Tokens<'_>) -> Option<(bool, &Token)> {
     match tokens.tokens() {
         [word, ..] if word.is_word() => Some((false, word)),
@@ -231,12 +231,13 @@ fn next_word(tokens: Tokens<'_>) -> Option<(bool, &Token)> {
     }
 }
 
-/// Whether it can only stand before a value: `-` as in `-8`, or the quote of a lifetime.
+/// Returns true for punctuation that can only precede a value: `-` as in `-8`, or the quote of a
+/// lifetime.
 fn is_sign(token: &Token) -> bool {
     matches!(token.kind, TokenKind::Punct { .. }) && !token.is(';')
 }
 
-/// Whether a word behind a number is meant as more dimensions, as in `128 x128`.
+/// Returns true if a word after a number is meant as more dimensions, as in `128 x128`.
 fn continues_size(word: &str) -> bool {
     word.strip_prefix(['x', 'X'])
         .is_some_and(|dims| dims.bytes().all(|b| b.is_ascii_digit() || b == b'x'))

@@ -1,5 +1,3 @@
-//! What can be wrong with the text of a spec.
-
 use crate::error::{SpecError, quoted};
 use crate::spec::KeyKind;
 
@@ -47,19 +45,19 @@ pub(crate) fn second_colon(key: &str) -> SpecError {
     SpecError::at_key(&[], format!("one `:` is enough after `{key}`; leave this one out"))
 }
 
-/// How an unknown key may have been meant.
+/// Likely meaning of an unknown key.
 pub(crate) enum Meant {
-    /// As another key, close to it.
+    /// Another key with a similar name.
     Key(&'static str),
-    /// As a key that has another name now.
+    /// A renamed key.
     Renamed(&'static str),
-    /// As a word that is the value of a key.
+    /// A word that is the value of a key.
     Word(&'static str, &'static str),
-    /// As a key of another macro.
+    /// A key of another macro.
     Macro(&'static str),
-    /// As none of these: the message lists all keys.
+    /// None of these; the message lists all keys.
     Unclear,
-    /// As none, and an earlier message lists all keys.
+    /// None of these, and an earlier message lists all keys.
     UnclearAgain,
 }
 

@@ -1,19 +1,19 @@
-//! Texts taken apart for programs that need the parts of a line and not its spec.
+//! Splitting of texts, for programs that need the parts of a spec instead of its meaning.
 
 use crate::error::SpecErrors;
 use crate::syntax::{TokenKind, Tokens, lex};
 use std::ops::Range;
 
-/// The entries of a line, each with its alternatives, as they were written: `stages: 3 | 4, float4` is
-/// `stages: 3` or `4`, then `float4`. Empty entries, and the angle brackets that may stand around a
-/// line, are left out.
+/// Returns the entries of a spec, each with its alternatives, as they were written:
+/// `stages: 3 | 4, float4` is `stages: 3` or `4`, then `float4`. Empty entries are skipped, and so
+/// are angle brackets around the spec.
 ///
-/// A bar that starts a value opens the parameters of a closure, `epilogue: |acc| max(acc, 0.0)`, whose
-/// commas part nothing; two bars without a space between them are an operator; any other bar parts
-/// alternatives.
+/// A bar at the start of a value opens the parameters of a closure,
+/// `epilogue: |acc| max(acc, 0.0)`, whose commas separate no entries. Two bars without a space
+/// between them are an operator. Any other bar separates alternatives.
 ///
 /// # Errors
-/// Says where the text is none of tokens.
+/// The first fault and its place, if the text is not a list of tokens.
 pub fn entries(text: &str) -> Result<Vec<Vec<&str>>, SpecErrors> {
     let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let mut tokens = Tokens::all(&tokens);
@@ -47,10 +47,10 @@ pub fn entries(text: &str) -> Result<Vec<Vec<&str>>, SpecErrors> {
     }
 }
 
-/// How many tokens there are before the next comma or bar that parts something.
+/// Returns the number of tokens before the next separating comma or bar.
 fn alternative(tokens: Tokens<'_>) -> usize {
     let mut at = 0;
-    // A closure may stand where a value starts: at once, or behind the first colon.
+    // A closure may stand at the start of a value: at the beginning, or after the first colon.
     let mut starts = true;
     while at < tokens.len() {
         let bar = tokens[at].is('|');
@@ -73,8 +73,8 @@ fn alternative(tokens: Tokens<'_>) -> usize {
     tokens.len()
 }
 
-/// The name and the argument of a macro call, `reduce_kernel!(op: max)`, whatever stands before it;
-/// `None` for any other text.
+/// Returns the name and the argument of a macro call, `reduce_kernel!(op: max)`, with any tokens
+/// before it; `None` for any other text.
 pub fn call(text: &str) -> Option<(&str, &str)> {
     let (tokens, places) = lex(text).ok()?;
     let end = tokens.len() - usize::from(tokens.last()?.is(';'));

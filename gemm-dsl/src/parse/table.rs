@@ -1,4 +1,4 @@
-//! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
+//! Parsing of tables: rules separated by semicolons, each with a condition, an arrow and a spec.
 
 mod messages;
 use super::{Entry, Fault, MAX_FAULTS, Outcome, planned_by};
@@ -11,21 +11,21 @@ use crate::syntax::{MAX_TEXT, Span, Token, TokenKind, Tokens, lex};
 use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, ReadTable, Rule, RuleSpec};
 use std::collections::HashMap;
 
-/// The most rows of a table.
+/// Most rules of a table.
 pub(super) const MAX_ROWS: usize = 256;
 
-/// What has been read of a table.
+/// Result of reading a table.
 pub(super) struct TableOutcome<S: Family> {
-    /// The table, or all that is wrong.
+    /// The table, or every fault.
     pub table: Result<KernelTable<S>, Vec<Fault>>,
-    /// The first row of which it could be read what it computes.
+    /// The first rule whose work could be read.
     pub first: Option<FirstRow<S>>,
 }
 
-/// The spec of a row, and where the values of its keys begin.
+/// Spec of a rule, and the start of each key's value.
 pub(super) type FirstRow<S> = (S, HashMap<&'static str, usize>);
 
-/// Reads and checks a table.
+/// Parses and checks a table.
 pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
     let mut table = TableReader::<S> {
         rows: Vec::new(),
@@ -48,7 +48,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         }
         if table.count == MAX_ROWS {
             table.faults.push((messages::too_many_rows(MAX_ROWS), Some(row.span())));
-            // What comes behind is not looked at; it may be what is needed.
+            // The rest is not read, and may contain the missing `else`.
             table.is_total = true;
             break;
         }
@@ -61,7 +61,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
     }
     let TableReader { rows, told, mut faults, header, .. } = table;
     if faults.is_empty() {
-        // The tables of macros are read again as texts.
+        // The tables of macros are parsed again as text, which has a limit.
         let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
         if bytes > MAX_TEXT {
             faults.push((messages::too_long_table(bytes, MAX_TEXT), None));
@@ -78,23 +78,22 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
 }
 
 struct TableReader<S: Family> {
-    /// The rows without faults.
     rows: Vec<Rule<S>>,
-    /// The first row of which it could be read what it computes.
+    /// The first rule whose work could be read.
     told: Option<FirstRow<S>>,
     faults: Vec<Fault>,
     header: Header,
-    /// The problems that no row so far is for.
+    /// Problems that no rule so far matches.
     left: ProblemSet,
-    /// The conditions without faults, with the numbers of their rows.
+    /// Valid conditions, with the numbers of their rules.
     conditions: Vec<(Closure, usize)>,
-    /// What the first row computes, if it has no fault.
+    /// Spec of the first rule, if it has no fault.
     first: Option<S>,
-    /// How many rows there were.
+    /// Number of rules so far.
     count: usize,
-    /// Whether there was an `else`.
+    /// True once there was an `else`.
     told_otherwise: bool,
-    /// Whether a row that is none yet is for all other problems, or may be meant so.
+    /// True if a faulty rule matches all other problems, or may be meant to.
     is_total: bool,
 }
 
@@ -103,7 +102,7 @@ impl<S: RuleSpec> TableReader<S> {
         self.faults.push((fault, Some(span)));
     }
 
-    /// Whether it is no row but a word about all of them.
+    /// Reads a header of the table, and returns false for a rule.
     fn is_word(&mut self, row: Tokens<'_>) -> bool {
         let none = row.after(row.len());
         let (word, again, head, rest) = match row.tokens() {
@@ -128,7 +127,7 @@ impl<S: RuleSpec> TableReader<S> {
         true
     }
 
-    /// The word with its class, and a row that stands behind it where the semicolon is missing.
+    /// Splits an `accuracy` header from a rule that follows it without a semicolon.
     fn accuracy_and_rest<'t>(&mut self, row: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
         const HEAD: usize = 3;
         let is_class = row.get(2).is_some_and(|word| word.text.parse::<Accuracy>().is_ok());
@@ -141,7 +140,8 @@ impl<S: RuleSpec> TableReader<S> {
         (head, if rest[0].is(',') { rest.after(1) } else { rest })
     }
 
-    /// The class behind the word; where it is none, one that admits whatever one might have meant.
+    /// Returns the accuracy class. For an unknown word it reports a fault, and returns the class
+    /// that admits the most.
     fn accuracy(&mut self, row: Tokens<'_>) -> Accuracy {
         let class = row.after(2);
         class.text().parse().unwrap_or_else(|fault: UnknownWord| {
@@ -186,7 +186,7 @@ impl<S: RuleSpec> TableReader<S> {
             let entry = given.get(key);
             faults.extend(entry.map(|e| (messages::of_problem(key, asked), Some(e.key.span()))));
         }
-        // What is wrong with a row as a whole stands at its line.
+        // Faults of a rule as a whole are reported at its spec.
         let whole = if line.is_empty() { row.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
         if kernels.is_some()
@@ -209,7 +209,7 @@ impl<S: RuleSpec> TableReader<S> {
         }
     }
 
-    /// The key of a sound line that what the table says of all rows does not admit, and why.
+    /// Returns the key of a valid spec that the table's header excludes, with the fault.
     fn refused(
         &self,
         spec: &S,
@@ -228,7 +228,8 @@ impl<S: RuleSpec> TableReader<S> {
         Some((key, messages::inexact(key, &value, needed)))
     }
 
-    /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.
+    /// Reads a condition. Returns it unless it cannot be parsed, also if no problem reaches it, and
+    /// the problems that match it.
     fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, ProblemSet) {
         let when = match Closure::read(S::CONDITION, tokens) {
             Ok(when) => when,
@@ -250,7 +251,7 @@ impl<S: RuleSpec> TableReader<S> {
             self.fault(messages::repeated(row), span);
         } else {
             comes = self.left.take(&when);
-            // By itself, whatever rows are before.
+            // The condition by itself, without the rules before it.
             let mut others = ProblemSet::all();
             let own = others.take(&when);
             if layouts::<S>(&own).is_empty() {
@@ -267,12 +268,12 @@ impl<S: RuleSpec> TableReader<S> {
     }
 }
 
-/// The layouts in which the arrays of problems may lie.
+/// Returns the layouts that the arrays of these problems may have.
 fn layouts<S: RuleSpec>(of: &ProblemSet) -> Vec<usize> {
     (0..S::LAYOUTS).filter(|layout_index| of.any_of(&S::answers(*layout_index))).collect()
 }
 
-/// A line's kernels for arrays that lie in some layouts; of those with faults the first one's are told.
+/// Plans a rule for each layout. If several layouts have faults, those of the first are reported.
 fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Plan)>, SpecErrors> {
     if layouts.is_empty() {
         return spec.plan().map(|_| Vec::new());
@@ -281,7 +282,7 @@ fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Pl
     for layout_index in layouts {
         match spec.plan_for_layout(*layout_index) {
             Ok(plan) => kernels.push((*layout_index, plan)),
-            // What is wrong however they lie is told as of a line alone.
+            // Faults of every layout are reported without naming one.
             Err(faults) if kernels.is_empty() && (layouts.len() == 1 || spec.plan().is_err()) => {
                 return Err(faults);
             }
@@ -291,14 +292,14 @@ fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Pl
     Ok(kernels)
 }
 
-/// Faults of a line for arrays that lie in a layout.
+/// Adds to the faults of a rule the layout that they occur for.
 fn where_they_lie<S: RuleSpec>(faults: &SpecErrors, layout_index: usize) -> SpecErrors {
     let so = S::answers(layout_index).into_iter().filter(|(_, is)| *is);
     let so = so.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
     SpecErrors::new(faults.iter().map(|fault| messages::where_they_lie(fault, &so)))
 }
 
-/// Where `=>` stands, outside brackets.
+/// Returns the index of `=>` outside of brackets.
 fn arrow(row: Tokens<'_>) -> Option<usize> {
     let mut at = 0;
     while at < row.len() {
@@ -309,7 +310,7 @@ fn arrow(row: Tokens<'_>) -> Option<usize> {
         {
             return Some(at);
         }
-        // Both signs of `==`, `<=` and the like at once.
+        // Both signs of `==`, `<=` and the like are skipped together.
         let pair = matches!(rest.tokens(), [sign, equals, ..]
             if sign.kind == TokenKind::Punct { joint: true }
                 && "=<>!".chars().any(|c| sign.is(c))
@@ -319,7 +320,7 @@ fn arrow(row: Tokens<'_>) -> Option<usize> {
     None
 }
 
-/// The table that a text describes.
+/// Parses a table given as text.
 fn from_text<S: RuleSpec>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
     let (tokens, places) = lex(line).map_err(|fault| fault.in_text(line))?;
     let located = |(fault, span): Fault| {

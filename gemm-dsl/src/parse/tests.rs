@@ -20,15 +20,15 @@ use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A text, and for each of its faults the token that is underlined and the message, in which `{keys}`
-/// stands for all keys of the family.
+/// A text, and for each of its faults the marked tokens and the message, in which `{keys}` stands
+/// for all keys of the family.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
 fn faults<S: Family + Table>(text: &str) -> Vec<(String, String)> {
     told(from_text::<S>(text))
 }
 
-/// What is told of faults: what is underlined, and the message.
+/// Returns the marked tokens and the message of each fault.
 fn told<T>(read: Result<T, SpecErrors>) -> Vec<(String, String)> {
     let Err(errors) = read else { return Vec::new() };
     let told = errors.iter().map(|fault| {
@@ -40,7 +40,7 @@ fn told<T>(read: Result<T, SpecErrors>) -> Vec<(String, String)> {
     told.collect()
 }
 
-/// The table of a text without faults.
+/// Parses a table without faults.
 fn table<S: TableFamily>(text: &str) -> KernelTable<S> {
     text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
 }
@@ -49,12 +49,12 @@ fn tokens(text: &str) -> TokenStream {
     text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"))
 }
 
-/// The messages of the faults of a table of tokens.
+/// Returns the messages of a table's faults.
 fn messages<T>(table: syn::Result<T>) -> Result<T, Vec<String>> {
     table.map_err(|error| error.into_iter().map(|fault| fault.to_string()).collect())
 }
 
-/// The message, with the keys that it lists.
+/// Inserts the list of keys into a message.
 fn message<S: Family + Table>(of: &str) -> String {
     of.replace("{keys}", &quoted(&S::keys()))
 }
@@ -127,7 +127,7 @@ fn any_identifier_names_a_kernel() {
     let named = |name: &str| ReduceSpec::default().name(name).kernel_name();
     assert_eq!(named("max"), "reduce_max");
     assert_eq!(named("reduce_max"), "reduce_max");
-    // C++ keeps names with two underscores in a row.
+    // C++ reserves names with two underscores in a row.
     for name in ["x", "_x", "__x", "x_", "reduce__x", "_reduce_x__"] {
         assert_eq!(named(name), "reduce_x", "{name}");
     }
@@ -148,7 +148,7 @@ fn an_expression_that_is_given_twice_is_quoted_with_its_spaces() {
     );
     let long = twice(&format!("|acc| acc{}", " + acc".repeat(20)));
     assert!(long.contains("`epilogue: |acc| acc + acc +") && long.len() < 140, "{long}");
-    // What could not be read is not quoted.
+    // An unreadable value is not quoted.
     assert_eq!(twice("|acc| acc +"), "`epilogue` is given twice; leave one out");
 }
 
@@ -179,7 +179,7 @@ fn what_a_macro_of_the_user_passes_on_is_seen_through() {
             "tile: 64x64x8, thread: 4x4, epilogue: |acc| max(acc, 0.0)",
         ),
     ] {
-        // One macro passes it on, or one to the next.
+        // A user's macro passes the fragment on, or two macros in turn.
         for value in [group(tokens(value)), group(group(tokens(value)))] {
             let mut all = tokens(key);
             all.extend(value);
@@ -188,7 +188,7 @@ fn what_a_macro_of_the_user_passes_on_is_seen_through() {
             assert_eq!(spec.map_err(|error| error.to_string()).as_deref(), Ok(line));
         }
     }
-    // A part of an expression is one operand, as if in parentheses.
+    // A fragment in an expression is one operand, as if in parentheses.
     let mut all = tokens("epilogue: |acc| acc *");
     all.extend(group(tokens("acc + 1.0")));
     let spec = super::sgemm(all).plan.map(|plan| plan.spec().to_string());

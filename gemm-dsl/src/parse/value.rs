@@ -1,4 +1,4 @@
-//! One value: a word, a number or a size.
+//! Parsing of one value: a word, a number or a size.
 
 use super::messages;
 use crate::error::{SpecError, clip};
@@ -6,7 +6,7 @@ use crate::expr::Closure;
 use crate::spec::{Datum, KeyKind};
 use crate::syntax::{Token, TokenKind, Tokens, closest};
 
-/// Reads the tokens behind the colon of `key`; there is at least one.
+/// Parses the tokens after the colon of `key`, of which there is at least one.
 pub(super) fn read(
     key: &'static str,
     kind: KeyKind,
@@ -18,7 +18,7 @@ pub(super) fn read(
     }
 }
 
-/// A value that has at most one fault.
+/// Parses a value that has at most one fault.
 fn plain(key: &'static str, kind: KeyKind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
     let wrong_kind = || messages::wrong_kind(key, kind, &tokens.text());
     match (kind, &tokens[..]) {
@@ -56,7 +56,7 @@ fn plain(key: &'static str, kind: KeyKind, tokens: Tokens<'_>) -> Result<Datum, 
     }
 }
 
-/// Whether it is a number of some form, not a string or a character.
+/// Returns true for a number in any notation, as opposed to a string or a character.
 fn is_numeric(token: &Token) -> bool {
     token.kind == TokenKind::Literal && token.text.starts_with(|c: char| c.is_ascii_digit())
 }
@@ -75,7 +75,7 @@ fn one_number(key: &'static str, found: &str) -> Result<Datum, SpecError> {
     Ok(Datum::Number(number(key, found, found)?))
 }
 
-/// The value of a number such as `0x100`, which might also be meant as a size.
+/// Returns the value of a number such as `0x100`, which may also be meant as a size.
 fn hexadecimal(found: &str) -> Option<u32> {
     u32::from_str_radix(found.strip_prefix("0x")?, 16).ok()
 }
@@ -109,7 +109,7 @@ fn size(
     Ok(Datum::Size(sizes))
 }
 
-/// The number that is `part` of the text `found`, in plain decimal digits.
+/// Parses `part` of the text `found` as a number in plain decimal digits.
 fn number(key: &'static str, found: &str, part: &str) -> Result<u32, SpecError> {
     let (quote, quoted_part) = (&clip(found), &clip(part));
     if part.bytes().all(|b| b.is_ascii_digit()) {

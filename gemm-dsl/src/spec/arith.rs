@@ -1,47 +1,53 @@
-//! What products are computed in.
+//! Arithmetic of a GEMM's multiplications, and its accuracy.
 
 use super::table::words;
 use crate::target::Format;
 
 words! {
-    /// What the products of a sum are computed in. All but `f32` ask tensor cores: sm_80 and later.
+    /// Arithmetic of the multiplications of a GEMM. All but `f32` use tensor cores (sm_80 and
+    /// later).
     Arith {
-        /// In `f32`, by fused multiply-adds.
+        /// FP32 fused multiply-adds, on CUDA cores.
         F32 = "f32",
-        /// In `bf16`, which A and B are rounded to: 8 bits of the mantissa.
+        /// A and B rounded to `bf16`: 8 bits of significand.
         Bf16 = "bf16",
-        /// In `f16`, which A and B are rounded to: 11 bits of the mantissa, and no number above 65504.
+        /// A and B rounded to `f16`: 11 bits of significand, and magnitudes up to 65504.
         F16 = "f16",
-        /// In `tf32`, which A and B are rounded to: 11 bits of the mantissa.
+        /// A and B rounded to `tf32`: 11 bits of significand.
         Tf32 = "tf32",
-        /// As accurate as `f32`: each number is the sum of three of `bf16`, and of their nine products the six
-        /// largest are summed.
+        /// FP32 emulation, as accurate as `f32`: each number is split into three of `bf16`, and the
+        /// six largest of their nine products are summed.
         Bf16x6 = "bf16x6",
-        /// The same with all nine products.
+        /// As `bf16x6`, with all nine products.
         Bf16x9 = "bf16x9",
-        /// Nearly as accurate as `f32`: each number is the sum of two of `tf32`, and of their four products the
-        /// three largest are summed.
+        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two of `tf32`,
+        /// and the three largest of their four products are summed.
         Tf32x3 = "tf32x3",
-        /// Three products, by `mma: wgmma` alone: rows of A and columns of B are scaled by powers of two to the range
-        /// of `f16`, each number is the sum of two of `f16`, and of their four products the three largest are summed.
+        /// FP32 emulation, only with `mma: wgmma`: rows of A and columns of B are scaled by powers
+        /// of two to the range of `f16`, each number is split into two of `f16`, and the three
+        /// largest of their four products are summed.
         F16x3 = "f16x3",
     }
 }
 
 words! {
-    /// What a table grants its rows: how far an element of A·B may be off. Each class has what those before it have.
+    /// Accuracy that a table demands of its rules, as a bound of the error of an element of A·B.
+    /// Each class contains the ones before it.
     Accuracy {
-        /// As far as multiply-adds in `f32` are: `arith: f32` alone.
+        /// The error of `f32` multiply-adds: only `arith: f32`.
         Ieee = "ieee",
-        /// As far as [`Arith::error_bound`] says of the same element of |A|·|B|: also `bf16x6`, `bf16x9` and `tf32x3`.
+        /// The error of [`Arith::error_bound`], relative to the same element of |A|·|B|: also
+        /// `bf16x6`, `bf16x9` and `tf32x3`.
         Bound = "bound",
-        /// Of numbers far below the greatest of their row of A, or column of B, as far as that one says: also `f16x3`.
+        /// As `bound`, except for numbers far below the greatest of their row of A or column of B,
+        /// whose error is relative to that one: also `f16x3`.
         Norm = "norm",
     }
 }
 
 impl Arith {
-    /// The class that a table has to grant; none does so to those that do not stand for `f32`.
+    /// Returns the class that admits this arithmetic; `None` for arithmetics that do not emulate
+    /// `f32`, which no class admits.
     pub fn accuracy(self) -> Option<Accuracy> {
         Some(match self {
             Self::F32 => Accuracy::Ieee,
@@ -51,7 +57,7 @@ impl Arith {
         })
     }
 
-    /// What tensor cores multiply; `None` of `f32`.
+    /// Returns the format that tensor cores multiply; `None` for `f32`.
     pub fn format(self) -> Option<Format> {
         Some(match self {
             Self::F32 => return None,
@@ -61,7 +67,7 @@ impl Arith {
         })
     }
 
-    /// As how many numbers of that format each of A and B is taken, the largest first.
+    /// Returns the number of splits of an element of A or B, the largest first.
     pub fn splits(self) -> u32 {
         match self {
             Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 => 1,
@@ -70,8 +76,8 @@ impl Arith {
         }
     }
 
-    /// Which of those of A is multiplied by which of B, in the order in which the products are summed: small ones come
-    /// before large ones. None under `f32`.
+    /// Returns the pairs of splits, of A and of B, that are multiplied, in the order of summation:
+    /// small products come before large ones. Empty for `f32`.
     pub fn products(self) -> &'static [[u32; 2]] {
         const OF_THREE: [[u32; 2]; 9] =
             [[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]];
@@ -84,33 +90,38 @@ impl Arith {
         }
     }
 
-    /// The most that an element of A·B is off, over the same element of |A|·|B|: what rounding of as many terms as K and
-    /// of A and B costs, and what products cost that are left out. Twice what `f32` needs is allowed. A number that is
-    /// subnormal in the format, or above its greatest, is off by more under the arithmetics that do not stand for `f32`, and
-    /// what underflows costs half of the smallest number above 0 a term. Under `f16x3` a number of A that is less than
-    /// 2^-16 of the greatest of its row is off by 2^-38 of that one at most, and likewise one of B by its column.
+    /// Returns the largest error of an element of A·B, relative to the same element of |A|·|B|, for
+    /// a K of `terms`. It covers the rounding of the sum and of A and B, and the omitted products
+    /// of splits; twice the error of `f32` is allowed.
+    ///
+    /// Larger errors are possible for the arithmetics that do not emulate `f32`, for numbers that
+    /// are subnormal in the format or above its greatest. Underflow costs half of the smallest
+    /// positive number per product. Under `f16x3` a number of A below 2^-16 of the greatest of its
+    /// row has an error of at most 2^-38 of that one; likewise a number of B by its column.
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
-        // Of a number, by bits of the mantissa, and of the product of two.
+        // Errors of a rounded number, by bits of significand, and of the product of two.
         let rounded = |bits: i32| 2.0 * 2f64.powi(-bits) + 2f64.powi(-2 * bits);
         let beside = match self {
             Self::F32 => 0.0,
             Self::Bf16 => rounded(8) + 2.0 * unit,
             Self::F16 | Self::Tf32 => rounded(11) + 2.0 * unit,
-            // Three products are left out, or none, and tensor cores cut what they sum.
+            // Three products are omitted, or none, and tensor cores truncate their sums.
             Self::Bf16x6 | Self::Bf16x9 => 2.0 * unit,
-            // One product, and what two numbers leave of each: 2^-22 of a term each.
+            // One product is omitted, and two numbers leave a remainder of each: 2^-22 of a product
+            // each.
             Self::Tf32x3 | Self::F16x3 => 14.0 * unit,
         };
         2.0 * terms as f64 * unit + beside
     }
 
-    /// Whether rows of A and columns of B are scaled to the range of the format.
+    /// Returns true if rows of A and columns of B are scaled to the range of the format.
     pub fn is_scaled(self) -> bool {
         self == Self::F16x3
     }
 
-    /// Whether it stands for `f32`: a number that the planes cannot hold is seen, and its sums are then those of `f32`.
+    /// Returns true for FP32 emulation. The kernel detects numbers that the split cannot represent,
+    /// and their sums are then computed in `f32`.
     pub fn is_emulation(self) -> bool {
         self.splits() > 1
     }
@@ -120,7 +131,7 @@ impl Arith {
 mod tests {
     use super::*;
 
-    /// What is granted, and the bounds, as the README has them.
+    /// The classes and bounds are as in the README.
     #[test]
     fn classes_and_bounds_are_as_documented() {
         let unit = 2f64.powi(-24);

@@ -1,4 +1,4 @@
-//! The key `epilogue`, and what a product takes beside its matrices.
+//! The key `epilogue`, and the arguments of a GEMM beside its matrices.
 
 use super::expression::part_of_name;
 use super::table::{Datum, KeyKind, KeyValue};
@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
-/// What is stored where a matrix product has the sum `acc`, such as `|acc, bias[n]| max(acc + bias, 0.0)`.
+/// Expression that a GEMM stores in place of the accumulator `acc`, such as
+/// `|acc, bias[n]| max(acc + bias, 0.0)`.
 ///
 /// ```
 /// use gemm_dsl::spec::{Epilogue, SgemmSpec};
@@ -21,12 +22,11 @@ use std::str::FromStr;
 pub struct Epilogue(Closure);
 
 impl Epilogue {
-    /// The expression.
     pub fn closure(&self) -> &Closure {
         &self.0
     }
 
-    /// What it names behind the sum, in its order.
+    /// Returns its parameters behind the accumulator, in order.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&ClosureParam, EpilogueInput)> {
         self.0.params().iter().skip(1).map(|param| {
             let named = match self.0.scope().output {
@@ -40,33 +40,33 @@ impl Epilogue {
     }
 }
 
-/// What an epilogue names.
+/// Input of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpilogueInput {
-    /// C, as it was before.
+    /// Value of C before the GEMM.
     Output,
-    /// What the caller gives.
+    /// Operand that the caller passes.
     Operand(Along),
 }
 
-/// Along which axes of C an operand has elements.
+/// Axes of C along which an operand has elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Along {
-    /// None: a number.
+    /// No axis: a number.
     Nothing,
-    /// An element for each column of C.
+    /// One element per column of C.
     N,
-    /// An element for each row.
+    /// One element per row of C.
     M,
-    /// An element for each element of C.
+    /// One element per element of C.
     Mn,
 }
 
 impl Along {
-    /// All of them, in the order in which they are explained.
+    /// All kinds, in the order of the documentation.
     pub const ALL: [Along; 4] = [Along::Nothing, Along::N, Along::M, Along::Mn];
 
-    /// What an operand of this kind is indexed by.
+    /// Returns the index that the operand is written with.
     pub fn index(self) -> &'static [&'static str] {
         match self {
             Along::Nothing => &[],
@@ -76,14 +76,14 @@ impl Along {
         }
     }
 
-    /// The kind of an operand with this index, if there is one.
+    /// Returns the kind of an operand with this index, if there is one.
     pub fn indexed_by(index: &[impl AsRef<str>]) -> Option<Along> {
         let same =
             |along: &Along| along.index().iter().copied().eq(index.iter().map(AsRef::as_ref));
         Along::ALL.into_iter().find(same)
     }
 
-    /// A name for an operand of this kind, for messages and pages.
+    /// Returns a name for an operand of this kind, for messages and pages.
     pub fn example(self) -> &'static str {
         match self {
             Along::Nothing => "factor",
@@ -93,7 +93,7 @@ impl Along {
         }
     }
 
-    /// What operands of this kind are called where the type of a kernel lists them.
+    /// Returns the name of this kind in the type of a kernel.
     pub fn kind(self) -> &'static str {
         match self {
             Along::Nothing => "f32",
@@ -103,7 +103,7 @@ impl Along {
         }
     }
 
-    /// What the caller gives.
+    /// Returns a description of the argument for messages.
     pub fn meaning(self) -> &'static str {
         match self {
             Along::Nothing => "a number",
@@ -114,7 +114,7 @@ impl Along {
     }
 }
 
-/// How it is written behind the operand's name.
+/// The index behind the operand's name.
 impl Display for Along {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         match self.index() {
@@ -124,39 +124,37 @@ impl Display for Along {
     }
 }
 
-/// What the caller of a product gives beside its matrices: numbers and arrays of `f32`.
+/// Epilogue argument of a GEMM: a number or an array of `f32`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EpilogueArg {
-    /// Its name.
+    /// Name in the epilogue, or `alpha` or `beta`.
     pub name: Cow<'static, str>,
-    /// Along which axes it has elements.
+    /// Axes of C along which it has elements.
     pub along: Along,
-    /// Where a launch finds it.
+    /// Place among the arguments of a launch.
     pub slot: ArgSlot,
 }
 
-/// Which of the arrays or numbers of a launch an operand is.
+/// Place of an operand among the arrays or numbers of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgSlot {
-    /// The n-th array that is only read: A and B are the first two.
+    /// Index among the arrays that are only read: A and B are the first two.
     Array(usize),
-    /// The n-th number.
     Number(usize),
 }
 
 impl EpilogueArg {
-    /// How many operands the type of a kernel lists at most.
+    /// Most operands that the type of a kernel can list.
     pub const MOST_LISTED: usize = 12;
 }
 
-/// How an epilogue names it: `bias[n]`.
+/// The operand as an epilogue names it: `bias[n]`.
 impl Display for EpilogueArg {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         write!(f, "{}{}", self.name, self.along)
     }
 }
 
-/// The canonical text.
 impl Display for Epilogue {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         self.0.fmt(f)
@@ -193,7 +191,7 @@ impl KeyValue for Epilogue {
 mod tests {
     use super::*;
 
-    /// Every index that the key lets a closure have says along what its operand lies, and no other does.
+    /// Every index that the key allows has a kind, and no other index has one.
     #[test]
     fn operands_of_the_key_have_a_kind_each() {
         let kinds: Vec<_> =

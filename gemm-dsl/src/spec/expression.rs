@@ -6,14 +6,14 @@ use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
-/// Part of a kernel's derived name for an expression, a hash of its text that is the same on every machine:
-/// FNV-1a, by G. Fowler, L. C. Noll and K.-P. Vo.
+/// Returns an expression's part of a derived kernel name: a hash of its text, the same on every
+/// machine (FNV-1a, by G. Fowler, L. C. Noll and K.-P. Vo).
 pub(super) fn part_of_name(text: &str) -> String {
     let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
 }
 
-/// Declares a type of values that are expressions of an environment.
+/// Declares types whose values are expressions in a scope.
 macro_rules! expressions {
     ($($(#[$doc:meta])* $name:ident in $scope:ident;)*) => {$(
         $(#[$doc])*
@@ -21,13 +21,11 @@ macro_rules! expressions {
         pub struct $name(Closure);
 
         impl $name {
-            /// The expression.
             pub fn closure(&self) -> &Closure {
                 &self.0
             }
         }
 
-        /// The canonical text.
         impl Display for $name {
             fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
                 self.0.fmt(f)
@@ -63,13 +61,13 @@ macro_rules! expressions {
 }
 
 expressions! {
-    /// What is folded, made of an element of each input, such as `|x, y| x * y`. Its types depend on the
-    /// spec, whose plan checks them.
+    /// Expression that is folded, of one element of each input, such as `|x, y| x * y`. Its types
+    /// depend on the spec, whose plan checks them.
     Map in MAP;
-    /// What a result is made of, such as `|s, len| sqrt(s / len)`.
+    /// Expression of a result, such as `|s, len| sqrt(s / len)`.
     Finish in FINISH;
-    /// What is made of two values, such as `|a, b| max(a, b)`.
+    /// Expression that folds two values, such as `|a, b| max(a, b)`.
     Fold in FOLD;
-    /// The value that changes no other in a fold, such as `-1.0 / 0.0`.
+    /// Value that changes no other in a fold, such as `-1.0 / 0.0`.
     Identity in IDENTITY;
 }

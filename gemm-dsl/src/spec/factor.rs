@@ -12,10 +12,9 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// Both, in their order.
     pub const BOTH: [Factor; 2] = [Factor::A, Factor::B];
 
-    /// 0 for A, 1 for B.
+    /// Index among the operands: 0 for A, 1 for B.
     pub const fn index(self) -> usize {
         match self {
             Factor::A => 0,
@@ -23,7 +22,7 @@ impl Factor {
         }
     }
 
-    /// The one that it is multiplied by.
+    /// Returns the other factor of the GEMM.
     pub const fn other(self) -> Self {
         match self {
             Factor::A => Factor::B,
@@ -31,7 +30,6 @@ impl Factor {
         }
     }
 
-    /// `A` or `B`.
     pub const fn letter(self) -> char {
         match self {
             Factor::A => 'A',

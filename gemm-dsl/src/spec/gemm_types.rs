@@ -3,17 +3,15 @@
 use super::{Factor, SgemmSpec};
 use crate::ir::Elem;
 
-/// Element types of a GEMM. Declarations of matrices, widths of vectors and sizes in bytes all follow from them.
+/// Element types of a GEMM. The declarations of matrices, the widths of vectors and the sizes in
+/// bytes follow from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GemmTypes {
-    /// A.
     pub a: Elem,
-    /// B.
     pub b: Elem,
-    /// Sums, and the arguments of the epilogue.
+    /// Accumulators and epilogue operands.
     pub acc: Elem,
-    /// C.
     pub c: Elem,
 }
 
@@ -36,13 +34,13 @@ impl GemmTypes {
 }
 
 impl SgemmSpec {
-    /// Element types of its matrices and sums.
+    /// Returns the element types of the matrices and accumulators.
     pub const fn types(&self) -> GemmTypes {
         GemmTypes::F32
     }
 
-    /// Bytes of an element of A or B as the main loop reads it: those of all its splits, where some
-    /// are made.
+    /// Returns the bytes of an element of A or B in the main loop, in all its splits if there are
+    /// any.
     pub fn staged_bytes(&self, factor: Factor) -> u32 {
         match self.arith.format().filter(|_| self.is_wgmma()) {
             Some(format) => self.arith.splits() * Elem::from_format(format).size(),

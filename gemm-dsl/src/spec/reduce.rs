@@ -1,5 +1,3 @@
-//! The spec of a reduction.
-
 mod acts;
 mod types;
 
@@ -15,62 +13,70 @@ use acts::{
 };
 
 words! {
-    /// What a reduction makes of its elements. Its identity stands for a missing element.
+    /// Operator of a reduction. Its identity replaces missing elements.
     Op {
         /// `a + b`, identity −0: the only value that changes no other, −0 included.
         Sum = "sum",
         /// `a * b`, identity 1.
         Prod = "prod",
-        /// The IEEE 754-2019 maximum, identity −∞: a NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 maximum, identity −∞: NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
         Max = "max",
         /// The IEEE 754-2019 minimum, identity +∞: a NaN wins, and −0 is below +0.
         Min = "min",
-        /// The index of the greatest element: of equal ones, which zeros are, the first; the first NaN if there is one. Of no elements the greatest index that there is.
+        /// Index of the greatest element: the first of equal ones (zeros are equal), or the first
+        /// NaN if there is one. Without elements it is the greatest index of its type.
         Argmax = "argmax",
-        /// The index of the smallest element, as `argmax`.
+        /// Index of the smallest element, with the rules of `argmax`.
         Argmin = "argmin",
-        /// 1 where some element is not 0, or the `map` holds for one, else 0.
+        /// 1 if some element is not 0, or if the `map` holds for one; else 0.
         Any = "any",
-        /// 1 where no element is 0, or the `map` holds for all, else 0.
+        /// 1 if no element is 0, or if the `map` holds for all; else 0.
         All = "all",
-        /// Two results, the mean and the variance (of the whole population), in one reading (Welford, Chan): NaN of no elements, and where one is infinite or the sum of those that a thread holds at once overflows. Of elements that lie further apart than the greatest number the mean need not be finite; of zeros it is +0, of −0 too.
+        /// Mean and population variance, two results in one pass (Welford, Chan). They are NaN
+        /// without elements, with an infinite element, and where the elements that a thread holds
+        /// at once overflow their sum. The mean may be infinite if elements differ by more than the
+        /// greatest finite number. The mean of zeros is +0, also of −0.
         MeanVar = "mean_var",
-        /// The logarithm of the sum of exponentials, in one reading, without overflow: −∞ of no elements.
+        /// Logarithm of the sum of exponentials, in one pass and without overflow: −∞ without
+        /// elements.
         Logsumexp = "logsumexp",
     }
 }
 
 impl Op {
-    /// Whether one number is all that is kept of those that were folded.
+    /// Returns true if the folded state is a single number.
     pub fn keeps_one_number(self) -> bool {
         matches!(self, Op::Sum | Op::Prod | Op::Max | Op::Min)
     }
 
-    /// Whether its result is the index of an element.
+    /// Returns true if the result is the index of an element.
     pub fn is_index(self) -> bool {
         matches!(self, Op::Argmax | Op::Argmin)
     }
 
-    /// Whether its result is a truth value.
+    /// Returns true if the result is a truth value.
     pub fn is_truth(self) -> bool {
         matches!(self, Op::Any | Op::All)
     }
 }
 
 words! {
-    /// How the threads of a block combine their values in shared memory.
+    /// Order in which the threads of a block combine their values in shared memory.
     Tree {
-        /// The distance of the partners halves; the active threads are the first ones.
+        /// The distance between partners halves each step; the first threads are active.
         Sequential = "sequential",
-        /// The distance doubles; the active threads are the first ones, their elements strided.
+        /// The distance doubles each step; the first threads are active, with strided elements.
         Interleaved = "interleaved",
-        /// The distance doubles; every second, fourth, … thread is active, so warps diverge.
+        /// The distance doubles each step; every second, fourth, … thread is active, so warps
+        /// diverge.
         InterleavedDivergent = "interleaved_divergent",
     }
 }
 
 words! {
-    /// What is folded into one result. The elements are seen as (outer, length, inner): neighbours along `inner` lie next to one another.
+    /// Elements that are folded into one result. An array has the shape (outer, length, inner),
+    /// with `inner` contiguous.
     Over {
         /// All elements of an array.
         All = "all",
@@ -80,77 +86,101 @@ words! {
         Columns = "columns",
         /// Each column of each matrix of a batch, (outer, length, inner).
         Middle = "middle",
-        /// Each of the segments that an array is cut into, by an array of offsets; of an empty one the result is that of no elements.
+        /// Each segment of an array that is cut by an array of offsets. An empty segment gives the
+        /// result without elements.
         Segments = "segments",
     }
 }
 
 words! {
-    /// In how many launches several blocks fold what becomes one result. By `passes` and `once` of one spec it has the same bits.
+    /// Number of launches by which several blocks fold one result. `passes` and `once` of one spec
+    /// give the same bits.
     LaunchForm {
-        /// As many as it takes until one value is left: each block folds one tile of its elements, and the same kernel then folds what the blocks have left. Of whole arrays of `f32` by `sum`, `prod`, `max` or `min` alone.
+        /// As many launches as it takes to leave one value: each block folds one tile of its
+        /// elements, and the same kernel then folds the blocks' values. Only for whole arrays of
+        /// `f32` with `sum`, `prod`, `max` or `min`.
         Tiles = "tiles",
-        /// Two: one folds elements, by at most as many blocks as there may be, the other what they have left.
+        /// Two launches: the first folds the elements with at most `blocks` blocks, the second the
+        /// blocks' values.
         Passes = "passes",
-        /// One: each block takes a ticket when it has left its part, and the one with the last folds all parts, by a fixed tree over the numbers of the blocks.
+        /// One launch: each block stores its value and takes a ticket, and the block with the last
+        /// ticket folds all values, by a fixed tree over the block numbers.
         Once = "once",
     }
 }
 
 spec! {
-    /// A reduction of arrays: each result is made of many elements.
+    /// Reduction of arrays: each result is folded from many elements.
     ReduceSpec for "reduce_kernel" {
-        /// What is made of the elements.
+        /// Operator that folds the elements.
         op(Op): Op = Op::Sum, "", on NO_FOLD, what(Results);
-        /// What is made of two values, in place of an operator. It should be associative and commutative: how the elements are grouped, and in which order they come, follows from the spec and the shape, and a result may depend on it.
+        /// Expression that folds two values, instead of `op`. It should be associative and
+        /// commutative: spec and shape decide how elements are grouped and ordered, and the result
+        /// may depend on that.
         fold(Fold): Option<Fold> = None::<Fold>, "fold_{}", what(Results);
-        /// The value of `fold` that changes no other: it stands for missing elements.
+        /// Identity of `fold`: the value that changes no other. It replaces missing elements.
         identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
-        /// What is folded: an expression of an element of each of one to four arrays, of its index `i` and of the number `len` of elements, both integers.
+        /// Expression that is folded, of one element from each of one to four arrays. It may name
+        /// the element's index `i` and the number of elements `len`, both integers. It saves a
+        /// separate elementwise kernel.
         map(Map): Option<Map> = None::<Map>, "map_{}", what(Inputs);
-        /// What the result is made of: an expression of the folded value, or the two of `mean_var`, and, where it is named behind, of the number of elements, in the type that is folded in.
+        /// Expression of the folded value that gives the result. For `mean_var` it takes both
+        /// values. A last parameter, if named, is the number of elements, in the accumulator type.
         finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS, what(Results);
-        /// What the elements are.
+        /// Type of the elements in memory.
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
-        /// What they are folded in. Without it, elements that are only stored in `f32`, `i32` or `u32`, others in their own type; sums of integers wrap.
+        /// Accumulator type. Default: `f32`, `i32` or `u32` for the storage types `f16`, `bf16`,
+        /// `i8` and `u8`, else the element type. Integer sums wrap.
         acc(AccType): Option<AccType> = None::<AccType>, "acc_{}", what(Results) as ReduceSpec::acc_elem;
-        /// What a result is; without it what was folded in.
+        /// Type of a result. Default: the accumulator type.
         result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS, what(Results) as ReduceSpec::result_elem;
-        /// The type of indices, of counts and of the offsets of segments.
+        /// Type of indices, of counts and of the offsets of segments.
         index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES, what(Results);
-        /// Whether the rounding errors of a sum are summed too (Neumaier): what is left is one rounding of the result and, of the sum of magnitudes, about 2 d² u², where an element takes part in d additions and u is the unit of rounding.
+        /// Sums the rounding errors, too (Neumaier). The remaining error is one rounding of the
+        /// result plus about 2 d² u² of the sum of magnitudes, for d additions per element and unit
+        /// roundoff u. It costs a second accumulator and several additions per element.
         compensated(bool): bool = false, "compensated", on SUM, what;
-        /// What is folded into one result.
+        /// Elements that are folded into one result.
         over(Over): Over = Over::All, "{}", what;
-        /// Whether rows may lie apart, as those of a part of a matrix: strides come with the launch.
+        /// Accepts padding between rows, as in a part of a matrix: the launch takes strides.
         pitched(bool): bool = false, "pitched", on DIMENSIONS, what;
         /// Threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
-        /// Threads that fold one result together: a power of two up to 32, or the whole block, of a row or a segment (32 without it); of columns, up to the block, which has `block / group` threads for neighbours (8 without it).
+        /// Threads that fold one result together. For rows and segments: a power of two up to 32,
+        /// or the whole block; default 32. For columns: a power of two up to the block, which then
+        /// has `block / group` threads along neighbouring columns; default 8.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result takes a thread", on MANY;
-        /// How a block combines its values.
+        /// Order in which a block combines its values in shared memory.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
-        /// Items that a thread folds while loading, the threads of a result apart.
+        /// Items that a thread folds per round of loads; the threads of a result interleave them.
+        /// More items keep more loads in flight and cost registers.
         items(u32): u32 = 1, "items{}", least 1 "a thread takes in at least one item";
-        /// Whether the last 32 threads finish unrolled, without block barriers.
+        /// Combines the values of the last 32 threads unrolled, without block barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp", on WHOLE_BLOCK;
-        /// Whether registers are shuffled in a warp, then across warps, in place of the tree.
+        /// Combines values by warp shuffles, first in each warp and then across warps, instead of
+        /// the shared-memory tree.
         shuffle(bool): bool = false, "shuffle", on WHOLE_BLOCK;
-        /// Whether an item is a vector of 16 bytes, as `float4` is, instead of one element. Of columns a thread then folds as many neighbours, and what becomes of them is stored by vectors, too.
+        /// Loads vectors of 16 bytes, as `float4` does, instead of single elements. For columns, a
+        /// thread then folds a vector of neighbouring columns, and stores their results as vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
-        /// Columns that a thread folds, as far apart as the block is wide.
+        /// Columns that a thread folds, one block width apart.
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
-        /// The most blocks that fold one result, each of which goes on until no elements are left; without it 1024 of a whole array, else 1. What they leave is folded by a fixed tree over their numbers.
+        /// Most blocks that fold one result; each loops until no elements are left. Default: 1024
+        /// for a whole array, else 1. A fixed tree over the block numbers folds the blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result takes a block", on SHARED;
-        /// Elements of a result, one after the other, that a block folds: a multiple of what it takes in at once. There are as many blocks as such runs, in place of `blocks`, which take turns. What is left of runs is folded by a fixed tree over their numbers, so that pieces of whole runs may be folded apart, each on a device of its own, and give the same bits.
+        /// Consecutive elements of a result that a block folds: a multiple of a block's elements
+        /// per round. The number of blocks follows from it, instead of `blocks`. A fixed tree over
+        /// the run numbers folds the runs' values. Whole runs may therefore be folded apart, for
+        /// example on several devices, with the same bits.
         run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has elements", on SHARED;
-        /// In how many launches several blocks fold one result. Without it `tiles` where that goes and there are neither `blocks` nor `run`, else `passes`.
+        /// Number of launches by which several blocks fold one result. Default: `tiles` where it
+        /// applies and neither `blocks` nor `run` is given, else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
     }
 }
 
 impl ReduceSpec {
-    /// The kernel's name: the user's behind `reduce_`, or one derived from the spec such as
+    /// Returns the kernel's name: the user's behind `reduce_`, or one derived from the spec such as
     /// `reduce_sum_256_items4_shuffle`.
     pub fn kernel_name(&self) -> String {
         match &self.name {
@@ -159,7 +189,7 @@ impl ReduceSpec {
         }
     }
 
-    /// The operator, unless the user has a `fold`.
+    /// Returns the operator; `None` if the user gives a `fold`.
     pub fn operator(&self) -> Option<Op> {
         if self.fold.is_none() { Some(self.op) } else { None }
     }
@@ -168,17 +198,17 @@ impl ReduceSpec {
         self.operator().map_or("by", Op::word)
     }
 
-    /// Whether indices or counts of elements are kept.
+    /// Returns true if the folded state holds indices or counts of elements.
     pub(crate) fn keeps_indices(&self) -> bool {
         self.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar)
     }
 
-    /// Whether indices or counts of elements are kept, or offsets read.
+    /// Returns true if the state holds indices or counts, or if the kernel reads offsets.
     pub(crate) fn has_indices(&self) -> bool {
         self.keeps_indices() || self.over == Over::Segments
     }
 
-    /// Threads of a block that fold one result together.
+    /// Returns the number of threads of a block that fold one result together.
     pub(crate) fn group_of_result(&self) -> u32 {
         match self.over {
             Over::All => self.block,
@@ -187,12 +217,13 @@ impl ReduceSpec {
         }
     }
 
-    /// Elements of an item: those of 16 bytes for a vector, else 1.
+    /// Returns the number of elements of an item: 16 bytes' worth for a vector, else 1.
     pub(crate) fn vector(&self) -> u32 {
         if self.float4 { VECTOR_BYTES / self.element.elem().size() } else { 1 }
     }
 
-    /// Elements of an item that belong to one result: of columns a vector has one of each.
+    /// Returns the number of elements of an item that belong to one result: 1 for columns, where a
+    /// vector spans several results.
     pub(crate) fn vector_of_result(&self) -> u32 {
         match self.over {
             Over::All | Over::Rows | Over::Segments => self.vector(),
@@ -200,7 +231,7 @@ impl ReduceSpec {
         }
     }
 
-    /// Whether the threads of a block fold one result in the end.
+    /// Returns true if all threads of a block fold one result in the end.
     pub(crate) fn folds_by_blocks(&self) -> bool {
         match self.over {
             // The block folds long segments.
@@ -210,7 +241,7 @@ impl ReduceSpec {
         }
     }
 
-    /// In how many launches several blocks fold one result.
+    /// Returns the form of the launch by which several blocks fold one result.
     pub fn launch_form(&self) -> LaunchForm {
         match (self.launch, self.beyond_tiles()) {
             (Some(form), _) => form,
@@ -219,7 +250,7 @@ impl ReduceSpec {
         }
     }
 
-    /// The first key of what is not folded tile by tile.
+    /// Returns the first key that rules out `launch: tiles`, if any.
     pub(crate) fn beyond_tiles(&self) -> Option<&'static str> {
         let is_f32 = |elem: Elem| elem == Elem::F32;
         let beyond = [
@@ -238,12 +269,13 @@ impl ReduceSpec {
         beyond.into_iter().find(|(_, beyond)| *beyond).map(|(key, _)| key)
     }
 
-    /// How many runs so many elements of a result have: none where there is no element. None without `run`.
+    /// Returns the number of runs of a result with `len` elements: 0 for none. `None` without
+    /// `run`.
     pub fn runs(&self, len: u64) -> Option<u64> {
         self.run.filter(|run| *run > 0).map(|run| len.div_ceil(run.into()))
     }
 
-    /// The names of the arrays that are folded together: those of `map`, in its order.
+    /// Returns the names of the arrays that are folded together: the parameters of `map`, in order.
     pub fn inputs(&self) -> Vec<&str> {
         match &self.map {
             Some(map) => map.closure().params().iter().map(|param| &*param.name).collect(),
@@ -251,7 +283,7 @@ impl ReduceSpec {
         }
     }
 
-    /// The results, by what messages call them, and what their elements are.
+    /// Returns the names of the results, as in messages, and their element types.
     pub fn results(&self) -> Vec<(&'static str, Elem)> {
         match self.operator() {
             Some(op) if op.is_index() => vec![("output", self.index.elem())],
@@ -263,7 +295,6 @@ impl ReduceSpec {
         }
     }
 
-    /// What elements are folded in.
     pub fn acc_elem(&self) -> Elem {
         self.acc.map_or_else(
             || match self.element {
@@ -276,7 +307,7 @@ impl ReduceSpec {
         )
     }
 
-    /// What a result is, where it is a number.
+    /// Returns the element type of a numeric result.
     fn result_elem(&self) -> Elem {
         self.result.map_or_else(|| self.acc_elem(), ResultType::elem)
     }

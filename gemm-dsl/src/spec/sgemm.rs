@@ -1,5 +1,3 @@
-//! The spec of a matrix product.
-
 mod acts;
 mod operands;
 mod words;
@@ -13,134 +11,160 @@ use crate::ir::{Mma, Wgmma};
 use acts::{BOXES, MATRIX, PRODUCER, TILE, WARPGROUPS, naive};
 
 spec! {
-    /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C lies row by row, A and B as
-    /// [`layout`](field@SgemmSpec::layout) says.
+    /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
+    /// [`layout`](field@SgemmSpec::layout) gives the layouts of A and B.
     ///
-    /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global memory: for one
-    /// element of C after the other, or, where one of `thread`, `lanes: k`, `float4`, `slices` and `split_k` is
-    /// given, for all elements that it keeps at once.
+    /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global
+    /// memory. It computes one element of C after the other or, if `thread`, `lanes: k`, `float4`,
+    /// `slices` or `split_k` is given, all its elements at once.
     SgemmSpec for "sgemm_kernel" {
-        /// How A and B lie in memory.
+        /// Layouts of A and B: a letter each, `n` for row-major and `t` for column-major. C is
+        /// row-major.
         layout(GemmLayout): GemmLayout = GemmLayout::Nn, "{}";
-        /// Threads of a block that stages nothing in shared memory, or under `lanes: k` its warps; 16x16, or
-        /// 8x1 warps, if neither this nor a tile is given.
+        /// Shape of a block without `tile`, in threads, or in warps under `lanes: k`. Defaults to
+        /// 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
             on naive("the threads of a tiled kernel follow from `tile` and `thread`; leave it out");
-        /// The axis along which consecutive threads of such a block run. Along K the lanes of a warp are added by a
-        /// tree: each takes the sum of the lane s above, for s = 16, 8, 4, 2, 1.
+        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k` the lanes
+        /// of a warp split K and reduce their sums by a tree: each lane adds the sum of the lane s
+        /// above it, for s = 16, 8, 4, 2, 1. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
             on naive("leave it out");
-        /// Adjacent elements of a row of C that a thread computes one after the other.
+        /// Adjacent elements of a row of C that a thread of a kernel without `tile` computes one
+        /// after the other.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
             on naive("in a tile `thread` says how many elements a thread computes; leave it out");
-        /// The unroll factor of the loop over K, in place of the loop's own. Where threads keep tiles of C and
-        /// nothing is staged, the steps whose loads are all under way before the first is multiplied.
+        /// Unroll factor of the loop over K, replacing the default. In a kernel without `tile`
+        /// whose threads keep all their elements at once, the loads of this many steps are issued
+        /// before the first multiply, and their values occupy registers.
         unroll(u32): Option<u32> = None, "unroll{}",
             least 1 "a round of the loop does at least one step";
-        /// Independent partial sums of one element of C.
+        /// Independent partial sums of one element of C. They shorten the chain of dependent
+        /// multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
             least 1 "an element needs at least one sum";
-        /// The block tile, staged in shared memory.
+        /// Block tile, staged in shared memory: MxN elements of C, computed in steps of K.
         tile(Tile): Option<Tile> = None, "";
-        /// The elements of C that one thread keeps in registers.
+        /// Thread tile: the elements of C that one thread keeps in registers. A larger one reuses
+        /// each loaded operand more often and costs registers.
         thread(Rect): Rect = Rect::new(1, 1), "{}";
-        /// Which elements of the tile are a thread's.
+        /// Assignment of the tile's elements to threads. It decides bank conflicts and which
+        /// accesses can be vectors.
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
-        /// Whether 16 bytes are moved at once wherever the layout allows.
+        /// Accesses memory in vectors of 16 bytes wherever the layout allows.
         float4(bool): bool = false, "float4";
-        /// Whether a matrix that lies along K, A under `nn` and `nt` or B under `nt` and `tt`, is
-        /// transposed on its way to shared memory. The other one lies there as it should.
+        /// Transposes the K-major operand (A under `nn` and `nt`, B under `nt` and `tt`) on its way
+        /// to shared memory. The other operand already has the layout that threads read.
         transpose(bool): bool = false, "transpose", on TILE;
-        /// Extra elements at the end of each shared row of A.
+        /// Padding at the end of each shared-memory row of A, in elements. It avoids bank conflicts
+        /// and costs shared memory.
         pad_a(u32): u32 = 0, "pad_a{}", on TILE;
-        /// Extra elements at the end of each shared row of B.
+        /// Padding at the end of each shared-memory row of B, in elements. It avoids bank conflicts
+        /// and costs shared memory.
         pad_b(u32): u32 = 0, "pad_b{}", on TILE;
-        /// Whether tiles that lie along K have their rows' vectors of four exchanged, each row in another way, in place of
-        /// padding: elements of one k, and vectors that `ldmatrix` reads, then lie on different banks.
+        /// XOR-swizzles K-major tiles in shared memory instead of padding them. Reads of elements
+        /// of one k, and the vectors that `ldmatrix` reads, then fall on different banks. It costs
+        /// no shared memory.
         swizzle(bool): bool = false, "swizzle", on TILE;
-        /// Whether the next tile is loaded into registers while this one is used.
+        /// Loads the next tile into registers while the current one is multiplied. It hides the
+        /// latency of global memory and costs registers.
         prefetch(bool): bool = false, "prefetch", on TILE;
-        /// Whether two shared buffers alternate, with one barrier a tile.
+        /// Alternates two shared-memory buffers, with one barrier per tile. It doubles the shared
+        /// memory of the tiles.
         double_buffer(bool): bool = false, "double_buffer", on TILE;
-        /// The depth of a ring of asynchronous copies: `cp.async`, sm_80 and later, or those of `copy: tma`.
+        /// Pipeline stages: depth of the ring of asynchronous copies, by `cp.async` (sm_80 and
+        /// later) or under `copy: tma` by TMA. More stages hide more latency; each one occupies
+        /// shared memory for a tile of A and of B.
         stages(u32): Option<u32> = None, "stages{}",
             least 2 "a pipeline fills one buffer while another is used",
             on TILE;
-        /// The steps of the k loop over which a stage's copies are issued.
+        /// Number of K steps over which the copies of one stage are issued, instead of all in the
+        /// first step.
         spread(u32): u32 = 1, "spread{}",
             least 1 "copies are issued in at least one step",
             on TILE;
-        /// The rectangle of the block tile that one warp computes.
+        /// Warp tile: the rectangle of the block tile that one warp computes. Required by `arith`
+        /// with `mma: sync`.
         warp(Rect): Option<Rect> = None, "warp{}", on TILE;
-        /// Tile rows that are visited together, for reuse in the L2 cache.
+        /// Tile rows that blocks visit together, for reuse in the L2 cache.
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
-        /// What the products of a sum are computed in.
+        /// Arithmetic of the multiplications. All but `f32` use tensor cores (sm_80 and later).
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
-        /// Terms of K that tensor cores sum from zero on, before an IEEE addition adds what they have to the sum: a
-        /// multiple of what one of their instructions takes, 16, or 8 of `tf32`. Without it, where `arith` stands for
-        /// `f32`, that of one instruction, or under `mma: wgmma` the tile's K; else all of K.
+        /// Length along K that tensor cores accumulate from zero before an IEEE addition adds it to
+        /// the accumulator. It is a multiple of one instruction's K: 16, or 8 for `tf32`. Default:
+        /// for emulated `f32` one instruction's K, or the tile's K under `mma: wgmma`; otherwise
+        /// all of K. Smaller values are more accurate and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
             on MATRIX;
-        /// Whether tiles that lie along K are read by `ldmatrix`, in whose words the lanes of a warp read for one
-        /// another.
+        /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
+        /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
-        /// Which instruction asks tensor cores. `wgmma` reads planes of A and B that are made before the
-        /// product: each number rounded to what is multiplied, or taken apart into several, along K.
+        /// Tensor core instruction. `wgmma` reads copies of A and B that are converted before the
+        /// GEMM: rounded to the multiplied format or split into several numbers, and K-major.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
-        /// Who copies these planes to shared memory.
+        /// Method of copying the converted A and B to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
-        /// Whether four warps of a block do nothing but ask for tiles, and the others nothing but multiply.
+        /// Warp specialisation: four producer warps of a block only issue copies, and the other
+        /// warps only multiply.
         producer(bool): bool = false, "producer", on BOXES;
-        /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device, of each range of K, go
-        /// through all tiles of C: the first tiles of K of the next one come while the sums of one are stored.
+        /// Persistent kernel: `blocks_per_sm` × SMs blocks, for each split-K partition, loop over
+        /// all output tiles. The first loads of the next tile overlap the epilogue of the current
+        /// one.
         persistent(bool): bool = false, "persistent", on PRODUCER;
-        /// Blocks of a cluster, whose tiles of C lie below one another: each brings a part of the columns of B that they
-        /// share to all of them.
+        /// Blocks of a cluster, whose tiles are adjacent along M. They share columns of B: each
+        /// block loads a part and multicasts it to all of them.
         cluster(u32): u32 = 1, "cluster{}",
             least 1 "a block is a cluster by itself",
             on PRODUCER;
-        /// The order of the multiply-adds of a fragment.
+        /// Issue order of the multiply-adds of a fragment. It affects the reuse of registers, and
+        /// no result.
         order(Order): Order = Order::Row, "{}", on TILE;
-        /// Blocks that shall fit on a multiprocessor at once: `__launch_bounds__(threads, n)`.
+        /// Blocks that must fit on an SM at once: `__launch_bounds__(threads, n)`. It limits the
+        /// registers of a thread.
         blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
             least 1 "at least one block must fit";
-        /// Groups of a block's threads that take alternate steps of K. Their sums are added in the order of the groups,
-        /// in shared memory.
+        /// Sliced-K: groups of a block's threads that take alternate steps of K. Their accumulators
+        /// are added in shared memory, in the order of the groups. Use it where C is small and K is
+        /// large.
         slices(u32): u32 = 1, "slices{}",
             least 1 "a block is at least one group";
-        /// The ranges of K, multiples of the tile's or, without one, of what a block takes at once, that blocks of their
-        /// own sum: what they leave is added in the order of the ranges by the last of them, which then stores. Fewer
-        /// where K is too short for so many. `auto`: as many as make `blocks_per_sm` blocks for each multiprocessor of
-        /// the device, but no more than the root of an eighth of K, rounded down to a power of two.
+        /// Split-K: the most partitions of K, each summed by blocks of its own; the last block of a
+        /// tile to finish adds the partial sums in the order of the partitions and stores. A
+        /// partition is a multiple of the tile's K, or without a tile of a block's K step, so a
+        /// short K has fewer. `auto` gives `blocks_per_sm` blocks per SM, but at most sqrt(K / 8)
+        /// partitions, rounded down to a power of two. Use it where C has too few tiles to fill the
+        /// device.
         split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K is at least one range";
-        /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device share all tiles of C
-        /// evenly: each does as many whole ones as the others, and of those that are left as many steps along K.
-        /// Where there are fewer tiles than blocks, no more blocks for each than `split_k: auto` has ranges at most.
-        /// What those that share a tile have is added in its order.
+        /// Stream-K: `blocks_per_sm` × SMs blocks share all tiles evenly. Each block computes as
+        /// many whole tiles as the others, then an equal number of K steps of the remaining tiles.
+        /// If there are fewer tiles than blocks, at most as many blocks share a tile as
+        /// `split_k: auto` has partitions. Partial sums of a tile are added in ascending K.
         stream_k(bool): bool = false, "stream", on TILE;
-        /// Which shapes the kernel accepts.
+        /// Shapes that the kernel accepts.
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
-        /// Whether rows may lie further apart than they are long: the kernel takes lda, ldb, ldc.
+        /// Accepts padding between rows: the kernel takes the leading dimensions lda, ldb and ldc.
         pitched(bool): bool = false, "pitched";
-        /// Whether a launch computes many products of one size, and where their matrices lie.
+        /// Computes a batch of GEMMs of one size per launch, whose matrices are found by strides or
+        /// by pointers.
         batch(Batch): Option<Batch> = None, "batch_{}", what;
-        /// Products of a batch that a block computes, each by threads of its own: one that is small is no
-        /// work for a whole block.
+        /// GEMMs of a batch that one block computes, each by its own threads. Use it for GEMMs too
+        /// small to occupy a block.
         products(u32): u32 = 1, "products{}",
             least 1 "a block computes at least one product",
             on TILE;
-        /// Whether the product is that of BLAS, alpha·A·B + beta·C: it takes alpha and beta.
+        /// Computes alpha·A·B + beta·C, as in BLAS. The kernel takes alpha and beta, and reads C.
         scaled(bool): bool = false, "scaled", what(Inputs);
-        /// What is stored where the product has a sum, as an expression of it and of operands.
+        /// Expression that is stored in C, of the accumulator and further operands. It replaces an
+        /// elementwise kernel and its pass over C.
         epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}", what(Inputs);
     }
 }
 
 impl SgemmSpec {
-    /// The kernel's name: the user's behind `sgemm_`, or one derived from the spec such as
+    /// Returns the kernel's name: the user's behind `sgemm_`, or one derived from the spec such as
     /// `sgemm_128x128x8_8x8_double_buffer`.
     pub fn kernel_name(&self) -> String {
         match (&self.name, self.tile, self.block) {
@@ -153,14 +177,14 @@ impl SgemmSpec {
         }
     }
 
-    /// Whether each element of C is one sum, in ascending K by one accumulator. All such products of the same matrices
-    /// give the same bits, whatever their tiles are.
+    /// Returns true if each element of C is one sum, accumulated in ascending K. All such GEMMs of
+    /// the same matrices give the same bits, whatever their tiles are.
     pub fn is_invariant(&self) -> bool {
         self.splits_sums().is_none()
     }
 
-    /// The key by which the sums of a product depend on its extents M and N, so that a part of it that is computed by itself has
-    /// other bits than in the whole; none where they do not.
+    /// Returns the key that makes the order of summation depend on M and N, if any. A part of such
+    /// a GEMM, computed by itself, has other bits than in the whole.
     pub fn depends_on_size(&self) -> Option<&'static str> {
         match self.sharing() {
             Sharing::Stream => Some("stream_k"),
@@ -169,19 +193,21 @@ impl SgemmSpec {
         }
     }
 
-    /// Whether it computes A·B in `f32` and nothing beside: no factors, no epilogue, one product.
+    /// Returns true for plain A·B in `f32`: no `scaled`, no epilogue, no batch.
     pub fn is_plain(&self) -> bool {
         Self::default().computing(self) == Self::default()
     }
 
-    /// Whether one number of A or B that its planes do not hold changes how all sums are made, not its own alone: they are
-    /// then those [in `f32`](Self::in_f32).
+    /// Returns true if one element of A or B that the split cannot represent changes all of C,
+    /// which the kernel [in `f32`](Self::in_f32) then recomputes. Otherwise only the sums with that
+    /// element change.
     pub fn loses_as_a_whole(&self) -> bool {
         self.arith.is_emulation() && self.is_wgmma()
     }
 
-    /// The spec of a kernel in `f32` that computes the same and takes matrices as this one does, at any address: where tensor
-    /// cores stand for `f32`, and cannot be given some number, it has the last word.
+    /// Returns the spec of the `f32` fallback: a GEMM that computes the same from the same
+    /// matrices, at any address. It is launched where the split of an emulated `f32` cannot
+    /// represent some element.
     pub fn in_f32(&self) -> Self {
         let spec = Self::default()
             .tile(Tile::new(128, 128, 16))
@@ -197,7 +223,7 @@ impl SgemmSpec {
         spec.computing(self)
     }
 
-    /// The key by which it is not [invariant](Self::is_invariant).
+    /// Returns the key that makes it not [invariant](Self::is_invariant), if any.
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
         let splits = [
             ("arith", self.arith != Arith::F32),
@@ -210,18 +236,18 @@ impl SgemmSpec {
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
     }
 
-    /// Terms of K that a thread multiplies at once: one, or what a matrix instruction takes.
+    /// Returns the K of one step of a thread: 1, or the K of a matrix instruction.
     pub(crate) fn terms_of_step(&self) -> u32 {
         self.arith.format().map_or(1, |format| format.terms() as u32)
     }
 
-    /// Steps that a thread multiplies of a tile whose K its slices divide.
+    /// Returns a thread's number of steps in a tile whose K is divisible by the slices.
     pub(crate) fn steps(&self, tile: Tile) -> u32 {
         tile.k / self.terms_of_step() / self.slices.max(1)
     }
 
-    /// The elements of C that one thread keeps in registers: under `arith` a lane has its share of the matrices that
-    /// its warp multiplies.
+    /// Returns the elements of C that one thread keeps in registers. Under `arith` they are a
+    /// lane's share of the matrices of its warp.
     pub(crate) fn thread_tile(&self) -> Rect {
         match (self.arith, self.warp_tile()) {
             (Arith::F32, _) | (_, None) => self.thread,
@@ -229,22 +255,22 @@ impl SgemmSpec {
         }
     }
 
-    /// The rectangle of the block tile that one warp computes. Under `mma: wgmma` it is by default as wide as the block
-    /// tile.
+    /// Returns the rectangle of the block tile that one warp computes. Under `mma: wgmma` it
+    /// defaults to the width of the block tile.
     pub(crate) fn warp_tile(&self) -> Option<Rect> {
         let of_warpgroup = |tile: Tile| Rect::new(Self::ROWS_OF_WARP, tile.n);
         self.warp.or_else(|| self.tile.filter(|_| self.is_wgmma()).map(of_warpgroup))
     }
 
-    /// The rows of C of a warp whose instructions are of four warps.
+    /// Rows of C per warp of a warpgroup.
     pub(crate) const ROWS_OF_WARP: u32 = Wgmma::ROWS / Wgmma::WARPS;
 
-    /// Whether four warps together ask tensor cores, which read A and B in shared memory.
+    /// Returns true if tensor cores read A and B from shared memory, by instructions of four warps.
     pub fn is_wgmma(&self) -> bool {
         self.arith != Arith::F32 && self.mma == Instruction::Wgmma
     }
 
-    /// Whose terms a block sums, of `split_k` and `stream_k`.
+    /// Returns how `split_k` and `stream_k` share K among blocks.
     pub(crate) fn sharing(&self) -> Sharing {
         match (self.stream_k, self.split_k) {
             (true, _) => Sharing::Stream,
@@ -254,7 +280,8 @@ impl SgemmSpec {
         }
     }
 
-    /// The key by which a thread without a tile holds all its sums at once, if there is one.
+    /// Returns the key that makes a kernel without a tile hold all sums of a thread at once, if
+    /// any.
     pub(crate) fn direct_by(&self) -> Option<&'static str> {
         let keys = [
             ("thread", self.thread != Rect::new(1, 1)),
@@ -267,12 +294,12 @@ impl SgemmSpec {
         given.filter(|_| self.tile.is_none())
     }
 
-    /// Whether a thread reads from global memory, and holds all its sums at once.
+    /// Returns true if threads read from global memory and hold all their sums at once.
     pub(crate) fn is_direct(&self) -> bool {
         self.direct_by().is_some()
     }
 
-    /// The threads, or warps, of a block that stages nothing.
+    /// Returns the shape of a block without `tile`: threads, or warps under `lanes: k`.
     pub(crate) fn block_or_default(&self) -> Block {
         self.block.unwrap_or(match self.lanes {
             Lanes::N | Lanes::M => Self::DEFAULT_BLOCK,
@@ -280,9 +307,9 @@ impl SgemmSpec {
         })
     }
 
-    /// The threads of a block where neither a block nor a tile is given.
+    /// Threads of a block if neither `block` nor `tile` is given.
     pub const DEFAULT_BLOCK: Block = Block::new(16, 16);
 
-    /// The warps of such a block under `lanes: k`.
+    /// Warps of such a block under `lanes: k`.
     pub const DEFAULT_WARPS: Block = Block::new(8, 1);
 }

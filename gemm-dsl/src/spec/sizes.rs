@@ -1,9 +1,9 @@
-//! The sizes of the DSL: dimensions joined by `x`.
+//! Sizes of the DSL: dimensions joined by `x`.
 
 use super::table::{Datum, KeyKind, KeyValue};
 use std::fmt;
 
-/// Declares a size: its dimensions in the order they are written, and the form it is quoted by.
+/// Declares a size: its dimensions in the order of the text, and the form that messages quote.
 macro_rules! size {
     ($(#[$doc:meta])* $name:ident, $form:literal, $example:literal {
         $($(#[$dim_doc:meta])* $dim:ident),*
@@ -57,7 +57,7 @@ macro_rules! size {
 }
 
 size! {
-    /// The threads of a block that computes a patch of C without shared memory.
+    /// Threads of a block that computes a patch of C without shared memory.
     Block, "RxC", "16x16" {
         /// Threads along the rows of C.
         rows,
@@ -67,7 +67,7 @@ size! {
 }
 
 size! {
-    /// The work of a block in one round: `m` by `n` elements of C over `k` terms of their sums.
+    /// Block tile: `m` by `n` elements of C, and the `k` that a block processes per round.
     Tile, "MxNxK", "128x128x8" {
         /// Rows of A and C.
         m,
@@ -89,7 +89,6 @@ size! {
 }
 
 impl Rect {
-    /// The number of elements.
     pub fn area(self) -> u64 {
         u64::from(self.m) * u64::from(self.n)
     }

@@ -1,5 +1,3 @@
-//! The tables that specs are declared by.
-
 mod value;
 mod words;
 
@@ -14,88 +12,82 @@ use std::fmt;
 
 /// One key of a spec.
 pub(crate) struct Key<S: 'static> {
-    /// The key as it is written.
     pub name: &'static str,
-    /// What it means: the documentation of its field.
     pub meaning: &'static str,
-    /// What may follow it.
     pub kind: KeyKind,
-    /// What each of its words means.
+    /// Documentation of each of its words.
     pub words: &'static [&'static str],
-    /// Gives the field a value; false if the datum is of another kind.
+    /// Sets the field; returns false if the datum is of another kind.
     pub set: fn(&mut S, &Datum) -> bool,
-    /// Gives the field its default.
+    /// Resets the field to its default.
     pub reset: fn(&mut S),
-    /// The text of the field's value, empty for a flag; `None` where it is the default.
+    /// Returns the text of the field's value, empty for a flag; `None` for the default.
     pub text: fn(&S) -> Option<String>,
-    /// What the value adds to a kernel's derived name, usually its text; `None` as for `text`.
+    /// Returns the value's part of a derived kernel name, usually its text; `None` as for `text`.
     pub part: fn(&S) -> Option<String>,
-    /// The text of the default, empty where it is the absence of a value.
+    /// Returns the text of the default, empty if the default is no value.
     pub default: fn() -> String,
-    /// The key's part of a kernel's derived name, with `{}` for that of the value; may be empty.
+    /// The key's part of a derived kernel name, with `{}` for the value's part; may be empty.
     pub tag: &'static str,
-    /// The field's number, or its smallest dimension.
+    /// Returns the field's number, or its smallest dimension.
     pub smallest: fn(&S) -> Option<u32>,
-    /// The least number that makes sense, and why.
+    /// Least number that makes sense, and the reason.
     pub least: Option<(u32, &'static str)>,
-    /// The kernels that it acts on; all of the family without this.
+    /// Kernels that the key acts on; `None` for all of the family.
     pub acts_on: Option<ActsOn<S>>,
-    /// What it says of what is computed; nothing, without this, but of how.
+    /// Effect of the key on the result; `None` if the key only changes how the result is computed.
     pub what: Option<What<S>>,
-    /// Takes the field of another spec.
+    /// Copies the field from another spec.
     pub take: fn(&mut S, &S),
 }
 
 impl<S> Key<S> {
-    /// Whether a spec has it and it has nothing to act on there.
+    /// Returns true if the spec gives the key and the kernel has nothing that it acts on.
     pub(crate) fn is_idle(&self, spec: &S) -> bool {
         let acts = self.acts_on.as_ref().is_none_or(|on| (on.includes)(spec));
         !acts && (self.text)(spec).is_some()
     }
 }
 
-/// What a key says of what is computed.
+/// Effect of a key on the result of a kernel.
 pub(crate) struct What<S> {
-    /// Whether two specs compute the same as far as it goes.
+    /// Returns true if two specs agree in this key's effect.
     pub same: fn(&S, &S) -> bool,
-    /// Of which operands the types follow from it, among others.
+    /// Operands whose types depend on the key.
     pub types: &'static [Typed],
 }
 
-/// Operands that have types.
+/// Operands of a kernel, whose types are part of the kernel's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
-    /// What a kernel reads.
     Inputs,
-    /// What it writes.
     Results,
 }
 
-/// The kernels of a family that some keys act on.
+/// Kernels of a family that some keys act on.
 pub(crate) struct ActsOn<S: 'static> {
-    /// Whether the spec is one of these.
+    /// Returns true if the spec is one of these kernels.
     pub includes: fn(&S) -> bool,
-    /// The keys that decide it, the last of which is the first to be given.
+    /// Keys that decide it. The last one is to be given first.
     pub rests_on: &'static [&'static str],
-    /// Why the key has nothing to act on elsewhere.
+    /// Reason why the key has no effect on other kernels.
     pub because: &'static str,
-    /// What to do then.
+    /// Advice for such a spec.
     pub suggestion: Suggestion<S>,
 }
 
-/// What to do about a key that has nothing to act on.
+/// Advice about a key that has nothing to act on.
 pub(crate) enum Suggestion<S: 'static> {
-    /// This.
     Say(&'static str),
-    /// To add those of these that there are not, or to leave it out.
+    /// Add the missing ones of these entries, or leave the key out.
     Add(&'static [Prerequisite<S>]),
 }
 
-/// An entry of a line, and whether a spec has it.
+/// Entry of a spec, and a predicate that is true if a spec has it.
 pub(crate) type Prerequisite<S> = (&'static str, fn(&S) -> bool);
 
 impl<S> Suggestion<S> {
-    /// What to do about it in a spec.
+    /// Returns the advice for a spec.
     pub(crate) fn text(&self, spec: &S) -> String {
         match self {
             Self::Say(text) => (*text).to_owned(),
@@ -108,45 +100,43 @@ impl<S> Suggestion<S> {
     }
 }
 
-/// A key as its documentation shows it.
+/// Key as documentation shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyInfo {
-    /// The key as it is written.
     pub name: &'static str,
-    /// What it means.
+    /// Documentation of the key: what it does, when to use it, what it costs.
     pub meaning: &'static str,
-    /// What may follow it.
     pub kind: KeyKind,
-    /// What each word means that may follow it, in the order of [`KeyKind::Word`].
+    /// Documentation of each word, in the order of [`KeyKind::Word`].
     pub words: &'static [&'static str],
-    /// The text of its default; empty for a flag, and where the default is no value at all.
+    /// Text of its default; empty for a flag, and if the default is no value.
     pub default: String,
 }
 
-/// A spec as its table declares it.
+/// Spec that a table declares.
 pub(crate) trait Table: Spec + Default {
-    /// Every key, in the order in which they are printed.
+    /// Every key, in printing order.
     const KEYS: &'static [Key<Self>];
 
-    /// The key of this name.
+    /// Returns the key with this name.
     fn key(name: &str) -> Option<&'static Key<Self>> {
         Self::KEYS.iter().find(|key| key.name == name)
     }
 
-    /// What the key of this name says of what is computed.
+    /// Returns the effect on the result of the key with this name.
     fn what(name: &str) -> Option<&'static What<Self>> {
         Self::key(name).and_then(|key| key.what.as_ref())
     }
 
-    /// The first key by which another spec computes something else.
+    /// Returns the first key by which another spec computes another result.
     fn differs(&self, other: &Self) -> Option<&'static str> {
         let differs =
             |key: &&Key<Self>| key.what.as_ref().is_some_and(|what| !(what.same)(self, other));
         Self::KEYS.iter().find(differs).map(|key| key.name)
     }
 
-    /// What another spec computes, in the way of this one.
+    /// Returns this spec with every key that affects the result taken from another one.
     fn computing(mut self, what: &Self) -> Self {
         let keys = Self::KEYS.iter().filter(|key| key.what.is_some());
         keys.for_each(|key| (key.take)(&mut self, what));
@@ -169,7 +159,8 @@ pub(crate) fn line<S: Table>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     Ok(())
 }
 
-/// The derived name of a kernel: `stem`, then the tag of every field that differs from the default.
+/// Returns the derived name of a kernel: `stem`, then the tag of every field that differs from the
+/// default.
 pub(crate) fn derived_name<S: Table>(stem: String, spec: &S) -> String {
     S::KEYS
         .iter()
@@ -178,19 +169,23 @@ pub(crate) fn derived_name<S: Table>(stem: String, spec: &S) -> String {
         .fold(stem, |name, tag| name + "_" + &tag)
 }
 
-/// The name of a function that a user calls `name`: one of the family `family`, so that nothing of
-/// CUDA's has it, and without the underscores that C++ keeps for itself.
+/// Returns the function name for a kernel that a user calls `name`. It starts with `family`, so
+/// that it collides with no name of CUDA, and it has no underscores that C++ reserves.
 pub(crate) fn given_name(family: &str, name: &str) -> String {
     let name = joined(name);
     if name.starts_with(family) { name } else { format!("{family}{name}") }
 }
 
-/// Declares a spec: its macro, and for each key its name, the type a setter takes, the type of the
-/// field, its default and its tag in a kernel's derived name; then, where there is one, the least
-/// number with the reason, the kernels that the key acts on, and how the key is written where its field
-/// cannot be called so. `what` marks a key of what is computed: specs that differ in others alone compute
-/// the same. `what(Inputs)` is one from which the types of these operands follow, `as` what of the spec counts where it is
-/// not the field. Every spec starts with the key `name`.
+/// Declares a spec: its macro and its keys. The first key is always `name`.
+///
+/// A row has the key's name, the type that the setter takes, the field's type, the default, and the
+/// tag in a derived kernel name. Optional parts follow: the least number with the reason (`least`),
+/// the kernels that the key acts on (`on`), and the spelling where it cannot be a field's name
+/// (`called`).
+///
+/// `what` marks a key that affects the result: specs that differ only in other keys compute the
+/// same. `what(Inputs)` names the operands whose types depend on the key. `as` gives the property
+/// of the spec to compare, if it is not the field.
 macro_rules! spec {
     ($(#[$doc:meta])* $spec:ident for $macro:literal {
         $(
@@ -206,7 +201,7 @@ macro_rules! spec {
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub struct $spec {
-            /// The kernel's name; without one it is derived from the spec.
+            /// Kernel name; derived from the spec if none is given.
             pub name: Option<String>,
             $($(#[doc = $meaning])* pub $key: $ty,)*
         }
@@ -218,7 +213,7 @@ macro_rules! spec {
         }
 
         impl $spec {
-            /// Sets the key `name`.
+            /// Sets the key `name`: the kernel's name.
             #[must_use]
             pub fn name(mut self, name: impl Into<String>) -> Self {
                 self.name = Some(name.into());
@@ -282,7 +277,7 @@ macro_rules! spec {
             ];
         }
 
-        /// The line of the DSL: the keys that differ from the default, in the order of the fields.
+        /// The spec as DSL text: the keys that differ from the default, in the order of the fields.
         impl ::std::fmt::Display for $spec {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 $crate::spec::table::line(self, f)

@@ -1,6 +1,5 @@
-//! A family that exists for this test alone. It lists no key but in its table: what the grammar,
-//! the checks, the documentation and the random specs of the tests know of a key, they know from
-//! there.
+//! A family that exists only for this test. Its keys stand in its table alone: the grammar, the
+//! checks, the documentation and the random specs take them from there.
 
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
 use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
@@ -12,16 +11,13 @@ use crate::plan::Faults;
 use std::str::FromStr;
 
 words! {
-    /// How.
     Pace {
-        /// Not fast.
         Slow = "slow",
-        /// Fast.
         Fast = "fast",
     }
 }
 
-/// Kernels in a hurry.
+/// Kernels with `pace: fast`.
 const FAST: ActsOn<ProbeSpec> = ActsOn {
     includes: |spec| spec.pace == Pace::Fast,
     rests_on: &["pace"],
@@ -30,16 +26,16 @@ const FAST: ActsOn<ProbeSpec> = ActsOn {
 };
 
 spec! {
-    /// A family for tests.
+    /// Spec of a family for tests.
     ProbeSpec for "probe_kernel" {
-        /// How fast.
+        /// Pace of the kernel.
         pace(Pace): Pace = Pace::Slow, "{}", what;
-        /// How many,
+        /// Depth of the kernel,
         /// at least two.
         depth(u32): Option<u32> = None, "depth{}", least 2 "one is none", what(Inputs) as ProbeSpec::levels;
-        /// How large.
+        /// Area of the kernel.
         area(Rect): Rect = Rect::new(1, 1), "{}";
-        /// Whether without a stop.
+        /// Runs without a stop.
         rush(bool): bool = false, "rush", on FAST;
     }
 }
@@ -68,7 +64,7 @@ impl FromStr for ProbeSpec {
     }
 }
 
-/// There are no kernels.
+/// Plan without kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbePlan(ProbeSpec);
 
@@ -121,7 +117,7 @@ fn a_row_is_all_that_the_checks_need() {
     assert_eq!(empty.err().as_deref(), Some(expected));
 }
 
-/// What is marked, and nothing else, says what is computed: as a field, or as what counts of the spec.
+/// Only marked keys affect the result: by their field, or by the given property of the spec.
 #[test]
 fn a_row_is_all_that_tables_need() {
     let spec = ProbeSpec::default();
@@ -137,7 +133,7 @@ fn a_row_is_all_that_tables_need() {
     assert_eq!(spec.rush(true).computing(&other), fast.depth(3).rush(true));
 }
 
-/// The marks of the families: what a table may not mix.
+/// Keys that the rules of a table may not differ in.
 #[test]
 fn keys_of_what_is_computed_are_marked() {
     fn marked<S: Table>() -> Vec<&'static str> {
@@ -160,7 +156,7 @@ fn keys_of_what_is_computed_are_marked() {
     assert_eq!(marked::<ReduceSpec>(), of_reductions);
     let of_products = ["batch", "scaled", "epilogue"];
     assert_eq!(marked::<SgemmSpec>(), of_products);
-    // What a macro makes the type of a kernel of.
+    // Keys from which a macro derives the type of a kernel.
     fn typed<S: Table>(of: Typed) -> Vec<&'static str> {
         let is_typed =
             |key: &&Key<S>| key.what.as_ref().is_some_and(|what| what.types.contains(&of));

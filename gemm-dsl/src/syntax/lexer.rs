@@ -1,7 +1,7 @@
-//! The tokens of a text: those that Rust's own lexer makes of it, without a compiler behind it.
+//! Lexer of texts. It gives the tokens of Rust's own lexer without needing a compiler.
 //!
-//! Comments are skipped, those of documentation too. What is inside strings and numbers is not
-//! looked at: wherever it would matter, the grammar refuses them with a better message.
+//! Comments are skipped, also doc comments. The content of strings and numbers is not checked:
+//! where it matters, the grammar rejects them with a better message.
 
 use super::messages;
 use super::token::{LexError, LexResult, Token, TokenKind};
@@ -9,11 +9,11 @@ use super::{MAX_DEPTH, MAX_TEXT};
 use crate::error::SpecError;
 use std::ops::Range;
 
-/// The tokens, and for each of them its place in the text, in bytes.
+/// Returns the tokens, and the place of each in the text, in bytes.
 ///
 /// # Errors
-/// The first fault and its place: a character or a bracket that no Rust source could have there,
-/// or a text that is too long.
+/// The first fault and its place: a character or a bracket that no Rust source can have there, or a
+/// text longer than [`MAX_TEXT`].
 pub(crate) fn lex(text: &str) -> LexResult<Range<usize>> {
     if text.len() > MAX_TEXT {
         return Err(Box::new(LexError {
@@ -37,7 +37,7 @@ struct Lexer<'t> {
     at: usize,
     tokens: Vec<Token>,
     places: Vec<Range<usize>>,
-    /// The brackets that are open, and where.
+    /// Open brackets with their places.
     open: Vec<(char, usize)>,
 }
 
@@ -46,7 +46,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.at..]
     }
 
-    /// Reads one token, or what lies between two; false at the end.
+    /// Reads one token, a comment or white space. Returns false at the end.
     fn token(&mut self) -> Result<bool, Box<LexError<Range<usize>>>> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
@@ -86,7 +86,7 @@ impl<'t> Lexer<'t> {
             return Err(self.fault(messages::unclosed(first), 1));
         } else if PUNCTUATION.contains(first) {
             let joint = rest[1..].starts_with(|c| PUNCTUATION.contains(c)) || first == '\'';
-            // A comment is a space.
+            // A comment separates tokens like a space.
             let joint = joint && !["//", "/*"].iter().any(|comment| rest[1..].starts_with(comment));
             self.push(TokenKind::Punct { joint }, 1);
         } else {
@@ -113,13 +113,13 @@ fn is_word_start(c: char) -> bool {
     c == '_' || c.is_alphabetic()
 }
 
-/// The length of the word at the start, which may be none.
+/// Returns the length of the word at the start of a text, 0 if there is none.
 fn word(text: &str) -> usize {
     let end = text.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(text.len());
     if text.starts_with(is_word_start) { end } else { 0 }
 }
 
-/// The length of the comment at the start, and of those inside it.
+/// Returns the length of the comment at the start of a text, including nested comments.
 fn comment(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut at = 0;
@@ -140,11 +140,11 @@ fn comment(text: &str) -> Option<usize> {
     }
 }
 
-/// How a string or a character starts.
+/// Start of a string or character literal.
 struct Quoted {
-    /// Bytes up to and with the opening quote.
+    /// Bytes up to and including the opening quote.
     start: usize,
-    /// The number of `#` around it; `None` where a backslash escapes.
+    /// Number of `#` around the literal; `None` if a backslash escapes.
     hashes: Option<usize>,
     quote: char,
 }
@@ -170,7 +170,7 @@ fn quoted_start(text: &str) -> Option<Quoted> {
     })
 }
 
-/// Whether a text starts with a character in quotes, and not with a lifetime.
+/// Returns true if a text starts with a character literal, not a lifetime.
 fn is_character(text: &str) -> bool {
     let mut chars = text.chars();
     match (chars.next(), chars.next(), chars.next()) {
@@ -181,7 +181,7 @@ fn is_character(text: &str) -> bool {
 }
 
 impl Quoted {
-    /// The length of the whole literal, if it is closed.
+    /// Returns the length of the whole literal, if it is closed.
     fn length(&self, text: &str) -> Option<usize> {
         let inner = &text[self.start..];
         let Some(hashes) = self.hashes else {
@@ -198,7 +198,8 @@ impl Quoted {
     }
 }
 
-/// The length of the number at the start, with its suffix: `128x128x8` is one of them.
+/// Returns the length of the number at the start of a text, with its suffix: `128x128x8` is one
+/// number.
 fn number(text: &str) -> usize {
     let digits =
         |text: &str| text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());

@@ -1,16 +1,16 @@
-//! The tokens of a macro call.
+//! Tokens of a macro call.
 
 use super::token::{LexError, LexResult, Token, TokenKind};
 use super::{MAX_DEPTH, messages};
 use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree, token_stream};
 
-/// The tokens, and for each of them its place in the source.
+/// Returns the tokens, and the place of each in the source.
 ///
 /// # Errors
-/// A fault and its place where brackets are nested too deeply.
+/// The fault and its place, if brackets are nested too deeply.
 pub(crate) fn macro_tokens(stream: TokenStream) -> LexResult<Span> {
     let mut found = TokenBuffer::default();
-    // No recursion, so no nesting is too deep for the stack.
+    // Iterative, so that deep nesting cannot overflow the stack.
     let mut open = vec![OpenGroup { rest: stream.into_iter(), close: None }];
     while let Some(level) = open.last_mut() {
         match level.rest.next() {
@@ -41,10 +41,10 @@ pub(crate) fn macro_tokens(stream: TokenStream) -> LexResult<Span> {
     Ok((found.tokens, found.spans))
 }
 
-/// A group whose tokens are being read.
+/// Group whose tokens are being read.
 struct OpenGroup {
     rest: token_stream::IntoIter,
-    /// What ends it; nothing for the whole spec, and for a single token in an invisible group.
+    /// Closing bracket; `None` for the whole spec, and for a single token in an invisible group.
     close: Option<(&'static str, Span)>,
 }
 

@@ -1,4 +1,4 @@
-//! Faults of a text that is no list of tokens.
+//! Messages of texts that are no list of tokens.
 
 use crate::error::SpecError;
 

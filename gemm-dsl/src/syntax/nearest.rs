@@ -1,6 +1,6 @@
-//! The word that a misspelt one was meant as.
+//! Search for the word that a misspelt one stands for.
 
-/// The word closest to what was written, if it is close at all.
+/// Returns the most similar word, if any is similar enough.
 pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
     let written = written.to_lowercase();
     let near = words
@@ -9,6 +9,6 @@ pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
         .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
         .min()
         .map(|(_, word)| word);
-    // `double` stands for `double_buffer`.
+    // `double` is short for `double_buffer`.
     near.or_else(|| words.iter().copied().find(|word| word.split('_').any(|part| part == written)))
 }

@@ -1,11 +1,11 @@
-//! The tokens of a text are those of Rust's lexer.
+//! The tokens of a text are the tokens of Rust's lexer.
 
 use super::{Token, TokenKind, lex, macro_tokens};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Pieces whose combinations both lexers take, or both refuse.
+/// Pieces whose combinations both lexers accept or both reject.
 const PIECES: &[&str] = &[
     "tile",
     "r",
@@ -118,12 +118,12 @@ proptest! {
         picks in proptest::collection::vec(any::<Index>(), 0..8),
     ) {
         let text: String = picks.iter().map(|pick| *pick.get(PIECES)).collect();
-        // To Rust a comment of documentation is an attribute. `'''` is refused by the compiler, and
-        // by the lexer that stands in for it here it is not.
+        // Rust turns a doc comment into an attribute. `'''` is rejected by the compiler, but not by
+        // the lexer that replaces it here.
         prop_assume!(!text.contains("///") && !text.contains("'''"));
         let (ours, rust) = (ours(&text), of_rust(&text));
-        // Rust refuses some neighbours of lifetimes and prefixes, such as `'a'b` and `br#`, and bytes
-        // beyond ASCII; the grammar refuses every lifetime, every `#` and every string.
+        // Rust rejects some neighbours of lifetimes and prefixes, such as `'a'b` and `br#`, and
+        // non-ASCII bytes; the grammar rejects every lifetime, every `#` and every string.
         let bytes = text.contains('b') && text.contains('"') && !text.is_ascii();
         if rust.is_some() || !(bytes || text.contains(['\'', '#'])) {
             prop_assert_eq!(ours, rust, "{:?}", text);

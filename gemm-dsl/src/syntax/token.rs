@@ -1,10 +1,9 @@
-//! The tokens of a spec. Those of a macro call and those of a text are the same to the grammar,
-//! which names them by their numbers; only whoever has the source turns a number into a place.
+//! Tokens of a spec. The grammar treats tokens of a macro call and of a text alike, and refers to
+//! them by number; only the owner of the source turns a number into a place.
 
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use std::ops::{Deref, Range};
 
-/// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// An identifier or a keyword.
@@ -13,64 +12,60 @@ pub(crate) enum TokenKind {
     Literal,
     /// One character of punctuation.
     Punct {
-        /// Whether more punctuation follows without a space, as in `&&`.
+        /// True if more punctuation follows without a space, as in `&&`.
         joint: bool,
     },
-    /// An opening bracket; its text is empty for a group without brackets, which is what a macro of
-    /// the user passes on for an expression.
+    /// An opening bracket. Its text is empty for a group without brackets, which a user's macro
+    /// makes when it passes on an expression.
     Open,
-    /// The closing bracket that belongs to an opening one.
+    /// The closing bracket of an opening one.
     Close,
 }
 
-/// A token of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// What it is.
     pub kind: TokenKind,
-    /// As it was written.
+    /// Text as it was written.
     pub text: String,
 }
 
 impl Token {
-    /// Whether it is this character of punctuation.
+    /// Returns true for this character of punctuation.
     pub fn is(&self, punct: char) -> bool {
         matches!(self.kind, TokenKind::Punct { .. }) && self.text.starts_with(punct)
     }
 
-    /// Whether it is an identifier or a keyword.
+    /// Returns true for an identifier or a keyword.
     pub fn is_word(&self) -> bool {
         self.kind == TokenKind::Word
     }
 }
 
-/// All tokens of a source and the place of each; else the first fault.
+/// All tokens of a source with the place of each, or the first fault.
 pub(crate) type LexResult<P> = Result<(Vec<Token>, Vec<P>), Box<LexError<P>>>;
 
-/// A fault of a source that is no list of tokens.
+/// Fault of a source that is no list of tokens.
 #[derive(Debug)]
 pub(crate) struct LexError<P> {
-    /// What is wrong.
     pub error: SpecError,
-    /// Where.
     pub place: P,
 }
 
 impl LexError<Range<usize>> {
-    /// The fault with its line of the text.
+    /// Returns the fault with an excerpt of the text.
     pub fn in_text(self, text: &str) -> SpecErrors {
         self.error.with_excerpt(Some(Excerpt::new(text, self.place))).into()
     }
 }
 
-/// The numbers of the tokens that a fault is about.
+/// Numbers of the tokens that a fault is about.
 pub(crate) type Span = Range<usize>;
 
-/// Some consecutive tokens of a spec.
+/// Consecutive tokens of a spec, with their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens<'t> {
     tokens: &'t [Token],
-    /// The number of the first one.
+    /// Number of the first token.
     start: usize,
 }
 
@@ -82,38 +77,39 @@ impl Deref for Tokens<'_> {
 }
 
 impl<'t> Tokens<'t> {
-    /// All tokens of a spec. Brackets are balanced.
+    /// All tokens of a spec, whose brackets are balanced.
     pub fn all(tokens: &'t [Token]) -> Self {
         Self { tokens, start: 0 }
     }
 
-    /// They themselves.
+    /// Returns the tokens without their numbers.
     pub fn tokens(self) -> &'t [Token] {
         self.tokens
     }
 
-    /// The numbers of these tokens.
+    /// Returns the numbers of these tokens.
     pub fn span(self) -> Span {
         self.start..self.start + self.tokens.len()
     }
 
-    /// The first `length` tokens, or all.
+    /// Returns the first `length` tokens, or all if there are fewer.
     pub fn first(self, length: usize) -> Self {
         Self { tokens: &self.tokens[..length.min(self.len())], start: self.start }
     }
 
-    /// The tokens behind the first `length` ones.
+    /// Returns the tokens after the first `length` ones.
     pub fn after(self, length: usize) -> Self {
         let length = length.min(self.len());
         Self { tokens: &self.tokens[length..], start: self.start + length }
     }
 
-    /// The tokens between the first one and the last.
+    /// Returns the tokens between the first and the last one.
     pub fn inner(self) -> Self {
         self.after(1).first(self.len().saturating_sub(2))
     }
 
-    /// How many tokens belong to the first one: all up to its closing bracket, or itself.
+    /// Returns the number of tokens up to the closing bracket of the first one, or 1 if it opens
+    /// none.
     pub fn unit(self) -> usize {
         let mut depth = 0usize;
         for (i, token) in self.iter().enumerate() {
@@ -129,7 +125,7 @@ impl<'t> Tokens<'t> {
         self.len()
     }
 
-    /// What a user's own macros pass on as one expression, without the groups that this makes of it.
+    /// Strips the invisible groups that a user's macros put around an expression.
     pub fn seen_through(mut self) -> Self {
         while let [open, ..] = self.tokens
             && open.kind == TokenKind::Open
@@ -141,7 +137,7 @@ impl<'t> Tokens<'t> {
         self
     }
 
-    /// The tokens before the first one outside brackets for which this holds.
+    /// Returns the tokens before the first one outside brackets that satisfies a predicate.
     pub fn until(self, stop: impl Fn(&Token) -> bool) -> Self {
         let mut length = 0;
         while length < self.len() && !stop(&self[length]) {
@@ -150,7 +146,7 @@ impl<'t> Tokens<'t> {
         self.first(length)
     }
 
-    /// The tokens as a message quotes them: with spaces only where they need one, and not too long.
+    /// Returns the tokens as a message quotes them: with necessary spaces only, and clipped.
     pub fn text(self) -> String {
         let mut text = String::new();
         let mut glued = true;

@@ -1,4 +1,4 @@
-//! Tables of products: what a row is chosen for.
+//! Tables of GEMMs: shapes, targets and the facts of conditions.
 
 use super::{Rounds, RuleSpec, TableFamily};
 use crate::error::SpecErrors;
@@ -8,22 +8,22 @@ use crate::plan::SgemmPlan;
 use crate::spec::{GemmLayout, GemmTypes, SgemmSpec};
 use crate::target::device;
 
-/// The GPU that a row is chosen for.
+/// GPU that a rule is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// Its architecture: 90 is `sm_90`.
+    /// Architecture: 90 for `sm_90`.
     pub arch: u32,
-    /// Its multiprocessors.
+    /// Number of SMs.
     pub sms: u32,
 }
 
 impl Target {
-    /// An H200, for which the simulator stands too.
+    /// An H200, which the simulator also models.
     pub const H200: Target = Target { arch: device::H200.arch, sms: device::H200.sms };
 }
 
-/// How large the matrices of a product are, and how they lie: C\[M,N\] = A\[M,K\]·B\[K,N\]. One of extents alone,
-/// `(m, n, k).into()`, is a single product of packed matrices that lie row by row and begin on 16 bytes.
+/// Shape of a GEMM, C\[M,N\] = A\[M,K\]·B\[K,N\]: extents, layouts and alignment.
+/// `(m, n, k).into()` is one GEMM of packed, row-major matrices that begin on 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SgemmShape {
@@ -33,14 +33,14 @@ pub struct SgemmShape {
     pub n: u64,
     /// Columns of A, rows of B.
     pub k: u64,
-    /// Products; 1 of what is no batch.
+    /// Number of GEMMs; 1 without a batch.
     pub batch: u64,
-    /// How A and B lie; of a matrix of one row or column see [`SgemmShape::lies`].
+    /// Layouts of A and B. [`SgemmShape::lies`] treats matrices with one row or column.
     pub layout: GemmLayout,
-    /// Whether something lies between the rows of a matrix, or the columns of one that lies in those.
+    /// True if a matrix has padding between its rows, or between its columns if it is column-major.
     pub padded: bool,
-    /// Whether the first element of each row of A, B and C, or column, lies on 16 bytes; without this it follows
-    /// from the extents, as of packed matrices.
+    /// True if the first element of each row of A, B and C (of each column, if column-major) is
+    /// aligned to 16 bytes. `None` derives it from the extents of packed matrices.
     pub aligned: Option<bool>,
 }
 
@@ -53,38 +53,38 @@ impl From<(usize, usize, usize)> for SgemmShape {
 }
 
 impl SgemmShape {
-    /// So many products.
+    /// Sets the number of GEMMs.
     #[must_use]
     pub fn batch(self, batch: u64) -> Self {
         Self { batch, ..self }
     }
 
-    /// Matrices that lie so.
+    /// Sets the layouts of A and B.
     #[must_use]
     pub fn layout(self, layout: GemmLayout) -> Self {
         Self { layout, ..self }
     }
 
-    /// Matrices with something between their rows, or without.
+    /// Declares padding between rows or columns.
     #[must_use]
     pub fn padded(self, padded: bool) -> Self {
         Self { padded, ..self }
     }
 
-    /// Whether rows begin on 16 bytes.
+    /// Declares that every row or column is aligned to 16 bytes, or is not.
     #[must_use]
     pub fn aligned(self, aligned: bool) -> Self {
         Self { aligned: Some(aligned), ..self }
     }
 
-    /// How A and B are taken to lie: a packed row or column lies both ways, and is read as one line. Where something is
-    /// `padded`, as `layout` says.
+    /// Returns the layouts that are used to choose a rule. A packed row or column has both layouts,
+    /// and is taken as one contiguous line. With `padded` it is `layout`.
     pub fn lies(&self) -> GemmLayout {
         let Self { m, n, k, layout, padded, .. } = *self;
         if padded {
             return layout;
         }
-        // The lines of a matrix of one line and of one element each are alike.
+        // A matrix of one line of one element has both layouts, too.
         let by_column = |rows: u64, cols: u64, by_column| match (rows, cols) {
             (1, _) => false,
             (_, 1) => true,
@@ -96,7 +96,8 @@ impl SgemmShape {
         ])
     }
 
-    /// Whether all rows begin on 16 bytes: what was said of it, or else follows from the extents.
+    /// Returns true if every row or column is aligned to 16 bytes, as declared or derived from the
+    /// extents.
     pub fn is_aligned(&self) -> bool {
         let Self { m, n, k, batch, .. } = *self;
         let layout = self.lies();
@@ -117,28 +118,25 @@ impl SgemmShape {
     }
 }
 
-/// Some things of a kind that lie the same number of elements apart, such as lines of a matrix.
+/// Items at a fixed stride, such as the lines of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strided {
-    /// How many.
     pub count: u64,
-    /// Elements from one to the next.
+    /// Elements from one item to the next.
     pub stride: u64,
 }
 
-/// Whether all lines of all matrices of these elements begin on 16 bytes where the first one does.
+/// Returns true if all lines of all matrices are aligned to 16 bytes, given that the first one is.
 pub fn lines_take_vectors(elem: Elem, lines: Strided, matrices: Strided) -> bool {
     let lanes = u64::from(elem.vector_lanes());
     let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(lanes);
     aligned(lines) && aligned(matrices)
 }
 
-/// A product on a GPU.
+/// Problem of a table of GEMMs: a shape on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SgemmProblem {
-    /// What is multiplied.
     pub shape: SgemmShape,
-    /// Where.
     pub target: Target,
 }
 
@@ -154,13 +152,13 @@ impl TableFamily for SgemmSpec {
         )
     }
 
-    /// The tiles that cover C, the last ones of a row or column not always whole, times the products, over the
-    /// multiprocessors.
+    /// Tiles that cover C, including partial ones at its edges, times the batch size, divided by
+    /// the SMs.
     fn waves(SgemmProblem { shape, target }: &SgemmProblem, tile: (u32, u32)) -> Option<f64> {
         let (m, n) = tile;
         let tiles = [shape.m.div_ceil(m.into()), shape.n.div_ceil(n.into()), shape.batch];
         let [rows, cols, batch] = tiles;
-        // Of 64 bits the same, and sooner.
+        // The same in 64 bits, which is faster.
         let tiles = match rows.checked_mul(cols).and_then(|tiles| tiles.checked_mul(batch)) {
             Some(tiles) => tiles as f64,
             None => tiles.into_iter().map(u128::from).fold(1, u128::saturating_mul) as f64,
@@ -184,14 +182,14 @@ impl TableFamily for SgemmSpec {
     }
 }
 
-/// How matrices lie in a layout, and whether something is between their lines.
+/// Returns the layouts of A and B, and true for padded matrices, from the index of a layout.
 fn lies(layout_index: usize) -> (GemmLayout, bool) {
     (GemmLayout::ALL[layout_index / 2], !layout_index.is_multiple_of(2))
 }
 
 impl SgemmSpec {
-    /// The same for matrices that lie otherwise: `transpose`, and the paddings beside it, of those that lie along K
-    /// alone, and `float4` where something can be moved so.
+    /// Adapts the spec to matrices in another layout. `transpose`, and the padding that belongs to
+    /// it, is kept for K-major operands only, and `float4` if any access can be a vector.
     ///
     /// ```
     /// use gemm_dsl::spec::{GemmLayout, SgemmSpec};
@@ -209,7 +207,7 @@ impl SgemmSpec {
         spec.float4(float4)
     }
 
-    /// The same but for `float4`.
+    /// Adapts the spec to a layout, with `float4` unchanged.
     fn in_layout(self, layout: GemmLayout, padded: bool) -> Self {
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         let mut spec = self.layout(layout).pitched(padded);
@@ -223,12 +221,11 @@ impl SgemmSpec {
     }
 }
 
-/// Whether nothing is wrong but that `float4` has nothing to move.
+/// Returns true if the only fault is that `float4` has nothing to act on.
 fn has_idle_vectors(faults: &SpecErrors) -> bool {
     faults.iter().all(|fault| fault.is_idle("float4"))
 }
 
-/// What is computed of A, B and the operands.
 impl RuleSpec for SgemmSpec {
     const CONDITION: &'static ExprScope = &SGEMM_TABLE;
 

@@ -1,9 +1,11 @@
-//! The tables of reductions that ship: how each is computed, by its shape. They are written by hand, from
-//! measurements of `f32` on an H200; `cargo run --release -p gemm-bench --example rows` times what they choose beside
-//! others. What takes more arithmetic for each element, mean and variance and the sum of exponentials, has rows of
-//! its own. Of other elements the vectors have as many bytes, and so other lengths.
+//! Tables of reductions that ship with the crate: how each reduction is computed, by its shape.
 //!
-//! The tables are over extents alone, so that results have the same bits on every device.
+//! They are written by hand from measurements of `f32` on an H200.
+//! `cargo run --release -p gemm-bench --example rows` times the chosen specs beside others. Mean
+//! and variance, and the sum of exponentials, take more arithmetic for each element and have their
+//! own rules. For other element types a vector has as many bytes, and so another length.
+//!
+//! Conditions read extents only, so that results have the same bits on every device.
 
 #[cfg(test)]
 mod tests;
@@ -13,41 +15,41 @@ use crate::ir::VECTOR_BYTES;
 use crate::spec::{Op, Over, ReduceSpec, Table};
 use crate::tables::KernelTable;
 
-/// A row: which problems it is for, and how it computes them.
+/// Rule of a shipped table, before it is adapted to an element type.
 struct How {
-    /// The most elements along `len`, where there is a limit that vectors may pass.
+    /// Most elements along `len`. The rule is dropped if a vector is longer.
     longest: Option<u32>,
-    /// The rest of its condition, without what vectors need; empty where there is none.
+    /// Rest of the condition, without the requirements of vectors; may be empty.
     when: &'static str,
-    /// The extent that is a multiple of a vector's elements.
+    /// Extent that must be a multiple of a vector's length.
     whole: Option<&'static str>,
-    /// The line, with `items` as of elements of 4 bytes.
+    /// Spec, with `items` for elements of 4 bytes.
     line: &'static str,
-    /// Whether 16 bytes are loaded at once.
+    /// True if the kernel loads 16 bytes at once.
     float4: bool,
 }
 
-/// A row that loads vectors along an extent.
+/// Rule that loads vectors along an extent.
 const fn vectors(when: &'static str, along: &'static str, line: &'static str) -> How {
     How { longest: None, when, whole: Some(along), line, float4: true }
 }
 
-/// A row that loads vectors of results of few elements.
+/// Rule that loads vectors, for results of few elements.
 const fn short(longest: u32, line: &'static str) -> How {
     How { longest: Some(longest), when: "", whole: Some("len"), line, float4: true }
 }
 
-/// A row that loads vectors, and what is left behind them.
+/// Rule that loads vectors and, after them, the remaining elements.
 const fn long(when: &'static str, line: &'static str) -> How {
     How { longest: None, when, whole: None, line, float4: true }
 }
 
-/// A row that loads elements.
+/// Rule that loads single elements.
 const fn plain(when: &'static str, line: &'static str) -> How {
     How { longest: None, when, whole: None, line, float4: false }
 }
 
-/// Rows of (outer, len).
+/// Rules for rows of (outer, len).
 const ROWS: &[How] = &[
     short(8, "block: 128, group: 1, items: 2"),
     vectors("len <= 32", "len", "block: 128, group: 2, items: 4"),
@@ -67,7 +69,7 @@ const ROWS: &[How] = &[
     plain("", "group: 256, shuffle, items: 8"),
 ];
 
-/// The same where the arithmetic counts.
+/// Rules for rows, for operators with more arithmetic.
 const HEAVY_ROWS: &[How] = &[
     short(8, "block: 128, group: 1, items: 2"),
     vectors("len <= 32", "len", "block: 128, group: 2, items: 4"),
@@ -88,7 +90,7 @@ const HEAVY_ROWS: &[How] = &[
     plain("", "block: 128, group: 16, items: 16"),
 ];
 
-/// Columns of (len, inner).
+/// Rules for columns of (len, inner).
 const COLUMNS: &[How] = &[
     vectors("inner >= 65536", "inner", "group: 1, items: 4"),
     plain("len <= 128", "group: 8, items: 8"),
@@ -99,7 +101,7 @@ const COLUMNS: &[How] = &[
     plain("", "group: 32, items: 8, blocks: 132, launch: once"),
 ];
 
-/// The same where the arithmetic counts.
+/// Rules for columns, for operators with more arithmetic.
 const HEAVY_COLUMNS: &[How] = &[
     plain("inner >= 65536 && len <= 16", "block: 128, group: 1, items: 8, coarsen: 2"),
     vectors("inner >= 65536", "inner", "block: 512, group: 1, items: 4"),
@@ -111,7 +113,7 @@ const HEAVY_COLUMNS: &[How] = &[
     plain("", "group: 32, items: 8, blocks: 132, launch: once"),
 ];
 
-/// Columns of the matrices of (outer, len, inner).
+/// Rules for the columns of the matrices in (outer, len, inner).
 const MIDDLE: &[How] = &[
     plain("inner <= 8", "group: 64, items: 4"),
     plain("inner <= 64", "group: 16, items: 8"),
@@ -122,7 +124,7 @@ const MIDDLE: &[How] = &[
     plain("", "group: 8, items: 8"),
 ];
 
-/// The same where the arithmetic counts.
+/// The same for operators with more arithmetic.
 const HEAVY_MIDDLE: &[How] = &[
     plain("inner <= 8", "group: 64, items: 4"),
     plain("inner <= 64", "group: 16, items: 8"),
@@ -131,7 +133,7 @@ const HEAVY_MIDDLE: &[How] = &[
     plain("", "group: 8, items: 8"),
 ];
 
-/// Whole arrays.
+/// Rules for whole arrays.
 const ALL: &[How] = &[
     long("len <= 4096", "block: 512, items: 2, shuffle, blocks: 1"),
     long("len <= 16384", "block: 1024, items: 4, shuffle, blocks: 1"),
@@ -140,7 +142,7 @@ const ALL: &[How] = &[
     long("", "block: 1024, items: 8, shuffle, blocks: 132, launch: once"),
 ];
 
-/// The same where the arithmetic counts.
+/// Rules for whole arrays, for operators with more arithmetic.
 const HEAVY_ALL: &[How] = &[
     long("len <= 4096", "block: 1024, items: 1, shuffle, blocks: 1"),
     long("len <= 16384", "block: 1024, items: 4, shuffle, blocks: 1"),
@@ -148,7 +150,7 @@ const HEAVY_ALL: &[How] = &[
     long("", "block: 1024, items: 8, shuffle, blocks: 132, launch: once"),
 ];
 
-/// Segments, whose lengths are not known.
+/// Rules for segments, whose lengths are unknown at launch.
 const SEGMENTS: &[How] = &[
     plain("len >= 8192 * outer", "block: 512, group: 512, shuffle, items: 16"),
     plain("len >= 512 * outer", "block: 128, group: 128, shuffle, items: 16"),
@@ -157,11 +159,11 @@ const SEGMENTS: &[How] = &[
     plain("", "group: 4, items: 2, shuffle"),
 ];
 
-/// The most elements that a thread of these kernels holds at once.
+/// Most elements that a thread of these kernels holds at once.
 const MOST_HELD: u32 = 32;
 
 impl How {
-    /// The condition, for vectors of so many elements.
+    /// Returns the condition, for vectors of this length.
     fn condition(&self, vector: u32) -> String {
         let longest = self.longest.map(|longest| format!("len <= {longest}"));
         let when = (!self.when.is_empty()).then(|| self.when.to_owned());
@@ -171,10 +173,11 @@ impl How {
     }
 }
 
-/// The table for what a spec says is computed; of how, it says nothing that counts.
+/// Returns the shipped table for the reduction that a spec computes. Keys that do not affect the
+/// result are ignored.
 ///
 /// # Errors
-/// All of the spec's faults.
+/// Returns every fault of the spec.
 pub fn tuned(what: &ReduceSpec) -> Result<KernelTable<ReduceSpec>, SpecErrors> {
     let heavy = matches!(what.operator(), Some(Op::MeanVar | Op::Logsumexp));
     let rows = match (what.over, heavy) {
@@ -189,11 +192,11 @@ pub fn tuned(what: &ReduceSpec) -> Result<KernelTable<ReduceSpec>, SpecErrors> {
         (Over::Middle, true) => HEAVY_MIDDLE,
     };
     let vector = VECTOR_BYTES / what.element.elem().size();
-    // What is wrong with it is told once, and not of each row.
+    // Faults of the reduction itself are reported once, not for each rule.
     row(what, "", vector, false)?.plan()?;
     let mut lines = Vec::with_capacity(rows.len());
     for how in rows {
-        // A vector of bytes has more elements than the shortest rows.
+        // A vector of bytes is longer than the shortest rows.
         if how.longest.is_some_and(|longest| longest < vector) {
             continue;
         }
@@ -203,19 +206,20 @@ pub fn tuned(what: &ReduceSpec) -> Result<KernelTable<ReduceSpec>, SpecErrors> {
     lines.join(";\n").parse()
 }
 
-/// What a spec computes, in the way of a row, which is written for elements of 4 bytes.
+/// Returns a spec that computes `what` in the way of a rule, which is written for elements of 4
+/// bytes.
 fn row(what: &ReduceSpec, how: &str, vector: u32, float4: bool) -> Result<ReduceSpec, SpecErrors> {
     let how: ReduceSpec = format!("over: {}, {how}", what.over).parse()?;
     let mut spec = ReduceSpec { float4, ..how.computing(what) };
     if spec.float4 {
         spec.items = spec.items.min((MOST_HELD / vector).max(1));
-        // Of bytes a thread has so many columns that they fill the shared memory.
+        // With byte elements a thread has so many columns that they fill the shared memory.
         let columns = matches!(spec.over, Over::Columns | Over::Middle);
         if columns && vector > 8 {
             spec.block = 128;
             spec.group = spec.group.map(|group| group.min(8));
         }
-        // What is more than a number may not fit even so.
+        // Accumulators of more than one number may still not fit.
         while columns && spec.block > 32 && is_too_large(&spec) {
             spec.block /= 2;
             spec.group = spec.group.map(|group| group.min(spec.block / 16));
@@ -224,7 +228,7 @@ fn row(what: &ReduceSpec, how: &str, vector: u32, float4: bool) -> Result<Reduce
     Ok(spec)
 }
 
-/// Whether nothing is wrong but that its block has more columns than fit into shared memory.
+/// Returns true if the only fault is that the columns of a block do not fit into shared memory.
 fn is_too_large(spec: &ReduceSpec) -> bool {
     spec.plan().is_err_and(|faults| faults.iter().all(|fault| fault.key() == Some("block")))
 }

@@ -1,4 +1,4 @@
-//! Which row is chosen.
+//! Tests of the choice of a rule.
 
 use super::{KernelTable, OutOfRange, SgemmProblem, SgemmShape, TableFamily, Target};
 use crate::expr::{REDUCE_TABLE, SGEMM_TABLE};
@@ -42,7 +42,7 @@ fn the_first_row_that_holds_is_chosen() {
 #[test]
 fn the_last_row_alone_has_no_condition_and_needs_no_extent() {
     let one = table("else => items: 2");
-    // No condition asks for an extent, and so none is refused.
+    // No condition reads an extent, so none is out of range.
     assert_eq!(choose(&one, [u64::MAX; 3]), 0);
     assert_eq!(one.why(0, &(1, 2, 3)), Ok(Vec::new()));
     for table in [one, table("len < 3 => ; outer < 3 => items: 2; else => items: 4;")] {
@@ -94,7 +94,7 @@ fn products(text: &str) -> KernelTable<SgemmSpec> {
     text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
 }
 
-/// Whether a condition holds of a product.
+/// Returns true if a condition holds for a GEMM.
 fn holds(when: &str, problem: &SgemmProblem) -> bool {
     let table = products(&format!("{when} => ; else => unroll: 2"));
     table.choose(problem).unwrap_or_else(|error| panic!("{when}: {error}")) == 0
@@ -128,7 +128,7 @@ fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
     }
 }
 
-/// A packed row or column is one line, whichever way it is said to lie; what is padded lies as is said.
+/// A packed row or column is one line in either layout; a padded one has the declared layout.
 #[test]
 fn packed_vectors_are_read_as_one_line() {
     use GemmLayout::{Nn, Nt, Tn, Tt};
@@ -169,20 +169,20 @@ fn a_line_is_made_for_matrices_however_they_lie() {
         format!("layout: tt, {plain}, transpose, pad_b: 8"),
     ];
     assert_eq!(of(line), expected);
-    // Paddings that are not of a transposition stay.
+    // Padding that does not belong to a transposition is kept.
     assert!(
         of("tile: 64x64x16, thread: 8x8, pad_a: 4, pad_b: 8")
             .iter()
             .all(|l| l.contains("pad_b: 8"))
     );
-    // Under `nt` no access is of four elements.
+    // Under `nt` no access has four elements.
     let small = of("tile: 16x16x32, thread: 2x2, float4, transpose, stages: 4");
     assert_eq!(small.map(|line| line.contains("float4")), [true, false, true, true]);
     let spec: SgemmSpec = "layout: tt, pitched, unroll: 2".parse().expect("sound");
     assert_eq!(spec.for_matrices(GemmLayout::Nn, true).to_string(), "unroll: 2, pitched");
 }
 
-/// What a shape of extents alone is taken for: rows, or columns, one behind the other from 16 bytes on.
+/// A shape made of extents has packed rows or columns that begin on 16 bytes.
 #[test]
 fn packed_matrices_are_aligned_where_each_line_is() {
     for (extents, layout, batch, expected) in [

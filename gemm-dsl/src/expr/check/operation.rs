@@ -1,4 +1,4 @@
-//! Operators and functions: which operands they take, and what is known of their values.
+//! Checks of operators and functions: the types of operands, and the abstract value of the result.
 
 use super::{AbstractValue, Checker};
 use crate::expr::function::{Function, Signature};
@@ -10,7 +10,7 @@ use crate::expr::tree::{Binary, Node, NodeKind};
 use crate::expr::typing::Float;
 use crate::expr::typing::Type;
 
-/// An operand of an operator, and what is known of its value.
+/// Operand of an operator, with its abstract value.
 #[derive(Clone, Copy)]
 pub(super) struct CheckedOperand<'n> {
     pub(super) node: &'n Node,
@@ -18,7 +18,7 @@ pub(super) struct CheckedOperand<'n> {
 }
 
 impl Checker<'_> {
-    /// An integer, if 64 bits hold it.
+    /// Returns an integer, or reports that it may leave 64 bits.
     pub(super) fn integer(&mut self, range: IntRange, at: NodeSpan) -> Option<AbstractValue> {
         if range.fits() || (self.scope.conditions.is_some() && range.fits_host()) {
             return Some(AbstractValue::Int(range));
@@ -27,7 +27,7 @@ impl Checker<'_> {
         None
     }
 
-    /// What is known of the result, where the operands fit the operator.
+    /// Returns the abstract value of an operator's result, if the operands fit the operator.
     pub(super) fn operator(
         &mut self,
         op: Binary,
@@ -39,7 +39,7 @@ impl Checker<'_> {
         let (key, typing) = (self.scope.key, self.typing?);
         let (ka, kb) = match (a.value, b.value) {
             (Some(ka), Some(kb)) => (ka, kb),
-            // What is unknown may have been meant as anything but a whole number.
+            // An unknown operand may have any type except integer.
             (only, None) | (None, only) => return only.filter(|known| known.float().is_some()),
         };
         let (a, b) = (a.node, b.node);
@@ -66,12 +66,13 @@ impl Checker<'_> {
             (Binary::Div | Binary::Rem, Int(_), Int(y)) if y.has_zero() => {
                 messages::by_zero(self.scope, b.at, op, &b.to_string(), y, typing)
             }
-            // Where the quotient leaves 64 bits, C says nothing of the remainder either.
+            // If the quotient leaves 64 bits, C leaves the remainder undefined, too.
             (Binary::Rem, Int(x), Int(y)) if !x.operator(Binary::Div, y).fits() => {
                 messages::overflow(key, at, typing)
             }
             (_, Int(x), Int(y)) => return self.integer(x.operator(op, y), at),
-            // What loses nothing is to be converted: the integer, or the narrow float.
+            // The message suggests the lossless conversion: of the integer, or of the narrower
+            // float.
             (_, AbstractValue::Float(to @ Float::F64), found @ AbstractValue::Float(_))
             | (_, AbstractValue::Float(to), found @ Int(_)) => mixed(b, found, to),
             (_, found, AbstractValue::Float(to)) => mixed(a, found, to),
@@ -90,7 +91,7 @@ impl Checker<'_> {
     ) -> Option<AbstractValue> {
         let conversion = function.converts_to().is_some();
         let known = args.iter().map(|e| match &e.kind {
-            // What it is told to write is converted already.
+            // The suggested text is already converted.
             NodeKind::Call(inner, args) if conversion && inner.is_single() => {
                 self.call(*inner, args, e.at, depth + 1, true)
             }
@@ -108,7 +109,8 @@ impl Checker<'_> {
                 return None;
             }
             Signature::Single => Some(Float::F32),
-            // What takes several types takes that of its operands, which is a float if one is.
+            // Generic functions take the type of their operands, which is a float if one of them
+            // is.
             Signature::Float | Signature::Number if has(Float::F64) => Some(Float::F64),
             Signature::Float | Signature::Number if has(Float::F32) => Some(Float::F32),
             Signature::Float => Some(typing.float),
@@ -149,7 +151,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A truth value where a number is wanted: an integer, or a float.
+    /// Reports a truth value in place of a number: an integer, or a float.
     fn truth_argument(&mut self, function: Function, e: &Node, wanted: Option<Float>) {
         let Some(typing) = self.typing else { return };
         let suggestion = suggestion::chosen(wanted.map_or(Type::Int, Type::from), typing);

@@ -1,11 +1,12 @@
-//! The conditions of all rules as one tree of tests: `&&`, `||` and `!` are where an answer leads.
+//! Decision tree of the conditions of all rules of a table. `&&`, `||` and `!` become branches.
 
 use super::super::tree::{Binary, Unary};
 use super::ConditionValue;
 use super::node::{ConditionBlock, ConditionNode, WavesQuery};
 use crate::expr::reachability::turned;
 
-/// A test, and where each answer leads: to a node, or behind the nodes to a rule, and behind the rules to none.
+/// A test and its two successors. A successor is the index of a node, then the index of a rule
+/// behind all nodes, then no rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DecisionNode {
     pub(super) test: Test,
@@ -15,26 +16,25 @@ pub(super) struct DecisionNode {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Test {
-    /// Whether the integer at a place is one of a range.
+    /// True if the integer at this index of the facts lies in a range.
     Within(usize, u64, u64),
-    /// Whether the term of this number is one of a range.
+    /// True if the term with this number lies in a range.
     Term(usize, i128, i128),
-    /// Whether what has this place is so.
+    /// The truth value at this index of the facts.
     Truth(usize),
-    /// How the waves of this number compare.
+    /// Compares the waves of a tile with a number.
     Waves(WavesQuery, Binary, f64),
-    /// Any other condition.
     Other(ConditionBlock),
 }
 
-/// Where an answer leads while the nodes behind it are known alone.
+/// Successor of a test while the tree is being built, from its end to its start.
 #[derive(Clone, Copy)]
 enum Branch {
     Node(usize),
     Rule(usize),
 }
 
-/// Where the two answers of a test lead.
+/// Successors of the two answers of a test.
 #[derive(Clone, Copy)]
 struct Branches {
     yes: Branch,
@@ -45,13 +45,12 @@ struct Branches {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DecisionTree {
     pub(super) nodes: Vec<DecisionNode>,
-    /// The first node, as [`DecisionNode::yes`].
+    /// First node, encoded as [`DecisionNode::yes`].
     pub(super) start: usize,
-    /// What stands on one side of comparisons with an integer, as `m * n`, each once.
+    /// Sides of comparisons with an integer, such as `m * n`, each stored once.
     pub(super) terms: Vec<ConditionNode>,
 }
 
-/// A decision tree that is being built.
 #[derive(Default)]
 struct Builder {
     nodes: Vec<(Test, Branches)>,
@@ -59,10 +58,10 @@ struct Builder {
 }
 
 impl DecisionTree {
-    /// The tree of the conditions of all rules, in their order.
+    /// Builds the tree of the conditions of all rules, in their order.
     pub(super) fn new(conditions: Vec<Option<ConditionBlock>>) -> Self {
         let mut builder = Builder::default();
-        // From the last rule to the first: behind a condition comes the next one.
+        // From the last rule to the first: a condition that fails leads to the next rule.
         let mut no = Branch::Rule(conditions.len());
         for (rule, condition) in conditions.into_iter().enumerate().rev() {
             let yes = Branch::Rule(rule);
@@ -95,7 +94,7 @@ impl Builder {
         Branch::Node(self.nodes.len() - 1)
     }
 
-    /// The first node of a truth value.
+    /// Adds the nodes of a truth value and returns the first one.
     fn truth(&mut self, e: ConditionNode, branches: Branches) -> Branch {
         let Branches { yes, no } = branches;
         match e {
@@ -142,7 +141,7 @@ impl Builder {
         self.node(Test::Other(block), branches)
     }
 
-    /// A comparison of an integer with a number.
+    /// Adds the comparison of an integer with a constant.
     fn compared(
         &mut self,
         term: ConditionNode,
@@ -175,7 +174,7 @@ impl Builder {
         self.node(test, branches)
     }
 
-    /// The number of a term.
+    /// Returns the number of a term, and stores a new one.
     fn term(&mut self, term: ConditionNode) -> usize {
         self.terms.iter().position(|known| *known == term).unwrap_or_else(|| {
             self.terms.push(term);

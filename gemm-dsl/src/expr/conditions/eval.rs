@@ -1,4 +1,4 @@
-//! Tests and expressions, evaluated.
+//! Evaluation of conditions on the host.
 
 use super::super::Function;
 use super::super::tree::{Binary, Unary};
@@ -7,14 +7,14 @@ use super::{ConditionInput, ConditionValue};
 use crate::expr::conditions::decision_tree::Test;
 use crate::target::intrinsic::{greater, smaller};
 
-/// So many waves, and so many terms, are computed once for a problem, others wherever they are asked for.
+/// Number of waves, and of terms, that are cached per problem; others are computed at each use.
 const KEPT: usize = 32;
 
 pub(super) struct Evaluator<'h> {
     problem: ConditionInput<'h>,
-    /// What [`Test::Term`] numbers.
+    /// Terms that [`Test::Term`] numbers.
     terms: &'h [ConditionNode],
-    /// Those that have been computed.
+    /// Waves computed so far.
     waves: [Option<f64>; KEPT],
     integers: [Option<i128>; KEPT],
     locals: Vec<ConditionValue>,
@@ -118,12 +118,12 @@ impl<'h> Evaluator<'h> {
     }
 }
 
-/// What no operator on two numbers is: [`Evaluator::part`] has joined truth values before.
+/// Message for operators on truth values, which [`Evaluator::part`] handles before.
 const JOINED: &str = "`&&` and `||` are of truth values";
 
 fn integers(op: Binary, a: i128, b: i128) -> ConditionValue {
     use ConditionValue::{Bool, Int};
-    // Divisions of 128 bits take their time.
+    // Divisions of 128 bits are slow.
     let short = || i64::try_from(a).ok().zip(i64::try_from(b).ok());
     match op {
         Binary::Add => Int(a + b),
@@ -163,7 +163,7 @@ fn floats(op: Binary, a: f64, b: f64) -> ConditionValue {
     }
 }
 
-/// Of a function on the host.
+/// Most arguments of a function on the host.
 const MOST_ARGUMENTS: usize = 3;
 
 fn call(function: Function, args: &[ConditionValue]) -> ConditionValue {

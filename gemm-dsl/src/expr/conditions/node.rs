@@ -1,18 +1,17 @@
-//! Conditions read: names become places, and what is asked gets a number.
+//! Conditions with resolved names: facts become indices, queries become numbers.
 
 use super::super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::super::{ExprScope, Function};
 use super::{ConditionValue, Query};
 use std::collections::HashMap;
 
-/// The tile of waves, and the number of their tile.
+/// Tile of `waves`, and the number of its query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WavesQuery {
     pub(super) tile: (u32, u32),
     pub(super) number: usize,
 }
 
-/// A block whose names are places.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ConditionBlock {
     pub(super) lets: Vec<ConditionNode>,
@@ -22,12 +21,12 @@ pub(super) struct ConditionBlock {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConditionNode {
     Constant(ConditionValue),
-    /// The integer at this place.
+    /// The integer at this index of the facts.
     Integer(usize),
-    /// The truth value at this place.
+    /// The truth value at this index of the facts.
     Truth(usize),
     Waves(WavesQuery),
-    /// The definition of this number, counted from the outermost.
+    /// The definition with this number, counted from the outermost.
     Local(usize),
     Unary(Unary, Box<ConditionNode>),
     Binary(Binary, Box<ConditionNode>, Box<ConditionNode>),
@@ -35,7 +34,7 @@ pub(super) enum ConditionNode {
     Call(Function, Vec<ConditionNode>),
 }
 
-/// Gives names their numbers.
+/// Resolves the names of conditions.
 pub(super) struct NodeBuilder<'r, 'c> {
     pub(super) scope: &'static ExprScope,
     pub(super) numbers: &'r mut HashMap<Query, usize>,

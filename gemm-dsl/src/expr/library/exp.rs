@@ -3,19 +3,19 @@
 use super::{Function, bits, fma, max, min, neg, of_bits, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 
-/// 1.5 · 2^23: adding it rounds to a whole number n, which the low bits of the sum then hold.
+/// 1.5 · 2^23: adding it rounds to an integer n, which the low bits of the sum hold.
 pub(super) const ROUNDER: f32 = 12_582_912.0;
 pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
-/// ln 2 in two parts.
+/// ln 2, split in two.
 pub(super) const LN_2: f32 = std::f32::consts::LN_2;
 pub(super) const LN_2_LOW: f32 = -1.904_654_2e-9;
 
-/// (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2, the highest power first.
+/// Coefficients of (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2, the highest power first.
 pub(super) const EXPONENTIAL: [f32; 5] =
     [0.001_382_098_3, 0.008_368_671, 0.041_668_262, 0.166_665_21, 0.499_999_94];
 
-/// `p · 2^n` in two steps, so that only the second one can round, overflow or underflow. `n` is
-/// given as the bits of `ROUNDER + n`.
+/// Declares `p · 2^n`, computed in two steps so that only the second can round, overflow or
+/// underflow. `n` is passed as the bits of `ROUNDER + n`.
 pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "p * 2^n, where rounder holds the bits of 12582912 + n; in two steps, of which only the last",
@@ -25,7 +25,7 @@ pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     b.function("scale_f32", &meaning, &params, |b, params| {
         let [p, rounder] = [params[0], params[1]];
         let half = b.let_("half", rounder >> Expr::U32(1));
-        // What stands above the exponent is shifted out.
+        // Bits above the exponent are shifted out.
         let power = |n: Expr| of_bits((n << Expr::U32(23)) + bits(1.0));
         let first = b.let_("first", power(half.into()));
         let second = b.let_("second", power(rounder - half));
@@ -33,7 +33,7 @@ pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// The n nearest to `z · log2 e`: the sum that rounds it, whose bits hold it, and n itself.
+/// Returns the n nearest to `z · log2 e`: the rounding sum, whose bits hold it, and n itself.
 pub(super) fn reduce(b: &mut KernelBuilder, z: Var) -> (Var, Var) {
     let rounder = b.let_("rounder", fma(z, LOG2_E, ROUNDER));
     let n = b.let_("n", rounder - ROUNDER);
@@ -44,7 +44,7 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = ["e^x, within {bound}: 2^n e^r with |r| <= ln 2 / 2."];
     unary(b, Function::Exp, &meaning, |b, x| {
-        // Beyond these the result is 0 or infinite; a NaN stays.
+        // Beyond these bounds the result is 0 or infinite. NaN is kept.
         let z = b.let_("z", min(max(x, -105.0), 90.0));
         let (rounder, n) = reduce(b, z);
         let r = b.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
@@ -54,8 +54,8 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// e^x for x that are not positive, in fewer steps, for sums in which the greatest term is 1: below −87,
-/// where a term no longer counts, it stays there, and a NaN becomes some number.
+/// Declares e^x for x ≤ 0 in fewer steps, for sums whose greatest term is 1. Below −87, where a
+/// term no longer counts, x is clamped, and NaN becomes some number.
 pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "e^x for x <= 0, within (1.8 + 0.14 |x|) 1e-7 of it; 1 at 0, and never less than e^-87.",
@@ -82,12 +82,12 @@ pub(in crate::expr) fn exp2(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// 2^f for |f| ≤ 1/2, exact at 0.
+/// Coefficients of 2^f for |f| ≤ 1/2, exact at 0.
 #[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
 const SHORT_POWER: [f32; 6] =
     [0.001_326_509, 0.009_671_255, 0.055_507_306, 0.240_222_45, 0.693_147, 1.0];
 
-/// 2^f for |f| ≤ 1/2.
+/// Coefficients of 2^f for |f| ≤ 1/2.
 #[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
 const POWER: [f32; 7] =
     [0.000_153_288_73, 0.001_339_097, 0.009_618_5, 0.055_503_596, 0.240_226_48, 0.693_147_2, 1.0];

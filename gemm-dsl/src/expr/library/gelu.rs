@@ -1,13 +1,13 @@
-//! The Gaussian error linear unit and its common approximation.
+//! Gaussian error linear unit and its common approximation.
 
 use super::exp::{EXPONENTIAL, LN_2, LN_2_LOW, reduce, scale};
 use super::sigmoid::times_sigmoid;
 use super::{Function, abs, bits, fma, max, min, neg, polynomial, unary};
 use crate::ir::{FunctionId, KernelBuilder};
 
-/// With a = |x| and Φ(−a) = e^(−a²/2) · S / (a + 3), where S is smooth in u = (a − 3) / (a + 3):
-/// −a · Φ(−a) for a negative x, x − a · Φ(−a) for a positive one. Both parts of a², of a / (a + 3)
-/// and of S are kept, so that the rounding of the last steps is nearly all the error.
+/// Let a = |x| and Φ(−a) = e^(−a²/2) · S / (a + 3), where S is smooth in u = (a − 3) / (a + 3). The
+/// result is −a · Φ(−a) for negative x, and x − a · Φ(−a) for positive x. a², a / (a + 3) and S are
+/// each kept in two parts, so that nearly all of the error is the rounding of the last steps.
 pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
@@ -44,7 +44,7 @@ pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// S(u) without its first coefficient, which has two parts.
+/// Coefficients of S(u) without the constant one, which is split in two.
 const RATIO: [f32; 10] = [
     5.228_324e-5,
     0.000_127_747_74,
@@ -58,12 +58,12 @@ const RATIO: [f32; 10] = [
     -0.509_332,
 ];
 const RATIO_0: f32 = 0.729_083_7;
-/// What the rounded coefficient is too much.
+/// Rounding error of `RATIO_0`, which is too large by this much.
 const RATIO_0_EXCESS: f32 = 2.645_292_9e-8;
 
-/// x · σ(v) with v = 2 · sqrt(2/π) · (x + 0.044715 · x³), in two parts.
+/// x · σ(v) with v = 2 · sqrt(2/π) · (x + 0.044715 · x³), split in two.
 pub(in crate::expr) fn gelu_tanh(b: &mut KernelBuilder) -> FunctionId {
-    /// 2 · sqrt(2/π), and 0.044715 of it.
+    /// 2 · sqrt(2/π), and 0.044715 times that.
     const LINEAR: f32 = 1.595_769_2;
     const LINEAR_LOW: f32 = -4.534_068e-8;
     const CUBIC: f32 = 0.071_354_814;
@@ -74,7 +74,7 @@ pub(in crate::expr) fn gelu_tanh(b: &mut KernelBuilder) -> FunctionId {
         "v = x (1.59577 + 0.0713548 x^2) to twice the precision.",
     ];
     unary(b, Function::GeluTanh, &meaning, |b, x| {
-        // Below -20 the result is -0, above 20 it is x.
+        // Below −20 the result is −0, above 20 it is x.
         let y = b.let_("y", max(x, -20.0));
         let c = b.let_("c", min(y, 20.0));
         let h = b.let_("h", c * c);

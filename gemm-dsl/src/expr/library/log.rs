@@ -4,12 +4,12 @@ use super::{Function, bits, fma, of_bits, polynomial, unary};
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
 use crate::target::intrinsic::CANONICAL_NAN;
 
-/// n and f. What is no positive number is left to [`outside`].
+/// Returns n and f. Arguments that are not positive numbers are left to [`outside`].
 fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     let tiny = b.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
     let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
     let bits_ = b.let_("bits", bits(normal));
-    // The exponent of the bits above those of 2/3.
+    // Exponent part of the distance between the bits of x and of 2/3.
     let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
     let exponent = b.let_("exponent", above << Expr::U32(23));
     let f = b.let_("f", of_bits(bits_ - exponent) - 1.0);
@@ -19,7 +19,7 @@ fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     (n, f)
 }
 
-/// The result where x is a positive number, and what it is elsewhere.
+/// Selects the result for positive finite x, and the special values elsewhere.
 fn outside(x: &Expr, result: Expr) -> Expr {
     let infinite = x.clone().lt(f32::INFINITY).select(result, x.clone());
     let nan = f32::from_bits(CANONICAL_NAN);
@@ -54,7 +54,7 @@ pub(in crate::expr) fn log2(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// (ln(1 + f) − f) / f² for |f| ≤ 1/3.
+/// Coefficients of (ln(1 + f) − f) / f² for |f| ≤ 1/3.
 const LOGARITHM: [f32; 9] = [
     -0.127_670_17,
     0.140_027_76,
@@ -67,7 +67,7 @@ const LOGARITHM: [f32; 9] = [
     -0.5,
 ];
 
-/// (log2(1 + f) − f · log2 e) / f² for |f| ≤ 1/3.
+/// Coefficients of (log2(1 + f) − f · log2 e) / f² for |f| ≤ 1/3.
 const BINARY_LOGARITHM: [f32; 9] = [
     -0.184_098_51,
     0.201_836_75,

@@ -1,4 +1,4 @@
-//! Odd functions that tend to ±1: a polynomial near 0, and 1 less something small elsewhere.
+//! Odd functions that tend to ±1: a polynomial near 0, and 1 minus a small term elsewhere.
 
 use super::{Function, abs, exp, fma, min, neg, odd, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder};
@@ -10,7 +10,7 @@ pub(in crate::expr) fn tanh(b: &mut KernelBuilder) -> FunctionId {
         let a = b.let_("a", abs(x.clone()));
         let s = b.let_("s", x.clone() * x.clone());
         let p = polynomial(b, "p", &s.into(), &TANH);
-        // Not x + x s p, which would make +0 of -0.
+        // Not x + x s p, which would turn −0 into +0.
         let small = b.let_("small", x.clone() * fma(s, p, 1.0));
         let large = b.let_("large", 1.0 - 2.0 / (exp.apply([2.0 * a]) + 1.0));
         Expr::from(a).lt(0.63).select(small, odd(x, large))
@@ -32,10 +32,10 @@ pub(in crate::expr) fn erf(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// (tanh(x) / x − 1) / x² in x², for |x| < 0.63.
+/// Coefficients of (tanh(x) / x − 1) / x² in x², for |x| < 0.63.
 const TANH: [f32; 5] = [-0.005_680_683_5, 0.020_619_597, -0.053_734_56, 0.133_313_92, -0.333_332_8];
 
-/// erf(x) / x − 1 in x², for |x| < 0.93.
+/// Coefficients of erf(x) / x − 1 in x², for |x| < 0.93.
 const ERF: [f32; 7] = [
     7.969_663_4e-5,
     -0.000_804_383_95,
@@ -46,7 +46,7 @@ const ERF: [f32; 7] = [
     0.128_379_17,
 ];
 
-/// −ln(1 − erf(x)) / x for x in [0.93, 4]; erf(4) rounds to 1.
+/// Coefficients of −ln(1 − erf(x)) / x for x in [0.93, 4]; erf(4) rounds to 1.
 const ERFC_EXPONENT: [f32; 7] = [
     1.123_003_1e-5,
     -0.000_322_801_47,

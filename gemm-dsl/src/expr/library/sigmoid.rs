@@ -1,14 +1,14 @@
-//! Products with a sigmoid, rounded but once or twice.
+//! Multiples of a sigmoid, rounded only once or twice.
 
 use super::exp::{EXPONENTIAL, LN_2, LN_2_LOW, reduce, scale};
 use super::{Function, abs, bits, fma, max, min, neg, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty};
 
-/// `y · σ(v + v_low)`, where v_low is small beside v.
+/// Declares `y · σ(v + v_low)`, where v_low is small compared to v.
 ///
-/// With z = −|v| and e^z = 2^n (1 + t) it is y / (1 + e^z) or, for a negative v,
-/// y (1 + t) 2^n / (1 + e^z). The denominator and the quotient are corrected by what rounding took
-/// from them; the power of two comes last, so that what underflows is rounded once.
+/// Let z = −|v| and e^z = 2^n (1 + t). The result is y / (1 + e^z) or, for negative v, y (1 + t)
+/// 2^n / (1 + e^z). The denominator and the quotient are corrected by their rounding errors. The
+/// power of two is applied last, so that an underflowing result is rounded once.
 pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
@@ -35,7 +35,7 @@ pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
         let top = b.let_("top", choose(fma(y, t, y), y.into()));
         let top_low = b.let_("top_low", choose(fma(y, t, y - top), 0.0.into()));
         let q = b.let_("q", top * inverse);
-        // What q is too much: its sign is such that a q of -0 stays.
+        // Error of q. Its sign is chosen such that a q of −0 stays −0.
         let over = b.let_("over", fma(q, d_low, fma(q, d, neg(top))) - top_low);
         let w = b.let_("w", fma(neg(over), inverse, q));
         // Beyond 30 the sigmoid rounds to 1; an infinite y must not be corrected.
@@ -54,7 +54,7 @@ pub(in crate::expr) fn sigmoid(b: &mut KernelBuilder) -> FunctionId {
 pub(in crate::expr) fn silu(b: &mut KernelBuilder) -> FunctionId {
     let times_sigmoid = times_sigmoid(b);
     unary(b, Function::Silu, &["x / (1 + e^-x), within {bound}."], |_, x| {
-        // Below -160 the result is -0, of an infinite x too.
+        // Below −160 the result is −0, also for infinite x.
         times_sigmoid.apply([max(x.clone(), -160.0), x, 0.0.into()])
     })
 }

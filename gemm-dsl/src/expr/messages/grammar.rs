@@ -1,5 +1,3 @@
-//! What does not fit the grammar.
-
 use super::names::call_of;
 use crate::error::{SpecError, clip};
 use crate::expr::tree::NodeSpan;

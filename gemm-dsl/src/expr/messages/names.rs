@@ -1,11 +1,11 @@
-//! Names, and functions by theirs.
+//! Messages about names and function calls.
 
 use crate::error::{SpecError, clip, quoted};
 use crate::expr::tree::NodeSpan;
 use crate::expr::{ExprScope, Function, WAVES};
 use crate::syntax::closest;
 
-/// How many values there are, in words.
+/// Returns the number of values in words.
 fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
@@ -94,7 +94,7 @@ pub(crate) fn unused(scope: &ExprScope, at: NodeSpan, name: &str, parameter: boo
     let is_output = scope.output.is_some_and(|(output, _)| output == name);
     let name = clip(name);
     let message = match parameter {
-        // By another name it would be another operand.
+        // A prefixed name would be another operand, so none is suggested.
         true if is_output => format!("`{name}` is never read; read it, or leave it out"),
         true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
         false => format!("`{name}` is never read; leave the definition out"),
@@ -136,7 +136,7 @@ pub(super) fn call_of(function: Function) -> String {
     format!("{}({})", row.name, row.operands.join(", "))
 }
 
-/// What CUDA C and Rust call functions that the language has.
+/// Names in CUDA C and Rust of functions that the language has.
 const ALIASES: &[(&str, &str)] = &[
     ("fmax", "max"),
     ("fmaxf", "max"),

@@ -1,11 +1,11 @@
-//! Types, and integers that leave theirs.
+//! Messages about types, and about integers that overflow.
 
 use crate::error::{SpecError, clip};
 use crate::expr::suggestion::{chosen, compared, converted};
 use crate::expr::tree::NodeSpan;
 use crate::expr::{Binary, ExprScope, Float, Function, IntRange, Node, Type, Typing, Unary};
 
-/// An operand of another type than `wanted`, a float.
+/// An argument whose type is not `wanted`, a float.
 pub(crate) fn wrong_argument(
     key: &'static str,
     at: NodeSpan,
@@ -37,7 +37,8 @@ pub(crate) fn truth_argument(
     SpecError::at_tokens(key, at, message)
 }
 
-/// A function of an `f32` alone that is given an `f64`, and what its value is then converted to.
+/// A function of `f32` that is given an `f64`. `to` is the type that its value is then converted
+/// to.
 pub(crate) fn single_only(
     key: &'static str,
     at: NodeSpan,
@@ -234,7 +235,7 @@ pub(crate) fn by_zero(
         _ if !scope.has_floats() => None,
         _ => Some(format!("convert both by `{}(…)`", typing.float.name())),
     };
-    // Nothing is changed but the 0.
+    // The suggestion changes the value only where it is 0.
     let write = match (range.least, range.most) {
         (0, 1..) => Some(format!("write `max({divisor}, 1)`")),
         (..=-1, 0) => Some(format!("write `min({divisor}, -1)`")),
@@ -251,7 +252,7 @@ pub(crate) fn by_zero(
     )
 }
 
-/// A number with a point where there are integers only.
+/// A number with a point in a scope with integers only.
 pub(crate) fn no_floats(key: &'static str, at: NodeSpan, number: &str) -> SpecError {
     let message = format!("`{number}`: a {key} is of integers; write a whole number");
     SpecError::at_tokens(key, at, message)

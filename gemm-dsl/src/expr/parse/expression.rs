@@ -1,4 +1,4 @@
-//! Expressions, from the loosest operator to numbers, names and calls.
+//! Parsing of expressions, from the loosest operator to numbers, names and calls.
 
 use super::{MAX_DEPTH, ParseResult, Parser};
 use crate::expr::lexeme::Lexeme;
@@ -7,7 +7,7 @@ use crate::expr::scope::{KEYWORDS, WAVES};
 use crate::expr::tree::NodeSpan;
 use crate::expr::tree::{Binary, Block, Node, NodeKind, Precedence, Unary};
 
-/// How many numbers, names, operators and calls an expression may have.
+/// Most numbers, names, operators and calls of an expression.
 const MAX_PARTS: usize = 1024;
 
 impl Parser<'_> {
@@ -23,7 +23,7 @@ impl Parser<'_> {
         self.binary(Precedence::Or, depth)
     }
 
-    /// Operators of this level and tighter.
+    /// Parses operators of this level and tighter.
     fn binary(&mut self, level: Precedence, depth: usize) -> ParseResult<Node> {
         if level == Precedence::Unary {
             return self.unary(depth);
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The operator that stands here, and how many tokens it takes.
+    /// Returns the operator at the current token, and its number of tokens.
     fn operator(&self) -> Option<(Binary, usize)> {
         let Some(Lexeme::Sign(first, joint)) = self.peek() else { return None };
         if *joint && let Some(Lexeme::Sign(second, _)) = self.tokens.get(self.at + 1) {
@@ -118,7 +118,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `if condition { yes } else { no }`
+    /// Parses `if condition { yes } else { no }`.
     fn choice(&mut self, depth: usize) -> ParseResult<Node> {
         let at = self.here();
         self.at += 1;
@@ -149,7 +149,7 @@ impl Parser<'_> {
         if name == WAVES && self.scope.has_waves() {
             return self.waves(at);
         }
-        // Of `wave(64x64)` the name is wrong, and not the tile.
+        // In `wave(64x64)` the name is wrong, not the tile.
         if self.scope.has_waves() && self.scope.function(name).is_none() {
             return Err(messages::unknown_function(self.scope, at, name));
         }
@@ -174,7 +174,7 @@ impl Parser<'_> {
         Ok(Node { kind: NodeKind::Call(function, args), at: whole })
     }
 
-    /// The tile of `waves(128x256)`, whose bracket is open.
+    /// Parses the tile of `waves(128x256)` behind the open bracket.
     fn waves(&mut self, start: NodeSpan) -> ParseResult<Node> {
         let at = self.here();
         let side = |text: &str| {

@@ -1,9 +1,8 @@
-//! Conditions on the host: against a telling of what they mean that grows with their text.
+//! Tests of conditions on the host, against an evaluation that is built along with their text.
 
 use crate::expr::random::Random;
 use crate::expr::{Closure, ConditionInput, Conditions, Facts, REDUCE_TABLE};
 
-/// What a comparison gives.
 type Compared = fn(i128, i128) -> bool;
 
 type Extents = [u64; 3];
@@ -21,13 +20,13 @@ fn holds(when: &Closure, [outer, len, inner]: Extents) -> bool {
     conditions.first(ConditionInput { facts: &facts, waves: &waves }).is_some()
 }
 
-/// A text, and what it gives for each of some extents.
+/// Text of an expression, and its values for some extents.
 struct Told<T> {
     text: String,
     values: Vec<T>,
 }
 
-/// A random expression, told as it grows.
+/// Random expression, evaluated while it grows.
 struct Grow<'e> {
     random: Random,
     extents: &'e [Extents],
@@ -88,7 +87,7 @@ impl Grow<'_> {
             3 => {
                 let (low, high) = (self.integer(depth - 1), self.integer(0));
                 let values = a.values.iter().zip(low.values.iter().zip(&high.values));
-                // What is below is raised first.
+                // The lower bound is applied first.
                 let value = |(x, (low, high)): (&i128, (&i128, &i128))| {
                     let raised = if x < low { low } else { x };
                     if raised > high { *high } else { *raised }
@@ -166,7 +165,7 @@ impl Grow<'_> {
         }
     }
 
-    /// A condition, with definitions or without.
+    /// A condition, with or without definitions.
     fn condition(&mut self) -> Told<bool> {
         let mut lets = String::new();
         for _ in 0..self.below(3) {
@@ -182,7 +181,7 @@ impl Grow<'_> {
     }
 }
 
-/// The quotient towards zero and the remainder, by the school's way.
+/// Quotient rounded towards zero, and remainder, by long division.
 fn quotient(a: i128, b: i128) -> (i128, i128) {
     let (q, r) = (a.unsigned_abs() / b.unsigned_abs(), a.unsigned_abs() % b.unsigned_abs());
     let signed = |negative: bool, of: u128| if negative { -(of as i128) } else { of as i128 };
@@ -207,7 +206,7 @@ fn random_conditions_hold_where_another_telling_says_so() {
         let grow = Random(seed);
         let mut grow = Grow { random: grow, extents: &extents, known: Vec::new(), next: 0 };
         let Told { text, values } = grow.condition();
-        // Some integers may leave what the host computes in.
+        // Some expressions may leave the 128 bits of the host.
         let Ok(when) = Closure::parse(&REDUCE_TABLE, &text) else {
             refused += 1;
             continue;
@@ -243,7 +242,7 @@ fn precedence_and_rounding() {
     }
 }
 
-/// At the ends of the ranges that conditions are checked with.
+/// Nothing overflows at the ends of the checked ranges.
 #[test]
 fn at_the_greatest_extents_nothing_overflows() {
     for text in [

@@ -1,8 +1,8 @@
-//! Each way to get an expression wrong: the message, and the token it points at.
+//! One test per fault of an expression: the message, and the token it points at.
 
 use crate::expr::{Closure, EPILOGUE, ExprScope, Float, IntRange, Type, Typing};
 
-/// The text under the carets and the message of each fault.
+/// Returns the marked text and the message of each fault.
 pub(super) fn faults(scope: &'static ExprScope, text: &str) -> Vec<(String, String)> {
     let Err(faults) = Closure::parse(scope, text) else { return Vec::new() };
     faults
@@ -114,7 +114,7 @@ fn of_types() {
     fault("|_acc| row", "row", "write `f32(row)`");
 }
 
-/// What a message says to write is no fault, put where it belongs.
+/// Suggested replacements have no fault.
 #[test]
 fn remedies_are_sound() {
     for (text, suggestion, mended) in [
@@ -235,7 +235,7 @@ fn all_at_once_and_none_twice() {
     assert_eq!(tokens, ["0", "1", "rwo", "2"]);
 }
 
-/// The excerpt of a long line is cut: only what is said is looked at.
+/// Compares only a part of the message, since excerpts of long lines are cut.
 #[track_caller]
 fn told(text: &str, part: &str) {
     let found = faults(&EPILOGUE, text);
@@ -252,7 +252,8 @@ fn of_size() {
     assert_eq!(faults(&EPILOGUE, &chain(60)), []);
     told(&chain(90), "more than 64 levels deep; use `let` for its parts");
     told(&chain(2000), "more than 1024 parts; make it shorter");
-    // Of a chain, what lies too deep is its beginning; of one that is too long, what is too much.
+    // In a chain the part that is too deep is at the start; in a long expression the excess is at
+    // the end.
     let place = |text: &str| {
         let Err(faults) = Closure::parse(&EPILOGUE, text) else { panic!("{text}") };
         faults.iter().map(|fault| fault.tokens().map(|at| (at.first, at.last))).collect::<Vec<_>>()
@@ -262,7 +263,7 @@ fn of_size() {
     assert_eq!(faults(&EPILOGUE, &numbers(63)), []);
     assert_eq!(place(&numbers(64)), [Some((first, first))]);
     assert_eq!(place(&numbers(2000)), [Some((first + 1024, first + 1024))]);
-    // What is flat may be long.
+    // A flat expression may be long.
     let flat = |n: usize| {
         let lets: String = (1..n).map(|i| format!("let t{i} = -t{}; ", i - 1)).collect();
         format!("|acc| {{ let t0 = acc; {lets}t{} }}", n - 1)
@@ -302,7 +303,7 @@ fn of_integers_that_leave_their_range() {
     assert_eq!(faults(&EPILOGUE, sound), []);
 }
 
-/// The condition of a row of a table: no closure, a truth value.
+/// A condition of a table: a truth value without parameters.
 #[test]
 fn an_environment_without_values_has_no_head() {
     static CONDITION: ExprScope = ExprScope {
@@ -327,7 +328,7 @@ fn an_environment_without_values_has_no_head() {
     assert_eq!(closure.as_deref(), Ok("m <= 8 || n % 4 == 0"));
 }
 
-/// A fold of two values, and operands of every form.
+/// A fold of two values, with operands of every form.
 #[test]
 fn an_environment_says_how_many_values_and_which_operands() {
     static FOLD: ExprScope = ExprScope {

@@ -1,5 +1,5 @@
-//! What is known of integers: every value lies in the range that is computed, no accepted expression
-//! leaves 64 bits or divides by zero, and of one operator on small numbers no more is said than is so.
+//! Tests of integer ranges. Every value lies in the computed range, no accepted expression leaves
+//! 64 bits or divides by zero, and the range of a single operator on small numbers is tight.
 
 use crate::expr::check::range_of;
 use crate::expr::random::Random;
@@ -8,7 +8,7 @@ use crate::expr::tree::NodeSpan;
 use crate::expr::{Binary, Block, ExprScope, Function, Node, NodeKind, Unary};
 use proptest::prelude::*;
 
-/// Integers of small ranges, which are enumerated.
+/// Integers with small ranges, which are enumerated.
 static NAMES: [&str; 3] = ["a", "b", "c"];
 static ENV: ExprScope = ExprScope {
     key: "integers",
@@ -41,8 +41,8 @@ fn block(value: Node) -> Box<Block> {
     Box::new(Block { lets: Vec::new(), value })
 }
 
-/// The value in 64 bits, as C computes it: none where it says nothing. Both arms of an `if` are
-/// computed, since definitions in them are.
+/// Returns the value in 64 bits as C computes it; `None` if C leaves it undefined. Both arms of an
+/// `if` are computed, like their definitions.
 fn value(e: &Node, of: [i64; 3]) -> Option<i64> {
     let arm = |arm: &Block| value(&arm.value, of);
     match &e.kind {
@@ -80,7 +80,7 @@ fn value(e: &Node, of: [i64; 3]) -> Option<i64> {
     }
 }
 
-/// All values of an expression; none where one is not defined.
+/// Returns all values of an expression; `None` if one is undefined.
 fn values(e: &Node, [a, b, c]: Ranges) -> Option<Vec<i64>> {
     let all = |(least, most)| least..=most;
     let of = all(a).flat_map(|a| all(b).flat_map(move |b| all(c).map(move |c| [a, b, c])));
@@ -117,7 +117,7 @@ fn grown(random: &mut Random, depth: u32) -> Node {
     }
 }
 
-/// A few numbers around 0, or at an end of the 64 bits.
+/// Ranges of a few numbers around 0 or at an end of the 64 bits.
 fn small() -> impl Strategy<Value = (i64, i64)> {
     let from = |start: i64| (0..3i64).prop_map(move |by| start + by);
     let start = prop_oneof![
@@ -129,7 +129,7 @@ fn small() -> impl Strategy<Value = (i64, i64)> {
     (start, 0..4i64).prop_map(|(start, more)| (start, start + more))
 }
 
-/// That what is accepted is defined, and lies in its range.
+/// An accepted expression is defined, and its values lie in its range.
 fn holds(e: &Node, ranges: Ranges) -> Result<(), String> {
     let Some(range) = range_of(&ENV, &known(ranges), e) else { return Ok(()) };
     let Some(values) = values(e, ranges) else {
@@ -183,7 +183,8 @@ proptest! {
             };
             let ends = (values.iter().min().copied(), values.iter().max().copied());
             let found = (i64::try_from(range.least).ok(), i64::try_from(range.most).ok());
-            // Remainders are told by the divisor; which arm of an `if` is taken, by nothing.
+            // The range of a remainder follows from the divisor alone, and an `if` has the range of
+            // both arms.
             if !matches!(e.kind, NodeKind::Binary(Binary::Rem, ..) | NodeKind::If(..)) {
                 prop_assert_eq!(found, ends, "`{}` of {:?}", e, ranges);
             }
@@ -202,7 +203,7 @@ fn remainders_are_smaller_than_the_divisor() {
     assert_eq!(range((-3, 100), (7, 7)), Some((-3, 6)));
     assert_eq!(range((0, 5), (7, 7)), Some((0, 5)));
     assert_eq!(range((0, 5), (0, 7)), None);
-    // The quotient is 2^63, and a processor that divides for the remainder traps.
+    // The quotient is 2^63, and processors that compute the remainder by division trap.
     assert_eq!(range((i64::MIN, 0), (-1, -1)), None);
     assert_eq!(range((i64::MIN, 0), (-3, -1)), None);
     assert_eq!(range((i64::MIN, 0), (-3, -2)), Some((-2, 0)));

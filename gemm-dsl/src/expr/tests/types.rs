@@ -1,5 +1,5 @@
-//! Types that the plan knows and the key does not: what is told when, at which token, and that what is
-//! said to write is sound.
+//! Tests of types that the plan knows and the key does not: when and where faults are reported, and
+//! that suggested replacements are sound.
 
 use super::faults::faults;
 use crate::error::{Excerpt, TokenSpan};
@@ -28,7 +28,7 @@ fn integers(values: &[ValueType]) -> Typing {
     typing(Float::F32, values, Type::Int)
 }
 
-/// The text under the carets and the message of each fault of types, and of no others.
+/// Returns the marked text and the message of each fault of types, if there are no other faults.
 fn of_types(scope: &'static ExprScope, text: &str, typing: &Typing) -> Vec<(String, String)> {
     assert_eq!(faults(scope, text), [], "{text}");
     let closure = Closure::parse(scope, text).unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -61,7 +61,7 @@ fn types_are_no_matter_where_the_key_does_not_know_them() {
     ] {
         assert_eq!(faults(&MAP, text), [], "{text}");
     }
-    // All else is told at once.
+    // All other faults are reported at once.
     let found = faults(&MAP, "|x, i, max, x| { let t = z; rwo && 1 + u }");
     let tokens: Vec<&str> = found.iter().map(|(token, _)| token.as_str()).collect();
     assert_eq!(tokens, ["i", "max", "x", "z", "rwo", "u"]);
@@ -244,7 +244,7 @@ fn of_integers_and_truth_values() {
     );
     fault(&MAP, &any, "|x, keep| x + keep > 0", "+", "write `if … { 1 } else { 0 }`");
     assert_eq!(of_types(&MAP, "|x, keep| keep && x > 0", &any), []);
-    // What 64 bits with a sign do not hold is refused where it is read.
+    // Values that signed 64-bit integers do not hold are rejected where they are read.
     let wide = ValueType::Int { least: 0, most: u64::MAX.into() };
     fault(&MAP, &integers(&[wide]), "|x| min(x, 1)", "x", "may leave 64 bits");
     let turned = ValueType::Int { least: 1, most: 0 };
@@ -258,7 +258,7 @@ fn of_integers_and_truth_values() {
     }
 }
 
-/// What a message says to write is no fault, put where it belongs.
+/// Suggested replacements have no fault.
 #[test]
 fn remedies_are_sound() {
     let all = doubles(&[DOUBLE]);
@@ -317,7 +317,7 @@ fn a_number_keeps_the_digits_that_its_type_has() {
         assert_eq!(Ok(f64::from_bits(bits)), text.parse(), "{text}");
     }
     assert_eq!(number(&IDENTITY, "0.1000000000000000055511151231257827").0, "0.1");
-    // Where all is f32, one f32 is one number, and prints as it.
+    // If everything is `f32`, literals of one `f32` are one number with one text.
     for (text, printed) in [("0.1", "0.1"), ("0.7978845608028654", "0.7978846"), ("1e-45", "1e-45")]
     {
         let (text, wide) = (format!("|x| x * {text}"), format!("|x| x * {printed}"));
@@ -346,7 +346,7 @@ fn an_f32_is_the_number_that_is_written() {
         assert_eq!(literal::to_f32(wide).to_bits(), value.to_bits());
         assert_eq!(format!("{:?}", f64::from_bits(wide)), format!("{value:?}"));
     }
-    // Just above the middle of two: in two roundings it would be the lower one.
+    // Just above the midpoint of two `f32`: rounding twice would give the lower one.
     assert_eq!(literal::to_f32(1.000_000_059_604_644_8f64.to_bits()), 1.000_000_1);
 }
 

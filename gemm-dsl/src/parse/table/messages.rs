@@ -1,5 +1,3 @@
-//! What can be wrong with a table of kernels.
-
 use crate::error::SpecError;
 use crate::spec::Accuracy;
 use crate::spec::UnknownWord;
@@ -82,7 +80,7 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
     )
 }
 
-/// A fault that a line has only where matrices lie so.
+/// A fault that a rule has only for some layouts.
 pub(crate) fn where_they_lie(fault: &SpecError, so: &str) -> SpecError {
     fault.clone().with_message(format!(
         "where {so}: {}; or ask in the condition how matrices lie",
@@ -119,7 +117,7 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
     )
 }
 
-/// A line that rounds otherwise than its table grants; `needed` would do.
+/// A rule whose rounding the table does not permit; `needed` is the class that would.
 pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecError {
     let message = match needed {
         Some(needed) => format!(

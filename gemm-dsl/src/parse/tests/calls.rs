@@ -1,8 +1,8 @@
-//! What a macro call tells of a spec that is faulty.
+//! Tests of what a macro call returns for a faulty spec.
 
 use super::super::{reduce, sgemm};
 
-/// The operands of a call, as an epilogue names them.
+/// Returns the operands of a call, as the epilogue names them.
 fn operands(text: &str) -> Option<Vec<String>> {
     let call = sgemm(text.parse().expect("tokens"));
     let operands = call.operands?;
@@ -27,7 +27,7 @@ fn operands_are_told_in_spite_of_other_faults() {
             assert_eq!(all, ["alpha", "beta", "bias[n]", "r[m, n]"], "{text}");
         }
     }
-    // A name that will not do is a name.
+    // A name that is not allowed is still a name.
     let wrong = "epilogue: |row, f32, acc[m], r[m, n]| acc";
     assert_eq!(operands(wrong).expect("they are written"), ["f32", "acc[m]", "r[m, n]"]);
     for none in ["", "tile: 7", "scaled, epilogue: |acc, alpha| acc * alpha", "epilogue: |a| b"] {
@@ -62,7 +62,7 @@ fn a_second_epilogue_changes_nothing() {
     assert_eq!(operands(twice).expect("the first one"), ["x"]);
 }
 
-/// The elements of the inputs and of the results of a call; `_` where a fault hides them.
+/// Returns the element types of a call's inputs and results; `_` where a fault hides them.
 fn types(text: &str) -> [String; 2] {
     let call = reduce(text.parse().expect("tokens"));
     [call.inputs, call.results].map(|elems| match elems {
@@ -84,11 +84,11 @@ fn the_types_of_a_reduction_are_told_in_spite_of_other_faults() {
         ("op: mean_var, finish: |mean, var| sqrt(var)", "f32", "f32"),
         ("type: u8, map: |x, y, z| x + y + z", "u8 u8 u8", "u32"),
         ("fold: |a, b| max(a, b), identity: 0, type: i64", "i64", "i64"),
-        // Expressions with faults, of which the parameters stand.
+        // Faulty expressions with valid parameters.
         ("map: |x, y| x * z, type: f64", "f64 f64", "f64"),
         ("op: mean_var, finish: |mean, var| mean +", "f32", "f32"),
         ("fold: |a, b| a +, identity: 0.0", "f32", "f32"),
-        // Combinations that the plan refuses.
+        // Combinations that the plan rejects.
         ("type: f64, acc: i32", "f64", "i32"),
         ("op: argmin, result: f32", "f32", "u32"),
     ] {

@@ -1,4 +1,4 @@
-//! Messages about what a reduction folds, and in which types: each names what would do.
+//! Messages about the operators and types of a reduction: each names a valid alternative.
 
 use super::Faulty;
 
@@ -104,7 +104,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
 ];
 
-/// What the remedies above lead to, and what lies at the bounds.
+/// Specs that follow the remedies above, and specs at the limits.
 pub(super) const SOUND: &[&str] = &[
     "map: |output_in| output_in",
     "map: |mean| mean",

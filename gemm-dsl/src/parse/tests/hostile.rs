@@ -1,4 +1,4 @@
-//! Texts that nobody should write: no panic, no message without bound, no other meaning.
+//! Hostile texts cause no panic, no unbounded message and no other meaning.
 
 use super::super::{MAX_FAULTS, from_text};
 use crate::spec::{ReduceSpec, SgemmSpec, Table};
@@ -8,16 +8,16 @@ use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// The most that a spec's faults may say, in bytes: [`MAX_FAULTS`] of a few lines each.
+/// Bound of the length of all messages of a spec, in bytes: [`MAX_FAULTS`] of a few lines each.
 const MAX_MESSAGE: usize = 32 * 1024;
 
-/// What the faults of a text say; nothing if it has none.
+/// Returns the messages of a text's faults; empty if it has none.
 fn message<S: Family + Table>(text: &str) -> String {
     from_text::<S>(text).map_or_else(|faults| faults.to_string(), |_| String::new())
 }
 
-/// The faults of the text have messages of a bounded length, and what has none prints and reads
-/// back.
+/// A faulty text has messages of bounded length, and a valid one prints to a text with the same
+/// meaning.
 fn is_held<S: Family + Table>(text: &str) -> Result<(), TestCaseError> {
     match from_text::<S>(text) {
         Ok(plan) => prop_assert_eq!(from_text::<S>(&plan.spec().to_string()), Ok(plan)),
@@ -69,7 +69,7 @@ fn a_text_that_is_too_long_is_refused() {
     assert!(message.len() < 400, "{message}");
 }
 
-/// The text and the macro refuse it alike.
+/// The text and the macro reject it alike.
 #[test]
 fn a_long_name_is_refused_in_few_words() {
     let long = "x".repeat(30_000);
@@ -95,7 +95,7 @@ fn many_faults_are_counted_and_long_lines_are_clipped() {
         assert!(message.len() < MAX_MESSAGE, "{} bytes", message.len());
         assert!(message.contains(" more faults behind these"), "{message}");
     }
-    // Those that are told are those of the first keys, whatever comes behind them.
+    // The first faults are reported, however many follow.
     let Err(all) = from_text::<SgemmSpec>(&format!("{}float4", "foo, ".repeat(8_000))) else {
         panic!("no keys")
     };
@@ -133,7 +133,7 @@ fn the_token_is_underlined_in_the_middle_of_a_long_line() {
     assert_eq!(shown, expected);
 }
 
-/// Pieces that texts are made of, whole and broken.
+/// Pieces of random texts, valid and broken.
 const PIECES: &[&str] = &[
     "tile",
     "block",
@@ -187,7 +187,7 @@ const PIECES: &[&str] = &[
     "\t",
 ];
 
-/// Lines that are sound, for mutation.
+/// Valid specs, for mutation.
 const LINES: &[&str] = &[
     "op: max, block: 128, tree: interleaved, items: 4, unroll_last_warp",
     "block: 512, items: 8, shuffle, float4, name: total",

@@ -1,5 +1,5 @@
-//! The messages about specs of `sgemm_kernel!` that have no plan, as in `sgemm`. Those that follow from
-//! the rows of the table are in `rows`.
+//! Messages about specs of `sgemm_kernel!` that have no plan, in the format of `sgemm`. `rows` has
+//! the messages that follow from the rows of the spec's table.
 
 use super::Faulty;
 

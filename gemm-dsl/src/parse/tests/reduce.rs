@@ -1,4 +1,5 @@
-//! Every message about a spec of `reduce_kernel!`: the text, then for each fault the token and the message.
+//! Every message about a spec of `reduce_kernel!`: the text, and the tokens and the message of each
+//! fault.
 
 use super::Faulty;
 

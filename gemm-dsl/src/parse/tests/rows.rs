@@ -1,10 +1,10 @@
-//! The messages that follow from the rows of a table, for every row.
+//! Messages that follow from the rows of a spec's table, for every row.
 
 use super::faults;
 use crate::Family;
 use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec, Table};
 
-/// The key with a number, or with a value that is not its default.
+/// Writes a key with a number, or with a value that is not its default.
 fn written<S: Family + Table>(name: &str, kind: KeyKind, number: u32) -> String {
     match kind {
         KeyKind::Flag => name.to_owned(),
@@ -20,7 +20,7 @@ fn written<S: Family + Table>(name: &str, kind: KeyKind, number: u32) -> String 
     }
 }
 
-/// A key without anything to act on is told so in the words of its row, and no other key is blamed.
+/// A key without anything to act on is reported in the words of its row, and no other key is.
 fn acts<S: Family + Table>() {
     for key in S::KEYS {
         let Some(on) = &key.acts_on else { continue };
@@ -29,7 +29,7 @@ fn acts<S: Family + Table>() {
         let elsewhere = match (on.includes)(&S::default()) {
             false => String::new(),
             true => match decider.kind {
-                // Of some words the kernels are those that the key acts on.
+                // The key acts on the kernels of some of the words.
                 KeyKind::Word(words) => {
                     let excludes = |word: &&&str| {
                         let mut spec = S::default();
@@ -52,7 +52,7 @@ fn acts<S: Family + Table>() {
     }
 }
 
-/// The least number is accepted by its row, and the number before it is refused in the row's words.
+/// The least number is accepted, and the number below it is rejected in the words of the row.
 fn least<S: Family + Table>() {
     for key in S::KEYS {
         let Some((least, why)) = key.least else { continue };

@@ -1,5 +1,5 @@
-//! The messages about what is written in a spec of `sgemm_kernel!`: the text, then for each fault the
-//! token and the message.
+//! Messages about the values in a spec of `sgemm_kernel!`: the text, and the tokens and the message
+//! of each fault.
 
 use super::Faulty;
 

@@ -1,4 +1,4 @@
-//! Tables of products: what is read of them, and what is told of faulty ones.
+//! Tests of tables of GEMMs: parsing, and the messages of faults.
 
 use super::super::{MAX_FAULTS, sgemm_table};
 use super::{Faulty, messages, tokens, told};
@@ -19,7 +19,7 @@ fn faults(text: &str) -> Vec<(String, String)> {
     told(text.parse::<Table>())
 }
 
-/// The table of the tokens of a macro call, or the messages of its faults.
+/// Parses the table of a macro call, or returns the messages of its faults.
 fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
     messages(sgemm_table(tokens).table)
 }
@@ -119,7 +119,7 @@ const TABLES: &[Faulty] = &[
     ("invariant; m < 2 => unroll: 2, partials: 2; else =>", &[("2", TWO_SUMS)]),
     ("invariant; m < 2 => thread: 1x4, float4; n < 2 => lanes: k; else =>", &[("k", BY_LANES)]),
     ("invariant; m < 2 => thread: 1x4, slices: 2; else =>", &[("2", BY_SLICES)]),
-    // A row that is faulty otherwise is told that.
+    // Another fault of the rule comes first.
     (
         "invariant; else => unroll: 3, partials: 2",
         &[(
@@ -192,14 +192,14 @@ fn every_fault_of_a_table_has_its_message_and_token() {
         let messages: Vec<String> = expected.into_iter().map(|(_, message)| message).collect();
         assert_eq!(read(tokens(text)), Err(messages), "{text}");
     }
-    // It is a word of tables of products, and of no condition.
+    // `invariant` belongs to the header of tables of GEMMs, not to conditions.
     assert_eq!(
         faults("invariant => ; else =>")[0].1,
         "`invariant` is no name that is known here; there are `m`, `n`, `k`, `batch`, `sms`, `arch`, `nn`, `nt`, `tn`, `tt`, `padded`, `aligned`"
     );
 }
 
-/// Rows that some problem comes to, as near as they are to none.
+/// Rules that are barely reachable are accepted.
 #[test]
 fn rows_for_what_is_left_are_rows() {
     for text in [
@@ -211,13 +211,13 @@ fn rows_for_what_is_left_are_rows() {
         "nn => ; nt => ; tn => ; else =>",
         "nn => ; nt => ; tn => ; tt => ; else =>",
     ] {
-        // What is left of these is nothing: no other integer, and no other way to lie.
+        // Nothing is left for these: no other integer and no other layout.
         let expected = usize::from(text.starts_with("m != 4") || text.contains("tt"));
         assert_eq!(faults(text).len(), expected, "{text}");
     }
 }
 
-/// Of a long table too it is known what comes to a row.
+/// Reachability is also known for a long table.
 #[test]
 fn a_long_table_has_no_row_to_which_nothing_comes() {
     let many: String = (1..60).map(|i| format!("m <= {i} && k <= {} => ;", 100 - i)).collect();
@@ -225,12 +225,12 @@ fn a_long_table_has_no_row_to_which_nothing_comes() {
     assert_eq!(faults(&format!("{many} {only}; else =>")), []);
     let dead = faults(&format!("{many} {only}; nt && k > 300 => ; else =>"));
     assert!(matches!(dead.as_slice(), [(at, _)] if at == "nt && k > 300"), "{dead:?}");
-    // A line to which nothing comes is checked all the same.
+    // An unreachable rule is checked nevertheless.
     let told = faults("m < 2 => ; m < 1 => tile: 8x8x8, thread: 3x3; else =>");
     assert_eq!(told.len(), 2, "{told:?}");
 }
 
-/// What is found to be left of nothing is so: no problem chooses a row that is told.
+/// A rule is reported as unreachable only if no problem chooses it.
 #[test]
 fn no_problem_comes_to_a_row_that_is_told() {
     let atoms = [
@@ -263,7 +263,7 @@ fn no_problem_comes_to_a_row_that_is_told() {
             continue;
         }
         let dead: Vec<&String> = faults.iter().map(|(at, _)| at).collect();
-        // Each condition by itself, which is a row that something comes to.
+        // Each condition by itself, where a problem reaches it.
         let alone: Vec<Table> = conditions
             .iter()
             .filter_map(|when| format!("{when} => ; else => unroll: 2").parse().ok())
@@ -303,7 +303,7 @@ fn rows_differ_in_how_and_by_what_lies_where() {
     table("m % 16 == 0 => bounds: aligned; m < 4 => name: mine; else => tile: 8x8x8, partials: 2");
 }
 
-/// A row has a kernel for each way in which the matrices of problems that come to it may lie.
+/// A rule has a kernel for each layout of the problems that reach it.
 #[test]
 fn rows_are_for_matrices_however_they_lie() {
     let of = table(
@@ -330,7 +330,7 @@ fn rows_are_for_matrices_however_they_lie() {
     }
 }
 
-/// What is a fault for some matrices alone is told of those that come to the row.
+/// A fault for some layouts only is reported if problems with these layouts reach the rule.
 #[test]
 fn a_row_is_sound_for_all_that_comes_to_it() {
     let line = "tile: 64x30x16, thread: 4x2, float4";
@@ -356,7 +356,8 @@ fn invariant_is_printed_and_read_back() {
     assert!(!plain.is_invariant() && plain != of);
 }
 
-/// A row may emulate `f32` as its table grants: each class what those before it have, and what it says is found.
+/// A rule may emulate `f32` as its table permits: each class includes the previous ones, and the
+/// message names the class that is needed.
 #[test]
 fn rows_emulate_as_far_as_their_table_grants() {
     let bounds = |arith: Arith| arith.error_bound(1000) < 2.0 * Arith::F32.error_bound(1000);

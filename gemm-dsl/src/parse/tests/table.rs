@@ -1,4 +1,4 @@
-//! Tables: what is read of them, what is told of faulty ones, and texts that nobody should write.
+//! Tests of tables: parsing, messages of faults, and hostile texts.
 
 use super::super::table::MAX_ROWS;
 use super::super::{MAX_FAULTS, ReduceTableTokens, reduce_table};
@@ -21,7 +21,7 @@ fn faults(text: &str) -> Vec<(String, String)> {
     told(text.parse::<Table>())
 }
 
-/// The table of the tokens of a macro call, or the messages of its faults.
+/// Parses the table of a macro call, or returns the messages of its faults.
 fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
     messages(reduce_table(tokens).table)
 }
@@ -37,7 +37,7 @@ const NEVER: &str = "this holds of no problem; leave the row out";
 const NO_OP: &str = "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `mx`; did you mean `max`?";
 const OTHER_OP: &str = "all rows of a table compute the same, and `op` here is not as in the first row; rows differ in how it is computed";
 
-/// Each fault stands at its own token, and none follows from another.
+/// Each fault is at its own token, and none follows from another.
 const TABLES: &[Faulty] = &[
     ("", &[("", NO_ELSE)]),
     (";;", &[(";", NO_ELSE)]),
@@ -78,7 +78,7 @@ const TABLES: &[Faulty] = &[
             "row 1 has this condition, so that no problem comes here; leave one of them out",
         )],
     ),
-    // Rows are counted as they are written.
+    // Rules are counted as they are written.
     (
         "len < 2; ; len <= 4 => ; len <= 4 => ; else =>",
         &[
@@ -102,7 +102,7 @@ const TABLES: &[Faulty] = &[
         "{ let t = 3; t % 2 == 0 } => ; len > 1 => items: 2",
         &[("{ let t = 3; t % 2 == 0 }", NEVER), ("2", NO_ELSE)],
     ),
-    // Conditions.
+    // Faults of conditions.
     (
         "len => ; n < 4 => ; len <= 1.5 => ; sqrt(len) < 3 => ; len = 4 => ; |x| x < 4 => ; len < => ; else =>",
         &[
@@ -121,7 +121,7 @@ const TABLES: &[Faulty] = &[
             ("<", "expected a number, a name or `(`, found the end"),
         ],
     ),
-    // A faulty condition is no `else`, and its row is looked at.
+    // A faulty condition is no `else`, and its rule is still checked.
     (
         "len <= 4 && => items: 0",
         &[
@@ -130,13 +130,13 @@ const TABLES: &[Faulty] = &[
             ("0", NO_ELSE),
         ],
     ),
-    // What is computed.
+    // Rules that compute another result.
     (
         "len < 9 => op: max; len < 99 => op: min, block: 64; else => op: max",
         &[("op: min, block: 64", OTHER_OP)],
     ),
     ("len < 9 => op: max; else =>", &[("else =>", OTHER_OP)]),
-    // What of a line is as a whole wrong stands at it, before what is different.
+    // A fault of a whole rule is at its spec, before the differences from the first rule.
     (
         "len < 9 => op: max; else => op: min, group: 1",
         &[(
@@ -144,7 +144,7 @@ const TABLES: &[Faulty] = &[
             "`group` has nothing to act on: all threads fold the one result; leave it out, or say what is folded by `over`",
         )],
     ),
-    // A first row that is not what was meant is not what the others are compared with.
+    // A misread first rule is not compared with the others.
     (
         "len < 9 => op: mx, over: rows; len < 99 => op: max, over: rows; else => op: max, over: rows",
         &[("mx", NO_OP)],
@@ -201,7 +201,7 @@ fn rows_that_compute_different_things_name_the_key() {
             );
         }
     }
-    // All else is how.
+    // All other keys may differ.
     table(
         "len < 4 => over: rows, block: 64; len < 5 => over: rows, group: 8, items: 2, float4, name: mine; \
            len < 6 => over: rows, result: f32; else => over: rows, blocks: 8, launch: once, group: 256, acc: f32, index: u32",
@@ -250,7 +250,7 @@ fn conditions_have_every_operator_and_the_arrow_is_none_of_them() {
         assert_eq!(printed.as_deref(), Some(when));
         assert_eq!(read(tokens(&text)), Ok(read_back));
     }
-    // Signs that stand apart are none of two.
+    // Signs with a space between them are not one operator.
     assert_eq!(faults("len < => ; else =>")[0].0, "<");
     assert_eq!(faults("len ! => ; else =>")[0].0, "!");
 }
@@ -304,10 +304,10 @@ fn large_tables_are_read_or_refused() {
     let text = format!("{} else => items: 2; len < 9 => block: 7", rows(MAX_ROWS, "items: 2"));
     let one_more = [("else => items: 2".to_owned(), "a table has 256 rows at most".to_owned())];
     assert_eq!(faults(&text), one_more);
-    // Rows of nothing are none.
+    // Empty rules do not count.
     assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rules().len(), MAX_ROWS);
 
-    // What a macro makes is read again as a text, and so is what a dense text is printed as.
+    // A macro's table is parsed again as text, and so is the canonical text of a dense one.
     let sum = format!("map: |x| x{}", " + x".repeat(60));
     let long = format!("{}else => {sum}", rows(MAX_ROWS - 1, &sum));
     let told = read(tokens(&long)).expect_err("a long table");
@@ -320,7 +320,7 @@ fn large_tables_are_read_or_refused() {
     assert!(dense.len() < MAX_TEXT);
     assert_eq!(faults(&dense), [(String::new(), message)]);
 
-    // Many faults are counted.
+    // Further faults are counted.
     for row in
         ["len < 4;", "=>;", "len => ;", "len < 4 => block: 7;", "len < 4 => foo: 7, items: 0;"]
     {
@@ -330,7 +330,7 @@ fn large_tables_are_read_or_refused() {
     }
 }
 
-/// Lines of one work, and of different hows.
+/// Specs of the same work, computed in different ways.
 const HOWS: &[&str] = &[
     "map: |x| { let t = x; t * t }, over: rows",
     "map: |x| { let t = x; t * t }, over: rows, group: 8",
@@ -395,7 +395,7 @@ const PIECES: &[&str] = &[
     "-",
 ];
 
-/// The text is refused in so many words, or is what it is printed as.
+/// The text is rejected in bounded messages, or means the same as its canonical text.
 fn is_held(text: &str) -> Result<(), TestCaseError> {
     match text.parse::<Table>() {
         Ok(read) => {
@@ -446,7 +446,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         is_held(&text)?;
-        // Where the compiler makes the same tokens of it, it is told the same.
+        // If the compiler makes the same tokens, the messages are the same.
         let differs = ["///", "//!", "/*", "'", "\"", "#"].iter().any(|sign| text.contains(sign));
         if !differs && let Ok(tokens) = text.parse::<TokenStream>() {
             let messages: Vec<String> = faults(&text).into_iter().map(|(_, told)| told).collect();

@@ -1,9 +1,10 @@
-//! Keys of tensor cores: one fault has one message, at its token, and a line in which its remedy was followed is sound.
+//! Tests of the tensor core keys: one fault has one message at its token, and following its remedy
+//! gives a valid spec.
 
 use super::faults;
 use crate::spec::SgemmSpec;
 
-/// A line, what is underlined, part of the message, and the line after the remedy.
+/// A spec, the marked tokens, a part of the message, and the spec after the remedy.
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 128x128x64, arith: bf16x7, mma: wgmma",

@@ -1,4 +1,4 @@
-//! The reductions that some keys act on.
+//! Reductions that some keys act on.
 
 use super::{Op, Over, ReduceSpec};
 use crate::spec::table::{ActsOn, Suggestion};
@@ -11,7 +11,7 @@ pub(super) const SHARED_TREE: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave one of them out"),
 };
 
-/// Reductions that have an operator of ours.
+/// Reductions with a built-in operator.
 pub(super) const NO_FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_none(),
     rests_on: &["fold"],
@@ -19,7 +19,7 @@ pub(super) const NO_FOLD: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave one of them out"),
 };
 
-/// Reductions with a fold of the user's.
+/// Reductions with a user's `fold`.
 pub(super) const FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_some(),
     rests_on: &["fold"],
@@ -27,7 +27,7 @@ pub(super) const FOLD: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out, or write a `fold`"),
 };
 
-/// Reductions whose results are numbers.
+/// Reductions with numeric results.
 pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.operator().is_some_and(|op| op.is_index() || op.is_truth()),
     rests_on: &["op"],
@@ -35,7 +35,7 @@ pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Reductions that keep indices or counts of elements.
+/// Reductions that keep indices or counts of elements, or read offsets.
 pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::has_indices,
     rests_on: &["op"],
@@ -43,7 +43,6 @@ pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Sums.
 pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.operator() == Some(Op::Sum),
     rests_on: &["op"],
@@ -51,7 +50,7 @@ pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Reductions with many results.
+/// Reductions with more than one result.
 pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
     rests_on: &["over"],
@@ -67,7 +66,7 @@ pub(super) const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Reductions of which several blocks may share a result.
+/// Reductions in which several blocks may share a result.
 pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
@@ -75,7 +74,7 @@ pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Reductions of which several blocks do.
+/// Reductions in which several blocks do share a result.
 pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| {
         spec.run.is_some() || spec.blocks.map_or(spec.over == Over::All, |blocks| blocks > 1)

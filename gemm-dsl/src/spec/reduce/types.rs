@@ -1,22 +1,22 @@
-//! The types of a reduction: of elements, of what they are folded in, of results and of indices.
+//! Types of a reduction: elements, accumulators, results and indices.
 
 use crate::ir::Elem;
 use crate::spec::table::words;
 
 words! {
-    /// What the elements of an array are.
+    /// Element type of an array in memory.
     DataType {
         /// IEEE binary32.
         F32 = "f32",
         /// IEEE binary64.
         F64 = "f64",
-        /// IEEE binary16; folded in another type.
+        /// IEEE binary16; accumulated in `f32`.
         F16 = "f16",
-        /// The upper half of a binary32; folded in another type.
+        /// bfloat16, the upper half of a binary32; accumulated in `f32`.
         Bf16 = "bf16",
-        /// A signed byte; folded in another type.
+        /// A signed byte; accumulated in a wider type.
         I8 = "i8",
-        /// An unsigned byte; folded in another type.
+        /// An unsigned byte; accumulated in a wider type.
         U8 = "u8",
         /// A signed 32-bit integer.
         I32 = "i32",
@@ -30,7 +30,7 @@ words! {
 }
 
 impl DataType {
-    /// The element type of the IR.
+    /// Returns the element type of the IR.
     pub fn elem(self) -> Elem {
         match self {
             DataType::F32 => Elem::F32,
@@ -48,7 +48,7 @@ impl DataType {
 }
 
 words! {
-    /// What elements are folded in: a type that is computed with.
+    /// Accumulator type of a reduction.
     AccType {
         /// IEEE binary32.
         F32 = "f32",
@@ -66,7 +66,7 @@ words! {
 }
 
 impl AccType {
-    /// The element type of the IR.
+    /// Returns the element type of the IR.
     pub fn elem(self) -> Elem {
         match self {
             AccType::F32 => Elem::F32,
@@ -80,29 +80,29 @@ impl AccType {
 }
 
 words! {
-    /// What a result is: the type that was folded in, or one that a number of it is rounded to.
+    /// Type of a result: the accumulator type, or one that the result is rounded to.
     ResultType {
-        /// IEEE binary32: of what is folded in `f32` or `f64`, and of integers with a `finish`.
+        /// IEEE binary32, from accumulators in `f32` or `f64`, or from integers with a `finish`.
         F32 = "f32",
-        /// IEEE binary64: of what is folded in `f64`, and of integers with a `finish`.
+        /// IEEE binary64, from accumulators in `f64`, or from integers with a `finish`.
         F64 = "f64",
-        /// IEEE binary16: of what is folded in `f32`.
+        /// IEEE binary16, from accumulators in `f32`.
         F16 = "f16",
-        /// The upper half of a binary32: of what is folded in `f32`.
+        /// bfloat16, from accumulators in `f32`.
         Bf16 = "bf16",
-        /// A signed 32-bit integer: of what is folded in `i32`.
+        /// A signed 32-bit integer, from accumulators in `i32`.
         I32 = "i32",
-        /// An unsigned 32-bit integer: of what is folded in `u32`.
+        /// An unsigned 32-bit integer, from accumulators in `u32`.
         U32 = "u32",
-        /// A signed 64-bit integer: of what is folded in `i64`.
+        /// A signed 64-bit integer, from accumulators in `i64`.
         I64 = "i64",
-        /// An unsigned 64-bit integer: of what is folded in `u64`.
+        /// An unsigned 64-bit integer, from accumulators in `u64`.
         U64 = "u64",
     }
 }
 
 impl ResultType {
-    /// The element type of the IR.
+    /// Returns the element type of the IR.
     pub fn elem(self) -> Elem {
         match self {
             ResultType::F32 => Elem::F32,
@@ -118,17 +118,18 @@ impl ResultType {
 }
 
 words! {
-    /// The type of indices and lengths.
+    /// Type of indices and lengths.
     IndexType {
-        /// Where indices or counts are kept, up to 2^32 − 2 elements for one result, or in the array that segments are of; offsets up to 2^32 − 1.
+        /// Offsets up to 2^32 − 1. If indices or counts are kept, up to 2^32 − 2 elements of one
+        /// result, or of the array that segments cut.
         U32 = "u32",
-        /// As many as there may be.
+        /// Any number of elements.
         U64 = "u64",
     }
 }
 
 impl IndexType {
-    /// The element type of the IR.
+    /// Returns the element type of the IR.
     pub fn elem(self) -> Elem {
         match self {
             IndexType::U32 => Elem::U32,

@@ -1,9 +1,9 @@
-//! The GEMMs that some keys act on.
+//! Kernels that some keys of a GEMM act on.
 
 use super::{Arith, Copies, Instruction, SgemmSpec};
 use crate::spec::table::{ActsOn, Prerequisite, Suggestion};
 
-/// Products that stage tiles of A and B in shared memory.
+/// GEMMs that stage tiles of A and B in shared memory.
 pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.tile.is_some(),
     rests_on: &["tile"],
@@ -11,7 +11,7 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Say("add a tile such as `tile: 64x64x8`, or leave it out"),
 };
 
-/// Products of tensor cores.
+/// GEMMs whose multiplications run on tensor cores.
 pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,
     rests_on: &["arith"],
@@ -19,7 +19,7 @@ pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Say("add an arithmetic such as `arith: bf16x6`, or leave it out"),
 };
 
-/// Products of tensor cores that read shared memory by themselves.
+/// GEMMs on tensor cores that read their operands from shared memory.
 pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma(),
     rests_on: &["mma", "arith"],
@@ -27,13 +27,13 @@ pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Add(&[ARITH, WGMMA]),
 };
 
-/// What a key may need that acts on few kernels.
+/// Prerequisites of the keys that act on few kernels.
 const ARITH: Prerequisite<SgemmSpec> = ("arith: bf16x6", |spec| spec.arith != Arith::F32);
 const WGMMA: Prerequisite<SgemmSpec> = ("mma: wgmma", |spec| spec.mma == Instruction::Wgmma);
 const TMA: Prerequisite<SgemmSpec> = ("copy: tma", |spec| spec.copy == Copies::Tma);
 const ASKER: Prerequisite<SgemmSpec> = ("producer", |spec| spec.producer);
 
-/// Products whose tiles come by themselves.
+/// GEMMs whose tiles are copied asynchronously by TMA.
 pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
     rests_on: &["copy", "mma", "arith"],
@@ -41,7 +41,7 @@ pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA]),
 };
 
-/// Products whose tiles come while sums are stored.
+/// GEMMs with producer warps, which load tiles during the epilogue.
 pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
     rests_on: &["producer", "copy", "mma", "arith"],
@@ -49,7 +49,7 @@ pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, ASKER]),
 };
 
-/// Products that stage nothing.
+/// GEMMs that stage nothing in shared memory.
 pub(super) const fn naive(suggestion: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
         includes: |spec| spec.tile.is_none(),

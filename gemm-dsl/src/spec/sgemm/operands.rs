@@ -1,22 +1,22 @@
-//! What a GEMM takes beside its matrices.
+//! Epilogue arguments of a GEMM.
 
 use super::SgemmSpec;
 use crate::spec::epilogue::{Along, ArgSlot, Epilogue, EpilogueArg, EpilogueInput};
 use std::borrow::Cow;
 
 impl SgemmSpec {
-    /// The factor of A·B in a `scaled` product.
+    /// Factor of A·B under `scaled`.
     pub(crate) const ALPHA: &'static str = "alpha";
-    /// The factor of C.
+    /// Factor of C under `scaled`.
     pub(crate) const BETA: &'static str = "beta";
-    /// Both, as they are given.
+    /// Both factors, in the order of a launch.
     pub(crate) const FACTORS: [&'static str; 2] = [Self::ALPHA, Self::BETA];
 
-    /// A and B.
+    /// Number of matrices that a GEMM reads: A and B.
     const MATRICES: usize = 2;
 
-    /// What the caller gives beside A, B and C, in this order: `alpha` and `beta` of a `scaled` product,
-    /// then what the epilogue names, but for C itself.
+    /// Returns the arguments of a launch beside A, B and C, in order: `alpha` and `beta` of
+    /// `scaled`, then the operands of the epilogue, except C.
     pub fn operands(&self) -> Vec<EpilogueArg> {
         let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
         let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
@@ -36,17 +36,18 @@ impl SgemmSpec {
         placed.flatten().collect()
     }
 
-    /// Whether the kernel's extent of K may differ from that of the problem, which the epilogue names.
+    /// Returns true if the kernel needs the K of the problem, which its own K may differ from,
+    /// because the epilogue names it.
     pub(crate) fn names_depth(&self) -> bool {
         self.scaled && self.epilogue.as_ref().is_some_and(|epilogue| epilogue.closure().reads("k"))
     }
 
-    /// Whether C is read where it is written.
+    /// Returns true if the kernel reads C before it writes C.
     pub fn reads_c(&self) -> bool {
         self.scaled || self.names_c()
     }
 
-    /// Whether the epilogue names C.
+    /// Returns true if the epilogue names C.
     pub fn names_c(&self) -> bool {
         let named = |epilogue: &Epilogue| epilogue.named().any(|(_, n)| n == EpilogueInput::Output);
         self.epilogue.as_ref().is_some_and(named)
@@ -57,7 +58,8 @@ impl SgemmSpec {
 mod tests {
     use super::*;
 
-    /// Both lowerings and the launch find an operand by its slot: no two share one, and none is left out.
+    /// Both lowerings and the launch find an operand by its slot: slots are unique, and every
+    /// operand has one.
     #[test]
     fn each_operand_has_a_slot_of_its_own() {
         let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + w + v + c";

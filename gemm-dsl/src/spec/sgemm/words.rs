@@ -1,35 +1,35 @@
-//! The values of the keys of a GEMM.
+//! Values of the keys of a GEMM.
 
 use crate::spec::table::{Datum, KeyKind, KeyValue, words};
 use std::fmt;
 
 words! {
-    /// Along which axis of the product consecutive threads run.
+    /// Axis of a GEMM along which consecutive threads run.
     Lanes {
-        /// Along the columns of C: accesses to B and C coalesce.
+        /// Along the columns of C: accesses to B and C are coalesced.
         N = "n",
         /// Along the rows of C.
         M = "m",
-        /// Along K: the 32 lanes of a warp sum the same elements, each its share of the terms.
+        /// Along K: the 32 lanes of a warp sum the same elements of C, each over its share of K.
         K = "k",
     }
 }
 
 words! {
-    /// Which elements of C a thread owns.
+    /// Assignment of the elements of C to threads.
     Fragment {
-        /// Adjacent ones.
+        /// Adjacent elements.
         Blocked = "blocked",
-        /// One block width apart (inside a warp tile: one warp width).
+        /// Elements one block width apart (inside a warp tile: one warp width).
         Strided = "strided",
-        /// On both axes vectors of four; from one vector to the next, four elements for each thread
+        /// Vectors of four on both axes; from one vector to the next, four elements for each thread
         /// along that axis (inside a warp tile: for each lane).
         Split = "split",
     }
 }
 
 words! {
-    /// The order in which the multiply-adds of one fragment are issued.
+    /// Issue order of the multiply-adds of one fragment.
     Order {
         /// Row by row.
         Row = "row",
@@ -43,22 +43,22 @@ words! {
 }
 
 words! {
-    /// How A and B lie in memory, a letter for each: `n` row by row, `t` column by column, which is the
-    /// transpose row by row.
+    /// Layouts of A and B in memory, a letter each: `n` for row-major, `t` for column-major, which
+    /// is the row-major transpose.
     GemmLayout {
-        /// Memory holds A, M x K, and B, K x N.
+        /// A is row-major, M x K; B is row-major, K x N.
         Nn = "nn",
-        /// A, and the transpose of B, N x K.
+        /// A is row-major, M x K; B is column-major: memory holds its transpose, N x K, by rows.
         Nt = "nt",
-        /// The transpose of A, K x M, and B.
+        /// A is column-major: memory holds its transpose, K x M, by rows; B is row-major, K x N.
         Tn = "tn",
-        /// The transposes of both.
+        /// A and B are column-major.
         Tt = "tt",
     }
 }
 
 impl GemmLayout {
-    /// That of A and B that lie column by column, or do not.
+    /// Returns the layout of A and B, each of which is column-major if its flag is true.
     pub fn from_columns(by_column: [bool; 2]) -> Self {
         match by_column {
             [false, false] => Self::Nn,
@@ -68,64 +68,65 @@ impl GemmLayout {
         }
     }
 
-    /// Whether A lies column by column: its neighbours along M, not along K.
+    /// Returns true if A is column-major: contiguous along M, not along K.
     pub fn transposes_a(self) -> bool {
         matches!(self, GemmLayout::Tn | GemmLayout::Tt)
     }
 
-    /// Whether B lies column by column: its neighbours along K, not along N.
+    /// Returns true if B is column-major: contiguous along K, not along N.
     pub fn transposes_b(self) -> bool {
         matches!(self, GemmLayout::Nt | GemmLayout::Tt)
     }
 }
 
 words! {
-    /// Which shapes a kernel accepts.
+    /// Shapes that a kernel accepts.
     Bounds {
-        /// Any: what lies outside changes no result and is not written.
+        /// Any shape. Elements outside the matrices change no result and are not written.
         Guarded = "guarded",
-        /// Only multiples of the tile, or without one of what a block computes and takes of K at once; checked at
-        /// the launch.
+        /// Only multiples of the tile, or without a tile of a block's elements of C and K step;
+        /// checked at the launch. Saves the bounds checks.
         Aligned = "aligned",
     }
 }
 
 words! {
-    /// Where the matrices of a batch of products lie.
+    /// Locations of the matrices of a batch of GEMMs.
     Batch {
-        /// Each of A, B and C a fixed distance behind the one before it, which for A and B may be 0.
+        /// Matrices of A, B and C a fixed stride apart, which for A and B may be 0.
         Strided = "strided",
-        /// Each wherever its pointer says: A, B and C are lists of as many matrices as there are products.
+        /// Matrices anywhere: A, B and C are lists of one pointer per GEMM.
         Pointers = "pointers",
     }
 }
 
 words! {
-    /// Which instruction asks tensor cores.
+    /// Tensor core instruction.
     Instruction {
-        /// `mma.sync`, of a warp whose lanes bring A and B: sm_80 and later.
+        /// `mma.sync`: a warp, whose lanes load A and B into registers; sm_80 and later.
         Sync = "sync",
-        /// `wgmma`, of four warps, which reads A and B in shared memory: sm_90a alone.
+        /// `wgmma`: four warps, which read A and B from shared memory; only sm_90a.
         Wgmma = "wgmma",
     }
 }
 
 words! {
-    /// Who copies tiles to shared memory for such an instruction.
+    /// Method of copying tiles to shared memory for `wgmma`.
     Copies {
-        /// All threads, before they multiply.
+        /// All threads copy, then all multiply.
         Threads = "threads",
-        /// The tensor memory accelerator: one thread asks for whole tiles, which come while others are multiplied.
+        /// TMA (tensor memory accelerator): one thread requests whole tiles, which arrive while
+        /// others are multiplied.
         Tma = "tma",
     }
 }
 
-/// How many ranges of K blocks of their own sum.
+/// Number of split-K partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitK {
-    /// So many, or fewer where K has fewer tiles.
+    /// At most this many, fewer where K has fewer tiles.
     Ranges(u32),
-    /// As many as the launch finds best for its extents and the device.
+    /// As many as suit the extents and the device of a launch.
     Auto,
 }
 
@@ -168,15 +169,15 @@ impl KeyValue for SplitK {
     }
 }
 
-/// Whose terms a block sums.
+/// Share of K that a block sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// All of its tile.
+    /// All of K, for its tile.
     Whole,
-    /// A range of K of its tile, one of so many at most.
+    /// A split-K partition of its tile, one of at most this many.
     Ranges(u32),
-    /// A range of K of its tile, one of as many as the launch decides.
+    /// A split-K partition of its tile, one of as many as the launch decides.
     AutoRanges,
-    /// As many steps of as many tiles as any other block.
+    /// An equal number of K steps, over any tiles (stream-K).
     Stream,
 }

@@ -1,65 +1,56 @@
-//! The values of keys: how each is written and read.
+//! Values of keys: how each is written and read.
 
 use crate::expr::{Closure, ExprScope};
 
-/// What may follow a key.
+/// Form of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyKind {
-    /// Nothing: the key itself is the statement.
+    /// No value: the key alone is the statement.
     Flag,
     /// A number that fits in `u32`.
     Number,
-    /// Dimensions joined by `x`.
     Size {
-        /// What the dimensions are called, as in `MxNxK`.
+        /// Names of the dimensions, as in `MxNxK`.
         form: &'static str,
-        /// A size of this form.
         example: &'static str,
-        /// How many there are.
         dims: usize,
     },
     /// A number that fits in `u32`, or a word in place of one.
     NumberOr(&'static str),
     /// One of a few words.
     Word(&'static [&'static str]),
-    /// Any identifier.
     Name,
-    /// An expression in an environment.
+    /// An expression in a scope.
     Closure(&'static ExprScope),
 }
 
-/// A value as it was written, before it has a type of its own.
+/// Untyped value, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Datum {
-    /// That of a flag.
     Flag,
-    /// A number.
     Number(u32),
-    /// The dimensions of a size.
     Size(Vec<u32>),
-    /// One of an enumeration's words, or a name.
+    /// A word of an enumeration, or a name.
     Word(String),
-    /// An expression.
     Closure(Closure),
 }
 
-/// A type that a field of a spec can have.
+/// Type of a spec's field.
 pub(crate) trait KeyValue: Sized {
-    /// How it is written.
     const KIND: KeyKind;
-    /// What each of its words means, if it is one of a few.
+    /// Documentation of its words, if it is one of a few.
     const MEANINGS: &'static [&'static str] = &[];
-    /// The DSL's text of the value.
+    /// Returns the DSL's text of the value.
     fn text(&self) -> String;
-    /// Its part of a kernel's derived name.
+    /// Returns its part of a derived kernel name.
     fn part(&self) -> String {
         self.text()
     }
-    /// The value, if the datum is of this kind.
+    /// Returns the value, or `None` if the datum is of another kind.
     fn read(datum: &Datum) -> Option<Self>;
-    /// The number, or the smallest dimension, if it has one.
+    /// Returns the number, or the smallest dimension, if there is one.
     fn smallest(&self) -> Option<u32> {
         None
     }

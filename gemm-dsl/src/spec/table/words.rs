@@ -2,17 +2,16 @@
 
 use thiserror::Error;
 
-/// A word that is none of an enumeration's.
+/// Error for a word that an enumeration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{word}` is none of {expected}")]
 pub struct UnknownWord {
-    /// The word.
     pub word: String,
-    /// The words there are, quoted and separated by commas.
+    /// All words of the enumeration, quoted and separated by commas.
     pub expected: String,
 }
 
-/// Declares an enumeration with the DSL's word for each variant; the first is the default.
+/// Declares an enumeration with the DSL's word for each variant; the first one is the default.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident {
         $(#[doc = $first_doc:literal])* $first:ident = $first_word:literal,
@@ -32,7 +31,7 @@ macro_rules! words {
 
             const WORDS: &[&str] = &[$first_word, $($word),*];
 
-            /// The word of the DSL.
+            /// Returns the DSL's word for the variant.
             pub fn word(self) -> &'static str {
                 match self {
                     Self::$first => $first_word,

@@ -1,11 +1,11 @@
-//! The tables that ship: for what there are some, and that each row is for some shape.
+//! Tests of the shipped tables: which reductions have one, and that each rule is reachable.
 
 use super::tuned;
 use crate::Plan;
 use crate::spec::{DataType, Op, Over, ReduceSpec, Table};
 use crate::tables::KernelTable;
 
-/// Everything that may be computed without expressions: what has a plan, and what has none.
+/// Every reduction without expressions, with or without a plan.
 fn works() -> Vec<ReduceSpec> {
     let mut works = Vec::new();
     for (op, element, over) in Op::ALL.iter().flat_map(|op| {
@@ -34,7 +34,7 @@ fn works() -> Vec<ReduceSpec> {
     works
 }
 
-/// What a line says, also without a plan.
+/// Parses a spec, also one without a plan.
 fn read(line: &str) -> Option<ReduceSpec> {
     let (tokens, _) = crate::parse::tokens_of(line);
     assert!(!tokens.is_empty());
@@ -45,7 +45,7 @@ fn choose(table: &KernelTable<ReduceSpec>, [outer, len, inner]: [u64; 3]) -> usi
     table.choose(&(outer, len, inner)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The extents that a kernel has, of which others are 1.
+/// Shapes around the limits of the tables; extents that a kernel lacks are 1.
 fn shapes(over: Over) -> Vec<[u64; 3]> {
     let around = [
         1,
@@ -110,7 +110,7 @@ fn what_has_a_plan_has_a_table_of_it() {
     for what in works {
         let table = tuned(&what).unwrap_or_else(|faults| panic!("`{what}`: {faults}"));
         for row in table.rules() {
-            // All that counts is kept, whatever the row.
+            // Every rule keeps the keys that affect the result.
             assert_eq!(row.spec.differs(&what), None, "{what}: {row}");
             assert_eq!(row.spec.name, None, "{what}");
         }
@@ -140,7 +140,7 @@ fn expressions_are_kept_and_how_it_is_computed_is_not() {
     }
 }
 
-/// A fault of what is to be computed is told once; one of how is none.
+/// A fault of the reduction is reported once; a fault in how it is computed is ignored.
 #[test]
 fn what_has_no_plan_has_its_faults() {
     let what =
@@ -172,7 +172,7 @@ fn each_row_is_chosen_by_some_shape_of_elements() {
     }
 }
 
-/// Where a row loads vectors, the extent along which they lie is a multiple of their length.
+/// If a rule loads vectors, the extent along them is a multiple of their length.
 #[test]
 fn vectors_are_of_shapes_that_have_some() {
     for element in DataType::ALL {
@@ -192,7 +192,7 @@ fn vectors_are_of_shapes_that_have_some() {
     }
 }
 
-/// Each row of the tables becomes kernels, for one type of each size.
+/// Each rule of the tables has kernels, for one element type of each size.
 #[test]
 fn each_row_has_kernels() {
     for over in Over::ALL {
