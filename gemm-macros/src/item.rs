@@ -167,7 +167,7 @@ struct Operands {
     bounds: Vec<TokenStream>,
     /// Declaration of the type whose fields are the operands.
     declared: TokenStream,
-    /// Operand parameter of `launch`.
+    /// Parameter of `launch` that takes the operands.
     parameter: TokenStream,
     /// Method call that passes the operands to the kernel's `Call`.
     given: TokenStream,

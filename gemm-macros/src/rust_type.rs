@@ -1,4 +1,4 @@
-//! Rust types of elements.
+//! Element types of the IR as Rust types.
 
 use gemm_dsl::ir::Elem;
 use proc_macro2::TokenStream;
