@@ -11,7 +11,7 @@
 //! batch of 64, `f32` was faster at 128 and 256 cubed; tensor cores were faster at 512 cubed, by at
 //! least 1.3 times.
 
-/// `bf16x6`, for large GEMMs.
+/// Rules of `bf16x6`, for large GEMMs.
 const BF16X6: &str = "\
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 2e8 && m * n > 2097152 =>
         tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 2, persistent;
@@ -33,7 +33,7 @@ const F16X3: &str = "\
         tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4, split_k: auto;
 ";
 
-/// Same specs for batches.
+/// Rules of `bf16x6` for batches of large matrices.
 const BATCHES_BF16X6: &str = "\
     min(m, n) >= 384 && k >= 64 && f64(m * n) * f64(k * batch) > 2e8 && waves(64x64) > 2.0 =>
         tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 2, batch: strided;
