@@ -291,7 +291,6 @@ impl<T: Element> Shared<'_, T> {
 }
 
 impl<T: Element> Exclusive<'_, T> {
-    /// The number of elements of an array; none of a list.
     pub(crate) fn len(&self) -> usize {
         match self {
             Exclusive::Buffer(view) => view.len(),
