@@ -75,8 +75,7 @@ use tables::{CallFeatures, Shipped, Tables};
 /// The same GEMM has the same bits on every run, and on every device with the same table and number
 /// of SMs, if its matrices have the same layout. The rule depends on the extents, on the layouts,
 /// and on whether rows or columns start on 16-byte boundaries. A view at another offset or with
-/// padded rows may therefore take another rule, with other bits and a kernel of its own. rows, may
-/// have another row, other bits and a kernel of its own.
+/// padded rows may therefore take another rule, with other bits and a kernel of its own.
 ///
 /// # First launches
 ///

@@ -107,8 +107,8 @@ pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, -3.5]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
+///
 /// [`ByName`](crate::ByName) is the type for a spec known at run time only.
-/// [`ByName`](crate::ByName) is the type of those whose spec is known when the program runs.
 pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 
 /// GEMM kernel without operands, an [`Sgemm`].
