@@ -1,6 +1,6 @@
-//! Several errors as one.
+//! Combination of several errors into one.
 
-/// The first, if both are without errors.
+/// Returns the first value if both results are free of errors, otherwise all errors combined.
 pub(crate) fn both<T>(first: syn::Result<T>, second: syn::Result<()>) -> syn::Result<T> {
     match (first, second) {
         (Err(mut all), Err(more)) => {

@@ -1,4 +1,4 @@
-//! From the tokens of a call to the tokens it becomes.
+//! Expansion: from the tokens of a macro call to the tokens that replace it.
 
 use crate::errors::both;
 use crate::item;
@@ -13,7 +13,7 @@ use quote::{format_ident, quote};
 use std::collections::HashSet;
 use syn::parse::{ParseStream, Parser};
 
-/// The expression for a reduction.
+/// Expands `reduce_kernel!` to an expression.
 pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     let (runtime, spec) = match split.parse2(input) {
         Ok(parts) => parts,
@@ -25,7 +25,7 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     expression(&quote!(#runtime::ReduceKernel::<#inputs, #results>), line)
 }
 
-/// The expression for a table of reductions.
+/// Expands `reduce_table!` to an expression.
 pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
     let (runtime, rows) = match split.parse2(input) {
         Ok(parts) => parts,
@@ -37,7 +37,7 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
     table_of(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
 }
 
-/// The expression for a table of products.
+/// Expands `sgemm_table!` to an expression.
 pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
     let (runtime, rows) = match split.parse2(input) {
         Ok(parts) => parts,
@@ -50,7 +50,7 @@ pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
     table_of(&runtime, "SgemmSlot", &ty, text)
 }
 
-/// The canonical text of a table whose kernels can be generated.
+/// Returns the canonical text of a table after checking that each of its kernels can be generated.
 fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
     let table = table?;
     let mut known = HashSet::new();
@@ -59,7 +59,8 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
     kernels.map(|plan| checked(plan).map(drop)).fold(Ok(table.to_string()), both)
 }
 
-/// A table of this type, with a place for what is read of it; after an error, one of a text that nobody will read.
+/// Expression of a table type, with a static slot for its parsed form. After an error, the table's
+/// text is empty and is never parsed.
 fn table_of(
     runtime: &TokenStream,
     slot: &str,
@@ -81,7 +82,8 @@ fn table_of(
     })
 }
 
-/// The types of arrays as a list; of unknown ones, one that fits where it stands.
+/// Rust types of the arrays: one type, or a tuple. Unknown types become `_`, which inference
+/// resolves.
 fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
     match elems {
         None => quote!(_),
@@ -93,7 +95,7 @@ fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
     }
 }
 
-/// The expression for a product, or the items of the type that a user names.
+/// Expands `sgemm_kernel!` to an expression, or to the items of the type that the user names.
 pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
     let parts = split.parse2(input).and_then(|(runtime, call)| {
         let (head, spec) = item::head(call)?;
@@ -115,13 +117,13 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
     }
 }
 
-/// Splits a call into the path of the runtime crate and what the user wrote.
+/// Splits the macro input into the path of the runtime crate and the user's tokens.
 fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     let runtime: Group = input.parse()?;
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// The canonical line of a plan whose kernels can be generated.
+/// Returns the canonical spec of a plan after checking that its kernels can be generated.
 fn checked(plan: &impl Plan) -> syn::Result<String> {
     let program = plan.program();
     program
@@ -129,7 +131,7 @@ fn checked(plan: &impl Plan) -> syn::Result<String> {
         .map(|_| plan.spec().to_string())
 }
 
-/// A kernel of this type; after an error, one of a line that nobody will read.
+/// Expression of a kernel type. After an error, the kernel's spec is empty and is never parsed.
 fn expression(kernel: &TokenStream, line: syn::Result<String>) -> TokenStream {
     match line {
         Ok(line) => quote!(#kernel::__from_macro(#line)),

@@ -1,4 +1,4 @@
-//! `struct Layer;` before the spec of a product: the type that a user names.
+//! Named GEMM kernels: `struct Layer;` before the spec declares a type.
 
 use crate::errors::both;
 use crate::list::{Field, List};
@@ -8,16 +8,16 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use std::iter::Peekable;
 
-/// What stands before the spec: `/// Docs.` `pub struct Layer;`
+/// Tokens before the spec: `/// Docs.` `pub struct Layer;`
 pub(crate) struct Head {
     attributes: TokenStream,
-    /// Those of the attributes that go for every item: whether there is one, and lints.
+    /// Attributes repeated on every generated item: `cfg` and lint levels.
     common: TokenStream,
     visibility: TokenStream,
     name: Ident,
 }
 
-/// Splits what the user wrote into the head, if there is one, and the spec.
+/// Splits the user's tokens into the head, if there is one, and the spec.
 pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)> {
     let mut rest = call.clone().into_iter().peekable();
     let (mut attributes, mut common) = (TokenStream::new(), TokenStream::new());
@@ -35,7 +35,7 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
         visibility.extend(rest.next_if(|token| is_group(token, Delimiter::Parenthesis)));
     }
     let is_line = attributes.is_empty() && visibility.is_empty();
-    // A macro of the user's passes a visibility on as a group, which may be empty.
+    // A user's macro passes a visibility on as a group without delimiters, which may be empty.
     visibility.extend(rest.next_if(|token| is_group(token, Delimiter::None)));
     if rest.next_if(|token| is_word(token, "struct")).is_none() {
         return match is_line {
@@ -54,17 +54,19 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
     Ok((Some(Head { attributes, common, visibility, name }), rest.collect()))
 }
 
-/// What an attribute of the struct is for the items beside it.
+/// Returns the attribute to repeat on the other generated items, if the struct's attribute applies
+/// to them.
 fn of_every_item(attribute: TokenStream) -> Option<TokenStream> {
     let mut tokens = attribute.clone().into_iter();
     match tokens.next()? {
-        // A macro of the user's passes it on as a group.
+        // A user's macro passes the attribute on as a group without delimiters.
         TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
             of_every_item(group.stream())
         }
         TokenTree::Ident(name) => match name.to_string().as_str() {
             "cfg" | "allow" | "warn" | "deny" | "forbid" => Some(quote!(#[#attribute])),
-            // What is expected of one item need not be found in each.
+            // A lint expected of the struct need not fire in every item, so `expect` becomes
+            // `allow`.
             "expect" => {
                 let lints: TokenStream = tokens.collect();
                 Some(quote!(#[allow #lints]))
@@ -94,7 +96,8 @@ fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(found) if found.delimiter() == delimiter)
 }
 
-/// The type with its kernel and its launch, and the type of its operands, if it has any.
+/// Items of a named kernel: the type with its kernel and its launch, and the type of its operands
+/// if it has any.
 pub(crate) fn items(
     runtime: &TokenStream,
     head: &Head,
@@ -113,7 +116,7 @@ pub(crate) fn items(
     let kernel = list.kernel_of_item(runtime);
     let body = match &errors {
         None => quote!(Self::KERNEL.call(device) #given.launch(a, b, c)),
-        // It need not fit.
+        // After an error the body need not type-check against the operands.
         Some(_) => quote!(loop {}),
     };
     let about = format!("The kernel: `sgemm_kernel!({line})`.");
@@ -128,11 +131,12 @@ pub(crate) fn items(
             #[doc = #about]
             #visibility const KERNEL: #kernel = #kernel::__from_macro(#line);
 
-            /// Launches the kernel on a device: C of A and B, whose shapes say what the extents are. On a GPU the
-            /// call returns before the work is done; later work of the device comes after it.
+            /// Launches the kernel on a device: C is computed from A and B, whose views give the
+            /// extents. On a GPU the call returns before the work is done; later work of the device
+            /// is ordered after it.
             ///
             /// # Errors
-            /// Those of `Call::launch`.
+            /// Returns the errors of `Call::launch`.
             #visibility fn launch<#lifetime A, B, C, #(#types,)*>(
                 device: &#runtime::Device,
                 a: &A,
@@ -154,18 +158,18 @@ pub(crate) fn items(
     }
 }
 
-/// What operands add to the items: nothing where there are none.
+/// Tokens that the operands add to the items; empty for a kernel without operands.
 #[derive(Default)]
 struct Operands {
     lifetime: Option<TokenStream>,
-    /// What stands for the types of arrays.
+    /// Type parameters of the arrays.
     types: Vec<Ident>,
     bounds: Vec<TokenStream>,
-    /// The type that has them as fields.
+    /// Declaration of the type whose fields are the operands.
     declared: TokenStream,
-    /// The parameter of the launch.
+    /// Parameter of `launch` that takes the operands.
     parameter: TokenStream,
-    /// How they are given to a call.
+    /// Method call that passes the operands to the kernel's `Call`.
     given: TokenStream,
 }
 

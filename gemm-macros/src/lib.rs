@@ -1,12 +1,15 @@
-//! The procedural macros behind `gemm-runtime`.
+//! Procedural macros behind `gemm-runtime`.
 //!
-//! Each takes `[$crate] spec`, the path of the runtime crate in brackets and then the tokens of the
-//! spec, and expands to an expression that builds the kernel value. A faulty spec expands to one
-//! `compile_error!` for each fault, at its own tokens, and an expression of the same type. Before the spec of a
-//! product may stand `struct Name;`: then it expands to that type instead, whose items are the kernel and
-//! its launch.
+//! The input of each is `[$crate] spec`: the path of the runtime crate in brackets, then the tokens
+//! of the spec or table. The output is an expression that builds the kernel or table value. A
+//! faulty spec expands to one `compile_error!` per fault, at the span of the fault, and to an
+//! expression of the same type.
 //!
-//! The crate reads, delegates and quotes; what a spec means is the business of `gemm-dsl`.
+//! A GEMM spec may follow `struct Name;`. It then expands to that type instead, with the kernel as
+//! a constant and a `launch` function.
+//!
+//! This crate parses the head of a call, delegates the spec to `gemm-dsl` and quotes the result.
+//! `gemm-dsl` alone defines the meaning of a spec.
 
 #![deny(missing_docs)]
 
@@ -18,25 +21,34 @@ mod rust_type;
 
 use proc_macro::TokenStream;
 
-/// A `ReduceKernel`.
+/// Expands the spec of a reduction to an expression of type `ReduceKernel`.
+///
+/// Users call it through `gemm_runtime::reduce_kernel!`, which documents every key.
 #[proc_macro]
 pub fn reduce_kernel(input: TokenStream) -> TokenStream {
     expand::reduce(input.into()).into()
 }
 
-/// A `ReduceTable`.
+/// Expands the rules of a reduction table to an expression of type `ReduceTable`.
+///
+/// Users call it through `gemm_runtime::reduce_table!`.
 #[proc_macro]
 pub fn reduce_table(input: TokenStream) -> TokenStream {
     expand::reduce_table(input.into()).into()
 }
 
-/// An `SgemmTable`.
+/// Expands the rules of a GEMM table to an expression of type `SgemmTable`.
+///
+/// Users call it through `gemm_runtime::sgemm_table!`.
 #[proc_macro]
 pub fn sgemm_table(input: TokenStream) -> TokenStream {
     expand::sgemm_table(input.into()).into()
 }
 
-/// An `Sgemm`, or a type of the user's that has one.
+/// Expands the spec of a GEMM to an expression of type `Sgemm`, or, after `struct Name;`, to a type
+/// that holds the kernel.
+///
+/// Users call it through `gemm_runtime::sgemm_kernel!`, which documents every key.
 #[proc_macro]
 pub fn sgemm_kernel(input: TokenStream) -> TokenStream {
     expand::sgemm(input.into()).into()

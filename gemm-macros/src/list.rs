@@ -1,14 +1,14 @@
-//! The operands of a product, as types, fields and values.
+//! Operands of a GEMM as types, fields and values.
 
 use gemm_dsl::spec::{Along, EpilogueArg};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-/// The operands of a kernel, in its order, each with the place of its name.
+/// Operands of a kernel in its order, each with the span of its name.
 #[derive(Default)]
 pub(crate) struct List(Vec<(EpilogueArg, Span)>);
 
-/// Names that no field can have, not even as `r#name`.
+/// Names that cannot be fields, not even as `r#name`.
 const NO_FIELDS: [&str; 5] = ["self", "Self", "super", "crate", "_"];
 
 impl List {
@@ -16,7 +16,7 @@ impl List {
         Self(operands)
     }
 
-    /// Checks that a type can list them.
+    /// Checks that a kernel's type can list as many operands.
     pub(crate) fn check(&self) -> syn::Result<()> {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
@@ -29,7 +29,7 @@ impl List {
         Err(syn::Error::new(*place, message))
     }
 
-    /// Checks that each can be a field.
+    /// Checks that each operand's name can be a field.
     pub(crate) fn check_fields(&self) -> syn::Result<()> {
         let wrong = self.0.iter().filter(|(operand, _)| NO_FIELDS.contains(&&*operand.name));
         let errors = wrong.map(|(operand, place)| {
@@ -49,12 +49,13 @@ impl List {
             .map_or(Ok(()), Err)
     }
 
-    /// The type of a kernel that takes them; of unknown ones, one that fits where it stands.
+    /// Type of a kernel that takes these operands. Unknown operands become `_`, which inference
+    /// resolves.
     pub(crate) fn kernel(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         Self::typed("Sgemm", list, runtime)
     }
 
-    /// The same of what is called so.
+    /// Type called `of` that takes these operands, as [`kernel`](Self::kernel).
     pub(crate) fn typed(of: &str, list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         let of = format_ident!("{of}");
         let listed = list.filter(|Self(operands)| operands.len() <= EpilogueArg::MOST_LISTED);
@@ -69,7 +70,7 @@ impl List {
         quote!(#runtime::#of::<(#(#kinds,)*)>)
     }
 
-    /// The type of the kernel of an item, which cannot be left open.
+    /// Type of a named kernel, where `_` is not allowed; `ByName` if there are too many operands.
     pub(crate) fn kernel_of_item(&self, runtime: &TokenStream) -> TokenStream {
         match self.check() {
             Ok(()) => Self::kernel(Some(self), runtime),
@@ -77,7 +78,7 @@ impl List {
         }
     }
 
-    /// Them as fields.
+    /// Operands as fields of a struct.
     pub(crate) fn fields(&self, runtime: &TokenStream) -> Vec<Field> {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
@@ -92,7 +93,7 @@ impl List {
             };
             let name = match &*operand.name {
                 name if NO_FIELDS.contains(&name) => format_ident!("value_{n}"),
-                // It may be a word of Rust.
+                // The name may be a Rust keyword.
                 name => Ident::new_raw(name, *place),
             };
             let meaning = format!("`{operand}`: {}.", operand.along.meaning());
@@ -102,11 +103,10 @@ impl List {
     }
 }
 
-/// An operand as a field.
 pub(crate) struct Field {
     pub(crate) name: Ident,
     pub(crate) ty: TokenStream,
-    /// Of an array, the parameter that stands for its type, and its bound.
+    /// Type parameter of an array operand, with its bound.
     pub(crate) generic: Option<(Ident, TokenStream)>,
     pub(crate) meaning: String,
 }

@@ -1,10 +1,10 @@
-//! Types of Rust.
+//! Element types of the IR as Rust types.
 
 use gemm_dsl::ir::Elem;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-/// Rust's type of an element.
+/// Path of the Rust type of an element.
 pub(crate) fn rust_type(runtime: &TokenStream, elem: Elem) -> TokenStream {
     let name = format_ident!("{elem}");
     match elem {

@@ -1,7 +1,7 @@
-//! What a device does its work with: a GPU or the simulator.
+//! Back ends of a device: a GPU or the simulator.
 //!
-//! Whatever knows which of the two it has is generic over [`Backend`], and addresses of one are no
-//! arguments for the other.
+//! Code that depends on the back end is generic over [`Backend`], so that addresses of one back end
+//! cannot be passed to the other.
 
 mod area;
 pub(crate) mod driver;
@@ -13,7 +13,7 @@ pub mod tensor_map;
 pub use area::{Area, Areas};
 #[cfg(feature = "sim")]
 pub use simulator::StepCounters;
-/// Without the simulator nobody counts.
+/// Without the simulator there are no counters.
 #[cfg(not(feature = "sim"))]
 pub use std::convert::Infallible as StepCounters;
 
@@ -26,44 +26,44 @@ use gemm_dsl::ir::contract::Region;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
-/// Memory, transfers and launches, in the order of the calls.
+/// Memory, transfers and launches, executed in the order of the calls.
 pub trait Backend: Sized + 'static {
-    /// Where elements lie.
+    /// Address of elements in the memory of the back end.
     type Address: Address + Send + Sync + 'static;
 
-    /// Memory, given back when it is dropped.
+    /// Memory that is freed when dropped.
     type Allocation: Send + Sync + 'static;
 
-    /// What a kernel finds the arrays of a list by, given back when it is dropped.
+    /// Pointers through which a kernel finds the arrays of a list, freed when dropped.
     type Pointers: Send + Sync + 'static;
 
-    /// The scratch memory, held while the launches of one program are made.
+    /// Scratch memory, locked while the launches of one program are issued.
     type Workspace<'b>
     where
         Self: 'b;
 
-    /// Memory for elements, with anything in it.
+    /// Allocates uninitialised memory for elements.
     fn alloc(&self, elem: Elem, len: u64) -> Result<Self::Allocation>;
 
-    /// The address of the first element of an allocation.
+    /// Address of the first element of an allocation.
     fn address(allocation: &Self::Allocation) -> Self::Address;
 
-    /// Has these addresses where kernels find them.
+    /// Stores these addresses where kernels find them.
     fn pointers(&self, to: &[Self::Address]) -> Result<Self::Pointers>;
 
-    /// Sets elements to zero.
+    /// Sets `len` elements to zero.
     fn zero(&self, at: &Self::Address, len: u64) -> Result<()>;
 
-    /// Copies elements from the host, which may then be changed.
+    /// Copies elements from the host. The slice may be changed after the call returns.
     fn write<T: Element>(&self, to: &Self::Address, elements: &[T]) -> Result<()>;
 
-    /// Copies elements to the host, after all work so far. They are of the type of the address.
+    /// Copies elements to the host, after all work so far. `T` must be the type of the address.
     fn read<T: Element>(&self, from: &Self::Address, len: u64) -> Result<Vec<T>>;
 
-    /// Waits for the scratch memory.
+    /// Locks the scratch memory, and waits for other threads to release it.
     fn workspace(&self) -> Self::Workspace<'_>;
 
-    /// Temporary `number` of a program, with anything in it.
+    /// Uninitialised memory for temporary `number` of a program.
     fn scratch<'b>(
         &'b self,
         workspace: &mut Self::Workspace<'b>,
@@ -72,7 +72,7 @@ pub trait Backend: Sized + 'static {
         len: u64,
     ) -> Result<Self::Address>;
 
-    /// Temporary `number` of a program, of which every complete run leaves the zeros that it finds.
+    /// Zeroed memory for temporary `number` of a program. Every complete run leaves zeros in it.
     fn scratch_of_zeros<'b>(
         &'b self,
         workspace: &mut Self::Workspace<'b>,
@@ -81,18 +81,19 @@ pub trait Backend: Sized + 'static {
         len: u64,
     ) -> Result<Self::Address>;
 
-    /// Says whether what the program was given by [`scratch_of_zeros`](Self::scratch_of_zeros) holds zeros: not from its first launch on,
-    /// and again behind its last one.
+    /// Records whether the memory from [`scratch_of_zeros`](Self::scratch_of_zeros) holds zeros:
+    /// false from the program's first launch on, true after its last one.
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
 
-    /// Has the machine code of a kernel; what it took, if it was not there. The simulator needs none.
+    /// Loads the machine code of a kernel and returns the load time, or `None` if it was loaded
+    /// before. The simulator loads nothing.
     fn ready(&self, _: &CachedKernel) -> Result<Option<KernelLoad>> {
         Ok(None)
     }
 
-    /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
-    /// order and size, and its contract holds for them. `is_main` says whether it is the main step of its program,
-    /// which who looks on is told.
+    /// Launches a kernel; the simulator returns counters. The arguments must match the kernel's
+    /// parameters in number, order and size, and meet its contract. `is_main` marks the main step
+    /// of the program, for observers.
     fn launch(
         &self,
         kernel: &CachedKernel,
@@ -104,12 +105,12 @@ pub trait Backend: Sized + 'static {
     /// Waits for all work so far.
     fn synchronize(&self) -> Result<()>;
 
-    /// A slice of `cudarc`'s to read, if its context is that of the back end.
+    /// Address of a `cudarc` slice to read, if its context is that of the back end.
     fn slice<'a, T: Element>(&'a self, _: CudaView<'a, T>) -> Result<Option<Borrowed<'a, Self>>> {
         Ok(None)
     }
 
-    /// A slice of `cudarc`'s to write, if its context is that of the back end.
+    /// Address of a `cudarc` slice to write, if its context is that of the back end.
     fn slice_mut<'a, T: Element>(
         &'a self,
         _: CudaViewMut<'a, T>,
@@ -118,31 +119,31 @@ pub trait Backend: Sized + 'static {
     }
 }
 
-/// The address of a slice of `cudarc`'s, and what records its use when dropped after the launch, for
-/// `cudarc` to order work on other streams after it.
+/// Address of a `cudarc` slice, with a guard that records its use when dropped after the launch.
+/// `cudarc` then orders work of other streams after the launch.
 pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
 
-/// The arrays of a list.
+/// Arrays of a list, with the pointers for kernels.
 pub struct ArrayList<B: Backend> {
     pub(crate) elem: Elem,
     pub(crate) arrays: Vec<B::Address>,
     pub(crate) pointers: B::Pointers,
-    /// The same, as contracts ask for them.
+    /// Addresses and lengths in the form that contracts check.
     pub(crate) stretches: Vec<Region>,
-    /// The memory of all of them, [`united`](gemm_dsl::ir::contract::united).
+    /// Memory of all arrays, [`united`](gemm_dsl::ir::contract::united).
     pub(crate) memory: Vec<Range<u64>>,
 }
 
-/// Where an operand lies.
+/// Location of an operand in device memory.
 pub enum Place<'a, B: Backend> {
-    /// It is one array.
+    /// Single array in device memory.
     One {
-        /// Its address.
+        /// Address of the first element.
         address: B::Address,
-        /// Elements from there on that belong to it.
+        /// Number of elements from `address` on.
         len: u64,
     },
-    /// It is a list of arrays.
+    /// List of arrays, found through pointers.
     List(&'a ArrayList<B>),
 }
 
@@ -156,7 +157,7 @@ impl<B: Backend> Clone for Place<'_, B> {
 }
 
 impl<B: Backend> Place<'_, B> {
-    /// What the elements are.
+    /// Element type of the array or of each array of the list.
     pub fn elem(&self) -> Elem {
         match self {
             Place::One { address, .. } => address.elem(),

@@ -1,4 +1,5 @@
-//! Products in the terms of BLAS: views say how matrices lie, and a table that ships chooses the kernel.
+//! GEMM with the arguments of BLAS. Views carry the layouts, and a shipped table chooses the
+//! kernel.
 
 mod tables;
 #[cfg(test)]
@@ -23,9 +24,11 @@ use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::{Arc, OnceLock};
 use tables::{CallFeatures, Shipped, Tables};
 
-/// C = alpha·A·B + beta·C, of matrices of `f32` that lie on a device in rows or in columns, packed or
-/// not, one, a batch or a list: a table that ships for the GPU, one of [`sgemm_tables`], chooses the kernel by how they
-/// lie and how large they are.
+/// C = alpha·A·B + beta·C for matrices of `f32` on a device.
+///
+/// Each matrix may be row-major or column-major, packed or padded, single, a batch or a list. A
+/// table that ships for the GPU, one of [`sgemm_tables`], chooses the kernel by extents and
+/// layouts.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -33,7 +36,7 @@ use tables::{CallFeatures, Shipped, Tables};
 /// let device = Device::simulator();
 /// let (a, b) = (device.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, device.upload(&[1.0; 6])?);
 /// let mut c = device.upload(&[10.0; 4])?;
-/// // A lies in columns: its transpose does in rows.
+/// // A is column-major: a row-major view of its memory is Aᵀ.
 /// let (a, b) = (MatrixRef::new(&a, 3, 2)?, MatrixRef::new(&b, 3, 2)?);
 /// sgemm(&a.t(), &b, &mut MatrixMut::new(&mut c, 2, 2)?).alpha(0.5).beta(2.0).run(&device)?;
 /// assert_eq!(device.download(&c)?, [24.5, 24.5, 26.0, 26.0]);
@@ -42,33 +45,42 @@ use tables::{CallFeatures, Shipped, Tables};
 ///
 /// # From cuBLAS
 ///
-/// cuBLAS takes matrices column by column; a [`MatrixRef`] of that is the transpose of one made of its
-/// columns. With `x(p, rows, cols, ld)` for `MatrixRef::pitched(&p, cols, rows, ld)?.t()`:
+/// cuBLAS takes column-major matrices. A column-major matrix is the transpose of a row-major
+/// [`MatrixRef`]: write `x(p, rows, cols, ld)` for `MatrixRef::pitched(&p, cols, rows, ld)?.t()`.
 ///
-/// | argument of `cublasSgemm` | here |
+/// | `cublasSgemm` | here |
 /// | --- | --- |
-/// | `handle` | the [`Device`] of [`SgemmCall::run`], whose stream it runs on |
-/// | `transa`, `A`, `lda`, `m`, `k` | `CUBLAS_OP_N`: `&x(a, m, k, lda)`; `CUBLAS_OP_T`, or `CUBLAS_OP_C` of real numbers: `&x(a, k, m, lda).t()` |
-/// | `transb`, `B`, `ldb`, `k`, `n` | `CUBLAS_OP_N`: `&x(b, k, n, ldb)`; `CUBLAS_OP_T`, `CUBLAS_OP_C`: `&x(b, n, k, ldb).t()` |
-/// | `C`, `ldc`, `m`, `n` | `&mut MatrixMut::pitched(&mut c, n, m, ldc)?.t()` |
-/// | `alpha`, `beta` | [`SgemmCall::alpha`], [`SgemmCall::beta`]: numbers of the host |
-/// | `Aarray`, `Barray`, `Carray`, `batchCount` of `cublasSgemmBatched` | a [`MatrixList`](crate::MatrixList) of such views in place of each, a [`MatrixListMut`](crate::MatrixListMut) of C's |
-/// | `strideA`, `strideB`, `strideC`, `batchCount` of `cublasSgemmStridedBatched` | [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`; a stride of 0: `pitched` |
+/// | `handle` | the [`Device`] of [`SgemmCall::run`], with its stream |
+/// | A, `CUBLAS_OP_N` | `&x(a, m, k, lda)` |
+/// | A, `CUBLAS_OP_T` or `_C` | `&x(a, k, m, lda).t()` |
+/// | B, `CUBLAS_OP_N` | `&x(b, k, n, ldb)` |
+/// | B, `CUBLAS_OP_T` or `_C` | `&x(b, n, k, ldb).t()` |
+/// | C | `&mut MatrixMut::pitched(&mut c, n, m, ldc)?.t()` |
+/// | `alpha`, `beta` | [`SgemmCall::alpha`], [`SgemmCall::beta`], as host scalars |
 ///
-/// The rules are those of BLAS: where beta is 0 C is not read, and a NaN in it is gone; where alpha or k is
-/// 0 neither A nor B is read. In `f32`, which is all there is without [`SgemmCall::accuracy`], results differ from those of cuBLAS in rounding: here the terms of an element are summed as
-/// the row of the table says, in the order of k, or of parts of k where it says `slices`, `lanes: k`, `split_k` or `stream_k`.
-/// The same product has the same bits on every run and on every device of the same table and as many multiprocessors, if
-/// its matrices lie alike: which row it is depends on their extents, on whether they lie in rows or in columns and
-/// whether each row or column begins on 16 bytes, so that a view at another offset, or one with something between its
-/// rows, may have another row, other bits and a kernel of its own.
+/// For `cublasSgemmBatched`, pass a [`MatrixList`](crate::MatrixList) of such views for A and for
+/// B, and a [`MatrixListMut`](crate::MatrixListMut) for C. For `cublasSgemmStridedBatched`, use
+/// [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`; for a stride of
+/// 0, keep `pitched`.
+///
+/// The rules are those of BLAS. If beta is 0, C is not read, so a NaN in it disappears. If alpha or
+/// k is 0, neither A nor B is read.
+///
+/// # Rounding
+///
+/// Without [`SgemmCall::accuracy`] all arithmetic is `f32`, and results differ from those of cuBLAS
+/// in rounding only. Each element is summed in ascending K, or in parts of K if the rule has
+/// `slices`, `lanes: k`, `split_k` or `stream_k`.
+///
+/// The same GEMM has the same bits on every run, and on every device with the same table and number
+/// of SMs, if its matrices have the same layout. The rule depends on the extents, on the layouts,
+/// and on whether rows or columns start on 16-byte boundaries. A view at another offset or with
+/// padded rows may therefore take another rule, with other bits and a kernel of its own.
 ///
 /// # First launches
 ///
-/// The first launch of a kernel compiles it, and [`LaunchReport::compiled`] says how long that took; [`warm`] does it
-/// ahead.
-///
-/// [`AsMatrix`]: crate::AsMatrix
+/// The first launch of a kernel compiles it; [`LaunchReport::compiled`] returns the time. [`warm`]
+/// compiles kernels in advance.
 pub fn sgemm<'a, A, B, C>(a: &'a A, b: &'a B, c: &'a mut C) -> SgemmCall<'a>
 where
     A: AsMatrix<Element = f32> + ?Sized,
@@ -86,21 +98,21 @@ where
     }
 }
 
-/// A product to be computed, made by [`sgemm`].
+/// GEMM that has not been launched, returned by [`sgemm`].
 #[derive(Debug)]
 #[must_use = "nothing is computed before `run`"]
 pub struct SgemmCall<'a> {
     a: MatrixRef<'a>,
     b: MatrixRef<'a>,
     c: MatrixMut<'a>,
-    /// Those of A and of B that have been made.
+    /// Splits of A and of B that have been prepared.
     splits: [Option<&'a SplitBuffers>; 2],
     alpha: f32,
     beta: f32,
     accuracy: Accuracy,
 }
 
-/// The table of a call, and what it asks of the rows.
+/// Table of a call, with the features that the call needs.
 struct ShippedChoice {
     table: &'static Shipped,
     asked: CallFeatures,
@@ -121,19 +133,21 @@ impl Chooses for ShippedChoice {
 }
 
 impl<'a> SgemmCall<'a> {
-    /// The factor of A·B, 1 without this.
+    /// Sets the factor of A·B. The default is 1.
     pub fn alpha(self, alpha: f32) -> Self {
         Self { alpha, ..self }
     }
 
-    /// The factor of what C was, 0 without this.
+    /// Sets the factor of the previous C. The default is 0.
     pub fn beta(self, beta: f32) -> Self {
         Self { beta, ..self }
     }
 
-    /// How far an element of A·B may be off, [`Accuracy::Ieee`] without this. A wider class lets tensor cores stand for
-    /// `f32` where that is faster, as the table of that class says; there is one for `sm_90`, and elsewhere all rows are of
-    /// `f32`. [`SgemmCall::choice`] says which line it takes, and so in what it computes.
+    /// Sets the error bound of the elements of A·B. The default is [`Accuracy::Ieee`].
+    ///
+    /// A wider class permits FP32 emulation on tensor cores where the table of that class finds it
+    /// faster. Such tables exist for `sm_90` alone; elsewhere all rules are `f32`.
+    /// [`SgemmCall::choice`] returns the chosen spec and thus its arithmetic.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixRef, sgemm, spec::Accuracy};
@@ -150,11 +164,13 @@ impl<'a> SgemmCall<'a> {
         Self { accuracy, ..self }
     }
 
-    /// Puts the product on the device's stream. On a GPU the call returns before the work is done.
+    /// Launches the GEMM on the device's stream. On a GPU the call returns before the work is done.
     ///
     /// # Errors
-    /// [`Error::Extents`] where the views do not agree, [`Error::Unlisted`] where only some are lists, [`Error::Scattered`] for a matrix that lies neither
-    /// in rows nor in columns, and those of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
+    /// * [`Error::Extents`] if the extents of the views disagree.
+    /// * [`Error::Unlisted`] if some but not all views are lists.
+    /// * [`Error::Scattered`] for a matrix that is neither row-major nor column-major.
+    /// * The errors of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
     pub fn run(self, device: &Device) -> Result<LaunchReport> {
         let tables = Tables::on(device, self.accuracy);
         self.run_by(tables, device)
@@ -170,7 +186,7 @@ impl<'a> SgemmCall<'a> {
             let c = NamedMatrix::new("c", &mut c);
             return launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
         }
-        // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
+        // The transposed GEMM Cᵀ = Bᵀ·Aᵀ has a row-major result.
         let (first, second, mut to) = (b.t(), a.t(), c.t());
         let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
         let c = NamedMatrix::new("c", &mut to);
@@ -188,18 +204,20 @@ impl<'a> SgemmCall<'a> {
         })
     }
 
-    /// The spec of the kernel that it takes on a device.
+    /// Returns the spec of the kernel that a launch on this device takes.
     ///
     /// # Errors
-    /// Those of [`SgemmCall::run`] about the views.
+    /// Returns the errors of [`SgemmCall::run`] about the views.
     pub fn spec(&self, device: &Device) -> Result<SgemmSpec> {
         Ok(self.choice(device)?.line.parse()?)
     }
 
-    /// Which row of the table that ships for a device computes it, and why. The line is that of the row with what
-    /// the call needs beside: `layout` and `pitched` as the matrices lie, `scaled` where there are factors, and
-    /// `batch`; and with fewer `stages` or `blocks_per_sm` where shared memory does not suffice. Where C lies in columns
-    /// alone the row is that of the transposes, Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
+    /// Returns the rule of the device's table that computes this GEMM, with the reason.
+    ///
+    /// The line is that of the rule, completed for the call: `layout` and `pitched` from the
+    /// matrices, `scaled` if there are factors, and `batch`. It has fewer `stages`, `slices` or
+    /// `blocks_per_sm` if shared memory does not suffice. For a column-major C the rule is that of
+    /// the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -213,7 +231,7 @@ impl<'a> SgemmCall<'a> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`SgemmCall::run`] about the views.
+    /// Returns the errors of [`SgemmCall::run`] about the views.
     pub fn choice(&self, device: &Device) -> Result<Choice> {
         self.choice_by(Tables::on(device, self.accuracy), device)
     }
@@ -223,17 +241,18 @@ impl<'a> SgemmCall<'a> {
         asks.table.choice(&self.problem(device)?, asks.asked)
     }
 
-    /// Compiles what it launches, ahead: see [`warm`], which does so of many shapes at once.
+    /// Compiles the kernels that this call launches, in advance. [`warm`] does so for many shapes
+    /// at once.
     ///
     /// # Errors
-    /// Those of [`SgemmCall::choice`] and of [`warm`].
+    /// Returns the errors of [`SgemmCall::choice`] and of [`warm`].
     pub fn warm(&self, device: &Device) -> Result<()> {
         let (line, program) = self.program(Tables::on(device, self.accuracy), device)?;
         make(device, &[line], vec![program])
     }
 
-    /// The line that it takes, and the program that it launches: of that line, or the one that takes splits that have been
-    /// made.
+    /// Chosen line, and the program to launch: that of the line, or its variant that takes prepared
+    /// splits.
     fn program(
         &self,
         tables: &'static Tables,
@@ -246,14 +265,14 @@ impl<'a> SgemmCall<'a> {
         Ok((line, given.map(|(program, _)| program)))
     }
 
-    /// The splits of the first factor and of the second: where C lies in columns alone those of the transposes
-    /// Cᵀ = Bᵀ·Aᵀ, which are the same splits.
+    /// Splits of the first and of the second factor. For a column-major C the factors are Bᵀ and
+    /// Aᵀ, which have the same splits.
     fn splits_of_factors(&self) -> [Option<&'a SplitBuffers>; 2] {
         let [of_a, of_b] = self.splits;
         if self.c.shape().lies_in_rows() { [of_a, of_b] } else { [of_b, of_a] }
     }
 
-    /// What a row is chosen by.
+    /// Problem by which the table chooses a rule.
     fn problem(&self, device: &Device) -> Result<SgemmProblem> {
         let (m, n, k) = self.extents()?;
         let (a, b) = (&self.a, &self.b);
@@ -272,13 +291,13 @@ impl<'a> SgemmCall<'a> {
         Ok(problem(shape, device))
     }
 
-    /// The extents (m, n, k).
+    /// Extents (m, n, k), after checking that the views agree.
     fn extents(&self) -> Result<(usize, usize, usize)> {
         let (a, b) = (NamedMatrix::new("a", &self.a), NamedMatrix::new("b", &self.b));
         extents(a, b, NamedMatrix::new("c", &self.c))
     }
 
-    /// What it asks of the tables of a device.
+    /// Table for this call, with the features that the call needs.
     fn asks(&self, tables: &'static Tables) -> Result<ShippedChoice> {
         self.extents()?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
@@ -302,7 +321,6 @@ impl<'a> SgemmCall<'a> {
     }
 }
 
-/// Launches what is chosen for matrices that the caller calls so.
 fn launch(
     device: &Device,
     asks: &ShippedChoice,
@@ -315,15 +333,21 @@ fn launch(
     }
 }
 
-/// The tables that [`sgemm`] chooses by: of single products, and of batches and lists, whose rows say `batch: strided`.
-/// There are some for `sm_80`, `sm_89`, `sm_90`, `sm_100` and `sm_120` and for GPUs like these, of which that of single products
-/// for `sm_90` is measured, on an H200, and the others have the same rows by model; and some that every GPU can take, for all others
-/// and, without an architecture, for the simulator. A row says nothing of `scaled`, `layout` and `pitched`, which follow
-/// from a call, and `sgemm` takes as many of its `stages`, and then `slices`, as a block's shared memory holds, 99 KiB on
-/// `sm_89` and `sm_120`, and of its `blocks_per_sm` as that of a multiprocessor.
+/// Returns the tables by which [`sgemm`] chooses: one for single GEMMs, one for batches and lists,
+/// whose specs have `batch: strided`.
 ///
-/// Where more than [`Accuracy::Ieee`] is granted, there are rows before these by which tensor cores compute products for
-/// which that is faster: measured on an H200, and for `sm_90` alone.
+/// * `sm_90`: the rules for single GEMMs are measured on an H200; those for batches are written by
+///   hand.
+/// * `sm_80`, `sm_89`, `sm_100`, `sm_120` and similar GPUs: the same rules, chosen by model, not
+///   measured.
+/// * Other GPUs, and the simulator (`None`): rules that every GPU can run, by model, not measured.
+///
+/// A spec in these tables has no `scaled`, `layout` and `pitched`, which follow from a call.
+/// `sgemm` reduces its `stages`, then its `slices`, to the shared memory of a block (99 KiB on
+/// `sm_89` and `sm_120`), and its `blocks_per_sm` to that of an SM.
+///
+/// For a class beyond [`Accuracy::Ieee`], rules for tensor cores precede the others on `sm_90`.
+/// They cover the GEMMs that an H200 was measured to compute faster that way.
 ///
 /// ```
 /// use gemm_runtime::{compile::Arch, sgemm_tables, spec::Accuracy};
@@ -336,14 +360,17 @@ pub fn sgemm_tables(arch: Option<Arch>, accuracy: Accuracy) -> [&'static SgemmTa
     [&one.table, &batch.table]
 }
 
-/// Compiles, ahead and in parallel, what [`sgemm`] launches on a device for products of these shapes: `(m, n, k)`, or
-/// an [`SgemmShape`] that says how the matrices lie. A `batch` of more than 1 is one of `batch: strided`. Each kernel is
-/// made once, for arrays on 16 bytes and for others, without `alpha` and `beta`, unless the device has it. A launch
-/// of such a product, without more [`accuracy`](SgemmCall::accuracy) granted, then compiles nothing, if its matrices lie as the shape says: where the table has other rows for
-/// matrices that do not begin on 16 bytes, or are padded, those are shapes of their own. [`SgemmCall::warm`] does so of
-/// a call, with its views, its factors and its lists.
+/// Compiles, in advance and in parallel, the kernels that [`sgemm`] launches on a device for these
+/// shapes. A shape is `(m, n, k)`, or an [`SgemmShape`] with layouts and `batch`.
 ///
-/// In the simulator, which compiles nothing, the kernels are generated.
+/// Each kernel is compiled once, for aligned and for unaligned arrays, without `alpha` and `beta`,
+/// unless the device holds it. A `batch` of more than 1 is a strided batch. A launch of such a GEMM
+/// then compiles nothing, if its matrices are as the shape says and no
+/// [`accuracy`](SgemmCall::accuracy) is set. Unaligned or padded matrices are shapes of their own
+/// where the table has other rules for them. [`SgemmCall::warm`] covers a call with its views,
+/// factors and lists.
+///
+/// The simulator compiles nothing; it generates the kernels.
 ///
 /// ```
 /// use gemm_runtime::{Device, SgemmShape, spec::GemmLayout, warm};
@@ -355,8 +382,9 @@ pub fn sgemm_tables(arch: Option<Arch>, accuracy: Accuracy) -> [&'static SgemmTa
 /// ```
 ///
 /// # Errors
-/// [`Error::Ahead`] with the first line that failed and why; all others are made. [`Error::TooLarge`] for an extent
-/// of 2^31 or more.
+/// * [`Error::Ahead`] with the first spec that failed and its error, after all others have been
+///   compiled.
+/// * [`Error::TooLarge`] for an extent of 2^31 or more.
 pub fn warm<I>(device: &Device, shapes: I) -> Result<()>
 where
     I: IntoIterator,

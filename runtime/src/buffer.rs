@@ -1,4 +1,4 @@
-//! Vectors in device memory.
+//! Vectors in device memory, and views of their elements.
 
 use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
@@ -9,11 +9,22 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 
-/// A vector in the memory of one device, made by [`Device::upload`] or [`Device::alloc`], or, of
-/// elements other than `f32`, by [`Device::upload_of`] or [`Device::alloc_of`].
+/// Vector in the memory of one device.
 ///
-/// It keeps its device alive, and its memory is given back when it is dropped, in the order of the
-/// device's stream: a launch that uses it may still be under way.
+/// [`Device::upload`] and [`Device::alloc`] create vectors of `f32`; [`Device::upload_of`] and
+/// [`Device::alloc_of`] those of any other [`Element`].
+///
+/// A buffer keeps its device alive. Its memory is freed in the order of the device's stream, so it
+/// may be dropped while a launch that uses it is under way.
+///
+/// ```
+/// use gemm_runtime::Device;
+///
+/// let device = Device::simulator();
+/// let x = device.upload(&[1.0, 2.0, 3.0])?;
+/// assert_eq!((x.len(), device.download(&x)?), (3, vec![1.0, 2.0, 3.0]));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 pub struct Buffer<T: Element = f32> {
     // An allocation of the device's back end, dropped before the device.
     memory: Box<dyn Any + Send + Sync>,
@@ -23,49 +34,49 @@ pub struct Buffer<T: Element = f32> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns true if the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The device whose memory this is.
+    /// Returns the device that owns the memory.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Some consecutive elements, without a copy.
+    /// Returns a view of consecutive elements, without a copy.
     ///
-    /// A view that does not start at a multiple of 16 bytes from the start is not aligned to them: a kernel
-    /// with vector accesses then runs as its scalar variant.
+    /// A view whose offset is not a multiple of 16 bytes is unaligned: a kernel with vector
+    /// accesses then runs its scalar variant.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`] if the range is not inside the buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_, T>> {
         let (start, len) = within(self.len, range)?;
         Ok(BufferView { buffer: self, start, len })
     }
 
-    /// Some consecutive elements for a kernel to write, without a copy.
+    /// Returns a view of consecutive elements for a kernel to write, without a copy.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`] if the range is not inside the buffer.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_, T>> {
         let (start, len) = within(self.len, range)?;
         Ok(BufferViewMut { buffer: self, start, len })
     }
 
-    /// All elements.
+    /// View of all elements, for reading and writing.
     #[doc(hidden)]
     pub fn whole(&self) -> BufferView<'_, T> {
         BufferView { buffer: self, start: 0, len: self.len }
     }
 
-    /// Where the first element lies, on the back end whose memory it is.
+    /// Address of the first element, if `B` is the back end of the buffer's device.
     #[doc(hidden)]
     pub fn address<B: Backend>(&self) -> Option<B::Address> {
         self.memory.downcast_ref().map(B::address)
@@ -73,16 +84,20 @@ impl<T: Element> Buffer<T> {
 }
 
 impl Device {
-    /// Copies elements to the device. When the call returns, the host's may be changed.
+    /// Copies `elements` to the device. The slice may be changed after the call returns.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Capturing`], [`Error::Driver`].
+    /// * [`Error::OutOfMemory`] if the device has too little memory.
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
     pub fn upload(&self, elements: &[f32]) -> Result<Buffer> {
         self.upload_of(elements)
     }
 
-    /// As [`Device::upload`], of elements of any type. A call of its own, so that `upload(&[1.0])`
-    /// means `f32`, which Rust would not infer.
+    /// Copies elements of any type to the device, as [`Device::upload`].
+    ///
+    /// It is separate from `upload` because Rust would not infer `f32` for a generic
+    /// `upload(&[1.0])`.
     ///
     /// ```
     /// use gemm_runtime::{Buffer, Device};
@@ -94,29 +109,29 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::upload`].
+    /// Returns the errors of [`Device::upload`].
     pub fn upload_of<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
         dispatch!(self, on => make(on, elements.len(), |to| on.backend.write(to, elements)))
     }
 
-    /// A vector of `len` zeros.
+    /// Allocates a vector of `len` zeros of type `f32`.
     ///
     /// # Errors
-    /// As [`Device::upload`].
+    /// Returns the errors of [`Device::upload`].
     pub fn alloc(&self, len: usize) -> Result<Buffer> {
         self.alloc_of(len)
     }
 
-    /// As [`Device::alloc`], of elements of any type: `device.alloc_of::<f64>(len)`.
+    /// Allocates a vector of `len` zeros of any type: `device.alloc_of::<f64>(len)`.
     ///
     /// # Errors
-    /// As [`Device::upload`].
+    /// Returns the errors of [`Device::upload`].
     pub fn alloc_of<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         dispatch!(self, on => make(on, len, |at| on.backend.zero(at, len as u64)))
     }
 }
 
-/// Allocates a buffer and has it filled.
+/// Allocates a buffer and initialises it with `fill`.
 fn make<T: Element, B: Backend>(
     on: On<'_, B>,
     len: usize,
@@ -138,7 +153,7 @@ impl<T: Element> fmt::Debug for Buffer<T> {
     }
 }
 
-/// Consecutive elements of a [`Buffer`], made by [`Buffer::slice`].
+/// View of consecutive elements of a [`Buffer`], returned by [`Buffer::slice`].
 #[derive(Clone, Copy, Debug)]
 pub struct BufferView<'a, T: Element = f32> {
     buffer: &'a Buffer<T>,
@@ -147,12 +162,12 @@ pub struct BufferView<'a, T: Element = f32> {
 }
 
 impl<'a, T: Element> BufferView<'a, T> {
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns true if the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -161,14 +176,15 @@ impl<'a, T: Element> BufferView<'a, T> {
         (self.buffer, self.start, self.len)
     }
 
-    /// Some of them; none where they are not all there.
+    /// Part of the view, or `None` if the range is not inside it.
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
         let inside = range.start <= range.end && range.end <= self.len;
         inside.then(|| Self { start: self.start + range.start, len: range.len(), ..*self })
     }
 }
 
-/// Consecutive elements of a [`Buffer`] for a kernel to write, made by [`Buffer::slice_mut`].
+/// View of consecutive elements of a [`Buffer`] for a kernel to write, returned by
+/// [`Buffer::slice_mut`].
 #[derive(Debug)]
 pub struct BufferViewMut<'a, T: Element = f32> {
     buffer: &'a mut Buffer<T>,
@@ -177,26 +193,26 @@ pub struct BufferViewMut<'a, T: Element = f32> {
 }
 
 impl<T: Element> BufferViewMut<'_, T> {
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns true if the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The same elements, to whoever holds the exclusive borrow.
+    /// View of the same elements, for the holder of the exclusive borrow.
     pub(crate) fn shared(&self) -> BufferView<'_, T> {
         BufferView { buffer: self.buffer, start: self.start, len: self.len }
     }
 }
 
-/// What a range of a buffer is of, in messages.
+/// Elements of a range, as messages call them.
 pub(crate) const ELEMENTS: &str = "the elements of the buffer";
 
-/// Start and length of a range that lies inside `0..len`.
+/// Start and length of a range, checked to lie inside `0..len`.
 fn within(len: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

@@ -1,13 +1,13 @@
-//! The disk cache of compiled kernels.
+//! Disk cache of compiled kernels.
 //!
-//! One file per entry, named after its key: the SHA-256 of everything that determines the machine
-//! code. An entry carries its key and a digest of its payload, so that a damaged, truncated or
-//! misplaced file is recognised; it is then compiled anew and replaced. Files are written under a
-//! temporary name and renamed: a reader sees a whole entry or none, whoever writes at the same time.
+//! Each entry is a file named after its key, the SHA-256 of everything that determines the machine
+//! code. The file holds its key and a digest of its payload. A damaged, truncated or misplaced file
+//! is detected, and the kernel is compiled again and the file replaced. Files are written under a
+//! temporary name and renamed, so that a reader finds a whole entry or none, even with several
+//! writers.
 //!
-//! The directory is `GEMM_CACHE_DIR` where that is set (empty switches the cache off), else the
-//! platform's directory for caches. A cache that cannot be read or written costs time, never a
-//! result.
+//! The directory is `GEMM_CACHE_DIR` if set (an empty value disables the cache), otherwise the
+//! platform's cache directory. A cache that cannot be read or written costs time, never a result.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -18,13 +18,13 @@ const MAGIC: &[u8; 8] = b"GEMMBIN1";
 const DIGEST: usize = 32;
 const HEADER: usize = MAGIC.len() + DIGEST + size_of::<u64>() + DIGEST;
 
-/// What identifies an entry.
+/// SHA-256 that identifies an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key([u8; DIGEST]);
 
 impl Key {
-    /// The key of all parts together. Each is hashed with its length: moving a byte from one part
-    /// to the next gives another key.
+    /// Hash of all parts. Each part is hashed with its length, so that moving a byte from one part
+    /// to the next changes the key.
     pub(crate) fn new(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -40,14 +40,14 @@ impl Key {
     }
 }
 
-/// A directory of entries, or nothing where the cache is off.
+/// Directory of entries, or `None` if the cache is disabled.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     dir: Option<PathBuf>,
 }
 
 impl Cache {
-    /// The cache of this process's environment.
+    /// Cache that the environment of this process configures.
     pub(crate) fn from_env() -> Self {
         let dir = match std::env::var_os("GEMM_CACHE_DIR") {
             Some(dir) if dir.is_empty() => None,
@@ -58,10 +58,10 @@ impl Cache {
         Self { dir }
     }
 
-    /// The entry of the key, or what `build` makes, which is then kept.
+    /// Returns the entry of the key, or builds and stores it.
     ///
     /// # Errors
-    /// Those of `build`.
+    /// Returns the errors of `build`.
     pub(crate) fn get_or_build<E>(
         &self,
         key: Key,
@@ -75,13 +75,13 @@ impl Cache {
             return Ok(payload);
         }
         let payload = build()?;
-        // An unwritable cache is no error: the next process compiles again.
+        // An unwritable cache is not an error: the next process compiles again.
         _ = write(dir, &path, key, &payload);
         Ok(payload)
     }
 }
 
-/// The payload of a file that is whole and belongs to the key.
+/// Payload of a file, if the file is whole and belongs to the key.
 fn read(path: &Path, key: Key) -> Option<Vec<u8>> {
     let mut bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
@@ -121,7 +121,7 @@ mod tests {
         cache.dir.as_ref().expect("a directory").join(key.file_name())
     }
 
-    /// The payload, and whether it had to be built.
+    /// Returns the payload, and true if it had to be built.
     fn get(cache: &Cache, key: Key, payload: &[u8]) -> (Vec<u8>, bool) {
         let mut built = false;
         let got = cache.get_or_build(key, || {

@@ -1,4 +1,4 @@
-//! CUDA C to machine code, through NVRTC. Needs neither a GPU nor a driver.
+//! Compilation of CUDA C to machine code by NVRTC. Needs neither a GPU nor a driver.
 //!
 //! ```no_run
 //! use gemm_runtime::compile::{self, Arch, Options};
@@ -9,7 +9,7 @@
 //! # Ok::<(), gemm_runtime::Error>(())
 //! ```
 //!
-//! The result is a cubin for one architecture, not PTX: a driver refuses PTX from a compiler newer
+//! The result is a cubin for one architecture, not PTX. A driver rejects PTX from a compiler newer
 //! than itself, and only the step to machine code reports registers, spills and shared memory.
 
 mod listing;
@@ -22,7 +22,15 @@ use crate::cache::{Cache, Key};
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// A GPU architecture, written `sm_90` or `sm_90a`.
+/// GPU architecture, written `sm_90` or `sm_90a`.
+///
+/// ```
+/// use gemm_runtime::compile::Arch;
+///
+/// let arch = Arch::sm(90);
+/// assert_eq!((arch.number(), arch.to_string().as_str()), (90, "sm_90"));
+/// assert_eq!(arch.specific().to_string(), "sm_90a");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arch {
     number: u32,
@@ -30,17 +38,17 @@ pub struct Arch {
 }
 
 impl Arch {
-    /// The architecture of compute capability `number / 10`.`number % 10`: 90 is `sm_90`.
+    /// Architecture of compute capability `number / 10`.`number % 10`: 90 is `sm_90`.
     pub const fn sm(number: u32) -> Self {
         Self { number, specific: false }
     }
 
-    /// The same architecture with the instructions that no later one has: `sm_90a`.
+    /// Same architecture with its specific instructions, which no later one has: `sm_90a`.
     pub const fn specific(self) -> Self {
         Self { specific: true, ..self }
     }
 
-    /// 90 for `sm_90` and `sm_90a`.
+    /// Returns the number: 90 for `sm_90` and `sm_90a`.
     pub const fn number(self) -> u32 {
         self.number
     }
@@ -53,12 +61,12 @@ impl fmt::Display for Arch {
     }
 }
 
-/// What the user of the compiler may choose. What the semantics of the generated text rest on, such
-/// as compilation without contraction, is no choice.
+/// Options of the compiler. Settings on which the semantics of generated text depends are fixed,
+/// such as compilation without contraction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Keep the line numbers of the source, for profilers; the machine code stays the same.
+    /// Keeps the line numbers of the source, for profilers. The machine code stays the same.
     pub line_info: bool,
 }
 
@@ -66,10 +74,10 @@ impl Options {
     fn flags(&self, arch: Arch) -> Vec<String> {
         let mut flags = vec![
             format!("--gpu-architecture={arch}"),
-            // A multiply-add is fused where the text says so and nowhere else.
+            // The generated text names each fused multiply-add, and there must be no others.
             "--fmad=false".to_owned(),
             "--std=c++17".to_owned(),
-            // Writes the resource report into the log.
+            // Adds the resource report to the log.
             "--ptxas-options=-v".to_owned(),
         ];
         if self.line_info {
@@ -79,20 +87,20 @@ impl Options {
     }
 }
 
-/// Machine code and what the compiler said about it.
+/// Machine code with the compiler's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// The cubin: an ELF image for one architecture.
+    /// ELF image for one architecture.
     pub cubin: Vec<u8>,
-    /// The compiler's log, with the resource report of `ptxas`.
+    /// Log of the compiler, with the resource report of `ptxas`.
     pub log: String,
 }
 
 impl Compiled {
-    /// The resources of the first kernel in the source.
+    /// Returns the resources of the first kernel in the source.
     ///
     /// # Errors
-    /// [`Error::Internal`] where the log holds no report, as from an unknown compiler.
+    /// [`Error::Internal`] if the log has no resource report, as from an unknown compiler.
     pub fn resources(&self) -> Result<Resources> {
         Resources::parse(&self.log).ok_or_else(|| {
             Error::Internal(format!("the compiler's log has no resource report:\n{}", self.log))
@@ -100,23 +108,24 @@ impl Compiled {
     }
 }
 
-/// Compiles a translation unit; `name` is what the log calls it. Nothing is cached.
+/// Compiles a translation unit, called `name` in the log. Nothing is cached.
 ///
 /// # Errors
-/// [`Error::NvrtcMissing`], and [`Error::Compile`] with the log and the lines it names.
+/// * [`Error::NvrtcMissing`] if NVRTC is not found.
+/// * [`Error::Compile`] with the log and the lines that it names if NVRTC rejects the source.
 pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Result<Compiled> {
     nvrtc::get()?.compile(name, source, arch, &options.flags(arch))
 }
 
-/// The version of the NVRTC that [`compile`] uses, `(major, minor)`.
+/// Returns the version `(major, minor)` of the NVRTC that [`compile`] uses.
 ///
 /// # Errors
-/// [`Error::NvrtcMissing`].
+/// [`Error::NvrtcMissing`] if NVRTC is not found.
 pub fn nvrtc_version() -> Result<(u32, u32)> {
     Ok(nvrtc::get()?.version())
 }
 
-/// The machine code from the disk cache, or else from the compiler; whether it was compiled.
+/// Returns the machine code from the disk cache or the compiler, and true if it was compiled.
 pub(crate) fn cubin(
     cache: &Cache,
     name: &str,

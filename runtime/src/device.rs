@@ -13,24 +13,39 @@ use gemm_dsl::tables::Target;
 use std::fmt;
 use std::sync::Arc;
 
-/// A place where kernels run: a handle, cheap to clone, that threads may share.
+/// A GPU or the simulator: a cheaply cloned handle that threads may share.
 ///
-/// On a GPU all work of a device goes to one CUDA stream, in the order of the calls. What a launch
-/// needs beyond its operands (machine code, scratch memory) belongs to the device and lives as
-/// long as the last handle or buffer of it.
+/// On a GPU all work of a device goes to one CUDA stream, in the order of the calls. The device
+/// owns the machine code and the scratch memory of its launches. Both live until its last handle
+/// and buffer are dropped.
 ///
-/// **CUDA graphs.** A launch whose kernel and extents have been launched before neither allocates
-/// nor waits, so it can be captured from the device's stream (see [`Device::cudarc`]). A captured
-/// graph refers to the device's code and scratch memory and to the operands: keep them alive as long
-/// as it is replayed, and replay it on the device's stream, or while no launch on that stream is
-/// under way, since a reduction's intermediate values and the tickets of its blocks share the scratch memory. While a
-/// capture is under way, drop no buffer and no list of the device, and have operands that other streams wrote ready.
+/// ```
+/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+///
+/// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+/// let device = Device::simulator();
+/// assert_eq!(SUM.run(&device, &[1.0, 2.0, 3.0])?, 6.0);
+/// assert!(device.is_simulator() && device.arch().is_none());
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// # CUDA graphs
+///
+/// A launch neither allocates nor waits if its kernel has been launched with the same extents
+/// before. It can then be captured from the device's stream, see [`Device::cudarc`].
+///
+/// * A captured graph refers to the device's code and scratch memory and to the operands. Keep them
+///   alive as long as the graph is replayed.
+/// * Replay the graph on the device's stream, or while no launch is under way on that stream: a
+///   reduction's intermediate values and the tickets of its blocks share the scratch memory.
+/// * During the capture, drop no buffer and no list of the device, and complete the work of other
+///   streams on the operands first.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
 struct Inner {
     name: String,
-    /// Kernels by spec. Machine code is unloaded before the backend goes.
+    /// Kernels by spec. Dropped before the back end, so that machine code is unloaded first.
     programs: Programs,
     backend: DeviceBackend,
 }
@@ -39,16 +54,16 @@ struct Inner {
 pub enum DeviceBackend {
     /// A GPU.
     Gpu(Gpu),
-    /// The simulator.
+    /// Simulator, which runs in this process.
     #[cfg(feature = "sim")]
     Simulator(Simulator),
 }
 
-/// A device with its back end: from here on everything is generic over which one that is.
+/// Device together with its back end: generic code takes this.
 pub struct On<'d, B> {
-    /// The device.
+    /// Handle of the device, which its buffers keep.
     pub device: &'d Device,
-    /// Its back end.
+    /// Back end that the handle dispatches to.
     pub backend: &'d B,
 }
 
@@ -60,7 +75,7 @@ impl<B> Clone for On<'_, B> {
 
 impl<B> Copy for On<'_, B> {}
 
-/// Evaluates an expression on the back end of a device, whichever it is: what follows is generic.
+/// Evaluates an expression generically over the back end of a device.
 macro_rules! dispatch {
     ($device:expr, $on:ident => $body:expr) => {{
         let device: &$crate::device::Device = $device;
@@ -80,12 +95,13 @@ macro_rules! dispatch {
 pub(crate) use dispatch;
 
 impl Device {
-    /// The first CUDA GPU, or the simulator where there is no NVIDIA driver or no GPU. Without the feature `sim` that is an
-    /// error.
+    /// Opens the first CUDA GPU, or the simulator if there is no NVIDIA driver or no GPU.
     ///
     /// # Errors
-    /// Where there is a GPU but it cannot be used: [`Error::DriverMissing`] for a driver that is
-    /// too old, [`Error::Driver`] for one that fails.
+    /// * [`Error::DriverMissing`] if the driver is too old.
+    /// * [`Error::Driver`] if the driver fails.
+    /// * Without the feature `sim`, also [`Error::DriverMissing`] and [`Error::NoGpu`] if there is
+    ///   no driver or no GPU.
     pub fn auto() -> Result<Self> {
         match Self::cuda(0) {
             Err(error) if !driver::is_installed() || matches!(error, Error::NoGpu) => {
@@ -100,10 +116,13 @@ impl Device {
         Err(error)
     }
 
-    /// The CUDA GPU of that number, on a stream of its own.
+    /// Opens the CUDA GPU with this ordinal, from 0 on, with a new stream.
     ///
     /// # Errors
-    /// [`Error::DriverMissing`], [`Error::NoGpu`], [`Error::BadOrdinal`], [`Error::Driver`].
+    /// * [`Error::DriverMissing`] if there is no usable driver.
+    /// * [`Error::NoGpu`] if the driver reports no GPU.
+    /// * [`Error::BadOrdinal`] if there are fewer GPUs.
+    /// * [`Error::Driver`] if the driver fails.
     pub fn cuda(ordinal: usize) -> Result<Self> {
         driver::check_ordinal(ordinal)?;
         let context =
@@ -112,13 +131,14 @@ impl Device {
         Self::from_cudarc(context, stream)
     }
 
-    /// The GPU of a user's own `cudarc` context; all work goes to the given stream. Launches then
-    /// take that context's `CudaSlice`s without a copy. Slices that were used on other streams
-    /// are ordered as `cudarc` orders them, by their events.
+    /// Opens the GPU of an existing `cudarc` context; all work goes to `stream`.
+    ///
+    /// Launches take `CudaSlice`s of that context without a copy. Work on them in other streams is
+    /// ordered by `cudarc`'s events.
     ///
     /// # Errors
-    /// [`Error::Stream`] for the per-thread default stream and for a stream of another context;
-    /// [`Error::Driver`].
+    /// * [`Error::Stream`] for the per-thread default stream and for a stream of another context.
+    /// * [`Error::Driver`] if the driver fails.
     pub fn from_cudarc(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let gpu = Gpu::new(context, stream, Cache::from_env())?;
         Ok(Self::new(gpu.name().to_owned(), DeviceBackend::Gpu(gpu)))
@@ -128,27 +148,27 @@ impl Device {
         Self(Arc::new(Inner { name, programs: Programs::default(), backend }))
     }
 
-    /// The name that the driver gives the GPU, or `the simulator`.
+    /// Returns the GPU's name as the driver reports it, or `the simulator`.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Whether kernels are simulated.
+    /// Returns true if kernels run in the simulator.
     pub fn is_simulator(&self) -> bool {
         self.gpu().is_none()
     }
 
-    /// The GPU's architecture; none for the simulator.
+    /// Returns the GPU's architecture, or `None` for the simulator.
     pub fn arch(&self) -> Option<Arch> {
         self.gpu().map(Gpu::arch)
     }
 
-    /// The GPU's number of multiprocessors; none for the simulator.
+    /// Returns the number of SMs of the GPU, or `None` for the simulator.
     pub fn multiprocessors(&self) -> Option<u32> {
         self.gpu().map(Gpu::multiprocessors)
     }
 
-    /// The `cudarc` context and the stream of a GPU; none for the simulator.
+    /// Returns the `cudarc` context and the stream of the GPU, or `None` for the simulator.
     pub fn cudarc(&self) -> Option<(&Arc<CudaContext>, &Arc<CudaStream>)> {
         self.gpu().map(|gpu| (gpu.context(), gpu.stream()))
     }
@@ -156,17 +176,12 @@ impl Device {
     /// Waits for all work launched so far.
     ///
     /// # Errors
-    /// [`Error::Driver`] for what that work failed with.
+    /// [`Error::Driver`] if that work failed.
     pub fn synchronize(&self) -> Result<()> {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// What tables of products choose by. The simulator stands for an H200, as the page of
-    /// `sgemm_table!` says.
-    ///
-    /// [`sgemm`](crate::sgemm) chooses among tables by [`arch`](Self::arch), which the simulator
-    /// has not. There it takes those for unknown GPUs, whose rows run on every GPU: tests see to
-    /// it. The `waves` of these rows ask this target.
+    /// Architecture and number of SMs that GEMM tables choose by. The simulator stands for an H200.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),
@@ -200,8 +215,8 @@ impl Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Work on a user's own slices may still be under way: its code must not be unloaded yet.
-        // A failure was, or will be, reported by whoever waits for that work.
+        // Work on the user's own slices may still be under way, and its code must not be unloaded
+        // yet. A failure is reported to the next call that waits for that work.
         match &self.backend {
             DeviceBackend::Gpu(gpu) => _ = gpu.synchronize(),
             #[cfg(feature = "sim")]

@@ -1,4 +1,4 @@
-//! Copies to the host.
+//! Copies from a device to the host.
 
 use crate::backend::{Backend, Place};
 use crate::device::{Device, dispatch};
@@ -8,7 +8,8 @@ use crate::operand::{self, Input};
 use crate::shape::Shape;
 use gemm_dsl::target::element::Element;
 
-/// Room on the host. A matrix that lies on the device once may be many of a batch or of a list.
+/// Allocates host memory. A matrix that is stored once may be many matrices of a batch or a list,
+/// so the size is checked.
 fn with_room<T>(len: usize) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
@@ -19,13 +20,16 @@ fn with_room<T>(len: usize) -> Result<Vec<T>> {
 }
 
 impl Device {
-    /// Copies elements to the host, after all work launched before. Those of a
-    /// [`Matrix`] or a view of one come row after row, those of a batch or a list matrix after matrix, without what
-    /// lies between them; its padding is in [`Matrix::buffer`].
+    /// Copies elements to the host, after all work launched before.
+    ///
+    /// The elements of a [`Matrix`] or a view are packed row by row, those of a batch or a list
+    /// matrix by matrix. Padding is left out; [`Matrix::buffer`] includes it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`](crate::Error::WrongDevice); [`Error::OutOfMemory`](crate::Error::OutOfMemory)
-    /// where the host has no room for all matrices of a batch or a list that are one in memory; and [`Error::Driver`](crate::Error::Driver) for what earlier launches failed with.
+    /// * [`Error::WrongDevice`](crate::Error::WrongDevice) if the array belongs to another device.
+    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the host has no room. A batch or list
+    ///   may repeat one matrix in memory.
+    /// * [`Error::Driver`](crate::Error::Driver) if an earlier launch failed.
     pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<A::Element>> {
         dispatch!(self, on => {
             let array = operand::read(on, array, "array")?;
@@ -53,10 +57,10 @@ impl Device {
         })
     }
 
-    /// Copies a matrix to the host, row after row without the padding: as [`Device::download`].
+    /// Copies a matrix to the host, packed row by row without padding, as [`Device::download`].
     ///
     /// # Errors
-    /// Those of [`Device::download`].
+    /// Returns the errors of [`Device::download`].
     pub fn download_matrix<T: Element>(&self, matrix: &Matrix<T>) -> Result<Vec<T>> {
         self.download(matrix)
     }

@@ -1,4 +1,4 @@
-//! Arrays of which only a launch learns what their elements are.
+//! Arrays whose element type is known at launch only.
 
 use crate::backend::Backend;
 use crate::backend::gpu::Gpu;
@@ -8,12 +8,12 @@ use crate::device::On;
 use crate::error::Result;
 use crate::operand::{self, Input, LocatedOperand, Output};
 
-/// An input of any element, on whichever back end it lies.
+/// Input of any element type, on either back end.
 pub trait Readable {
-    /// As [`operand::read`].
+    /// Locates the array as [`operand::read`] does.
     fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<LocatedOperand<'a, Gpu>>;
 
-    /// As [`operand::read`].
+    /// Locates the array as [`operand::read`] does.
     #[cfg(feature = "sim")]
     fn on_simulator<'a>(
         &'a self,
@@ -22,13 +22,13 @@ pub trait Readable {
     ) -> Result<LocatedOperand<'a, Simulator>>;
 }
 
-/// An output of any element, on whichever back end it lies.
+/// Output of any element type, on either back end.
 pub trait Writable {
-    /// As [`operand::write`].
+    /// Locates the array as [`operand::write`] does.
     fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str)
     -> Result<LocatedOperand<'a, Gpu>>;
 
-    /// As [`operand::write`].
+    /// Locates the array as [`operand::write`] does.
     #[cfg(feature = "sim")]
     fn on_simulator<'a>(
         &'a mut self,
@@ -37,11 +37,11 @@ pub trait Writable {
     ) -> Result<LocatedOperand<'a, Simulator>>;
 }
 
-/// An input of any element, as a trait for whoever has one names it.
+/// Input whose element type is known at launch only.
 #[derive(Clone, Copy)]
 pub struct AnyInput<'a>(pub &'a dyn Readable);
 
-/// An output of any element, as a trait for whoever has one names it.
+/// Output whose element type is known at launch only.
 pub struct AnyOutput<'a>(pub &'a mut dyn Writable);
 
 impl<I: Input + ?Sized> Readable for &I {
@@ -78,16 +78,16 @@ impl<O: Output + ?Sized> Writable for &mut O {
     }
 }
 
-/// A back end on which arrays of any element are found.
+/// Back end that locates type-erased arrays.
 pub trait Finds: Backend {
-    /// As [`operand::read`].
+    /// Locates an input as [`operand::read`] does.
     fn read_any<'a>(
         on: On<'a, Self>,
         input: AnyInput<'a>,
         argument: &str,
     ) -> Result<LocatedOperand<'a, Self>>;
 
-    /// As [`operand::write`].
+    /// Locates an output as [`operand::write`] does.
     fn write_any<'a>(
         on: On<'a, Self>,
         output: &'a mut AnyOutput<'_>,

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, each with the argument, its value, what was needed and a remedy.
+//! Errors, each with the argument, its value, the requirement and a remedy.
 
 mod owner;
 
@@ -13,46 +13,60 @@ use gemm_dsl::spec::Over;
 use std::fmt;
 use thiserror::Error;
 
-/// The result of this crate's functions.
+/// Result of this crate's functions, with [`Error`] as the default error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What to do where there is no GPU.
+/// Remedy for a machine without a GPU.
 const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
     "use Device::simulator()"
 } else {
     "turn on the feature `sim` of gemm-runtime, without which the simulator was left out, and use Device::simulator()"
 };
 
-/// What a call of this crate can fail with. No call panics.
+/// Error of any call of this crate. No call panics.
 ///
-/// `Debug` is the message, as `Display` is: a `main` that returns an error shows the remedy.
+/// `Debug` prints the message, as `Display` does, so that a `main` which returns an error shows the
+/// remedy.
+///
+/// ```
+/// use gemm_runtime::{Device, Error};
+///
+/// let device = Device::simulator();
+/// let error = device.alloc(4)?.slice(2..6).map(drop).unwrap_err();
+/// assert!(matches!(error, Error::OutOfRange { start: 2, end: 6, len: 4, .. }));
+/// assert_eq!(
+///     error.to_string(),
+///     "the range 2..6 does not lie in 0..4, the elements of the buffer: use a part of that"
+/// );
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The NVIDIA driver's library could not be loaded, or is too old to be used.
+    /// The NVIDIA driver's library cannot be loaded or is too old.
     #[error(
         "no usable NVIDIA driver: {reason}. Install a driver of release 525 or later, or {}",
         WITHOUT_GPU
     )]
     DriverMissing {
-        /// What was tried.
+        /// Reason for the failure, with what was tried.
         reason: String,
     },
-    /// The driver is there but reports no GPU.
+    /// The driver is loaded but reports no GPU.
     #[error(
         "the NVIDIA driver reports no GPU. Check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or {}",
         WITHOUT_GPU
     )]
     NoGpu,
-    /// The ordinal names no GPU.
+    /// The ordinal is not below the number of GPUs.
     #[error("GPU {ordinal} does not exist: there are {count}, numbered from 0")]
     BadOrdinal {
-        /// The ordinal asked for.
+        /// Ordinal that the call asked for.
         ordinal: usize,
-        /// The number of GPUs that the driver reports.
+        /// Number of GPUs that the driver reports.
         count: usize,
     },
-    /// The CUDA compiler library was found nowhere.
+    /// The CUDA compiler library was not found.
     #[error(
         "NVRTC, the CUDA compiler library, was not found. Install it with `pip install \
          nvidia-cuda-nvrtc` or with the CUDA toolkit, or set GEMM_NVRTC_PATH to the library or \
@@ -60,171 +74,172 @@ pub enum Error {
         indented(searched)
     )]
     NvrtcMissing {
-        /// The places tried, in order, each with what was found there.
+        /// Places searched, in order, each with its outcome.
         searched: Vec<String>,
     },
-    /// NVRTC refused a source.
+    /// NVRTC rejected the CUDA source of a translation unit.
     #[error("NVRTC could not compile `{name}` for {arch}: {reason}\n{listing}")]
     Compile {
-        /// The name of the translation unit.
+        /// Name of the translation unit, without `.cu`.
         name: String,
-        /// The architecture compiled for.
+        /// Target architecture, such as `sm_90`.
         arch: String,
-        /// NVRTC's own name of the failure.
+        /// NVRTC's name of the failure.
         reason: String,
-        /// NVRTC's log, followed by the lines of the source it names.
+        /// NVRTC's log, followed by the lines of the source that it names.
         listing: String,
     },
-    /// A kernel could not be made ahead of its launch.
+    /// A kernel could not be compiled before its launch.
     #[error("`{line}` could not be made ahead{}: {error}", more(*others))]
     Ahead {
-        /// The line of the kernel.
+        /// Spec of the kernel, as a line of the DSL.
         line: String,
-        /// Why not.
+        /// Error of the first kernel that failed.
         error: Box<Error>,
-        /// How many more failed, whose errors are not told.
+        /// Number of further kernels that failed.
         others: usize,
     },
-    /// Device memory is exhausted, or what is copied from there has no room on the host.
+    /// Device memory is exhausted, or the host has no room for a copy.
     #[error(
         "out of memory on {device}: {bytes} bytes were asked for. Free buffers or use smaller ones"
     )]
     OutOfMemory {
-        /// The bytes of the one allocation that failed.
+        /// Bytes of the allocation that failed.
         bytes: u64,
-        /// The device, or `the host`.
+        /// Name of the device, or `the host`.
         device: String,
     },
     /// An argument has the wrong number of elements.
     #[error("`{argument}` has {has} elements, but {need}")]
     WrongExtent {
-        /// The argument.
+        /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
-        /// Its number of elements.
+        /// Number of elements that the argument has.
         has: u64,
-        /// What was needed, with the arithmetic.
+        /// Elements required, with the arithmetic.
         need: String,
     },
-    /// Two arrays of a call do not agree.
+    /// Two arrays of a call disagree in an extent.
     #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not fit", first.1, first.0, other.1, other.0)]
     Extents {
-        /// The extent that both have.
+        /// Extent that both arrays have.
         extent: Extent,
-        /// One of the two, with its value.
+        /// Name of one array, with its value of the extent.
         first: (String, usize),
-        /// The other one.
+        /// Name of the other array, with its value of the extent.
         other: (String, usize),
     },
-    /// What a launch writes shares memory with another of its operands.
+    /// An operand that a launch writes shares memory with another operand.
     #[error(
         "`{written}`, which the kernel writes, shares memory with `{other}`: use separate views"
     )]
     Overlap {
-        /// The operand that is written.
+        /// Name of the operand that is written.
         written: String,
-        /// The other operand.
+        /// Name of the other operand.
         other: String,
     },
-    /// A list of matrices where one array is meant.
+    /// A list of matrices was passed for a single array.
     #[error(
         "`{argument}` is a list of matrices where one array is meant: pass one view, which may be a batch"
     )]
     List {
-        /// The argument.
+        /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
     },
-    /// One matrix beside a list, of which a call has as many products as matrices.
+    /// A single matrix was passed beside a list. A list has one matrix for each GEMM.
     #[error(
         "`{list}` is a list of matrices and `{other}` is none: make a list of it too, with the same view for \
          each product where all share it"
     )]
     Unlisted {
-        /// The argument that is a list.
+        /// Name of the argument that is a list.
         list: &'static str,
-        /// The one that is not.
+        /// Name of the argument that is not.
         other: &'static str,
     },
-    /// The matrices of a list are not alike.
+    /// Matrices of a list differ in shape or strides.
     #[error(
         "{what} of matrix {nth} of the list is {found}, but {expected} of matrix 0: list matrices of one shape \
          that lie alike"
     )]
     Unlike {
-        /// Which matrix it is, from 0 on.
+        /// Index of the matrix, from 0 on.
         nth: usize,
-        /// What of it differs.
+        /// Property that differs, such as `the number of rows`.
         what: &'static str,
-        /// Its value.
+        /// Value of the property in this matrix.
         found: usize,
-        /// The value of the first matrix.
+        /// Value of the property in matrix 0.
         expected: usize,
     },
     /// A matrix of a list is a batch or a list itself.
     #[error("matrix {nth} of the list is a batch of matrices: list them one by one")]
     BatchInList {
-        /// Which matrix it is, from 0 on.
+        /// Index of the matrix, from 0 on.
         nth: usize,
     },
-    /// A part of a list.
+    /// A part of a list was requested.
     #[error("the matrices of a list have no parts: make a list of the parts")]
     PartOfList,
-    /// A matrix is to be of consecutive elements, but its matrices, its rows or their elements lie apart.
+    /// A matrix must have consecutive elements but has gaps between matrices, rows or elements.
     #[error("`{argument}` is to be of consecutive elements, but {layout}. {remedy}")]
     Padded {
-        /// The argument.
+        /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
-        /// The elements of a row.
+        /// Number of elements of a row.
         cols: u64,
-        /// The distance between two rows, in elements.
+        /// Distance between two rows, in elements.
         row_stride: u64,
-        /// The distance between two neighbours in a row, in elements.
+        /// Distance between neighbours in a row, in elements.
         col_stride: u64,
-        /// How it lies, in words.
+        /// Layout of the matrix, in words.
         layout: String,
-        /// What to do.
+        /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
     },
-    /// A matrix lies neither in rows nor in columns.
+    /// A matrix is neither row-major nor column-major.
     #[error(
         "`{argument}` lies neither in rows nor in columns: neighbours in a column are {row_stride} elements \
          apart, those in a row {col_stride}. Copy it first"
     )]
     Scattered {
-        /// The argument.
+        /// Name of the argument in the call, such as `a` or `x`.
         argument: &'static str,
-        /// The distance between neighbours in a column, in elements.
+        /// Distance between neighbours in a column, in elements.
         row_stride: usize,
-        /// The distance between neighbours in a row, in elements.
+        /// Distance between neighbours in a row, in elements.
         col_stride: usize,
     },
-    /// The rows of a matrix would overlap.
+    /// The row stride is shorter than a row, so that rows would overlap.
     #[error("a pitch of {pitch} is shorter than a row of {cols}: use one of at least {cols}")]
     ShortPitch {
-        /// The distance between two rows, in elements.
+        /// Row stride of the call, in elements.
         pitch: usize,
-        /// The elements of a row.
+        /// Number of elements of a row.
         cols: usize,
     },
-    /// A product of extents, or one extent, is beyond what can be addressed.
+    /// An extent or a product of extents exceeds the addressable range.
     #[error("{what}: the limit is {limit}. {remedy}")]
     TooLarge {
-        /// The quantity with its value.
+        /// Quantity that is too large, with its value.
         what: String,
-        /// The largest value allowed.
+        /// Greatest value that is allowed.
         limit: u64,
-        /// What to do about it.
+        /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
     },
-    /// A range does not lie inside a buffer, or inside the rows or columns of a matrix.
+    /// A range is not inside a buffer, or inside the rows or columns of a matrix.
     #[error("{}", out_of_range(*start, *end, *len, of))]
     OutOfRange {
-        /// The first element, row or column of the range.
+        /// First element, row or column of the range.
         start: usize,
-        /// One past its last.
+        /// End of the range, exclusive.
         end: usize,
-        /// How many there are.
+        /// Number of elements, rows or columns.
         len: usize,
-        /// What they are: "the elements of the buffer", "the rows of the matrix".
+        /// Kind of range: "the elements of the buffer", "the rows of the matrix" or "the columns of
+        /// the matrix".
         of: &'static str,
     },
     /// An operand belongs to another device.
@@ -233,182 +248,183 @@ pub enum Error {
         remedy(belongs, device)
     )]
     WrongDevice {
-        /// The argument.
+        /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
-        /// The device the call was given.
+        /// Name of the call's device.
         device: String,
-        /// Where the operand lives.
+        /// Owner of the operand's memory.
         belongs: Owner,
     },
-    /// The arguments do not meet the kernel's contract.
+    /// The arguments violate the kernel's contract.
     #[error(transparent)]
     Unmet(Box<ContractError>),
     /// The type of a kernel does not list the operands of its spec.
     #[error("{}", kernel_type(line, operands, needed, found, by_name))]
     KernelType {
-        /// The spec.
+        /// Spec of the kernel, as a line of the DSL.
         line: String,
-        /// What the type lists: the operands of a product, as an epilogue names them, and the inputs and results of
-        /// a reduction, each with its type.
+        /// Operands that the type must list: those of a GEMM as its epilogue names them, or inputs
+        /// and results of a reduction with their types.
         operands: Vec<String>,
-        /// The type of a kernel that takes them.
+        /// Type of a kernel that takes them.
         needed: String,
-        /// The type that was asked for.
+        /// Type that the caller asked for.
         found: String,
-        /// The type of kernels that take theirs by name.
+        /// Type of kernels that take operands by name.
         by_name: &'static str,
     },
     /// A call by name lacks an operand of the kernel.
     #[error("the call gives no `{operand}`, {needed}: add it with `.{method}(name, …)`")]
     MissingOperand {
-        /// The operand, as an epilogue or a `map` names it, or the result.
+        /// Name of the operand in the epilogue or `map`, or of the result.
         operand: String,
-        /// What the kernel takes for it.
+        /// Kind of operand that the kernel takes.
         needed: &'static str,
-        /// The method of the call that takes it.
+        /// Method of the call that passes it.
         method: &'static str,
     },
-    /// A call by name gives what is no operand of the kernel.
+    /// A call by name passes an operand that the kernel does not have.
     #[error("`{operand}` is no operand of the kernel, which takes {}", listed(takes))]
     UnknownOperand {
-        /// The name.
+        /// Name that the call passes.
         operand: String,
-        /// The kernel's operands, as an epilogue or a `map` names them, or its results.
+        /// Names of the kernel's operands or results.
         takes: Vec<String>,
     },
-    /// A call by name gives an operand twice.
+    /// A call by name passes an operand twice.
     #[error("the call gives `{operand}` twice: leave one of them out")]
     RepeatedOperand {
-        /// The name.
+        /// Name that the call passes.
         operand: String,
     },
-    /// A call gives a number for an array, an array for a number, or one without the dimensions of the operand.
+    /// A call passes a scalar for an array, an array for a scalar, or an array of the wrong rank.
     #[error("`{operand}` is {needed}, but the call gives {found}. {remedy}")]
     WrongOperand {
-        /// The operand, as an epilogue or a `map` names it.
+        /// Name of the operand in the epilogue or `map`.
         operand: String,
-        /// What the kernel takes for it.
+        /// Kind of operand that the kernel takes.
         needed: &'static str,
-        /// What the call gives.
+        /// Operand that the call passes, in words.
         found: String,
-        /// What to do about it.
+        /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
     },
-    /// A call that is none for what a reduction folds into one result.
+    /// The arguments of a call do not fit the `over` key of a reduction.
     #[error("the kernel folds `over: {over}`, but the call gives {found}. {remedy}")]
     WrongOver {
-        /// What the kernel folds.
+        /// Value of the kernel's `over` key.
         over: Over,
-        /// What the call gives.
+        /// Arguments that the call passes, in words.
         found: String,
-        /// What to do about it.
+        /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
     },
-    /// The rows of several matrices, which are to be folded alike, do not lie one distance apart.
+    /// The rows of a batch, folded as one matrix, do not have one common distance.
     #[error(
         "the rows of `{argument}` are not one distance apart: those of a matrix start every {row_stride} elements, \
          but the first one of a matrix {step} elements after the last one of the matrix before. Launch matrix by \
          matrix, or copy them one behind the other"
     )]
     UnevenRows {
-        /// The argument.
+        /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
-        /// The distance between two rows of a matrix, in elements.
+        /// Distance between two rows of a matrix, in elements.
         row_stride: usize,
-        /// The distance from the last row of a matrix to the first row of the next, in elements.
+        /// Distance from the last row of a matrix to the first row of the next, in elements.
         step: i128,
     },
-    /// An offset is smaller than the one before it, so that segments overlap or run backwards.
+    /// An offset is less than its predecessor, so that a segment would run backwards.
     #[error(
         "the segments run backwards: offset {index} is {offset}, but the one before it is {before}. Offsets ascend: \
          segment i goes from offset i up to offset i + 1"
     )]
     Backwards {
-        /// Which offset it is, from 0 on.
+        /// Index of the offset, from 0 on.
         index: usize,
-        /// Its value.
+        /// Value of the offset, in elements.
         offset: u64,
-        /// The value of the one before it.
+        /// Value of its predecessor, in elements.
         before: u64,
     },
-    /// The kernel needs more shared memory than a block may have on this device.
+    /// The kernel needs more shared memory than the device allows a block.
     #[error(
         "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows a block \
          {limit}. Use a smaller tile or fewer stages"
     )]
     SharedMemory {
-        /// The kernel.
+        /// Name of the kernel in the generated CUDA text.
         kernel: String,
-        /// Bytes that a block of it needs.
+        /// Bytes that a block needs.
         needed: u64,
-        /// Bytes that the device allows.
+        /// Bytes that the device allows a block.
         limit: u64,
-        /// The device.
+        /// Name of the device, as of [`Device::name`](crate::Device::name).
         device: String,
     },
-    /// The kernel uses instructions that the device does not have.
+    /// The kernel uses instructions that the device lacks.
     #[error(
         "kernel `{kernel}` needs sm_{needed} or later (cp.async and the like), but {device} is \
          {has}. Leave out the key that asks for it (`stages`), or use a newer GPU"
     )]
     Architecture {
-        /// The kernel.
+        /// Name of the kernel in the generated CUDA text.
         kernel: String,
-        /// The oldest architecture that can run it.
+        /// Oldest architecture that can run it: 80 for `sm_80`.
         needed: u32,
-        /// The device's architecture.
+        /// Architecture of the device, such as `sm_80`.
         has: String,
-        /// The device.
+        /// Name of the device, as of [`Device::name`](crate::Device::name).
         device: String,
     },
-    /// The kernel uses instructions of another architecture that no other has.
+    /// The kernel uses instructions that exist on one other architecture alone.
     #[error(
         "kernel `{kernel}` is made of instructions of sm_{needed} alone (wgmma and the like), but {device} is \
          {has}. Use a kernel without them"
     )]
     OtherArchitecture {
-        /// The kernel.
+        /// Name of the kernel in the generated CUDA text.
         kernel: String,
-        /// The architecture that can run it.
+        /// Architecture that can run it: 90 for `sm_90`.
         needed: u32,
-        /// The device's architecture.
+        /// Architecture of the device, such as `sm_80`.
         has: String,
-        /// The device.
+        /// Name of the device, as of [`Device::name`](crate::Device::name).
         device: String,
     },
-    /// The stream is being captured into a graph and the call would have to allocate or load.
+    /// The call would have to allocate or load while the stream is captured into a graph.
     #[error(
         "{doing} is not possible while the stream is captured into a graph. Launch the kernel \
          once with these extents before the capture begins"
     )]
     Capturing {
-        /// What would have to be done.
+        /// Action that is not possible during the capture.
         doing: &'static str,
     },
-    /// A stream that the runtime cannot order work on.
+    /// The runtime cannot order work on the stream.
     #[error("the stream cannot be used: {reason}")]
     Stream {
-        /// Why not, and what to use instead.
+        /// Reason, and the stream to use instead.
         reason: &'static str,
     },
     /// A CUDA driver call failed.
     #[error("the CUDA driver failed while {doing}: {code}: {text}")]
     Driver {
-        /// What the runtime was doing.
+        /// Action of the runtime during the call.
         doing: String,
-        /// The driver's name of the error.
+        /// Name of the error in the driver.
         code: String,
-        /// The driver's explanation.
+        /// Explanation of the error by the driver.
         text: String,
     },
-    /// The simulator found a fault, the kernel's or that of its arguments, or stopped a launch at its limit.
+    /// The simulator found a fault of the kernel or of its arguments, or stopped a launch at its
+    /// limit.
     #[cfg(feature = "sim")]
     #[error(transparent)]
     Simulator(#[from] Box<gemm_sim::SimError>),
-    /// The spec is faulty.
+    /// The spec is faulty; all of its faults are listed.
     #[error(transparent)]
     Spec(#[from] SpecErrors),
-    /// The generator contradicted itself.
+    /// The generator violated an invariant of its own.
     #[error("{0}. This is a fault of the generator: please report it")]
     Internal(String),
 }
@@ -481,7 +497,7 @@ fn kernel_type(
     )
 }
 
-/// The operands of a kernel.
+/// List of operands in messages.
 fn listed(operands: &[String]) -> String {
     let operands: Vec<String> = operands.iter().map(|operand| format!("`{operand}`")).collect();
     if operands.is_empty() { "no operands".to_owned() } else { operands.join(", ") }

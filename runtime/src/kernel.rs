@@ -1,4 +1,4 @@
-//! The kernel values that the macros make.
+//! Kernel values, as the macros build them.
 
 pub(crate) mod operands;
 pub(crate) mod reduce;
@@ -27,23 +27,38 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use table::ParsedTable;
 
-/// A kernel: a spec that has been checked. What a device makes of it belongs to the device.
+/// Kernel: a spec that has been checked. Devices cache its program and machine code.
 ///
-/// `S` is the type of the spec, `E` says what a launch takes: of a product the [`Operands`](crate::Operands) beside
-/// its matrices, of a reduction what it [folds](Folds) into what, or that arrays go [by name](crate::ByName).
+/// `S` is the type of the spec. `E` lists what a launch takes: the [`Operands`](crate::Operands) of
+/// a GEMM besides its matrices; [inputs and results](Folds) of a reduction; or
+/// [`ByName`](crate::ByName).
+///
+/// ```
+/// use gemm_runtime::{Kernel, SgemmKernel, sgemm_kernel, spec::SgemmSpec};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
+/// let same: Kernel<SgemmSpec> = Kernel::<SgemmSpec>::new("thread: 4x4, tile: 16x16x8".parse()?)?;
+/// assert_eq!(GEMM, same);
+/// assert_eq!(GEMM.spec_line(), "tile: 16x16x8, thread: 4x4");
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 pub struct Kernel<S, E = ()> {
-    /// The canonical line of the spec.
+    /// Canonical line of the spec.
     line: Cow<'static, str>,
     of: PhantomData<fn() -> (S, E)>,
 }
 
-/// A reduction: it folds elements of arrays into results. Made by [`reduce_kernel!`](crate::reduce_kernel) or from a
-/// [`ReduceSpec`].
+/// Reduction kernel: folds the elements of arrays into results. Built by
+/// [`reduce_kernel!`](crate::reduce_kernel) or from a [`ReduceSpec`].
 ///
-/// `T` says what the elements are, and `R` what a result is: the type of one array, or a tuple of as many as there
-/// are, all of one type. So the largest index of an `f16` is found by a `ReduceKernel<f16, u32>`, two arrays of `f32` have
-/// a product of type `ReduceKernel<(f32, f32), f32>`, and mean and variance are a `ReduceKernel<f32, (f32, f32)>`.
-/// `f16` and `bf16` are those of [`half`].
+/// `T` is the element type of the inputs and `R` the type of a result. Each is the type of one
+/// array, or a tuple with one type for each array, all equal:
+///
+/// * `ReduceKernel<f16, u32>` finds the index of the greatest `f16`.
+/// * `ReduceKernel<(f32, f32), f32>` is a dot product.
+/// * `ReduceKernel<f32, (f32, f32)>` computes mean and variance.
+///
+/// `f16` and `bf16` are the types of [`half`].
 ///
 /// ```
 /// use gemm_runtime::half::f16;
@@ -59,19 +74,22 @@ pub struct Kernel<S, E = ()> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// The elements are combined in an order that the spec and the extents fix, so that a result is
-/// the same bits on every run and device. Of no elements it is the operator's identity, that of the `fold`, or as `op`
-/// says.
+/// Elements are combined in an order that the spec and the extents fix, so a result has the same
+/// bits on every run and device. The result of no elements is the identity of the operator or of
+/// the `fold`, or as documented for `op`.
 ///
-/// [`Kernel<ReduceSpec, ByName>`](crate::ByName) is the type of those whose spec is known when the program runs.
+/// [`Kernel<ReduceSpec, ByName>`](crate::ByName) is the type for a spec known at run time only.
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
-/// A product C = A·B, or what an `epilogue` makes of its sums, of matrices of `f32`, A of m rows and k columns, B of k rows and n
-/// columns; C is row-major, A and B lie as `layout` says. Made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
+/// GEMM kernel: C = A·B, or its `epilogue`, on matrices of `f32`. Built by
+/// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
-/// `E` lists the kinds of its operands, those that the caller gives beside A, B and C: `alpha` and `beta` of a
-/// `scaled` product, then what the epilogue names. [`N`](crate::N) stands for `bias[n]`, [`M`](crate::M) for
-/// `scale[m]`, [`MN`](crate::MN) for `residual[m, n]` and `f32` for a number:
+/// A is m×k, B is k×n and C is m×n. C is row-major; the layouts of A and B are those of the
+/// `layout` key.
+///
+/// `E` lists the kinds of the operands that a call passes besides A, B and C: `alpha` and `beta` of
+/// a `scaled` GEMM, then those of the epilogue. [`N`](crate::N) is the kind of `bias[n]`,
+/// [`M`](crate::M) of `scale[m]`, [`MN`](crate::MN) of `residual[m, n]`, and `f32` of a scalar:
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, N, Sgemm, sgemm_kernel};
@@ -90,15 +108,37 @@ pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// [`ByName`](crate::ByName) is the type of those whose spec is known when the program runs.
+/// [`ByName`](crate::ByName) is the type for a spec known at run time only.
 pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 
-/// An [`Sgemm`] without operands.
+/// GEMM kernel without operands, an [`Sgemm`].
+///
+/// ```
+/// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
+/// let device = Device::simulator();
+/// assert_eq!(GEMM.run(&device, &[1.0, 2.0], &[3.0, 4.0], (1, 1, 2))?, [11.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 pub type SgemmKernel = Sgemm;
 
-/// A call of a kernel or of a [`Table`] on a device, made by [`Sgemm::call`], [`SgemmTable::call`] or, of a reduction
-/// by name, by [`Kernel::call`]: what is launched on views, whose shapes say what the extents are. `O` is what it
-/// has been given for the operands `E`.
+/// Call of a kernel or of a [`Table`] on a device, to be launched on views, which give the extents.
+///
+/// Returned by [`Sgemm::call`], [`SgemmTable::call`] and, for a reduction by name,
+/// [`Kernel::call`]. `O` is the type of the operands passed so far for `E`.
+///
+/// ```
+/// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
+///
+/// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, pitched);
+/// let device = Device::simulator();
+/// let a = device.upload_matrix(&[1.0, 2.0, 3.0, 4.0], 2, 2)?;
+/// let mut c = device.alloc_matrix(2, 2)?;
+/// GEMM.call(&device).launch(&a, &a, &mut c)?;
+/// assert_eq!(device.download(&c)?, [7.0, 10.0, 15.0, 22.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 pub struct Call<'a, S: TableFamily, E = (), O = ()> {
     what: Callee<'a, S>,
     device: &'a Device,
@@ -106,11 +146,11 @@ pub struct Call<'a, S: TableFamily, E = (), O = ()> {
     of: PhantomData<fn() -> E>,
 }
 
-/// What is called.
+/// Kernel or table of a call.
 enum Callee<'a, S: TableFamily> {
-    /// The kernel of a line.
+    /// Kernel of this canonical line.
     Kernel(&'a str),
-    /// The kernel that a table chooses.
+    /// Kernel that this table chooses.
     Table(&'a ParsedTable<S>),
 }
 
@@ -120,21 +160,20 @@ impl<S, E> Kernel<S, E> {
         Self { line: Cow::Borrowed(line), of: PhantomData }
     }
 
-    /// The spec as a line of the DSL, in canonical order and without defaults.
+    /// Returns the spec as a line of the DSL, in canonical order and without defaults.
     pub fn spec_line(&self) -> &str {
         &self.line
     }
 }
 
 impl<S: Family, E> Kernel<S, E> {
-    /// The kernel of a spec without faults, whose operands are these.
+    /// Kernel of a faultless spec; the caller checks its operands.
     fn checked(spec: &S) -> Result<Self> {
         spec.plan()?.program()?;
         Ok(Self { line: Cow::Owned(spec.to_string()), of: PhantomData })
     }
 
-    /// The same, of a spec that is used on a device, and so often that its program is not to be generated each time: the device
-    /// keeps it.
+    /// Kernel of a spec that is built often for one device: the device caches its program.
     #[doc(hidden)]
     pub fn kept(spec: &S, device: &Device) -> Result<Self> {
         let line = spec.to_string();
@@ -142,29 +181,32 @@ impl<S: Family, E> Kernel<S, E> {
         Ok(Self { line: Cow::Owned(line), of: PhantomData })
     }
 
-    /// One that was [`kept`](Self::kept) before, by its line.
+    /// Kernel of a line for which [`kept`](Self::kept) has returned before.
     #[doc(hidden)]
     pub fn kept_before(line: &str) -> Self {
         Self { line: Cow::Owned(line.to_owned()), of: PhantomData }
     }
 
-    /// The CUDA C translation unit of the preferred access variant, generated by this call; of several launches,
-    /// that of the first.
+    /// Generates the CUDA C translation unit of the preferred access variant. For several launches,
+    /// it is that of the first.
     pub fn source(&self) -> String {
         cuda::source(self.program().preferred())
     }
 
-    /// The translation units of the preferred access variants of all launches, each once and in their order: of a
-    /// reduction in two launches also the one that folds what the first leaves.
+    /// Generates the translation units of the preferred access variants of all launches, each once,
+    /// in order. A reduction in two launches has a second unit, which folds the partial results of
+    /// the first.
     pub fn sources(&self) -> Vec<String> {
         self.program().launched().map(cuda::source).collect()
     }
 
-    /// Compiles all its kernels ahead, those for arrays on 16 bytes and those for others, unless the device has them:
-    /// a launch then compiles nothing. In the simulator, which compiles nothing, they are generated.
+    /// Compiles all kernels of this spec before the first launch, for aligned and for unaligned
+    /// arrays, unless the device holds them. Later launches compile nothing.
+    ///
+    /// The simulator compiles nothing; it generates the kernels.
     ///
     /// # Errors
-    /// [`Error::Ahead`](crate::Error::Ahead) with what compiling and loading failed with.
+    /// [`Error::Ahead`](crate::Error::Ahead) with the error of compiling or loading.
     pub fn warm(&self, device: &Device) -> Result<()> {
         warm_up::<S>(device, [self.spec_line()])
     }
@@ -202,7 +244,7 @@ impl<S, E> fmt::Debug for Kernel<S, E> {
     }
 }
 
-/// The spec line.
+/// Writes the line of the spec.
 impl<S, E> fmt::Display for Kernel<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec_line())

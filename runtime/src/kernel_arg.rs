@@ -1,55 +1,56 @@
-//! Addresses of arrays, and the arguments of a kernel.
+//! Addresses of arrays, and arguments of a kernel.
 
 use gemm_dsl::ir::contract::MappedArray;
 use gemm_dsl::ir::{Elem, TensorMap, Ty};
 use std::ops::Range;
 
-/// Where the first of some elements lies in the memory of a back end.
+/// Address of an element in the memory of a back end.
 pub trait Address: Clone {
-    /// What the elements are.
+    /// Element type of the array.
     fn elem(&self) -> Elem;
 
-    /// In bytes, from zero or from the start of an allocation, which is aligned to 256.
+    /// Offset in bytes: from zero, or from the start of an allocation, which is aligned to 256
+    /// bytes.
     fn bytes(&self) -> u64;
 
-    /// The address `start` elements on, without those after the next `len`; none where they are not
-    /// all there.
+    /// Address `start` elements further, limited to `len` elements; `None` if they are not inside
+    /// the array.
     fn part(&self, start: u64, len: u64) -> Option<Self>;
 
-    /// Where the next `len` elements lie, in bytes of one space for all allocations.
+    /// Byte range of the next `len` elements, in one address space for all allocations.
     fn range(&self, len: u64) -> Range<u64>;
 }
 
-/// An argument of a kernel: `A` are addresses, `P` what a back end keeps for a list beside those of its arrays.
+/// Argument of a kernel: `A` is an address, `P` the back end's form of a list of addresses.
 pub enum KernelArg<'a, A, P> {
-    /// The bits of a number of at most 4 bytes.
+    /// Bits of a scalar of at most 4 bytes.
     Word(u32),
-    /// The bits of a number of 8 bytes.
+    /// Bits of a scalar of 8 bytes.
     Double(u64),
-    /// The address of an array.
+    /// Address of an array in device memory.
     Array(A),
-    /// An array that the kernel finds by its tensor map.
+    /// Array that the kernel accesses through a tensor map.
     TensorMap {
-        /// Its address.
+        /// Address of the array in device memory.
         address: A,
-        /// The type that the kernel takes its elements for.
+        /// Element type in the kernel.
         elem: Elem,
-        /// The map, as the kernel declares it.
+        /// Tensor map that the kernel declares.
         map: &'a TensorMap,
-        /// The array, as the launch describes it.
+        /// Extents and strides of the array in this launch.
         mapped: &'a MappedArray,
     },
-    /// A list of arrays.
+    /// List of arrays, which the kernel finds through pointers.
     List {
-        /// Their addresses.
+        /// Addresses of the arrays, in the order of the list.
         arrays: &'a [A],
-        /// As the kernel finds them.
+        /// Pointers in the form that the kernel reads.
         pointers: &'a P,
     },
 }
 
 impl<A, P> KernelArg<'_, A, P> {
-    /// A number of this type, as wide as the kernel's parameter is.
+    /// Scalar argument of this type, as wide as the kernel's parameter.
     pub(crate) fn scalar(ty: Ty, bits: u64) -> Self {
         match ty {
             Ty::Scalar(elem) if elem.size() == 8 => Self::Double(bits),
@@ -63,7 +64,7 @@ mod tests {
     use super::KernelArg;
     use gemm_dsl::ir::{Elem, Ty};
 
-    /// A GPU reads as many bytes as the parameter has, and the simulator cannot tell.
+    /// A GPU reads as many bytes as the parameter has; the simulator cannot check that.
     #[test]
     fn a_number_is_as_wide_as_its_parameter() {
         const BITS: u64 = 0x0123_4567_89ab_cdef;

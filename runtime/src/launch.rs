@@ -1,4 +1,4 @@
-//! A launch: the program of a kernel is executed on arrays of a device.
+//! Execution of a kernel's program on arrays of a device.
 
 #[cfg(test)]
 mod tests;
@@ -19,21 +19,21 @@ use gemm_dsl::ir::{Extent, Operand};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most dimensions of an operand.
+/// Greatest rank of an operand.
 const MAX_RANK: usize = 3;
 
-/// An array of a program, or a list of them: where it lies and how its elements lie there.
+/// Array or list of arrays bound to an operand: address, extents and strides.
 pub(crate) struct BoundArray<'n, B: Backend> {
-    /// What the caller calls it.
+    /// Name that messages give it.
     name: &'n str,
     place: Place<'n, B>,
-    /// Its shape; of a list, that of each array.
+    /// Extents and strides; for a list, those of each array.
     axes: [ArrayAxis; MAX_RANK],
     rank: usize,
 }
 
 impl<'n, B: Backend> BoundArray<'n, B> {
-    /// Elements along so many axes, three at most.
+    /// Array with these axes, at most three.
     pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
         let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
         let rank = along.len();
@@ -44,13 +44,12 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         Self { name, place, axes, rank }
     }
 
-    /// Consecutive elements.
     pub(crate) fn vector(name: &'n str, place: Place<'n, B>, extent: u64) -> Self {
         let axis = ArrayAxis { extent, stride: 1 };
         Self { name, place, axes: [axis; MAX_RANK], rank: 1 }
     }
 
-    /// A matrix, or a batch or a list of them.
+    /// Matrix, or batch or list of matrices.
     pub(crate) fn matrix(name: &'n str, place: Place<'n, B>, shape: Shape) -> Self {
         let axis = |extent, stride| ArrayAxis { extent: extent as u64, stride: stride as u64 };
         let Shape { rows, cols, row_stride, col_stride, batch, .. } = shape;
@@ -64,17 +63,17 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         Self { name, place, axes, rank }
     }
 
-    /// For the products of a batch, if it is one, as many as C has matrices: what is neither a batch nor a
-    /// list itself is the same for all of them.
+    /// Adds a batch axis of `products` matrices, or checks the existing one. A single matrix is
+    /// shared by all GEMMs of the batch.
     ///
     /// # Errors
-    /// [`Error::Extents`] for a batch of another number of matrices. Of a list the contract says so, which
-    /// knows whether one is wanted.
+    /// [`Error::Extents`] for a batch of another number of matrices. The length of a list is
+    /// checked by the contract, which knows whether a list is allowed.
     pub(crate) fn for_each_of(mut self, products: Option<usize>) -> Result<Self> {
         let Some(products) = products else { return Ok(self) };
         let found = match &self.place {
             Place::List(_) => return Ok(self),
-            // It was made of a shape, whose extents are of type usize.
+            // The extent came from a shape, as a usize.
             Place::One { .. } if self.rank == MAX_RANK => self.axes[0].extent as usize,
             Place::One { .. } => {
                 self.axes.copy_within(..self.rank, 1);
@@ -90,12 +89,12 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         Err(Error::Extents { extent: Extent::BATCH, first, other })
     }
 
-    /// Whether it is a batch of which all matrices are one.
+    /// Returns true for a batch that repeats a single matrix.
     pub(crate) fn is_shared(&self) -> bool {
         self.rank == MAX_RANK && self.axes[0].stride == 0
     }
 
-    /// Elements from the first of its shape to the last.
+    /// Number of elements of memory from the first of the shape to the last.
     fn span(&self) -> u64 {
         let axes = self.axes();
         if axes.iter().any(|axis| axis.extent == 0) {
@@ -105,7 +104,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         reach.fold(1, u64::saturating_add)
     }
 
-    /// Its place and layout, as contracts ask for them.
+    /// Address and layout in the form that contracts check.
     fn describe(&self) -> contract::BoundArray<'_> {
         let place = match &self.place {
             Place::One { address, len } => {
@@ -117,7 +116,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         contract::BoundArray { name, elem, place, axes }
     }
 
-    /// The argument of a kernel that stands for it.
+    /// Kernel argument for this array.
     pub(crate) fn argument(&self) -> KernelArg<'_, B::Address, B::Pointers> {
         match &self.place {
             Place::One { address, .. } => KernelArg::Array(address.clone()),
@@ -129,7 +128,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         &self.axes[..self.rank]
     }
 
-    /// Whether they share memory, from the first of their shapes to the last.
+    /// Returns true if the two share memory, from the first to the last element of each.
     fn meets(&self, other: &Self) -> bool {
         self.with_memory(|own| other.with_memory(|others| meet(own, others)))
     }
@@ -180,12 +179,12 @@ fn check_overlap<B: Backend>(
     Ok(())
 }
 
-/// A program under way on a back end.
+/// Execution of a program on a back end.
 struct Run<'a, 'p, B: Backend> {
     backend: &'a B,
     program: &'p CachedProgram,
-    /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
-    /// stream: it keeps other threads from launching in between.
+    /// Scratch memory. All launches on a GPU share it, one after the other on the stream, so it is
+    /// locked against other threads until the program has been launched.
     workspace: Option<B::Workspace<'a>>,
     load_times: LoadTimes,
 }
@@ -227,7 +226,8 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
         let (kernel, arguments) = (self.program.kernel(launch.kernel), launch.arguments.iter());
         let arguments = arguments.map(kernel_arg).collect();
         let counters = self.backend.launch(kernel, launch.grid, launch.is_main, arguments)?;
-        // Should a later step of the program fail.
+        // A later launch of the program may fail, so the scratch memory is not known to be zero
+        // until the end.
         if let Some(workspace) = &mut self.workspace {
             B::holds_zeros(workspace, false);
         }
@@ -235,7 +235,7 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
     }
 }
 
-/// The argument that a back end gives a kernel.
+/// Kernel argument in the form of the back end.
 fn kernel_arg<'a, B: Backend>(
     argument: &KernelArgument<'a, BoundArray<'_, B>>,
 ) -> KernelArg<'a, B::Address, B::Pointers> {

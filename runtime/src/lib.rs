@@ -64,7 +64,7 @@
 
 #![deny(missing_docs)]
 
-// Tables are shipped as `tune --table` writes them for others.
+// The shipped tables name `gemm_runtime`, as `tune --table` writes them for other crates.
 extern crate self as gemm_runtime;
 
 mod backend;
@@ -127,10 +127,9 @@ pub use segments::{Offset, Segments};
 pub use split_matrix::SplitMatrix;
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 
-/// What `gemm-world` and the programs of this workspace build on, and nobody else should: it may
-/// change in any version. Transports copy between addresses of a back end, and collective calls launch
-/// parts of what a user's call launches as a whole; a public API of either would be the back ends
-/// themselves.
+/// Items for `gemm-world` alone, which may change in any version. Transports copy between addresses
+/// of a back end, and collective calls launch parts of a user's call. A public API for either would
+/// expose the back ends themselves.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::backend::driver::{failed, gpus};
@@ -160,7 +159,7 @@ pub mod __private {
     pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 
-/// A [`ReduceKernel`] from a line of the DSL, checked while the crate is compiled.
+/// Builds a [`ReduceKernel`] from a spec of the DSL, checked at compile time.
 ///
 /// ```
 /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -169,7 +168,7 @@ pub mod __private {
 /// let device = Device::simulator();
 /// assert_eq!(MAX.run(&device, &[1.0, 7.0, 3.0])?, 7.0);
 ///
-/// // Its type says what is folded into what: two arrays of `f32`, row by row, into one of `f32`.
+/// // The type names inputs and result: two arrays of `f32`, folded row by row, give one of `f32`.
 /// const DISTANCES: ReduceKernel<(f32, f32), f32> =
 ///     reduce_kernel!(over: rows, map: |x, y| (x - y) * (x - y), finish: |s| sqrt(s));
 /// let (x, y) = ([0.0, 0.0, 1.0, 1.0], [3.0, 4.0, 1.0, 2.0]);
@@ -182,7 +181,8 @@ macro_rules! reduce_kernel {
     ($($spec:tt)*) => { $crate::__private::reduce_kernel! { [$crate] $($spec)* } };
 }
 
-/// A [`ReduceTable`]: conditions and lines of the DSL, checked while the crate is compiled.
+/// Builds a [`ReduceTable`] from rules of the DSL, each a condition and a spec, checked at compile
+/// time.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixRef, ReduceTable, reduce_table};
@@ -196,15 +196,16 @@ macro_rules! reduce_kernel {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// A condition is an expression of integers and truth values over `outer`, `len` and `inner`, with `+ - * / %`,
-/// comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`. The first row whose condition holds is
-/// chosen; the last one is `else`. All rows compute the same, and differ in how.
+/// A condition is an expression of integers and booleans over `outer`, `len` and `inner`. It may
+/// use `+ - * / %`, comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`. The first
+/// rule whose condition holds is chosen; the last rule is `else`. All rules compute the same
+/// result; only their kernels differ.
 #[macro_export]
 macro_rules! reduce_table {
     ($($rows:tt)*) => { $crate::__private::reduce_table! { [$crate] $($rows)* } };
 }
 
-/// An [`SgemmKernel`] from a line of the DSL, checked while the crate is compiled.
+/// Builds an [`SgemmKernel`] from a spec of the DSL, checked at compile time.
 ///
 /// ```no_run
 /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
@@ -217,12 +218,14 @@ macro_rules! reduce_table {
 ///
 /// # Operands
 ///
-/// Where the line names operands, `alpha` and `beta` by `scaled` and others by its `epilogue`, it makes an
-/// [`Sgemm`] whose type lists them, `Sgemm<(f32, f32, N)>`, and a call is given them in that order.
+/// A spec names operands by `scaled` (`alpha` and `beta`) and by its `epilogue`. The macro then
+/// builds an [`Sgemm`] whose type lists them, such as `Sgemm<(f32, f32, N)>`, and a call passes
+/// them in that order.
 ///
-/// Behind `struct Name;` the line makes a type instead, with the kernel and its launch, and one of its
-/// operands, by their names. Attributes and visibility are the user's; the visibility is that of all items, as
-/// are `cfg` and the levels of lints.
+/// After `struct Name;` the macro declares a type instead, with the kernel as `Name::KERNEL` and a
+/// function `Name::launch`. A second type, `NameOperands`, has the operands as fields. All items
+/// take the struct's visibility, its `cfg` and its lint levels; other attributes go to the struct
+/// alone.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm_kernel};
@@ -240,12 +243,12 @@ macro_rules! reduce_table {
 /// let mut to = MatrixMut::new(&mut c, 1, 3)?;
 /// Layer::launch(&device, &a, &b, &mut to, LayerOperands { bias: &bias })?;
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
-/// // The same by the order of the operands.
+/// // The same launch, with the operands in order.
 /// Layer::KERNEL.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// A line without operands makes no type of them, and its launch takes none.
+/// A spec without operands declares no operand type, and its `launch` takes none.
 ///
 #[doc = include_str!("../docs/sgemm_kernel.md")]
 #[macro_export]
@@ -253,7 +256,8 @@ macro_rules! sgemm_kernel {
     ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
 }
 
-/// A [`SgemmTable`]: conditions and lines of the DSL, checked while the crate is compiled.
+/// Builds an [`SgemmTable`] from rules of the DSL, each a condition and a spec, checked at compile
+/// time.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, N, SgemmShape, SgemmTable, sgemm_table};
@@ -277,38 +281,47 @@ macro_rules! sgemm_kernel {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// The first row whose condition holds is chosen; the last one is `else`. All rows compute the same, and differ in how:
-/// `batch`, `scaled` and `epilogue` are those of the first row. A line says neither `layout` nor `pitched`: the kernel is
-/// made for the matrices of the product, however they lie, and `transpose` and the paddings beside it are of those that
-/// lie along K ([`SgemmSpec::for_matrices`]). So each line has to be sound for all matrices that its condition lets
-/// through, and the macro checks that.
+/// The first rule whose condition holds is chosen; the last rule is `else`. All rules compute the
+/// same result: `batch`, `scaled` and `epilogue` must equal those of the first rule. Only their
+/// kernels differ.
+///
+/// A spec in a table names neither `layout` nor `pitched`. Both follow from the matrices of the
+/// call, and `transpose` and its padding apply to the K-major matrices
+/// ([`SgemmSpec::for_matrices`]). The macro checks each spec for all layouts that its condition
+/// admits.
 ///
 /// # Conditions
 ///
-/// A condition is an expression of integers, truth values and floats. It may name
+/// A condition is an expression of integers, booleans and floats over these names:
 ///
-/// | name | what it is |
+/// | name | meaning |
 /// | --- | --- |
-/// | `m`, `n`, `k` | the extents |
-/// | `batch` | the products of a batch or a list; 1 of what is none |
-/// | `nn`, `nt`, `tn`, `tt` | how A and B lie, as of `layout`: which one of these is so. A packed row or column lies in one line |
-/// | `padded` | whether something lies between the rows, or the columns, of A, B or C |
-/// | `aligned` | whether all rows, or columns, of A, B and C begin on 16 bytes, in every matrix of a batch or a list: of a packed C of one column none but the first does |
-/// | `arch` | the architecture of the GPU: 90 of `sm_90` |
-/// | `sms` | its multiprocessors |
-/// | `waves(128x256)` | tiles of so many rows and columns that cover C, of all products, over the multiprocessors: what one block on each of them would take so many rounds to compute. An `f64` |
+/// | `m`, `n`, `k` | extents of the GEMM |
+/// | `batch` | number of GEMMs of a batch or a list, else 1 |
+/// | `nn`, `nt`, `tn`, `tt` | true for the layouts of A and B; exactly one of them is true |
+/// | `padded` | true if the rows, or columns, of A, B or C are not packed |
+/// | `aligned` | true if every row, or column, of A, B and C starts on a 16-byte boundary |
+/// | `arch` | architecture of the GPU: 90 for `sm_90` |
+/// | `sms` | number of SMs of the GPU |
+/// | `waves(128x256)` | tiles of 128x256 that cover the C of all GEMMs, per SM: an `f64` |
 ///
-/// The simulator stands for an H200, whose `arch` is 90 and whose `sms` is 132.
+/// A packed matrix of one row counts as row-major, one of one column as column-major. `aligned`
+/// covers every matrix of a batch or a list; it is false for a packed C of one column and several
+/// rows.
 ///
-/// There are `+ - * /` and `%`, comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`; of floats, which are
-/// `f64`, also `floor`, `round`, `sqrt`, `rsqrt`, `fma` and `relu`, and `f64(m)` makes one of an integer. Numbers with a
-/// point are floats, and nothing is converted by itself: `waves(64x64) >= 2.0`.
+/// On the simulator `arch` is 90 and `sms` is 132, as on an H200.
+///
+/// Operators are `+ - * / %`, comparisons, `&& || !`, `if` and `let`; functions are `min`, `max`,
+/// `abs` and `clamp`. Floats are `f64` and also have `floor`, `round`, `sqrt`, `rsqrt`, `fma` and
+/// `relu`. Float literals have a point, and conversions are explicit: `waves(64x64) >= 2.0`,
+/// `f64(m)`.
 ///
 /// # Bits
 ///
-/// Rows without `partials`, `slices`, `split_k`, `stream_k` and `lanes: k` sum each element in ascending K by one
-/// accumulator, and so all give the same bits, those of a zero's sign included. `invariant;` before the rows admits only
-/// such lines: then a row of C has the same bits alone and in any batch, whichever row of the table computes it.
+/// Rules without `partials`, `slices`, `split_k`, `stream_k` and `lanes: k` sum each element in
+/// ascending K with one accumulator. All such rules give the same bits, including the sign of a
+/// zero. `invariant;` before the rules admits only such specs: a row of C then has the same bits
+/// alone and in any batch, whichever rule computes it.
 ///
 /// ```
 /// use gemm_runtime::{SgemmTable, sgemm_table};
@@ -323,11 +336,16 @@ macro_rules! sgemm_kernel {
 ///
 /// # Accuracy
 ///
-/// Which row a problem comes to is seen in its result where rows round in other ways, so a table says before its rows what
-/// it grants them: `accuracy: ieee;`, as if nothing were said, lines in `f32` alone; `accuracy: bound;` also those that
-/// stand for it within [`Arith::error_bound`](crate::spec::Arith::error_bound), which are `bf16x6`, `bf16x9` and `tf32x3`;
-/// `accuracy: norm;` also `f16x3`, whose bound for numbers far below the greatest of their row or column is relative to that
-/// one. No table grants `bf16`, `f16` and `tf32`, which round A and B: they are for who asks for a kernel of its own.
+/// Rules that round differently give different results, so a table states before its rules the
+/// accuracy class that it grants:
+///
+/// * `accuracy: ieee;`, the default, admits `f32` specs only.
+/// * `accuracy: bound;` also admits FP32 emulation within
+///   [`Arith::error_bound`](crate::spec::Arith::error_bound): `bf16x6`, `bf16x9` and `tf32x3`.
+/// * `accuracy: norm;` also admits `f16x3`, whose bound is relative to the greatest magnitude of a
+///   row or column.
+///
+/// No table admits `bf16`, `f16` and `tf32`, which round A and B; they need a kernel of their own.
 ///
 /// ```
 /// use gemm_runtime::{SgemmTable, sgemm_table};

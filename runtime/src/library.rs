@@ -1,4 +1,4 @@
-//! Libraries of C that are looked for and loaded at run time.
+//! C libraries that are found and loaded at run time.
 
 mod search;
 mod spec;
@@ -9,14 +9,14 @@ pub use spec::{LibrarySpec, NVRTC, SearchPlace};
 use libloading::Library;
 use std::path::Path;
 
-/// The library that a candidate stands for.
+/// Loads the library at a path, or by a name that the loader resolves.
 #[allow(unsafe_code, reason = "a library is loaded at run time")]
 pub fn open(path: &Path) -> Result<Library, String> {
     // SAFETY: the libraries searched for are NVIDIA's, whose initialisers demand nothing.
     unsafe { Library::new(path) }.map_err(|error| format!("{}: {}", path.display(), causes(&error)))
 }
 
-/// A function of a library, which is not `what` where it has none of that name.
+/// Looks up a function of a library. An error says that the library is not `what`.
 ///
 /// # Safety
 /// `F` must be the function's type.
@@ -27,7 +27,7 @@ pub unsafe fn symbol<F: Copy>(library: &Library, name: &str, what: &str) -> Resu
     found.map_err(|error| format!("it has no {name}, so it is not {what} ({})", causes(&error)))
 }
 
-/// An error with what lies behind it: the loader's own words come last.
+/// Error with its chain of causes; the loader's own message comes last.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut behind = error.source();

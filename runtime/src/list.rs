@@ -1,4 +1,4 @@
-//! Lists of matrices: each lies wherever it does, and a kernel finds it by its pointer.
+//! Lists of matrices at arbitrary addresses, which kernels find through an array of pointers.
 
 use crate::backend::{ArrayList, Backend, Place};
 use crate::device::{Device, On, dispatch};
@@ -15,12 +15,13 @@ use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Matrices in device memory to be read, of one shape, each wherever it lies: one for each product of a
-/// kernel with `batch: pointers`.
+/// List of matrices of one shape in device memory for reading, one for each GEMM of a kernel with
+/// `batch: pointers`.
 ///
-/// Made of views, which it borrows, it holds their pointers in the memory of the device, where kernels read
-/// them; so it may serve many launches, and may be dropped as soon as the last of them was made. The same
-/// matrix may be in it twice. It stands for [`AsMatrix`], and its transpose lists the transposes.
+/// The matrices may be anywhere in memory, and one matrix may be listed twice. The list borrows the
+/// views that it is built from. It copies their pointers to the device, serves any number of
+/// launches, and may be dropped once the last of these has been launched. It implements
+/// [`AsMatrix`]; its transpose lists the transposes.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixList, MatrixListMut, SgemmKernel, sgemm_kernel};
@@ -39,7 +40,7 @@ use std::marker::PhantomData;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// While the device's stream is captured into a graph no list can be made.
+/// No list can be built while the device's stream is captured into a graph.
 pub struct MatrixList<'a, T: Element = f32> {
     arrays: ListArrays,
     cuda: Vec<CudaView<'a, T>>,
@@ -47,7 +48,8 @@ pub struct MatrixList<'a, T: Element = f32> {
     borrowed: PhantomData<&'a T>,
 }
 
-/// Matrices in device memory to be written: as [`MatrixList`], exclusively borrowed. No two share elements.
+/// List of matrices in device memory for writing: a [`MatrixList`] with exclusive borrows. No two
+/// matrices share elements.
 pub struct MatrixListMut<'a, T: Element = f32> {
     arrays: ListArrays,
     cuda: Vec<CudaViewMut<'a, T>>,
@@ -56,12 +58,13 @@ pub struct MatrixListMut<'a, T: Element = f32> {
 }
 
 impl<'a, T: Element> MatrixList<'a, T> {
-    /// A list of matrices of a device.
+    /// List of matrices on `device`.
     ///
     /// # Errors
-    /// [`Error::Unlike`] where one has another shape than the first, or lies otherwise;
-    /// [`Error::BatchInList`]; [`Error::WrongDevice`]; what the device's memory is asked for with, as
-    /// [`Device::upload`].
+    /// * [`Error::Unlike`] if a matrix differs from the first in shape or strides.
+    /// * [`Error::BatchInList`] if a matrix is a batch or a list.
+    /// * [`Error::WrongDevice`] if a matrix belongs to another device.
+    /// * The errors of [`Device::upload`], for the array of pointers.
     pub fn new<M: AsMatrix<Element = T> + ?Sized + 'a>(
         device: &Device,
         matrices: impl IntoIterator<Item = &'a M>,
@@ -83,17 +86,18 @@ impl<'a, T: Element> MatrixList<'a, T> {
         Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
     }
 
-    /// The list of the transposes.
+    /// Returns the list of the transposes.
     pub fn t(&self) -> MatrixRef<'_, T> {
         self.as_matrix().t()
     }
 }
 
 impl<'a, T: Element> MatrixListMut<'a, T> {
-    /// A list of matrices of a device.
+    /// List of matrices on `device`.
     ///
     /// # Errors
-    /// As [`MatrixList::new`], and [`Error::Overlap`] where two share elements.
+    /// * [`Error::Overlap`] if two matrices share elements.
+    /// * The errors of [`MatrixList::new`].
     pub fn new<M: AsMatrixMut<Element = T> + ?Sized + 'a>(
         device: &Device,
         matrices: impl IntoIterator<Item = &'a mut M>,
@@ -116,12 +120,15 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
     }
 
-    /// Rectangles of one matrix of a device, of so many rows and columns each, by the row and the column of
-    /// their first elements. Those that lie between one another's rows are compared each with each: thousands
-    /// of single columns of a matrix that lies in rows take their time.
+    /// List of rectangles of one matrix, all of `extents` (rows, columns), by the row and the
+    /// column of their first elements.
+    ///
+    /// Rectangles that interleave in memory are compared pairwise. For thousands of single columns
+    /// of a row-major matrix this takes noticeable time.
     ///
     /// # Errors
-    /// As [`MatrixListMut::new`], and [`Error::OutOfRange`].
+    /// * [`Error::OutOfRange`] if a rectangle is not inside the matrix.
+    /// * The errors of [`MatrixListMut::new`].
     pub fn parts<M: AsMatrixMut<Element = T> + ?Sized>(
         device: &Device,
         matrix: &'a mut M,
@@ -137,13 +144,13 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
             whole.part(row..row.saturating_add(rows), col..col.saturating_add(cols))
         };
         let parts = firsts.into_iter().map(part).collect::<Result<Vec<Shape>>>()?;
-        // Also of none, which have a shape too.
+        // An empty list also has the rectangles' shape.
         let shape = Shape { rows, cols, ..alike(parts.iter().copied())? };
         let arrays = dispatch!(device, on => {
             let (address, len) = place(operand::write(on, &mut view, "matrix")?)?;
             let mut places = Vec::with_capacity(parts.len());
             for part in &parts {
-                // What is empty starts at the first element of the array.
+                // An empty part has offset 0.
                 let start = part.start.saturating_sub(whole.start) as u64;
                 let left = len.saturating_sub(start);
                 let at = address.part(start, left);
@@ -158,19 +165,19 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
     }
 
-    /// The list of the transposes.
+    /// Returns the list of the transposes.
     pub fn t(&mut self) -> MatrixMut<'_, T> {
         let MatrixMut { elements, shape } = self.as_matrix_mut();
         MatrixMut { elements, shape: shape.transposed() }
     }
 }
 
-/// What messages call a matrix of a list.
+/// Name of a matrix of a list in messages.
 fn named(nth: usize) -> String {
     format!("matrix {nth} of the list")
 }
 
-/// The shape of each matrix of a list, behind their number.
+/// Common shape of the matrices, with their number as the batch.
 fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
     let count = shapes.len();
     let mut first: Option<Shape> = None;
@@ -182,7 +189,7 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
             first = Some(shape);
             continue;
         };
-        // Where there are no two neighbours it does not matter how far apart they lie.
+        // A stride does not matter along an extent of 1.
         let elements = shape.count() > 0;
         let [rows, cols] = [shape.rows, shape.cols].map(|extent| elements && extent > 1);
         for (what, found, expected, matters) in [
@@ -200,7 +207,7 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
     Ok(Shape { start: 0, batch: Some(Batch { count, distance: 0 }), ..of_one })
 }
 
-/// Where a matrix lies: its address, and the elements from there on.
+/// Address of a matrix, and the number of elements from there on.
 fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64)> {
     match &resolved.place {
         Place::One { address, len } => Ok((address.clone(), *len)),
@@ -208,7 +215,7 @@ fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64
     }
 }
 
-/// The list of what lies there.
+/// List of the arrays at these addresses.
 fn list<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
@@ -224,7 +231,7 @@ fn list<T: Element, B: Backend>(
     Ok(ListArrays::new(on, ArrayList { elem: T::ELEM, arrays, pointers, stretches, memory }))
 }
 
-/// As [`list`], of what will be written: matrices of which no two share elements.
+/// List of arrays to be written, as [`list`]; checks that no two matrices share elements.
 fn written<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
@@ -241,7 +248,7 @@ fn written<T: Element, B: Backend>(
     }
     starts.sort_unstable();
     for (i, &(start, nth)) in starts.iter().enumerate() {
-        // Those that begin before this one ends.
+        // Matrices that begin before this one ends.
         let inside = starts[i + 1..].iter().take_while(|(other, _)| *other - start < span * size);
         for &(other, of) in inside {
             if shape.meets_itself((other - start) / size) {
@@ -256,22 +263,22 @@ fn written<T: Element, B: Backend>(
 macro_rules! common {
     ($list:ident) => {
         impl<T: Element> $list<'_, T> {
-            /// The number of matrices.
+            /// Returns the number of matrices.
             pub fn len(&self) -> usize {
                 self.shape.batch().count
             }
 
-            /// Whether there are no matrices.
+            /// Returns true if the list is empty.
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// The number of rows of each; 0 where there are no matrices.
+            /// Returns the number of rows of each matrix, or 0 for an empty list.
             pub fn rows(&self) -> usize {
                 self.shape.rows
             }
 
-            /// The number of columns of each; 0 where there are no matrices.
+            /// Returns the number of columns of each matrix, or 0 for an empty list.
             pub fn cols(&self) -> usize {
                 self.shape.cols
             }

@@ -1,4 +1,4 @@
-//! Row-major matrices in device memory, with pitched rows.
+//! Row-major matrices in device memory, with padded rows.
 
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -6,14 +6,24 @@ use crate::error::{Error, Result};
 use crate::shape::{Shape, extent, product, too_large};
 use gemm_dsl::target::element::Element;
 
-/// The rows of a matrix start at multiples of this many bytes.
+/// Alignment of every row of a matrix, in bytes.
 const ROW_ALIGNMENT: usize = 16;
 
-/// A row-major matrix in device memory whose rows may be followed by padding.
+/// Row-major matrix in device memory whose rows may be padded.
 ///
-/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] round the pitch up to a multiple of 16
-/// bytes, so that a `pitched` kernel makes 16-byte accesses whatever the width. The padding never
-/// influences a result and is never written by a kernel.
+/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] round the row stride up to a multiple of
+/// 16 bytes. A `pitched` kernel then makes 16-byte accesses for any width. Kernels never write the
+/// padding, and it never influences a result.
+///
+/// ```
+/// use gemm_runtime::Device;
+///
+/// let device = Device::simulator();
+/// let matrix = device.upload_matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?;
+/// assert_eq!((matrix.rows(), matrix.cols(), matrix.pitch()), (2, 3, 4));
+/// assert_eq!(device.download(&matrix.view().t())?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Matrix<T: Element = f32> {
     buffer: Buffer<T>,
@@ -21,37 +31,37 @@ pub struct Matrix<T: Element = f32> {
 }
 
 impl<T: Element> Matrix<T> {
-    /// A matrix over a buffer's elements: row `i` starts at element `i * pitch`.
+    /// Matrix over the elements of a buffer: row `i` starts at element `i * pitch`.
     ///
     /// # Errors
-    /// [`Error::ShortPitch`] where the pitch is shorter than a row, [`Error::WrongExtent`] where the
-    /// buffer is too short.
+    /// * [`Error::ShortPitch`] if `pitch` is less than `cols`.
+    /// * [`Error::WrongExtent`] if the buffer has fewer than `(rows - 1) * pitch + cols` elements.
     pub fn from_buffer(buffer: Buffer<T>, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
         let shape = Shape::pitched("buffer", buffer.len(), rows, cols, pitch)?;
         Ok(Self { buffer, shape })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.shape.rows
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.shape.cols
     }
 
-    /// The distance between the starts of two rows, in elements: the leading dimension.
+    /// Returns the row stride in elements, also called leading dimension.
     pub fn pitch(&self) -> usize {
         self.shape.row_stride
     }
 
-    /// The elements with their padding.
+    /// Returns the elements, padding included.
     pub fn buffer(&self) -> &Buffer<T> {
         &self.buffer
     }
 
-    /// The elements with their padding, given back.
+    /// Consumes the matrix and returns its elements, padding included.
     pub fn into_buffer(self) -> Buffer<T> {
         self.buffer
     }
@@ -63,19 +73,21 @@ impl<T: Element> Matrix<T> {
 }
 
 impl Device {
-    /// Copies a packed row-major matrix to the device, padding its rows to 16 bytes with zeros.
+    /// Copies a packed row-major matrix to the device and pads its rows to 16 bytes with zeros.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where there are not `rows * cols` elements, and those of
-    /// [`Device::upload`].
+    /// * [`Error::WrongExtent`] if `elements` does not have `rows * cols` elements.
+    /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.
+    /// * The errors of [`Device::upload`].
     pub fn upload_matrix(&self, elements: &[f32], rows: usize, cols: usize) -> Result<Matrix> {
         self.upload_matrix_of(elements, rows, cols)
     }
 
-    /// As [`Device::upload_matrix`], of elements of any type.
+    /// Copies a packed row-major matrix of any element type to the device, as
+    /// [`Device::upload_matrix`].
     ///
     /// # Errors
-    /// As [`Device::upload_matrix`].
+    /// Returns the errors of [`Device::upload_matrix`].
     pub fn upload_matrix_of<T: Element>(
         &self,
         elements: &[T],
@@ -103,18 +115,19 @@ impl Device {
         Matrix::from_buffer(buffer, rows, cols, pitch)
     }
 
-    /// A matrix of zeros whose rows are padded to 16 bytes.
+    /// Allocates a matrix of zeros of type `f32` whose rows are padded to 16 bytes.
     ///
     /// # Errors
-    /// Those of [`Device::alloc`].
+    /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.
+    /// * The errors of [`Device::alloc`].
     pub fn alloc_matrix(&self, rows: usize, cols: usize) -> Result<Matrix> {
         self.alloc_matrix_of(rows, cols)
     }
 
-    /// As [`Device::alloc_matrix`], of elements of any type.
+    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix`].
     ///
     /// # Errors
-    /// As [`Device::alloc_matrix`].
+    /// Returns the errors of [`Device::alloc_matrix`].
     pub fn alloc_matrix_of<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>> {
         let pitch = padded::<T>(cols)?;
         let buffer = self.alloc_of(product(rows, pitch)?)?;

@@ -1,4 +1,4 @@
-//! What a launch accepts as an input or an output.
+//! Inputs and outputs of launches.
 
 use crate::backend::{ArrayList, Backend, Place};
 use crate::buffer::{Buffer, BufferView, BufferViewMut, ELEMENTS};
@@ -13,19 +13,48 @@ use gemm_dsl::target::element::Element;
 use std::any::Any;
 use std::ops::Range;
 
-/// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
-/// either, or a `CudaSlice` or `CudaView` of the `cudarc` context that the
-/// [`Device`](crate::Device) was made from.
+/// Array in device memory that a kernel reads.
+///
+/// Implemented by [`Buffer`], [`Matrix`](crate::Matrix), their views and lists,
+/// [`SplitMatrix`](crate::SplitMatrix), and by `CudaSlice` and `CudaView` of the `cudarc` context
+/// from which the [`Device`](crate::Device) was built.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, Input};
+///
+/// fn first<I: Input>(device: &Device, input: &I) -> Result<Option<I::Element>, Error> {
+///     Ok(device.download(input)?.first().copied())
+/// }
+///
+/// let device = Device::simulator();
+/// let x = device.upload(&[3.0, 4.0])?;
+/// assert_eq!(first(&device, &x)?, Some(3.0));
+/// assert_eq!(first(&device, &x.slice(1..)?)?, Some(4.0));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array on a device",
     note = "elements of the host go there by `device.upload(&elements)?`"
 )]
 pub trait Input: sealed::Input<<Self as Input>::Element> {
-    /// What its elements are.
+    /// Element type of the array.
     type Element: Element;
 }
 
-/// An [`Input`] of elements of that type. One bound, so that what is none gets one message.
+/// [`Input`] with elements of type `T`. It is a single bound, so that a wrong argument gets one
+/// compile error.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, InputOf};
+///
+/// fn total(device: &Device, input: &impl InputOf<f32>) -> Result<f32, Error> {
+///     Ok(device.download(input)?.iter().sum())
+/// }
+///
+/// let device = Device::simulator();
+/// assert_eq!(total(&device, &device.upload(&[1.0, 2.0])?)?, 3.0);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array of `{T}` on a device",
     label = "no array of `{T}` on a device",
@@ -33,13 +62,33 @@ pub trait Input: sealed::Input<<Self as Input>::Element> {
 )]
 pub trait InputOf<T>: Input<Element = T> {}
 
-/// An array in device memory that a kernel writes: as [`Input`], exclusively borrowed.
+/// Array in device memory that a kernel writes, exclusively borrowed.
+///
+/// Implemented by [`Buffer`], [`Matrix`](crate::Matrix), their mutable views and lists, and by
+/// `CudaSlice` and `CudaViewMut`. An example is at [`OutputOf`].
 pub trait Output: sealed::Output<<Self as Output>::Element> {
-    /// What its elements are.
+    /// Element type of the array.
     type Element: Element;
 }
 
-/// An [`Output`] of elements of that type. One bound, so that what is none gets one message.
+/// [`Output`] with elements of type `T`. It is a single bound, so that a wrong argument gets one
+/// compile error.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, OutputOf, ReduceKernel, reduce_kernel};
+///
+/// fn write_sum(device: &Device, sum: &mut impl OutputOf<f32>) -> Result<(), Error> {
+///     const SUM: ReduceKernel = reduce_kernel!(op: sum);
+///     SUM.launch(device, &device.upload(&[1.0, 2.0])?, sum)?;
+///     Ok(())
+/// }
+///
+/// let device = Device::simulator();
+/// let mut sums = device.alloc(2)?;
+/// write_sum(&device, &mut sums.slice_mut(1..)?)?;
+/// assert_eq!(device.download(&sums)?, [0.0, 3.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array of `{T}` to be written on a device",
     label = "no array of `{T}` to be written",
@@ -47,8 +96,21 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 )]
 pub trait OutputOf<T>: Output<Element = T> {}
 
-/// An [`Input`] without a shape: elements one after the other, of which a
-/// [`MatrixRef`](crate::MatrixRef) is made.
+/// [`Input`] without a shape: consecutive elements, over which a [`MatrixRef`](crate::MatrixRef)
+/// can be built.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixRef, Vector};
+///
+/// fn as_row<V: Vector>(x: &V, len: usize) -> gemm_runtime::Result<MatrixRef<'_, V::Element>> {
+///     MatrixRef::new(x, 1, len)
+/// }
+///
+/// let device = Device::simulator();
+/// let x = device.upload(&[1.0, 2.0])?;
+/// assert_eq!(as_row(&x, 2)?.cols(), 2);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no vector of elements on a device",
     note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`",
@@ -56,7 +118,20 @@ pub trait OutputOf<T>: Output<Element = T> {}
 )]
 pub trait Vector: Input {}
 
-/// A [`Vector`] of elements of that type. One bound, so that what is none gets one message.
+/// [`Vector`] with elements of type `T`. It is a single bound, so that a wrong argument gets one
+/// compile error.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, MatrixRef, VectorOf};
+///
+/// fn last(device: &Device, vector: &impl VectorOf<f32>, len: usize) -> Result<Vec<f32>, Error> {
+///     device.download(&MatrixRef::new(vector, 1, len)?.part(0..1, len - 1..len)?)
+/// }
+///
+/// let device = Device::simulator();
+/// assert_eq!(last(&device, &device.upload(&[1.0, 2.0])?, 2)?, [2.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no vector of `{T}` on a device",
     label = "no vector of `{T}` on a device",
@@ -65,7 +140,24 @@ pub trait Vector: Input {}
 )]
 pub trait VectorOf<T: Element>: Vector<Element = T> {}
 
-/// An [`Output`] without a shape: as [`Vector`], exclusively borrowed.
+/// [`Output`] without a shape: consecutive elements, over which a [`MatrixMut`](crate::MatrixMut)
+/// can be built.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixMut, VectorMut};
+///
+/// fn as_column<V: VectorMut>(
+///     vector: &mut V,
+///     len: usize,
+/// ) -> gemm_runtime::Result<MatrixMut<'_, V::Element>> {
+///     MatrixMut::new(vector, len, 1)
+/// }
+///
+/// let device = Device::simulator();
+/// let mut y = device.alloc(3)?;
+/// assert_eq!(as_column(&mut y, 3)?.rows(), 3);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no vector of elements to be written",
     note = "a matrix and a view of one have a shape: use `view_mut`, `part` and `t`"
@@ -77,7 +169,7 @@ pub mod sealed {
     use super::{Element, Exclusive, Factor, Shape, Shared, SplitBuffers};
 
     pub trait Input<T: Element> {
-        /// The elements, and the shape of a matrix.
+        /// Elements, and the shape if this is a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
 
         /// The splits that have been made of it for products in which it is this factor.
@@ -87,12 +179,13 @@ pub mod sealed {
     }
 
     pub trait Output<T: Element> {
-        /// The elements, and the shape of a matrix.
+        /// Elements, and the shape if this is a matrix.
         fn output(&mut self) -> (Exclusive<'_, T>, Option<Shape>);
     }
 }
 
-/// Makes a type of elements `T` an input: its elements, and its shape.
+/// Implements [`Input`] for a type with elements `T`, from an expression of its elements and its
+/// shape.
 macro_rules! input {
     ($array:ty: |$this:ident| $parts:expr) => {
         impl<T: Element> Input for $array {
@@ -111,7 +204,7 @@ macro_rules! input {
 }
 pub(crate) use input;
 
-/// As `input!`, of an output.
+/// Implements [`Output`], as `input!` implements [`Input`].
 macro_rules! output {
     ($array:ty: |$this:ident| $parts:expr) => {
         impl<T: Element> Output for $array {
@@ -130,9 +223,9 @@ macro_rules! output {
 }
 pub(crate) use output;
 
-/// The arrays of a list of matrices, on the device whose memory they are.
+/// Arrays of a matrix list, on the device that owns their memory.
 pub struct ListArrays {
-    // An `ArrayList` of the device's back end, dropped before the device.
+    // `ArrayList` of the device's back end, dropped before the device.
     list: Box<dyn Any + Send + Sync>,
     device: Device,
 }
@@ -143,28 +236,28 @@ impl ListArrays {
     }
 }
 
-/// Elements to read, before they are known to belong to the device of a call.
+/// Elements to read; the device of the call has not been checked.
 pub enum Shared<'a, T: Element> {
-    /// Elements of a buffer.
+    /// Elements of a [`Buffer`] or of a view of one.
     Buffer(BufferView<'a, T>),
-    /// Elements of `cudarc`'s.
+    /// Elements of a `cudarc` slice.
     Cuda(CudaView<'a, T>),
-    /// Those of a list of arrays, of which these are `cudarc`'s.
+    /// Elements of a list of arrays, with the views of those that are `cudarc` slices.
     List(&'a ListArrays, Vec<CudaView<'a, T>>),
 }
 
-/// Elements to write, before they are known to belong to the device of a call.
+/// Elements to write; the device of the call has not been checked.
 pub enum Exclusive<'a, T: Element> {
-    /// Elements of a buffer. The exclusive borrow is the caller's.
+    /// Elements of a buffer, whose exclusive borrow the caller holds.
     Buffer(BufferView<'a, T>),
-    /// Elements of `cudarc`'s.
+    /// Elements of a `cudarc` slice.
     Cuda(CudaViewMut<'a, T>),
-    /// Those of a list of arrays, of which these are `cudarc`'s.
+    /// Elements of a list of arrays, with the views of those that are `cudarc` slices.
     List(&'a ListArrays, Vec<CudaViewMut<'a, T>>),
 }
 
 impl<T: Element> Shared<'_, T> {
-    /// The number of elements of an array; none of a list.
+    /// Number of elements of an array; 0 for a list.
     #[expect(clippy::len_without_is_empty, reason = "a hidden type; nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         match self {
@@ -178,7 +271,7 @@ impl<T: Element> Shared<'_, T> {
         matches!(self, Shared::List(..))
     }
 
-    /// Some consecutive elements of an array; none where they are not all there, and of a list.
+    /// Consecutive elements of an array; `None` if the range is not inside it, or for a list.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         match self {
             Shared::Buffer(view) => view.part(range).map(Shared::Buffer),
@@ -199,7 +292,6 @@ impl<T: Element> Shared<'_, T> {
 }
 
 impl<T: Element> Exclusive<'_, T> {
-    /// The number of elements of an array; none of a list.
     pub(crate) fn len(&self) -> usize {
         match self {
             Exclusive::Buffer(view) => view.len(),
@@ -233,24 +325,25 @@ impl<T: Element> Exclusive<'_, T> {
     }
 }
 
-/// An operand that belongs to the device of the call.
+/// Operand on the device of the call.
 pub struct LocatedOperand<'a, B: Backend> {
-    /// Its place in memory.
+    /// Address and length, or list of arrays.
     pub place: Place<'a, B>,
-    /// The shape of a matrix, or of each one of a list; the address is that of its first element.
+    /// Shape of a matrix, or of each matrix of a list. The address is that of the first element of
+    /// the matrix.
     pub shape: Option<Shape>,
-    /// Record, when dropped after the launch, that slices were used on the device's stream, for
-    /// `cudarc` to order work on other streams after it.
+    /// Records, when dropped after the launch, the use of `cudarc` slices on the device's stream.
+    /// `cudarc` then orders later work of other streams after it.
     _used: Vec<SyncOnDrop<'a>>,
 }
 
 impl<B: Backend> LocatedOperand<'_, B> {
-    /// Whether it is a list without arrays.
+    /// Returns true for a list without arrays.
     pub(crate) fn is_empty_list(&self) -> bool {
         matches!(self.place, Place::List(list) if list.arrays.is_empty())
     }
 
-    /// The address of one array, and the elements from there on.
+    /// Address of a single array, and the number of elements from there on.
     ///
     /// # Errors
     /// [`Error::List`] for a list.
@@ -262,8 +355,8 @@ impl<B: Backend> LocatedOperand<'_, B> {
     }
 }
 
-/// Checks that an input lives on the device, and has the device's stream wait for work on it that
-/// `cudarc` knows of.
+/// Checks that an input belongs to the device, and makes the device's stream wait for other work on
+/// it that `cudarc` has recorded.
 pub fn read<'a, B: Backend, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
@@ -273,7 +366,7 @@ pub fn read<'a, B: Backend, I: Input + ?Sized>(
     resolve(on, elements, shape, argument)
 }
 
-/// As [`read`], of an input's elements and its shape.
+/// Locates an input as [`read`] does, from its elements and its shape.
 pub fn resolve<'a, T: Element, B: Backend>(
     on: On<'a, B>,
     elements: Shared<'a, T>,
@@ -300,7 +393,7 @@ pub fn resolve<'a, T: Element, B: Backend>(
     resolved(address, used, len, shape, argument)
 }
 
-/// As [`read`], of an output.
+/// Locates an output as [`read`] locates an input.
 pub fn write<'a, B: Backend, O: Output + ?Sized>(
     on: On<'a, B>,
     output: &'a mut O,
@@ -328,7 +421,7 @@ pub fn write<'a, B: Backend, O: Output + ?Sized>(
     resolved(address, used, len, shape, argument)
 }
 
-/// The arrays of a list of the device.
+/// Arrays of a list, checked to belong to the device.
 fn listed<'a, B: Backend>(
     on: On<'_, B>,
     arrays: &'a ListArrays,
@@ -339,7 +432,7 @@ fn listed<'a, B: Backend>(
     ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))
 }
 
-/// The address of a view of a buffer of the device.
+/// Address of a buffer view, checked to belong to the device.
 fn view_of<T: Element, B: Backend>(
     on: On<'_, B>,
     view: &BufferView<'_, T>,
@@ -387,7 +480,7 @@ fn resolved<'a, B: Backend>(
     })
 }
 
-/// Makes a type of elements `T` an input without a shape: its elements.
+/// Implements [`Vector`] for a type with elements `T`.
 macro_rules! vector {
     ($array:ty: |$this:ident| $elements:expr) => {
         input!($array: |$this| ($elements, None));
@@ -396,7 +489,7 @@ macro_rules! vector {
     };
 }
 
-/// As `vector!`, of an output.
+/// Implements [`VectorMut`] for a type with elements `T`.
 macro_rules! vector_mut {
     ($array:ty: |$this:ident| $elements:expr) => {
         output!($array: |$this| ($elements, None));

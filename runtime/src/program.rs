@@ -1,4 +1,4 @@
-//! Programs that a device has launched, with what it made of them.
+//! Programs cached by a device, with their machine code.
 
 use crate::compile::Resources;
 use crate::error::{Error, Result};
@@ -14,12 +14,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// The programs of a device by macro and spec.
+/// Programs of a device by macro name and spec.
 #[derive(Default)]
 pub struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<CachedProgram>>>>);
 
 impl Programs {
-    /// The program of a spec, by its canonical line.
+    /// Program of a spec, given as its canonical line.
     pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept(S::MACRO, line, || {
             let plan = line.parse::<S::Plan>()?;
@@ -27,14 +27,13 @@ impl Programs {
         })
     }
 
-    /// How many there are.
     #[cfg(test)]
     pub(crate) fn made(&self) -> usize {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.values().map(HashMap::len).sum()
     }
 
-    /// A program that follows from no spec.
+    /// Program that belongs to no spec.
     #[cfg(test)]
     pub(crate) fn get_or(
         &self,
@@ -45,7 +44,7 @@ impl Programs {
         self.kept(family, name, || Ok(CachedProgram::new(make()?, Vec::new())))
     }
 
-    /// The program that makes splits of a B that lies row by row, or column by column.
+    /// Program that computes the splits of a row-major or column-major B.
     pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<CachedProgram>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("splits", &name, || {
@@ -54,7 +53,7 @@ impl Programs {
         })
     }
 
-    /// The program that folds a shard of what a reduction folds.
+    /// Program that folds one shard of a reduction.
     pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept("shard", line, || {
             let plan = line.parse::<ReducePlan>()?;
@@ -62,7 +61,7 @@ impl Programs {
         })
     }
 
-    /// The program that folds what all shards have left.
+    /// Program that folds the partial results of all shards.
     pub fn of_partials(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept("partials", line, || {
             let plan = line.parse::<ReducePlan>()?;
@@ -70,7 +69,7 @@ impl Programs {
         })
     }
 
-    /// The program kept under a family and a name, made where there is none.
+    /// Returns the program cached under a family and a name, or builds and caches it.
     fn kept(
         &self,
         family: &'static str,
@@ -82,7 +81,7 @@ impl Programs {
             return Ok(Arc::clone(program));
         }
         drop(known);
-        // Two threads may both make it; the first to come back here is kept.
+        // Two threads may both build it; the first to insert it wins.
         let made = Arc::new(make()?);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let kept = known.entry(family).or_default().entry(name.to_owned()).or_insert(made);
@@ -90,16 +89,15 @@ impl Programs {
     }
 }
 
-/// A program ready to be launched on one device.
+/// Program ready for launches on one device.
 pub struct CachedProgram {
     pub(crate) program: VerifiedProgram,
-    /// The plan, of type `S::Plan` where [`Programs::get`] was asked for a spec of `S`.
+    /// Plan of type `S::Plan`, if [`Programs::get`] was called for a spec of `S`.
     plan: Option<Box<dyn Any + Send + Sync>>,
-    /// What its spec says that the caller gives beside the matrices.
+    /// Operands of the spec besides the matrices.
     pub(crate) operands: Vec<EpilogueArg>,
-    /// Its kernels, in its order.
     kernels: Vec<CachedKernel>,
-    /// The same where the splits of A are given, of B, or of both.
+    /// Programs that take the splits of A, of B, or of both as inputs.
     given: [OnceLock<Option<Arc<CachedProgram>>>; 3],
 }
 
@@ -109,13 +107,12 @@ impl CachedProgram {
         Self { program, plan: None, operands, kernels, given: Default::default() }
     }
 
-    /// A program of a plan, which is kept with it.
+    /// Program of a plan, which is stored with it.
     fn by_plan<S: Family>(program: VerifiedProgram, plan: S::Plan) -> Self {
         let operands = plan.spec().operands();
         Self { plan: Some(Box::new(plan)), ..Self::new(program, operands) }
     }
 
-    /// The plan that the program was made of.
     fn plan<S: Family>(&self) -> &S::Plan {
         let plan = self.plan.as_ref().and_then(|plan| plan.downcast_ref());
         plan.unwrap_or_else(|| {
@@ -123,12 +120,12 @@ impl CachedProgram {
         })
     }
 
-    /// The spec that the program was made of.
     pub(crate) fn spec<S: Family>(&self) -> &S {
         self.plan::<S>().spec()
     }
 
-    /// The same product where the splits of A are given, of B, or of both, if it takes such and there are any.
+    /// Program of the same GEMM that takes the splits of A, of B, or of both as inputs; `None` if
+    /// there is no such program.
     pub(crate) fn given(&self, splits: [bool; 2]) -> Result<Option<&Arc<CachedProgram>>> {
         let kept = match splits {
             [false, false] => return Ok(None),
@@ -139,40 +136,39 @@ impl CachedProgram {
         if kept.get().is_none() {
             let program = self.plan::<SgemmSpec>().program_with_splits(splits)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
-            // Of two threads that make it the first one's is kept.
+            // If two threads build it, the first one's is kept.
             _ = kept.set(made);
         }
         Ok(kept.get().and_then(Option::as_ref))
     }
 
-    /// The kernel of a number that a launch of the program names.
     pub(crate) fn kernel(&self, id: KernelId) -> &CachedKernel {
         self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
     }
 
-    /// Whether the machine code of all kernels is there.
+    /// Returns true if the machine code of all kernels is loaded.
     pub(crate) fn is_loaded(&self) -> bool {
         self.kernels.iter().all(|kernel| kernel.function.get().is_some())
     }
 
-    /// Whether a matrix lies column by column for the kernels.
+    /// Returns true if the kernels take a matrix as column-major.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
         let mut arrays = self.kernels.iter().flat_map(|k| k.kernel.contract().arrays());
-        // The last two dimensions are its rows and its columns; before them are the matrices of a batch.
+        // The last two dimensions are rows and columns; a batch dimension precedes them.
         arrays.any(|array| array.operand == operand && array.contiguous_dim() + 2 == array.rank())
     }
 
-    /// Whether every kernel takes matrices whose rows, or columns, are padded.
+    /// Returns true if every kernel takes matrices with padded rows or columns.
     pub(crate) fn takes_pitches(&self) -> bool {
         self.kernels.iter().all(|k| k.kernel.contract().takes_pitches())
     }
 }
 
-/// What it took to have the machine code of a kernel.
+/// Cost of loading the machine code of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLoad {
     pub(crate) took: Duration,
-    /// Whether it was compiled, and not found on disk.
+    /// True if the kernel was compiled rather than found on disk.
     pub(crate) is_compiled: bool,
 }
 
@@ -188,7 +184,7 @@ impl CachedKernel {
         Self { kernel: kernel.clone(), function: OnceLock::new(), loading: Mutex::new(()) }
     }
 
-    /// What the driver says of the machine code, once it has been loaded.
+    /// Resources as the driver reports them, once the machine code is loaded.
     pub(crate) fn resources(&self) -> Option<Resources> {
         let function = self.function.get()?;
         let read = |attribute| {
@@ -203,9 +199,11 @@ impl CachedKernel {
         })
     }
 
-    /// The machine code, and what this call took to have it; `load` also says whether it has compiled. Of threads
-    /// that ask at the same time, one loads it and the others wait, those that ask for other kernels do not; after a
-    /// failure the next one tries again.
+    /// Returns the machine code, and the load time if this call loaded it. `load` also returns
+    /// whether it compiled.
+    ///
+    /// If several threads ask for the same kernel, one loads it and the others wait; other kernels
+    /// are not blocked. After a failure the next call tries again.
     pub(crate) fn function(
         &self,
         load: impl FnOnce() -> Result<(CudaFunction, bool)>,

@@ -1,4 +1,4 @@
-//! What a launch tells of itself.
+//! Reports of launches and of their single kernel launches.
 
 use crate::backend::StepCounters;
 use crate::compile::Resources;
@@ -9,17 +9,29 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a launch did.
+/// Report of a launch: the variant that ran, its kernel launches, compile times and resources.
+///
+/// ```
+/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+///
+/// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+/// let device = Device::simulator();
+/// let (x, mut sum) = (device.upload(&[1.0; 100])?, device.alloc(1)?);
+/// let report = SUM.launch(&device, &x, &mut sum)?;
+/// assert_eq!(report.steps().len(), report.passes());
+/// assert!(report.main_step().is_some_and(|step| step.grid()[0] > 0));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct LaunchReport {
     pub(crate) program: Arc<CachedProgram>,
-    /// The launches that were made.
+    /// Kernel launches of the program, in order.
     pub(crate) execution: Execution<Option<Box<StepCounters>>>,
     pub(crate) load_times: LoadTimes,
 }
 
-/// What a launch took to have machine code that the device had not.
+/// Time that a launch spent on machine code that the device did not hold yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoadTimes {
     compiled: Option<Duration>,
@@ -27,7 +39,7 @@ pub(crate) struct LoadTimes {
 }
 
 impl LoadTimes {
-    /// Adds what a kernel took, if it was not there.
+    /// Adds the load time of a kernel that was not loaded before.
     pub(crate) fn add(&mut self, made: Option<KernelLoad>) {
         let Some(KernelLoad { took, is_compiled }) = made else { return };
         let sum = if is_compiled { &mut self.compiled } else { &mut self.found };
@@ -35,7 +47,7 @@ impl LoadTimes {
     }
 }
 
-/// One kernel launch of a [`LaunchReport`] program.
+/// One kernel launch within a [`LaunchReport`].
 #[derive(Clone, Copy)]
 pub struct StepReport<'a> {
     program: &'a CachedProgram,
@@ -43,27 +55,30 @@ pub struct StepReport<'a> {
 }
 
 impl LaunchReport {
-    /// The access variant that ran: of a reduction, the one of the first pass; of a product with splits, the one that
-    /// multiplies them.
+    /// Returns the access variant that ran: the first pass of a reduction, or the kernel that
+    /// multiplies the splits of a GEMM.
     pub fn variant(&self) -> Variant {
         self.program.kernel(self.execution.main).kernel.variant
     }
 
-    /// The number of kernel launches: more than one where a reduction took several passes, 0 where
+    /// Returns the number of kernel launches: more than one for a reduction in several passes, 0 if
     /// there was nothing to compute.
     pub fn passes(&self) -> usize {
         self.execution.launches.len()
     }
 
-    /// The kernel launches, in order.
+    /// Returns the kernel launches, in order.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = StepReport<'_>> {
         let launches = self.execution.launches.iter();
         launches.map(|launch| StepReport { program: &self.program, launch })
     }
 
-    /// How long it compiled: the time from the text of its kernels to machine code that is loaded, as a first launch
-    /// takes it. None where it compiled nothing, which is so of every later launch, behind a
-    /// [`warm`](crate::warm), for what another thread compiled meanwhile, and in the simulator.
+    /// Returns the compile time of this launch: from CUDA text to loaded machine code. `None` if
+    /// this launch compiled nothing.
+    ///
+    /// Only the first launch of a kernel on a GPU compiles. A kernel that [`warm`](crate::warm) or
+    /// another thread has compiled, or that was found in the disk cache, is not compiled again. The
+    /// simulator compiles nothing.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -79,47 +94,50 @@ impl LaunchReport {
         self.load_times.compiled
     }
 
-    /// How long it took to load kernels that were found in the disk cache; none where it has loaded none from there.
+    /// Returns the time to load kernels from the disk cache, or `None` if none was loaded from
+    /// there.
     pub fn loaded_from_disk(&self) -> Option<Duration> {
         self.load_times.found
     }
 
-    /// Registers of a thread, its stack and the static shared memory of a block, as the driver
-    /// reports them of the machine code of the variant that ran. Spilled registers lie on the
-    /// stack; the driver does not tell them apart, so their fields are 0. None in the simulator.
+    /// Returns registers and stack of a thread, and static shared memory of a block, of the variant
+    /// that ran, as the driver reports them. `None` in the simulator.
+    ///
+    /// Spilled registers are part of the stack; the driver does not report them separately, so
+    /// their fields are 0.
     pub fn resources(&self) -> Option<Resources> {
         self.program.kernel(self.execution.main).resources()
     }
 
-    /// The launch of the kernel whose text is the program's, or of the one that stood in for it; the first one where another way
-    /// was gone. None where there was nothing for it to do.
+    /// Returns the launch of the program's main kernel, in any of its variants, or the first launch
+    /// if the program took another path. `None` if there was nothing to compute.
     pub fn main_step(&self) -> Option<StepReport<'_>> {
         self.steps().find(StepReport::is_main)
     }
 }
 
 impl<'a> StepReport<'a> {
-    /// The name of the kernel.
+    /// Returns the name of the kernel.
     pub fn kernel(&self) -> &'a str {
         &self.cached_kernel().kernel.name
     }
 
-    /// Which of the kernels that compute the same it is.
+    /// Returns the access variant of the kernel.
     pub fn variant(&self) -> Variant {
         self.cached_kernel().kernel.variant
     }
 
-    /// The blocks along x, y and z.
+    /// Returns the number of blocks along x, y and z.
     pub fn grid(&self) -> [u32; 3] {
         self.launch.grid
     }
 
-    /// Whether it is the [main one](LaunchReport::main_step).
+    /// Returns true if this is the [main step](LaunchReport::main_step).
     pub fn is_main(&self) -> bool {
         self.launch.is_main
     }
 
-    /// As [`LaunchReport::resources`], of this kernel.
+    /// Returns the resources of this kernel, as [`LaunchReport::resources`].
     pub fn resources(&self) -> Option<Resources> {
         self.cached_kernel().resources()
     }

@@ -1,4 +1,4 @@
-//! Segments of an array, as a reduction over segments takes them.
+//! Segments of an array, as inputs of segmented reductions.
 
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -7,12 +7,15 @@ use crate::error::{Error, Result};
 use gemm_dsl::target::element::Element;
 use std::fmt;
 
-/// The segments that an array is cut into, by offsets on a device: segment `i` goes from offset `i` up to offset
-/// `i + 1`, so that `n` segments have `n + 1` offsets. They ascend; a segment between two equal ones is empty.
-/// Elements before the first offset and behind the last one belong to no segment.
+/// Segments of an array, given by offsets on a device: segment `i` goes from offset `i` to offset
+/// `i + 1`, exclusive.
 ///
-/// The offsets are of the `index` of the kernels that take them, `u32` or `u64`. They were checked when the segments
-/// were made and are not changed any more, so that no launch reads an element beside the array.
+/// `n` segments have `n + 1` ascending offsets. A segment between two equal offsets is empty.
+/// Elements before the first offset and from the last offset on belong to no segment.
+///
+/// The type of the offsets, `u32` or `u64`, is the `index` of the kernels that take them. The
+/// offsets are checked when the segments are built and never change, so no launch reads outside the
+/// array.
 ///
 /// ```
 /// use gemm_runtime::{Device, Segments};
@@ -29,7 +32,20 @@ pub struct Segments<I: Offset = u32> {
     end: u64,
 }
 
-/// The type of the offsets of [`Segments`]: `u32` or `u64`.
+/// Offset type of [`Segments`]: `u32` or `u64`.
+///
+/// ```
+/// use gemm_runtime::{Device, Offset, Segments};
+///
+/// fn count<I: Offset>(device: &Device, offsets: &[I]) -> gemm_runtime::Result<usize> {
+///     Ok(Segments::new(device, offsets)?.len())
+/// }
+///
+/// let device = Device::simulator();
+/// assert_eq!(count(&device, &[0_u32, 2, 5])?, 2);
+/// assert_eq!(count(&device, &[0_u64, 2, 5])?, 2);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "offsets of segments are of `u32` or `u64`, not of `{Self}`",
     label = "`u32` or `u64`, as the `index` of the kernel",
@@ -40,7 +56,7 @@ pub trait Offset: Element + Into<u64> {}
 impl Offset for u32 {}
 impl Offset for u64 {}
 
-/// Segments by offsets of either type.
+/// Segments with offsets of either type.
 pub struct Cut<'a> {
     pub(crate) offsets: Box<dyn Readable + 'a>,
     pub(crate) count: u64,
@@ -48,42 +64,44 @@ pub struct Cut<'a> {
 }
 
 impl<I: Offset> Segments<I> {
-    /// Segments by offsets of the host, which are copied to the device.
+    /// Segments from offsets in host memory, which are copied to the device.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where there is no offset, [`Error::Backwards`] where they do not ascend, and those of
-    /// [`Device::upload`].
+    /// * [`Error::WrongExtent`] if there is no offset.
+    /// * [`Error::Backwards`] if the offsets do not ascend.
+    /// * The errors of [`Device::upload`].
     pub fn new(device: &Device, offsets: &[I]) -> Result<Self> {
         let end = end_of(offsets)?;
         Ok(Self { offsets: device.upload_of(offsets)?, end })
     }
 
-    /// Segments by offsets that lie on the device. They are copied to the host once, to be checked.
+    /// Segments from offsets in device memory, which are copied to the host once for checking.
     ///
     /// # Errors
-    /// As [`Segments::new`], and those of [`Device::download`].
+    /// * The errors of [`Segments::new`].
+    /// * The errors of [`Device::download`].
     pub fn from_buffer(device: &Device, offsets: Buffer<I>) -> Result<Self> {
         let end = end_of(&device.download(&offsets)?)?;
         Ok(Self { offsets, end })
     }
 
-    /// The number of segments.
+    /// Returns the number of segments.
     pub fn len(&self) -> usize {
-        // There is an offset.
+        // There is at least one offset.
         self.offsets.len() - 1
     }
 
-    /// Whether there are no segments.
+    /// Returns true if there are no segments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The end of the last segment: the arrays that are cut have at least so many elements.
+    /// Returns the end of the last segment. Segmented arrays must have at least as many elements.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// The offsets.
+    /// Returns the offsets, one more than there are segments.
     pub fn offsets(&self) -> &Buffer<I> {
         &self.offsets
     }
@@ -94,7 +112,7 @@ impl<I: Offset> Segments<I> {
     }
 }
 
-/// The last of offsets that ascend.
+/// Last offset, after checking that all ascend.
 fn end_of<I: Offset>(offsets: &[I]) -> Result<u64> {
     let Some(&first) = offsets.first() else {
         let (argument, need) = ("offsets".to_owned(), "n segments have n + 1 of them".to_owned());

@@ -1,59 +1,59 @@
-//! The shape of a matrix inside an array, and what its extents amount to.
+//! Shapes of matrices within arrays, and arithmetic of extents.
 
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// Matrices of one shape, each a fixed distance behind the one before it.
+/// Matrices of one shape at a fixed distance from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// How many matrices.
+    /// Number of matrices in the batch.
     pub count: usize,
-    /// The distance between neighbours, in elements.
+    /// Distance between neighbours, in elements.
     pub distance: usize,
 }
 
-/// The shape of a matrix inside its elements, or that of a batch of them.
+/// Shape of a matrix, or of a batch of matrices, within an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Elements before the first one of the matrix.
+    /// Offset of the first element.
     pub start: usize,
-    /// Rows.
+    /// Number of rows of each matrix.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns of each matrix.
     pub cols: usize,
-    /// The distance between neighbours in a column.
+    /// Distance between neighbours in a column, in elements.
     pub row_stride: usize,
-    /// The distance between neighbours in a row.
+    /// Distance between neighbours in a row, in elements.
     pub col_stride: usize,
-    /// How many matrices there are, of a batch.
+    /// Number and distance of matrices, for a batch.
     pub batch: Option<Batch>,
 }
 
 impl Shape {
-    /// Rows one after the other.
+    /// Shape of a packed row-major matrix.
     pub(crate) fn packed(rows: usize, cols: usize) -> Self {
         Self { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None }
     }
 
-    /// The number of matrices and the distance between them.
+    /// Batch; a single matrix is a batch of one.
     pub(crate) fn batch(&self) -> Batch {
         self.batch.unwrap_or(Batch { count: 1, distance: 0 })
     }
 
-    /// Whether the elements lie one after the other, row by row.
+    /// Returns true if the elements are consecutive, row by row.
     pub(crate) fn is_packed(&self) -> bool {
         let Batch { count, distance } = self.batch();
         let matrix = self.lies_in_rows() && (self.rows <= 1 || self.row_stride == self.cols);
         self.count() == 0 || (matrix && (count <= 1 || distance == self.rows * self.cols))
     }
 
-    /// How many elements there are.
+    /// Number of elements of all matrices.
     pub(crate) fn count(&self) -> usize {
-        // Those of a matrix with elements lie in memory, each in its place.
+        // The count of a matrix with elements does not overflow: all of its elements are in memory.
         self.rows.saturating_mul(self.cols).saturating_mul(self.batch().count)
     }
 
-    /// Elements from the first one of the matrix to the last.
+    /// Number of elements of the array from the first element of the shape to the last.
     pub(crate) fn span(&self) -> usize {
         let Self { rows, cols, row_stride, col_stride, .. } = *self;
         let Batch { count, distance } = self.batch();
@@ -65,7 +65,7 @@ impl Shape {
         }
     }
 
-    /// The places of the elements, matrix after matrix and row after row, from the first one on.
+    /// Offsets of the elements from the first one, matrix by matrix and row by row.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let Self { rows, cols, row_stride, col_stride, .. } = *self;
         let Batch { count, distance } = self.batch();
@@ -74,8 +74,8 @@ impl Shape {
         rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
     }
 
-    /// Whether two matrices of this shape share an element, of which one lies so far behind the other. A
-    /// shape whose own elements are apart.
+    /// Returns true if two matrices of this shape, `distance` elements apart, share an element. The
+    /// shape's own elements must not overlap.
     pub(crate) fn meets_itself(&self, distance: u64) -> bool {
         let along = |extent: usize, stride: usize| (stride as u64, extent as u64 - 1);
         if self.rows == 0 || self.cols == 0 {
@@ -87,8 +87,8 @@ impl Shape {
             true => axes,
             false => [axes[1], axes[0]],
         };
-        // Along the large stride they are as many steps apart as fit into the distance, or one more, as the
-        // small one does not reach that far.
+        // The two are as many large strides apart as fit into the distance, or one more: the small
+        // stride does not reach further.
         let steps = distance / large;
         [steps, steps + 1].into_iter().any(|steps| {
             let left = distance.abs_diff(steps.saturating_mul(large));
@@ -96,17 +96,17 @@ impl Shape {
         })
     }
 
-    /// Whether what is next to one another in a row is so in memory.
+    /// Returns true if the matrix is row-major: neighbours in a row are adjacent in memory.
     pub(crate) fn lies_in_rows(&self) -> bool {
         self.col_stride == 1 || self.cols <= 1
     }
 
-    /// Whether what is next to one another in a column is so in memory, and what is in a row is not.
+    /// Returns true if the matrix is column-major and not also row-major.
     pub fn lies_in_columns(&self) -> bool {
         !self.lies_in_rows() && (self.row_stride == 1 || self.rows <= 1)
     }
 
-    /// Whether something lies between its rows, or its columns if it lies in those.
+    /// Returns true if rows, or the columns of a column-major matrix, are not adjacent in memory.
     pub fn is_padded(&self) -> bool {
         let Self { rows, cols, row_stride, .. } = match self.lies_in_columns() {
             true => self.transposed(),
@@ -115,7 +115,7 @@ impl Shape {
         rows > 1 && row_stride != cols
     }
 
-    /// Matrices of such rows in an argument of `len` elements.
+    /// Batch of row-major matrices with row stride `pitch`, in an array of `len` elements.
     pub(crate) fn batched(
         argument: &str,
         len: usize,
@@ -125,7 +125,7 @@ impl Shape {
         pitch: usize,
     ) -> Result<Self> {
         let Batch { count, distance } = batch;
-        // No matrix needs no elements.
+        // An empty batch needs no elements.
         let of_one = if count == 0 { 0 } else { rows };
         let one = Self::pitched(argument, len, of_one, cols, pitch)?;
         let shape = Self { rows, batch: Some(batch), ..one };
@@ -148,7 +148,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Rows in an argument of `len` elements.
+    /// Row-major matrix with row stride `pitch`, in an array of `len` elements.
     pub(crate) fn pitched(
         argument: &str,
         len: usize,
@@ -173,7 +173,7 @@ impl Shape {
         Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1, batch: None })
     }
 
-    /// A rectangle of it.
+    /// Rectangle of the matrix; for a batch, of each matrix.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let inside = |range: &Range<usize>, len, of| {
             let Range { start, end } = *range;
@@ -186,7 +186,7 @@ impl Shape {
         let height = inside(&rows, self.rows, "the rows of the matrix")?;
         let width = inside(&cols, self.cols, "the columns of the matrix")?;
         let part = Self { rows: height, cols: width, ..*self };
-        // What is empty starts nowhere; anything else lies inside the array.
+        // An empty part has offset 0; any other part is inside the array.
         let before = match part.count() {
             0 => 0,
             _ => rows.start * self.row_stride + cols.start * self.col_stride,
@@ -210,7 +210,7 @@ pub(crate) fn product(rows: usize, pitch: usize) -> Result<usize> {
     rows.checked_mul(pitch).ok_or_else(|| too_large(rows, pitch))
 }
 
-/// The elements from the first of the first row to the last of the last row.
+/// Number of elements from the first of the first row to the last of the last row.
 pub(crate) fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
     if rows == 0 || cols == 0 {
         return Ok(0);
@@ -235,7 +235,7 @@ fn count(rows: usize) -> String {
 mod tests {
     use super::Shape;
 
-    /// Against the places of both.
+    /// The result agrees with a comparison of all offsets.
     #[test]
     fn a_shape_meets_itself_where_places_are_the_same() {
         let mut met = 0;
@@ -251,7 +251,7 @@ mod tests {
             (2, 3, 11),
         ] {
             let packed = Shape::packed(rows, cols);
-            // With neighbours in a row next to one another, and two apart.
+            // Contiguous rows, and rows with every second element.
             let apart = Shape { col_stride: 2, row_stride: 2 * pitch, ..packed };
             for shape in [Shape { row_stride: pitch, ..packed }, apart] {
                 for shape in [shape, shape.transposed()] {

@@ -1,4 +1,4 @@
-//! Devices that are simulators, and their counters in the report of a launch.
+//! Simulated devices, and simulator counters in launch reports.
 
 use crate::backend::StepCounters;
 use crate::backend::simulator::watch::Watch;
@@ -9,31 +9,34 @@ use crate::report::{LaunchReport, StepReport};
 use gemm_sim::{Counters, SassCounters};
 use std::sync::Arc;
 
-/// Simulators, which need the feature `sim`.
+/// Constructors of simulators. They need the feature `sim`.
 impl Device {
-    /// The simulator. A device of its own: its buffers belong to this handle and its clones. It needs the feature `sim`, as
-    /// do all simulators.
+    /// Creates a simulator. Its buffers belong to this handle and its clones alone. Needs the
+    /// feature `sim`.
     pub fn simulator() -> Self {
         Self::simulator_of(Simulation::default())
     }
 
-    /// The simulator, where the warps of one launch may execute at most so many instructions together
-    /// (one stands for a statement, a test or a branch; [`Device::simulator`] allows 2^36, some hours of
-    /// one core). A launch that would need more fails with [`Error::Simulator`]; what it has written
-    /// stays written.
+    /// Creates a simulator that limits the instructions of all warps of a launch. Needs the feature
+    /// `sim`.
+    ///
+    /// A statement, a test or a branch counts as one instruction. [`Device::simulator`] allows
+    /// 2^36, some hours on one core. A launch beyond the limit fails with [`Error::Simulator`];
+    /// elements written before stay written.
     pub fn simulator_within(instructions: u64) -> Self {
         Self::simulator_of(Simulation { instructions, ..Simulation::default() })
     }
 
-    /// The simulator, with somebody who looks on: what each statement is charged with, and what happens in some blocks, event
-    /// by event. Pages that explain a kernel are drawn from that.
+    /// Creates a simulator with an observer, which receives the cost of each statement and, for
+    /// blocks that it selects, a trace of events. The pages that explain a kernel are drawn from
+    /// it. Needs the feature `sim`.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
     /// use gemm_runtime::watch::{KernelRun, VerifiedKernel, Watch};
     /// use std::sync::{Arc, Mutex};
     ///
-    /// /// Keeps how much happened in the first block of each launch.
+    /// /// Records the number of events of the first block of each launch.
     /// #[derive(Default)]
     /// struct Events(Mutex<Vec<usize>>);
     ///
@@ -58,9 +61,12 @@ impl Device {
         Self::simulator_of(Simulation { watch: Some(watch), ..Simulation::default() })
     }
 
-    /// The simulator, which also counts what the machine code of each kernel does, as far as that follows from the text:
-    /// [`StepReport::compiled_counters`](crate::StepReport::compiled_counters). It is there to count: it looks for no races, and blocks
-    /// that speak to one another run in one order alone.
+    /// Creates a simulator that also predicts the machine-code instructions of each kernel from its
+    /// text, for [`StepReport::compiled_counters`](crate::StepReport::compiled_counters). Needs the
+    /// feature `sim`.
+    ///
+    /// It counts only: it detects no races, and runs blocks with inter-block synchronisation in one
+    /// order.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -77,8 +83,8 @@ impl Device {
         Self::simulator_of(Simulation { compiled: true, unchecked: true, ..Simulation::default() })
     }
 
-    /// The simulator, with whatever of this is asked for: one that looks for races, counts what the machine code does and has
-    /// somebody look on runs each kernel once for all three.
+    /// Creates a simulator with any combination of these options. Each kernel runs once for race
+    /// detection, machine-code counters and observer together. Needs the feature `sim`.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, Simulation, reduce_kernel};
@@ -95,28 +101,28 @@ impl Device {
         Self::new("the simulator".to_owned(), DeviceBackend::Simulator(Simulator(simulation)))
     }
 
-    /// The device where there is no GPU.
+    /// Fallback of [`Device::auto`] without a GPU.
     pub(crate) fn instead_of_gpu(_: Error) -> Result<Self> {
         Ok(Self::simulator())
     }
 }
 
 impl LaunchReport {
-    /// What the simulator counted of the [main step](Self::main_step); none on a GPU. What all of them did say the
-    /// [steps](Self::steps). It needs the feature `sim`.
+    /// Returns the simulator's counters of the [main step](Self::main_step), or `None` on a GPU.
+    /// The [steps](Self::steps) have counters of their own. Needs the feature `sim`.
     pub fn counters(&self) -> Option<&Counters> {
         self.main_step()?.counters()
     }
 }
 
 impl<'a> StepReport<'a> {
-    /// What the simulator counted; none on a GPU. It needs the feature `sim`.
+    /// Returns the simulator's counters of this step, or `None` on a GPU. Needs the feature `sim`.
     pub fn counters(&self) -> Option<&'a Counters> {
         Some(&self.step_counters()?.counters)
     }
 
-    /// What the machine code was charged with, as predicted; none but of a device that counts that too
-    /// ([`Simulation::compiled`](crate::Simulation::compiled)). It needs the feature `sim`.
+    /// Returns the predicted machine-code counters of this step, or `None` unless the device counts
+    /// them ([`Simulation::compiled`](crate::Simulation::compiled)). Needs the feature `sim`.
     pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
         self.step_counters()?.compiled.as_ref()
     }

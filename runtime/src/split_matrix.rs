@@ -1,4 +1,4 @@
-//! Matrices whose splits are made once, for many products.
+//! Matrices whose splits are computed once for many GEMMs.
 
 use crate::backend::Backend;
 use crate::buffer::Buffer;
@@ -17,13 +17,15 @@ use gemm_dsl::lower::{ROW_MAX, SPLITS, UNREPRESENTABLE};
 use gemm_dsl::spec::{Arith, Factor};
 use std::sync::Arc;
 
-/// A matrix with its splits: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
-/// makes otherwise. It is given to launches as B, or its [transpose](Self::t) as A, and borrows the matrix, which stays as
-/// it is as long.
+/// Matrix with precomputed splits, the form in which `mma: wgmma` multiplies FP32-emulated
+/// matrices.
 ///
-/// A product whose kernel is of the same arithmetic takes the splits; it need not be the same kernel. Others, those of
-/// batches among them, and those of a matrix that has numbers which its splits do not hold, read the matrix, as an epilogue
-/// does whose operand it is. The bits of results are the same either way.
+/// Without it every launch splits its matrices anew. Launches take it as B, or its
+/// [transpose](Self::t) as A. It borrows the matrix, which cannot change in the meantime.
+///
+/// Any kernel of the same arithmetic takes the splits. Other kernels, batched kernels and epilogues
+/// read the matrix itself. So does every launch if the matrix has numbers that the splits cannot
+/// represent. The bits of the results are the same either way.
 ///
 /// ```
 /// use gemm_runtime::spec::Arith;
@@ -44,25 +46,29 @@ use std::sync::Arc;
 pub struct SplitMatrix<'b> {
     matrix: MatrixRef<'b>,
     arith: Arith,
-    /// None where they do not hold all numbers, so that nobody would take them.
+    /// `None` if the splits cannot represent every number, so that no launch takes them.
     splits: Option<Arc<SplitBuffers>>,
     /// In which products they are its splits: those in which it is this factor.
     factor: Factor,
 }
 
 impl Device {
-    /// Makes the splits of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them where
-    /// the arithmetic stands for `f32`, to learn whether they hold all numbers; where they do not, none are kept.
+    /// Computes the splits of a matrix that will be B of GEMMs in `arith`.
+    ///
+    /// If `arith` emulates `f32`, a call on a GPU waits for the splits to check that they represent
+    /// every number. If they do not, they are dropped.
     ///
     /// # Errors
-    /// * [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no splits.
-    /// * Those of a launch with this matrix; [`Error::Unmet`](crate::Error::Unmet) is among them for a batch, or a list.
-    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// * [`Error::Spec`](crate::Error::Spec) for [`Arith::F32`], which has no splits.
+    /// * The errors of a launch with this matrix, such as [`Error::Unmet`](crate::Error::Unmet) for
+    ///   a batch or a list.
+    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little memory.
     pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<SplitMatrix<'b>> {
         self.begin_splits(arith, matrix, None)?.done(self)
     }
 
-    /// Begins the same, in the memory of splits that nobody needs any more, where it is of the same extents.
+    /// Starts [`prepare`](Self::prepare), reusing the memory of `spare` splits of the same
+    /// arithmetic and extents.
     #[doc(hidden)]
     pub fn begin_splits<'b>(
         &self,
@@ -79,7 +85,7 @@ impl Device {
         let is_alike = |spare: &SplitBuffers| {
             (spare.arith, &spare.axes, spare.lines) == (arith, &axes, lines as u64)
         };
-        // What lies between lines stays the zeros that it was.
+        // Padding between columns is zero: freshly allocated, and never written in spare splits.
         let numbers = match spare.and_then(Arc::into_inner).filter(is_alike) {
             Some(spare) => spare.numbers,
             None => SplitElements::alloc(self, elem, len)?,
@@ -115,7 +121,7 @@ impl Device {
     }
 }
 
-/// The layout of the splits of a B.
+/// Layout of the splits of a B.
 struct SplitLayout {
     elem: Elem,
     axes: Vec<ArrayAxis>,
@@ -123,7 +129,7 @@ struct SplitLayout {
 }
 
 impl SplitLayout {
-    /// The layout that the program which makes them says.
+    /// Layout that the splitting program declares for its output.
     fn new(program: &CachedProgram, values: &ProgramValues) -> Result<Self> {
         let output = &program.program.outputs[0];
         let PackedLayout { axes, len } = program.program.packed(&output.dims, values)?;
@@ -136,16 +142,16 @@ impl SplitLayout {
     }
 }
 
-/// Splits that are being made.
+/// Splits whose computation has been launched.
 pub struct PendingSplit<'b> {
     matrix: MatrixRef<'b>,
     splits: SplitBuffers,
-    /// Not 0 where they do not hold all numbers.
+    /// Flag that is not 0 if the splits cannot represent every number.
     lost: Option<Buffer<u32>>,
 }
 
 impl<'b> PendingSplit<'b> {
-    /// Waits for them, where it is to be known whether they hold all numbers.
+    /// Waits for the splits if it must be known whether they represent every number.
     pub fn done(self, device: &Device) -> Result<SplitMatrix<'b>> {
         let Self { matrix, splits, lost } = self;
         let is_whole = match &lost {
@@ -159,8 +165,8 @@ impl<'b> PendingSplit<'b> {
 }
 
 impl SplitMatrix<'_> {
-    /// The transpose, with the same splits: columns of a B are rows of an A. Launches take it as A, and its own transpose
-    /// as B again.
+    /// Returns the transpose with the same splits: the columns of B are the rows of Bᵀ. Launches
+    /// take it as A; its own transpose is a B again.
     ///
     /// ```
     /// use gemm_runtime::spec::Arith;
@@ -187,28 +193,28 @@ impl SplitMatrix<'_> {
         SplitMatrix { matrix: self.matrix.t(), arith, splits, factor }
     }
 
-    /// Its splits, for the memory that they take.
+    /// Splits, for reuse of their memory.
     #[doc(hidden)]
     pub fn into_splits(self) -> Option<Arc<SplitBuffers>> {
         self.splits
     }
 
-    /// What its splits are for.
+    /// Returns the arithmetic of the splits.
     pub fn arith(&self) -> Arith {
         self.arith
     }
 
-    /// Whether its splits hold all of its numbers, so that products take them.
+    /// Returns true if the splits represent every number of the matrix, so that launches take them.
     pub fn is_whole(&self) -> bool {
         self.splits.is_some()
     }
 }
 
-/// What messages call them, as the text of kernels does.
+/// Name of the splits in messages.
 const NAME: &str = "planes";
 
 impl SplitBuffers {
-    /// What a launch on a device needs of them.
+    /// Arrays of the splits, located on a device.
     pub(crate) fn read<'a, B: Backend>(
         &'a self,
         on: On<'a, B>,
@@ -218,8 +224,8 @@ impl SplitBuffers {
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// The arrays of a launch in which the matrix is this factor, as [`read`](Self::read) has
-    /// them: the splits, then, where lines are scaled, the greatest magnitudes.
+    /// Arrays of a launch in which the matrix is A (0) or B (1): the splits, then the greatest
+    /// magnitudes if columns are scaled, in the order of [`read`](Self::read).
     pub(crate) fn bind<'n, B: Backend>(
         &self,
         factor: Factor,

@@ -1,4 +1,4 @@
-//! Splits of a matrix on a device, as they are kept.
+//! Storage of the splits of a matrix.
 
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -8,20 +8,21 @@ use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::Arith;
 use half::{bf16, f16};
 
-/// Splits on a device.
+/// Splits of a matrix in device memory.
 #[derive(Debug)]
 pub struct SplitBuffers {
     pub(crate) arith: Arith,
     pub(crate) numbers: SplitElements,
-    /// The greatest magnitude of each line, where lines are scaled.
+    /// Greatest magnitude of each column of the matrix, as bits, for an arithmetic that scales
+    /// columns.
     pub(crate) greatest: Option<Buffer<u32>>,
-    /// Their extents, and the distances between neighbours.
+    /// Extents and strides of the splits.
     pub(crate) axes: Vec<ArrayAxis>,
-    /// Columns of the matrix.
+    /// Number of columns of the matrix.
     pub(crate) lines: u64,
 }
 
-/// Their elements.
+/// Elements of the splits, by the type of a split.
 #[derive(Debug)]
 pub enum SplitElements {
     Bf16(Buffer<bf16>),
@@ -29,7 +30,7 @@ pub enum SplitElements {
     Tf32(Buffer<f32>),
 }
 
-/// Does the same with numbers of whichever element.
+/// Evaluates an expression for either element type of the splits.
 macro_rules! with_elements {
     ($numbers:expr, $buffer:ident => $then:expr) => {
         match $numbers {
@@ -53,7 +54,7 @@ impl SplitElements {
 }
 
 impl SplitBuffers {
-    /// Whether products in an arithmetic take them.
+    /// Returns true if GEMMs in `arith` take these splits.
     pub fn are_for(&self, arith: Arith) -> bool {
         self.arith == arith
     }

@@ -1,4 +1,4 @@
-//! Views of matrices: parts of what lies in device memory, without a copy.
+//! Views of matrices in device memory, without a copy.
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -8,13 +8,13 @@ use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::ops::Range;
 
-/// A matrix in device memory to be read: rows, columns, and a distance in elements between
-/// neighbours along each. Or a batch of them, each a fixed distance behind the one before it.
+/// Read-only view of a matrix in device memory: rows, columns and a stride for each, in elements.
+/// It may also be a batch of matrices at a fixed distance.
 ///
-/// It is made of a [`Buffer`](crate::Buffer), a view of one or a `cudarc` slice, or is
-/// [`Matrix::view`]; [`MatrixRef::part`] is a rectangle of it and [`MatrixRef::t`] its transpose.
-/// A launch reads nothing outside what the view was made of.
-/// [`Device::download`](crate::Device::download) gives its elements, row after row.
+/// A view is built from a [`Buffer`](crate::Buffer), a view of one or a `cudarc` slice, or returned
+/// by [`Matrix::view`]. [`MatrixRef::part`] is a rectangle of it and [`MatrixRef::t`] its
+/// transpose. A launch reads nothing outside the array.
+/// [`Device::download`](crate::Device::download) copies the elements to the host, row by row.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmKernel, sgemm_kernel};
@@ -23,7 +23,7 @@ use std::ops::Range;
 /// let device = Device::simulator();
 /// let (a, b) = (device.upload(&[1.0; 64])?, device.upload(&[2.0; 64])?);
 /// let mut c = device.alloc(64)?;
-/// // The upper left quarter of a matrix of 8 rows of 8, times the lower right one.
+/// // Upper left quarter of an 8x8 matrix, times the lower right quarter of another.
 /// let a = MatrixRef::new(&a, 8, 8)?.part(0..4, 0..4)?;
 /// let b = MatrixRef::new(&b, 8, 8)?.part(4..8, 4..8)?;
 /// let mut c = MatrixMut::new(&mut c, 4, 4)?;
@@ -32,7 +32,7 @@ use std::ops::Range;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// It is not made of a matrix, whose shape would be lost:
+/// A view cannot be built from a matrix, which would discard its shape:
 ///
 /// ```compile_fail,E0277
 /// # let device = gemm_runtime::Device::simulator();
@@ -45,7 +45,20 @@ pub struct MatrixRef<'a, T: Element = f32> {
     pub(crate) shape: Shape,
 }
 
-/// A matrix in device memory to be written: as [`MatrixRef`], exclusively borrowed.
+/// View of a matrix in device memory for writing: a [`MatrixRef`] with an exclusive borrow.
+///
+/// ```
+/// use gemm_runtime::{Device, MatrixMut};
+///
+/// let device = Device::simulator();
+/// let mut array = device.alloc(12)?;
+/// let mut matrix = MatrixMut::pitched(&mut array, 3, 2, 4)?;
+/// assert_eq!((matrix.rows(), matrix.cols(), matrix.row_stride()), (3, 2, 4));
+/// assert_eq!((matrix.t().rows(), matrix.t().cols()), (2, 3));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// As with [`MatrixRef`], a view cannot be built from a matrix:
 ///
 /// ```compile_fail,E0277
 /// # let device = gemm_runtime::Device::simulator();
@@ -60,10 +73,10 @@ pub struct MatrixMut<'a, T: Element = f32> {
 }
 
 impl<'a, T: Element> MatrixRef<'a, T> {
-    /// The first `rows * cols` elements of an array as a matrix, row after row.
+    /// Packed row-major matrix of the first `rows * cols` elements of an array.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) if the array has fewer elements.
     pub fn new<V: Vector<Element = T> + ?Sized>(
         array: &'a V,
         rows: usize,
@@ -72,11 +85,11 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         Self::pitched(array, rows, cols, cols)
     }
 
-    /// Rows of `cols` elements, one every `pitch` elements of an array.
+    /// Row-major matrix with a row stride of `pitch` elements.
     ///
     /// # Errors
-    /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
-    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
+    /// * [`Error::ShortPitch`](crate::Error::ShortPitch) if `pitch` is less than `cols`.
+    /// * [`Error::WrongExtent`](crate::Error::WrongExtent) if the array is too short.
     pub fn pitched<V: Vector<Element = T> + ?Sized>(
         array: &'a V,
         rows: usize,
@@ -88,10 +101,11 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         Ok(Self { elements, shape })
     }
 
-    /// So many packed matrices one after the other, for a kernel with `batch: strided`.
+    /// Batch of `count` packed row-major matrices, one directly after the other, for a kernel with
+    /// `batch: strided`.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) if the array has fewer elements.
     pub fn batch<V: Vector<Element = T> + ?Sized>(
         array: &'a V,
         count: usize,
@@ -102,11 +116,13 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         Self::batch_apart(array, (count, distance), rows, cols, cols)
     }
 
-    /// A batch of matrices, `apart` the number of matrices and the distance in elements from each to the next, with the
-    /// pitch of the rows of each. Distances may be 0, or less than a matrix.
+    /// Batch of row-major matrices at a fixed distance.
+    ///
+    /// `apart` is the number of matrices and the distance from each to the next, in elements;
+    /// `pitch` is the row stride of each matrix. The distance may be 0 or less than a matrix.
     ///
     /// # Errors
-    /// As [`MatrixRef::pitched`].
+    /// Returns the errors of [`MatrixRef::pitched`].
     pub fn batch_apart<V: Vector<Element = T> + ?Sized>(
         array: &'a V,
         apart: (usize, usize),
@@ -120,27 +136,27 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         Ok(Self { elements, shape })
     }
 
-    /// A rectangle of the matrix, of a batch the same one of each.
+    /// Rectangle of the matrix; for a batch, the same rectangle of each matrix.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange), and [`Error::PartOfList`](crate::Error::PartOfList)
-    /// for a list.
+    /// * [`Error::OutOfRange`](crate::Error::OutOfRange) if a range is not inside the matrix.
+    /// * [`Error::PartOfList`](crate::Error::PartOfList) if the view is a list.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
         Ok(Self { elements: self.elements.copy(), shape })
     }
 
-    /// The transpose.
+    /// Transpose of the matrix, without a copy: rows and columns, and their strides, are exchanged.
     pub fn t(&self) -> Self {
         Self { elements: self.elements.copy(), shape: self.shape.transposed() }
     }
 }
 
 impl<'a, T: Element> MatrixMut<'a, T> {
-    /// The first `rows * cols` elements of an array as a matrix, row after row.
+    /// Packed row-major matrix of the first `rows * cols` elements of an array.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) if the array has fewer elements.
     pub fn new<V: VectorMut<Element = T> + ?Sized>(
         array: &'a mut V,
         rows: usize,
@@ -149,11 +165,11 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Self::pitched(array, rows, cols, cols)
     }
 
-    /// Rows of `cols` elements, one every `pitch` elements of an array.
+    /// Row-major matrix with a row stride of `pitch` elements.
     ///
     /// # Errors
-    /// [`Error::ShortPitch`](crate::Error::ShortPitch) where rows would overlap,
-    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array is too short.
+    /// * [`Error::ShortPitch`](crate::Error::ShortPitch) if `pitch` is less than `cols`.
+    /// * [`Error::WrongExtent`](crate::Error::WrongExtent) if the array is too short.
     pub fn pitched<V: VectorMut<Element = T> + ?Sized>(
         array: &'a mut V,
         rows: usize,
@@ -165,10 +181,11 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(Self { elements, shape })
     }
 
-    /// So many packed matrices one after the other, for a kernel with `batch: strided`.
+    /// Batch of `count` packed row-major matrices, one directly after the other, for a kernel with
+    /// `batch: strided`.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`](crate::Error::WrongExtent) where the array has fewer elements.
+    /// [`Error::WrongExtent`](crate::Error::WrongExtent) if the array has fewer elements.
     pub fn batch<V: VectorMut<Element = T> + ?Sized>(
         array: &'a mut V,
         count: usize,
@@ -179,10 +196,11 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Self::batch_apart(array, (count, distance), rows, cols, cols)
     }
 
-    /// A batch of matrices, as [`MatrixRef::batch_apart`]. A launch refuses those that share elements.
+    /// Batch of matrices at a fixed distance, as [`MatrixRef::batch_apart`]. A launch rejects
+    /// matrices that share elements.
     ///
     /// # Errors
-    /// As [`MatrixMut::pitched`].
+    /// Returns the errors of [`MatrixMut::pitched`].
     pub fn batch_apart<V: VectorMut<Element = T> + ?Sized>(
         array: &'a mut V,
         apart: (usize, usize),
@@ -196,29 +214,30 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(Self { elements, shape })
     }
 
-    /// A rectangle of the matrix, of a batch the same one of each.
+    /// Rectangle of the matrix; for a batch, the same rectangle of each matrix.
     ///
     /// # Errors
-    /// As [`MatrixRef::part`].
+    /// Returns the errors of [`MatrixRef::part`].
     pub fn part(&mut self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixMut<'_, T>> {
         let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
     }
 
-    /// The same as [`part`](Self::part), for as long as the matrix itself is borrowed.
+    /// Rectangle as of [`part`](Self::part), with the lifetime of the view's own borrow.
     #[doc(hidden)]
     pub fn into_part(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
         Ok(Self { elements: self.elements, shape })
     }
 
-    /// The transpose.
+    /// Transpose of the matrix, without a copy: rows and columns, and their strides, are exchanged.
     pub fn t(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: self.elements.reborrow(), shape: self.shape.transposed() }
     }
 }
 
-/// The shape of a rectangle. What a list points to are the first elements of its matrices.
+/// Shape of a rectangle. A list has no rectangles, because it holds pointers to the first elements
+/// of its matrices.
 fn part(shape: &Shape, is_list: bool, rows: Range<usize>, cols: Range<usize>) -> Result<Shape> {
     if is_list {
         return Err(Error::PartOfList);
@@ -238,27 +257,27 @@ macro_rules! extents {
                 self.elements.is_list()
             }
 
-            /// The number of matrices of a batch or a list.
+            /// Returns the number of matrices of a batch or a list, or `None` for a single matrix.
             pub fn count(&self) -> Option<usize> {
                 self.shape.batch.map(|batch| batch.count)
             }
 
-            /// The number of rows.
+            /// Returns the number of rows.
             pub fn rows(&self) -> usize {
                 self.shape.rows
             }
 
-            /// The number of columns.
+            /// Returns the number of columns.
             pub fn cols(&self) -> usize {
                 self.shape.cols
             }
 
-            /// The distance between neighbours in a column, in elements.
+            /// Returns the distance between neighbours in a column, in elements.
             pub fn row_stride(&self) -> usize {
                 self.shape.row_stride
             }
 
-            /// The distance between neighbours in a row, in elements.
+            /// Returns the distance between neighbours in a row, in elements.
             pub fn col_stride(&self) -> usize {
                 self.shape.col_stride
             }
@@ -277,29 +296,58 @@ extents!(MatrixRef);
 extents!(MatrixMut);
 
 impl<T: Element> Matrix<T> {
-    /// The matrix to be read.
+    /// Returns a read-only view of the whole matrix.
     pub fn view(&self) -> MatrixRef<'_, T> {
         MatrixRef { elements: Shared::Buffer(self.buffer().whole()), shape: self.shape() }
     }
 
-    /// The matrix to be written.
+    /// Returns a view of the whole matrix for writing.
     pub fn view_mut(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: Exclusive::Buffer(self.buffer().whole()), shape: self.shape() }
     }
 }
 
-/// A matrix on a device with its shape, to be read: [`Matrix`], [`MatrixRef`] or, of many, a
-/// [`MatrixList`](crate::MatrixList).
+/// Matrix operand that a launch reads: [`Matrix`], [`MatrixRef`], [`MatrixList`](crate::MatrixList)
+/// or [`SplitMatrix`](crate::SplitMatrix).
+///
+/// ```
+/// use gemm_runtime::{AsMatrix, Device};
+///
+/// fn elements(matrix: &impl AsMatrix) -> usize {
+///     let view = matrix.as_matrix();
+///     view.rows() * view.cols()
+/// }
+///
+/// let device = Device::simulator();
+/// let matrix = device.alloc_matrix(3, 5)?;
+/// assert_eq!(elements(&matrix), 15);
+/// assert_eq!(elements(&matrix.view().part(0..2, 0..2)?), 4);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix on a device",
     note = "an array there gets its shape by `MatrixRef::new(&array, rows, cols)?`"
 )]
 pub trait AsMatrix: Input {
-    /// The view of it.
+    /// Returns a view of the matrix.
     fn as_matrix(&self) -> MatrixRef<'_, Self::Element>;
 }
 
-/// An [`AsMatrix`] of elements of that type. One bound, so that what is none gets one message.
+/// [`AsMatrix`] with elements of type `T`. It is a single bound, so that a wrong argument gets one
+/// compile error.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, MatrixOf};
+///
+/// fn corner(device: &Device, matrix: &impl MatrixOf<f32>) -> Result<Vec<f32>, Error> {
+///     device.download(&matrix.as_matrix().part(0..1, 0..1)?)
+/// }
+///
+/// let device = Device::simulator();
+/// let matrix = device.upload_matrix(&[7.0, 1.0, 2.0, 3.0], 2, 2)?;
+/// assert_eq!(corner(&device, &matrix)?, [7.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix of `{T}` on a device",
     label = "no matrix of `{T}` on a device",
@@ -311,14 +359,30 @@ pub trait MatrixOf<T: Element>: AsMatrix<Element = T> {}
 impl<T: Element> MatrixOf<T> for Matrix<T> {}
 impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 
-/// A matrix on a device with its shape, to be written: [`Matrix`], [`MatrixMut`] or, of many, a
+/// Matrix operand that a launch writes: [`Matrix`], [`MatrixMut`] or
 /// [`MatrixListMut`](crate::MatrixListMut).
+///
+/// ```
+/// use gemm_runtime::{AsMatrixMut, Device, Error, sgemm};
+///
+/// fn squares(device: &Device, c: &mut impl AsMatrixMut<Element = f32>) -> Result<(), Error> {
+///     let a = device.upload_matrix(&[2.0, 0.0, 0.0, 3.0], 2, 2)?;
+///     sgemm(&a, &a, c).run(device)?;
+///     Ok(())
+/// }
+///
+/// let device = Device::simulator();
+/// let mut c = device.alloc_matrix(2, 2)?;
+/// squares(&device, &mut c)?;
+/// assert_eq!(device.download(&c)?, [4.0, 0.0, 0.0, 9.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no matrix on a device to be written",
     note = "an array there gets its shape by `MatrixMut::new(&mut array, rows, cols)?`"
 )]
 pub trait AsMatrixMut: Output {
-    /// The view of it.
+    /// Returns a view of the matrix for writing.
     fn as_matrix_mut(&mut self) -> MatrixMut<'_, Self::Element>;
 }
 

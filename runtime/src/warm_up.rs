@@ -1,4 +1,4 @@
-//! Kernels that are made before a launch needs them, several at once.
+//! Compilation of kernels before their first launch, several in parallel.
 
 #[cfg(test)]
 mod tests;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Builder};
 
-/// Makes all kernels of these lines that a device has not, each once: whichever of those that compute the same a
-/// launch takes, it is there.
+/// Compiles all kernels of these specs that the device does not hold, each once. Every variant is
+/// included, so that later launches compile nothing.
 ///
 /// # Errors
-/// [`Error::Ahead`] for the first line that fails, when all others are made.
+/// [`Error::Ahead`] for the first spec that fails, after all others have been compiled.
 pub(crate) fn warm_up<'l, S: Family>(
     device: &Device,
     lines: impl IntoIterator<Item = &'l str>,
@@ -31,10 +31,10 @@ pub(crate) fn warm_up<'l, S: Family>(
     make(device, &lines, programs)
 }
 
-/// Makes all kernels of the programs of these lines.
+/// Compiles all kernels of the programs of these specs.
 ///
 /// # Errors
-/// As [`warm_up`].
+/// Returns the errors of [`warm_up`].
 pub(crate) fn make(
     device: &Device,
     lines: &[&str],
@@ -63,10 +63,10 @@ pub(crate) fn make(
     }
 }
 
-/// Makes all kernels of a program, unless a device has them or needs none.
+/// Compiles all kernels of a program, unless the device holds them or is a simulator.
 ///
 /// # Errors
-/// What the first one fails with.
+/// Returns the error of the first kernel that fails.
 pub fn load(device: &Device, program: &CachedProgram) -> Result<()> {
     if device.is_simulator() || program.is_loaded() {
         return Ok(());
@@ -80,7 +80,7 @@ fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Optio
     dispatch!(device, on => on.backend.ready(program.kernel(id)))
 }
 
-/// What becomes of each, in their order, on as many threads as there are processors.
+/// Results of all items, in their order, computed on as many threads as there are processors.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -93,7 +93,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     let mut all = thread::scope(|scope| {
-        // Where the system has no more threads, those that are there do the work.
+        // If the system refuses more threads, the existing ones do the work.
         let others = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, worker).ok());
         let others: Vec<_> = others.collect();
         let mut all = worker();

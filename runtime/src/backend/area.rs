@@ -1,4 +1,4 @@
-//! Rectangles of device memory, as they are copied.
+//! Rectangles of device memory, for copies.
 
 use super::Backend;
 use crate::error::Result;
@@ -6,15 +6,15 @@ use crate::kernel_arg::Address;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
-/// Where a block of a matrix lies in the memory of a device: rows of consecutive elements.
+/// Rectangle of a row-major matrix in device memory.
 pub struct Area<B: Backend> {
-    /// The first element of the first row.
+    /// Address of the first element.
     pub first: B::Address,
-    /// How many rows.
+    /// Number of rows of the rectangle.
     pub rows: usize,
-    /// Elements of a row.
+    /// Number of elements of a row.
     pub cols: usize,
-    /// The distance between the starts of two rows, in elements.
+    /// Distance between the starts of two rows, in elements.
     pub pitch: usize,
 }
 
@@ -25,18 +25,18 @@ impl<B: Backend> Clone for Area<B> {
 }
 
 impl<B: Backend> Area<B> {
-    /// How many elements it has.
+    /// Number of elements of the rectangle.
     #[expect(clippy::len_without_is_empty, reason = "a hidden type; nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         self.rows * self.cols
     }
 
-    /// Whether nothing lies between its rows.
+    /// Returns true if the rows are adjacent in memory.
     pub fn is_packed(&self) -> bool {
         self.rows <= 1 || self.pitch == self.cols
     }
 
-    /// Elements from the first one to the last.
+    /// Number of elements of memory from the first one to the last.
     pub fn span(&self) -> usize {
         match self.len() {
             0 => 0,
@@ -44,7 +44,7 @@ impl<B: Backend> Area<B> {
         }
     }
 
-    /// A rectangle of it; none where it is not all there.
+    /// Rectangle within this one, or `None` if it is not inside.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Option<Self> {
         if rows.end > self.rows || cols.end > self.cols {
             return None;
@@ -60,21 +60,24 @@ impl<B: Backend> Area<B> {
         Some(Self { first, ..part })
     }
 
-    /// The first element of each row.
+    /// Address of the first element of each row.
     pub fn lines(&self) -> impl Iterator<Item = Option<B::Address>> {
         let rows = if self.cols == 0 { 0 } else { self.rows };
         (0..rows).map(|row| self.first.part((row * self.pitch) as u64, self.cols as u64))
     }
 }
 
-/// A back end that copies areas.
+/// Back end that copies rectangles.
 pub trait Areas: Backend {
-    /// Copies the elements of one area to another of the same extents, in the order of the device's work.
+    /// Copies the elements of one area to another of the same extents, in the order of the device's
+    /// work.
     fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()>;
 
-    /// Copies an area to the host, row after row, after all work so far. Its elements are of the type of the address.
+    /// Copies an area to the host, row by row, after all work so far. `T` must be the type of the
+    /// address.
     fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>>;
 
-    /// Copies as many elements as an area has from the host, row after row; they may then be changed.
+    /// Copies elements from the host to an area, row by row. The slice may be changed after the
+    /// call returns.
     fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()>;
 }

@@ -1,7 +1,7 @@
-//! The CUDA driver's library: whether it is there, whether it suffices, and its errors.
+//! CUDA driver library: presence, required functions, and errors.
 //!
-//! `cudarc` panics where the library or one of its functions is missing, so both are looked for
-//! before `cudarc` is asked for anything.
+//! `cudarc` panics if the library or one of its functions is missing, so both are looked up before
+//! the first call through `cudarc`.
 
 use crate::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
@@ -9,7 +9,7 @@ use cudarc::driver::{CudaContext, DriverError};
 use libloading::Library;
 use std::sync::OnceLock;
 
-/// The newest driver functions that the runtime rests on, through `cudarc`.
+/// Newest driver functions that the runtime calls through `cudarc`.
 const NEWEST_FUNCTIONS: &[&str] = &[
     "cuMemAllocAsync",
     "cuMemFreeAsync",
@@ -19,27 +19,28 @@ const NEWEST_FUNCTIONS: &[&str] = &[
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// Whether the driver's library can be loaded.
+/// Returns true if the driver's library can be loaded.
 pub(crate) fn is_installed() -> bool {
     library().is_some()
 }
 
-/// The driver's library. Not through `cudarc`, which has no such function where it is linked to it.
+/// Loads the driver's library without `cudarc`, which has no such function if it is linked to the
+/// driver.
 #[allow(unsafe_code, reason = "the driver is loaded at run time")]
 pub(crate) fn library() -> Option<Library> {
-    // All of them are among the names that `cudarc` tries.
+    // All of these names are among those that `cudarc` tries.
     let names: &[&str] =
         if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so", "libcuda.so.1"] };
     // SAFETY: loads the NVIDIA driver's library, whose initialisers demand nothing.
     names.iter().find_map(|name| unsafe { Library::new(*name) }.ok())
 }
 
-/// How many GPUs there are; none where there is no driver.
+/// Number of GPUs; 0 if there is no driver.
 pub fn gpus() -> Result<usize> {
     if is_installed() { count() } else { Ok(0) }
 }
 
-/// How many GPUs a usable driver has.
+/// Number of GPUs of a usable driver.
 fn count() -> Result<usize> {
     check_library()?;
     match CudaContext::device_count() {
@@ -51,7 +52,7 @@ fn count() -> Result<usize> {
     }
 }
 
-/// Checks that there is a usable driver and that it has a GPU of that number.
+/// Checks that there is a usable driver with a GPU of this ordinal.
 pub(crate) fn check_ordinal(ordinal: usize) -> Result<()> {
     let count = count()?;
     if count == 0 {
@@ -63,7 +64,7 @@ pub(crate) fn check_ordinal(ordinal: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the library is there and has the functions that will be called.
+/// Checks that the library is present and has all functions that the runtime calls.
 fn check_library() -> Result<()> {
     static CHECK: OnceLock<Result<(), String>> = OnceLock::new();
     let outcome = CHECK.get_or_init(|| {
@@ -85,7 +86,7 @@ fn first_missing_function() -> Option<&'static str> {
     })
 }
 
-/// Turns a driver's error into ours: `doing` says what failed, as in "loading a kernel".
+/// Converts a driver's error. `doing` names the failed action, as in "loading a kernel".
 pub fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
     move |error| {
         let text = match error.error_string() {

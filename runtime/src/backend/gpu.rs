@@ -1,8 +1,8 @@
-//! A GPU: memory, machine code and launches, through `cudarc`.
+//! GPU back end: memory, machine code and launches, through `cudarc`.
 //!
-//! All work goes to one stream. The runtime's own allocations are used on that stream only, so the
-//! stream's order is all the synchronisation they need. A user's slices may be used on other streams
-//! of the context: for those `cudarc`'s events are waited for and recorded, see [`Gpu::pass`].
+//! All work goes to one stream. The runtime's own allocations are used on that stream only, so they
+//! need no other synchronisation. A user's slices may be used on other streams of the context;
+//! `cudarc`'s events are awaited and recorded for them, see [`Gpu::pass`].
 
 mod area;
 mod code;
@@ -27,10 +27,10 @@ use gemm_dsl::target::element::Element;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 
-/// `CU_STREAM_PER_THREAD`: another stream in each thread that uses it.
+/// `CU_STREAM_PER_THREAD`, which is a different stream in each thread.
 const PER_THREAD_STREAM: usize = 2;
 
-/// A GPU as a device.
+/// GPU as a back end.
 pub struct Gpu {
     name: String,
     arch: Arch,
@@ -39,7 +39,7 @@ pub struct Gpu {
     cache: Cache,
     scratch: Mutex<Scratch>,
     stream: Arc<CudaStream>,
-    /// A stream of the context that nothing is ordered by.
+    /// Stream of the context that no work is ordered by.
     bystander: Arc<CudaStream>,
     context: Arc<CudaContext>,
 }
@@ -95,26 +95,26 @@ impl Gpu {
         self.multiprocessors
     }
 
-    /// Its context.
+    /// `cudarc` context of the GPU.
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 
-    /// The stream of all of its work.
+    /// Stream of all work on the GPU.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }
 
-    /// Whether a slice belongs to this GPU's context, whose events then order its uses.
+    /// Returns true if a slice belongs to this GPU's context, whose events then order its uses.
     fn owns<T>(&self, slice: &impl DeviceSlice<T>) -> bool {
         Arc::ptr_eq(slice.stream().context(), &self.context)
     }
 
-    /// Gets a slice's address through `address`, which makes a stream wait for the slice's events
-    /// and returns a guard that records its use there.
+    /// Gets the address of a slice through `address`, which makes a stream wait for the slice's
+    /// events and returns a guard that records its use there.
     ///
-    /// While the device's stream is captured neither is allowed: the wait goes to another stream,
-    /// where it orders nothing, and no use is recorded.
+    /// Neither is allowed while the device's stream is captured. The wait then goes to another
+    /// stream, where it orders nothing, and no use is recorded.
     fn pass<'a>(
         &'a self,
         address: impl FnOnce(&'a CudaStream) -> (u64, SyncOnDrop<'a>),
@@ -156,7 +156,7 @@ impl Backend for Gpu {
         allocation.address()
     }
 
-    /// An array of them in the memory of the GPU.
+    /// Stores the addresses as an array in GPU memory.
     fn pointers(&self, to: &[GpuAddress]) -> Result<Allocation> {
         let addresses: Vec<u64> = to.iter().map(|address| address.at).collect();
         let pointers = self.allocate(Elem::U64, addresses.len() as u64)?;

@@ -1,4 +1,5 @@
-//! The simulator as a device: memory of the process, launches that finish before they return. It needs the feature `sim`.
+//! Simulator back end: memory of the process, and launches that finish before they return. Needs
+//! the feature `sim`.
 
 mod counters;
 pub mod fault;
@@ -19,21 +20,32 @@ use std::ops::Range;
 use std::sync::Arc;
 use watch::{Arguments, KernelRun, Watch};
 
-/// The simulator as a device.
+/// Simulator as a back end.
 pub struct Simulator(pub(crate) Simulation);
 
-/// What a simulator does ([`Device::simulator_of`](crate::Device::simulator_of)). By default as [`Device::simulator`](crate::Device::simulator)
-/// does.
+/// Options of a simulator, for [`Device::simulator_of`](crate::Device::simulator_of). The default
+/// is that of [`Device::simulator`](crate::Device::simulator).
+///
+/// ```
+/// use gemm_runtime::{Device, ReduceKernel, Simulation, reduce_kernel};
+///
+/// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+/// let limited = Simulation { instructions: 10, ..Simulation::default() };
+/// let device = Device::simulator_of(limited);
+/// assert!(SUM.run(&device, &[1.0; 1000]).is_err());
+/// ```
 #[derive(Clone)]
 pub struct Simulation {
-    /// The most instructions that the warps of one launch may execute together; one stands for a statement, a test or a branch.
+    /// Limit of instructions of all warps of a launch. A statement, a test or a branch counts as
+    /// one.
     pub instructions: u64,
-    /// Whether it is also counted what the machine code of each kernel does, as far as that follows from the text
+    /// Also predicts the machine-code instructions of each kernel from its text
     /// ([`StepReport::compiled_counters`](crate::StepReport::compiled_counters)).
     pub compiled: bool,
-    /// Whether it only counts: it looks for no races, and blocks that speak to one another run in one order alone.
+    /// Counts only: detects no races, and runs blocks with inter-block synchronisation in one
+    /// order.
     pub unchecked: bool,
-    /// Who looks on.
+    /// Observer of all launches, if there is one.
     pub watch: Option<Arc<dyn Watch>>,
 }
 
@@ -75,7 +87,7 @@ impl Address for Buffer {
     }
 }
 
-/// An area that is not inside of its memory: whoever made it has measured it wrongly.
+/// Error for an area outside its memory: its creator has computed it wrongly.
 fn outside() -> Error {
     Error::Internal("an area reaches beyond its memory".to_owned())
 }
@@ -88,7 +100,7 @@ impl Backend for Simulator {
 
     fn alloc(&self, elem: Elem, len: u64) -> Result<Buffer> {
         let bytes = len.saturating_mul(elem.size().into());
-        // The process's allocator would abort.
+        // The allocator of the process would abort.
         let room = usize::try_from(bytes).ok().and_then(|bytes| {
             Vec::<u8>::new().try_reserve_exact(bytes).ok()?;
             usize::try_from(len).ok()
@@ -104,7 +116,7 @@ impl Backend for Simulator {
         allocation.clone()
     }
 
-    /// The simulator is given the arrays.
+    /// The simulator takes the arrays themselves.
     fn pointers(&self, _: &[Buffer]) -> Result<()> {
         Ok(())
     }
@@ -135,7 +147,7 @@ impl Backend for Simulator {
         self.alloc(elem, len)
     }
 
-    /// Zeros of its own for each run, which is not one after the other here.
+    /// Fresh zeros for each launch, because launches of different threads may overlap here.
     fn scratch_of_zeros(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
         self.alloc(elem, len)
     }
@@ -160,7 +172,8 @@ impl Backend for Simulator {
                 KernelArg::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
             }
         }
-        // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
+        // A `Call` does not record the arrays that it was bound with, so the simulator binds them
+        // itself.
         let mut options = Options::default();
         let Simulation { instructions, compiled, unchecked, watch } = &self.0;
         options.instructions = *instructions;

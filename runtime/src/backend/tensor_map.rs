@@ -1,7 +1,7 @@
-//! Tensor maps: what the driver makes of an array, for the hardware that copies boxes of it.
+//! Tensor maps: the driver's description of an array for hardware copies (TMA).
 //!
-//! A launch of a program makes them by itself. Whoever launches a kernel of the IR by the driver's call asks for them here,
-//! with what its contract has said of the launch.
+//! Launches of a program encode their own maps. Callers that launch an IR kernel through the driver
+//! encode them here, from the arrays that the kernel's contract returns.
 
 use super::driver;
 use crate::error::{Error, Result};
@@ -11,16 +11,17 @@ use gemm_dsl::ir::{Elem, TensorMap, TensorSwizzle};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-/// A tensor map, as a kernel takes it by value.
+/// Encoded tensor map, passed to a kernel by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(128))]
 pub struct EncodedTensorMap([u64; 16]);
 
-// SAFETY: it is plain data of the size that the kernel's parameter has.
+// SAFETY: the type is plain data of the size of the kernel's parameter.
 #[allow(unsafe_code, reason = "what a kernel is given by value says so to cudarc")]
 unsafe impl DeviceRepr for EncodedTensorMap {}
 
-/// `cuTensorMapEncodeTiled`, as cuda.h of release 12.0 and later declares it; its enumerations are integers.
+/// `cuTensorMapEncodeTiled` as declared in cuda.h since release 12.0, with its enumerations as
+/// integers.
 type Encode = unsafe extern "C" fn(
     *mut EncodedTensorMap,
     c_int,
@@ -36,10 +37,10 @@ type Encode = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`: how much the second cache fetches at once.
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`: the L2 cache fetches 256 bytes at a time.
 const L2_256_BYTES: c_int = 3;
 
-/// The driver's function, and its library.
+/// Driver function, with the library that it belongs to.
 fn function() -> Result<Encode> {
     static FUNCTION: OnceLock<Option<(Encode, libloading::Library)>> = OnceLock::new();
     #[allow(unsafe_code, reason = "the driver is loaded at run time")]
@@ -54,7 +55,7 @@ fn function() -> Result<Encode> {
     found.ok_or_else(|| Error::DriverMissing { reason: reason() })
 }
 
-/// The number of an element type (`CUtensorMapDataType`). Bits are moved as they are.
+/// `CUtensorMapDataType` of an element type. Copies preserve the bits.
 fn data_type(elem: Elem) -> c_int {
     match elem {
         Elem::I8 | Elem::U8 => 0,
@@ -70,10 +71,11 @@ fn data_type(elem: Elem) -> c_int {
     }
 }
 
-/// The tensor map of an array of a launch.
+/// Encodes the tensor map of an array of a launch.
 ///
 /// # Errors
-/// [`Error::DriverMissing`], and [`Error::Driver`] where the driver refuses what the contract of a kernel has let through.
+/// * [`Error::DriverMissing`] if the driver cannot be loaded or has no such function.
+/// * [`Error::Driver`] if the driver rejects a map that the kernel's contract accepts.
 pub fn encode(
     address: u64,
     elem: Elem,
@@ -81,10 +83,10 @@ pub fn encode(
     mapped: &MappedArray,
 ) -> Result<EncodedTensorMap> {
     let size = u64::from(elem.size());
-    // The driver has the innermost dimension first, and takes it to be contiguous.
+    // The driver lists the innermost dimension first and assumes that it is contiguous.
     let extents: Vec<u64> = mapped.extents.iter().rev().copied().collect();
     let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
-    // Where there are no neighbours their distance may be 0, which the driver takes for none.
+    // The stride of an extent of 1 may be 0, which the driver rejects.
     let strides: Vec<u64> = outer.map(|(_, by)| (by * size).max(16)).collect();
     let tile: Vec<u32> = map.tile.iter().rev().copied().collect();
     let steps = vec![1_u32; tile.len()];
@@ -102,8 +104,9 @@ pub fn encode(
     let encode = function()?;
     let mut encoded = EncodedTensorMap([0; 16]);
     #[allow(unsafe_code, reason = "cudarc declares the function for some releases only")]
-    // SAFETY: the map is aligned to more than the 64 bytes that the driver asks for, and every array has as many elements as
-    // the rank says. The driver reads nothing at the address, it checks and keeps it.
+    // SAFETY: the map is aligned to more than the 64 bytes that the driver requires, and every
+    // array has as many elements as the rank. The driver checks and stores the address but does not
+    // access it.
     let status = unsafe {
         encode(
             &raw mut encoded,

@@ -1,5 +1,5 @@
-//! The tables that ship: of each architecture one for single products and one for batches, whose rows are of
-//! `batch: strided`. A row says nothing of what follows from the call: see [`Shipped::line`].
+//! Shipped tables: for each architecture one for single GEMMs, and one for batches, whose specs
+//! have `batch: strided`. Keys that follow from the call are added by [`Shipped::line`].
 
 mod batch;
 mod emulated;
@@ -16,52 +16,52 @@ use gemm_dsl::tables::{KernelTable, SgemmProblem, TableFamily};
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use std::sync::{LazyLock, OnceLock};
 
-/// The tables of an architecture.
+/// Tables of an architecture, for single GEMMs and for batches.
 pub(super) struct Tables {
     pub(super) one: Shipped,
     pub(super) batch: Shipped,
 }
 
-/// A table, with the lines of its rows for calls of every kind, each printed when it is needed first.
+/// Table with the lines of its rules for each kind of call, printed on first use.
 pub(super) struct Shipped {
     pub(super) table: SgemmTable,
-    /// What it is for.
+    /// SM for which stages, slices and blocks are limited.
     sm: Multiprocessor,
     lines: OnceLock<Box<[OnceLock<String>]>>,
 }
 
-/// What a call asks for beside what a row is chosen by.
+/// Features of a call that are not part of the problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallFeatures {
-    /// Whether there are `alpha` and `beta`.
+    /// True if the call has `alpha` and `beta`.
     pub(super) scaled: bool,
-    /// Whether it is a batch, or a list.
+    /// Kind of batch, if the call is one.
     pub(super) batch: Option<Batch>,
 }
 
-/// The lines of a row: for each way in which matrices lie, scaled or not, in a batch or in lists.
+/// Number of lines of a rule: for each layout, scaled or not, as batch or as lists.
 const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
 
-/// Single products measured on an H200, most rows as `tune --table` has written them; batches by hand.
+/// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
-/// By model, not measured: the rows of `sm_90`, with as many stages, slices and blocks as fit into a multiprocessor here.
-/// What they count in `waves` counts the multiprocessors of the device.
+/// Not measured, by model: the rules of `sm_90`, with the stages, slices and blocks that fit this
+/// SM. `waves` uses the number of SMs of the device.
 static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 80);
-/// By model, not measured: the same.
+/// Not measured, by model, as `SM_80`.
 static SM_89: Tables = Tables::new(h200::GEMM, batch::GEMMS, 89);
-/// By model, not measured: the same as `sm_90`, since a multiprocessor has the same memory and registers.
+/// Not measured, by model: as `sm_90`, because an SM has the same shared memory and registers.
 static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 100);
-/// By model, not measured: the same as `sm_89`.
+/// Not measured, by model, as `SM_89`.
 static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 120);
 
-/// The same where more is granted: measured, as `emulated` says.
+/// Wider accuracy classes: measured, see `emulated`.
 static SM_90_BOUND: LazyLock<Tables> =
     LazyLock::new(|| Tables::granted(Accuracy::Bound, emulated::BOUND, 90));
 static SM_90_NORM: LazyLock<Tables> =
     LazyLock::new(|| Tables::granted(Accuracy::Norm, emulated::NORM, 90));
 
 impl Tables {
-    /// Those of an architecture that `arch::ALL` has.
+    /// Tables limited to the SM of an architecture, which must be in `arch::ALL`.
     const fn new(one: SgemmTable, batch: SgemmTable, arch: u32) -> Self {
         let mut at = 0;
         while ALL[at].arch != arch {
@@ -70,12 +70,12 @@ impl Tables {
         Self { one: Shipped::new(one, ALL[at]), batch: Shipped::new(batch, ALL[at]) }
     }
 
-    /// Those for a device.
+    /// Tables for a device and an accuracy class.
     pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self {
         Self::for_arch(device.arch().map(Arch::number), accuracy)
     }
 
-    /// Those for a GPU of this architecture, whose rows are of that accuracy. One without a number is the simulator.
+    /// Tables for an architecture and an accuracy class. The simulator has no architecture.
     pub(super) fn for_arch(arch: Option<u32>, accuracy: Accuracy) -> &'static Self {
         match (arch, accuracy) {
             (Some(90), Accuracy::Bound) => &SM_90_BOUND,
@@ -87,7 +87,7 @@ impl Tables {
     fn in_f32(arch: Option<u32>) -> &'static Self {
         match arch {
             Some(80 | 87) => &SM_80,
-            // They have the shared memory of 8.9.
+            // Same shared memory as 8.9.
             Some(86 | 88 | 89) => &SM_89,
             Some(90) => &SM_90,
             Some(100 | 101 | 103 | 110) => &SM_100,
@@ -96,7 +96,8 @@ impl Tables {
         }
     }
 
-    /// Those of an architecture behind rows for single products and for batches, which are of that accuracy.
+    /// Tables of an architecture, preceded by rules for single GEMMs and for batches of this
+    /// accuracy class.
     fn granted(accuracy: Accuracy, rows: [&[&str]; 2], arch: u32) -> Self {
         let Self { one, batch } = Self::in_f32(Some(arch));
         let [one, batch] = [(rows[0], &one.table), (rows[1], &batch.table)].map(|(rows, then)| {
@@ -108,11 +109,11 @@ impl Tables {
         Self::new(one, batch, arch)
     }
 
-    /// An architecture of each of them.
+    /// One architecture for each set of tables.
     #[cfg(test)]
     pub(super) const ARCHS: [u32; 6] = [75, 80, 89, 90, 100, 120];
 
-    /// The one for such a call.
+    /// Table for calls with these features.
     pub(super) fn table(&self, asked: CallFeatures) -> &Shipped {
         if asked.batch.is_some() { &self.batch } else { &self.one }
     }
@@ -123,10 +124,10 @@ impl Shipped {
         Self { table, sm, lines: OnceLock::new() }
     }
 
-    /// The line of the kernel for a problem, which is printed by the first call of its kind.
+    /// Returns the line of the kernel for a problem. The first call of its kind prints it.
     ///
     /// # Errors
-    /// Those of [`SgemmTable::choice`] and of [`spec`](Self::spec).
+    /// Returns the errors of [`SgemmTable::choice`].
     pub(super) fn line(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<&str> {
         let row = self.table.row(problem)?;
         let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
@@ -143,21 +144,17 @@ impl Shipped {
         Ok(lines[number].get_or_init(|| line))
     }
 
-    /// The row for a problem, the line of the kernel that a call takes, and why.
+    /// Returns the rule for a problem, the line of the kernel that the call takes, and the reason.
     ///
     /// # Errors
-    /// Those of [`line`](Self::line).
+    /// Returns the errors of [`SgemmTable::choice`].
     pub(super) fn choice(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<Choice> {
         let line = self.line(problem, asked)?.to_owned();
         Ok(Choice { line, ..self.table.chosen(problem)? })
     }
 
-    /// The spec of a row for matrices that lie so: its own with what the call needs beside, and as many of its stages, and
-    /// then slices, as the shared memory of a block holds, then as many of its blocks as that of a multiprocessor.
-    ///
-    /// # Errors
-    /// [`Error::Spec`] for a row that has no plan with what the call needs. None ships: tests see
-    /// to it.
+    /// Spec of a rule for these layouts and features. Stages, and then slices, are reduced to the
+    /// shared memory of a block; then blocks per SM to that of an SM.
     pub(super) fn spec(
         &self,
         row: usize,

@@ -1,4 +1,4 @@
-//! What ships: every table, whatever the device is.
+//! Tests of every shipped table, independently of the device.
 
 use super::tables::{CallFeatures, Tables};
 use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const LAYOUTS: [GemmLayout; 4] = [GemmLayout::Nn, GemmLayout::Nt, GemmLayout::Tn, GemmLayout::Tt];
 
-/// The tables of each architecture and class of accuracy.
+/// Tables of each architecture and accuracy class.
 fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
     let classes = |arch| Accuracy::ALL.iter().map(move |class| (arch, *class));
     let kinds = Tables::ARCHS.into_iter().flat_map(classes);
     let tables = kinds.map(|(arch, class)| (arch, class, Tables::for_arch(Some(arch), class)));
-    // Where a class has no tables of its own they are those of `f32`.
+    // A class without tables of its own has those of `f32`.
     let has_own = |arch: u32, class| {
         class == Accuracy::Ieee
             || !std::ptr::eq(
@@ -26,14 +26,14 @@ fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
     tables.filter(move |(arch, class, _)| has_own(*arch, *class))
 }
 
-/// Both tables of each, and what a call of each asks for.
+/// Both tables of each, with the batch kinds of their calls.
 fn tables() -> impl Iterator<Item = (u32, &'static Shipped, Vec<Option<Batch>>)> {
     all().flat_map(|(arch, _, Tables { one, batch })| {
         [(arch, one, vec![None]), (arch, batch, vec![Some(Batch::Strided), Some(Batch::Pointers)])]
     })
 }
 
-/// Products around every extent that a person would write into a condition.
+/// Shapes around every extent that a person would write into a condition.
 fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
     const EXTENTS: [usize; 16] =
         [1, 2, 4, 8, 9, 16, 32, 64, 100, 128, 200, 256, 512, 1024, 2048, 4096];
@@ -49,7 +49,7 @@ fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
             }
         }
     }
-    // And products of all magnitudes, as measured tables have conditions between them.
+    // Shapes of all magnitudes, for the measured tables' conditions between those extents.
     let mut state = 7_u64;
     let mut draw = |below: u64| {
         state =
@@ -67,13 +67,13 @@ fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
     shapes
 }
 
-/// Multiprocessors of a large GPU and of a small one.
+/// Number of SMs of a large GPU and of a small one.
 fn targets(arch: u32) -> [Target; 2] {
     [132, 24].map(|sms| Target { arch, sms })
 }
 
-/// Of every row, for however the matrices lie that come to it: the kernel has a plan, is what the call asks for, and
-/// is launched by its own line.
+/// Each rule is reached, and for each layout that reaches it the kernel has a plan, has the
+/// features of the call, and is launched by its own line.
 #[test]
 fn every_row_is_reached_and_sound() {
     for (arch, shipped, batches) in tables() {
@@ -91,7 +91,7 @@ fn every_row_is_reached_and_sound() {
                 {
                     for &batch in &batches {
                         let problem = SgemmProblem { shape: shape.padded(padded), target };
-                        // A condition may ask whether something is padded.
+                        // A condition may test `padded`.
                         let row = shipped.table.row(&problem).expect("in range");
                         let asked = CallFeatures { scaled, batch };
                         let line = shipped.line(&problem, asked).expect("in range");
@@ -109,7 +109,7 @@ fn every_row_is_reached_and_sound() {
             }
         }
         let rows = shipped.table.rules();
-        // Behind rows that more is granted some of those in `f32` are left without a product.
+        // The emulated rules may cover all problems of some `f32` rules behind them.
         let is_granted = rows.iter().any(|row| row.spec.arith != Arith::F32);
         let counts = |row: &usize| !is_granted || rows[*row].spec.arith != Arith::F32;
         let missed = (0..rows.len()).filter(|row| !reached.contains_key(row)).filter(counts);
@@ -118,7 +118,7 @@ fn every_row_is_reached_and_sound() {
     }
 }
 
-/// Large tiles that nobody shares leave no third of the multiprocessors idle.
+/// Large tiles without split-K leave at most a third of the SMs idle.
 #[test]
 fn large_tiles_fill_the_device_or_are_shared() {
     let shipped = Tables::for_arch(Some(90), Accuracy::Ieee)
@@ -141,7 +141,7 @@ fn large_tiles_fill_the_device_or_are_shared() {
     assert!(seen > 20, "{seen}");
 }
 
-/// What a row says that is none of its business would be overruled by the call, or refused by it.
+/// A key that a rule must not have would be overruled by the call, or rejected by it.
 #[test]
 fn rows_say_how_and_not_what() {
     for (arch, shipped, batches) in tables() {
@@ -158,11 +158,13 @@ fn every_architecture_has_tables_that_it_can_take() {
     let of = |arch| Tables::for_arch(arch, Accuracy::Ieee);
     for arch in (50..=130).map(Some).chain([None]) {
         let Tables { one, batch } = of(arch);
-        // What no list has: the one before it, as NVIDIA adds memory to a generation and takes none away.
+        // An architecture between two of the list has the memory of the one before it: NVIDIA adds
+        // memory within a generation and removes none.
         let has = ALL.iter().find(|sm| Some(sm.arch) == arch);
         let limit = match has {
             Some(sm) => (sm.arch, sm.shared_per_block),
-            // Some are not in the list and like one that is; of others nothing is known.
+            // Some architectures are not in the list but similar to one that is; of others nothing
+            // is known.
             None if std::ptr::eq(of(arch), of(None)) => (OLDEST, STATIC_SHARED_BYTES),
             None => continue,
         };
@@ -180,7 +182,7 @@ fn every_architecture_has_tables_that_it_can_take() {
                         needed.0 <= limit.0 && needed.1 <= limit.1,
                         "{arch:?}: {spec}: {needed:?}"
                     );
-                    // As many blocks as it says are there at once: `stream_k` counts on them.
+                    // All blocks that the spec names are resident at once, as `stream_k` requires.
                     if let Some(sm) = has {
                         let of_all =
                             u64::from(spec.blocks_per_sm) * (needed.1 + sm.shared_reserved);
@@ -190,7 +192,7 @@ fn every_architecture_has_tables_that_it_can_take() {
             }
         }
     }
-    // Where rows were measured they are taken as they are; elsewhere some are not.
+    // Measured rules are used unchanged on the measured GPU; elsewhere some are reduced.
     let changed = |arch| {
         let Tables { one, .. } = of(Some(arch));
         let asked = CallFeatures { scaled: false, batch: None };
@@ -213,13 +215,13 @@ impl Random {
         (self.0 >> 33) as usize % n
     }
 
-    /// So small that no sum of theirs is rounded.
+    /// Values so small that no sum of them is rounded.
     fn values(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.below(9) as f32 - 4.0).collect()
     }
 }
 
-/// A random product, as `sgemm` takes it, and what it gives.
+/// Launches a random GEMM through `sgemm` and checks its result.
 fn product(seed: u64, tables: &'static Tables) {
     let device = Device::simulator();
     let mut random = Random(seed);
@@ -233,7 +235,7 @@ fn product(seed: u64, tables: &'static Tables) {
     let padding = random.below(3);
     let (alpha, beta) = [(1.0, 0.0), (1.0, 1.0), (-2.0, 0.0)][random.below(3)];
 
-    // In memory by rows or by columns, each with something behind it.
+    // Row-major or column-major memory, with padding behind each row or column.
     let place = |(rows, cols): (usize, usize), by_columns: bool, at: usize| {
         let (n, row, col) = (at / (rows * cols), at / cols % rows, at % cols);
         match by_columns {
@@ -295,7 +297,7 @@ fn product(seed: u64, tables: &'static Tables) {
     }
 }
 
-/// On random products, what each table chooses is launched, and right.
+/// The kernel that each table chooses computes random GEMMs correctly.
 #[test]
 fn products_are_right_by_every_table() {
     for (arch, _, tables) in all() {
@@ -305,7 +307,7 @@ fn products_are_right_by_every_table() {
     }
 }
 
-/// Tensor cores stand for `f32` where that is granted, and nowhere else; where it is not worth it, nor.
+/// FP32 emulation is chosen only where the class permits it and it pays.
 #[test]
 fn tensor_cores_are_asked_where_that_is_granted() {
     let target = Target { arch: 90, sms: 132 };
@@ -339,19 +341,19 @@ fn tensor_cores_are_asked_where_that_is_granted() {
         let call = sgemm(&a, &a, &mut c).accuracy(*class);
         call.choice_by(Tables::for_arch(Some(90), *class), &device).expect("views that fit").row
     });
-    // The rows that are granted more stand before all others.
+    // The emulated rules precede all others.
     let rows: Vec<usize> = found.collect();
     assert!(rows[0] < rows[1] && rows[0] < rows[2], "{rows:?}");
 }
 
-/// What is made ahead is all that a launch takes.
+/// A launch after `warm` adds no program.
 #[test]
 fn a_launch_of_what_is_warm_makes_nothing() {
     let device = Device::simulator();
     let shapes = [(5, 6, 7), (40, 6, 7), (40, 7, 7)].map(SgemmShape::from);
     let batches = shapes.map(|shape| shape.batch(3).layout(GemmLayout::Tn));
     warm(&device, shapes.into_iter().chain(batches)).expect("sound");
-    // One for small ones and one for others, of each kind.
+    // One program for small and one for other shapes, for single GEMMs and for batches.
     assert_eq!(device.programs().made(), 4);
     let (x, mut room) =
         (device.alloc(3 * 40 * 40).expect("room"), device.alloc(3 * 40 * 7).expect("room"));
@@ -376,7 +378,7 @@ fn a_launch_of_what_is_warm_makes_nothing() {
     assert_eq!(device.programs().made(), 5);
 }
 
-/// With splits that are given it is another program, whose kernels are made too.
+/// Prepared splits select another program, whose kernels are compiled too.
 #[test]
 fn split_specs_are_warmed_up() {
     let device = Device::simulator();
@@ -400,7 +402,7 @@ fn split_specs_are_warmed_up() {
     assert_eq!(made.program.inputs.len(), own.program.inputs.len() + 1);
 }
 
-/// A row is chosen for the product that is computed: of C in columns for that of the transposes.
+/// For a column-major C, the rule is that of the transposed GEMM.
 #[test]
 fn c_in_columns_is_chosen_for_as_the_transpose() {
     let device = Device::simulator();

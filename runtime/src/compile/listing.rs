@@ -1,12 +1,12 @@
-//! A compiler log together with the lines of the source that it complains about.
+//! Compiler log with the source lines that it names.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Lines shown before and after a line that the log names.
+/// Number of lines shown before and after a line that the log names.
 const CONTEXT: usize = 2;
 
-/// The log, then the numbered lines around each `name(line)` in it, the named ones marked.
+/// Log, followed by the numbered lines around each `name(line)` in it, with the named lines marked.
 pub(super) fn listing(log: &str, name: &str, source: &str) -> String {
     let log = log.trim_end();
     let named = named_lines(log, name);
@@ -29,7 +29,7 @@ pub(super) fn listing(log: &str, name: &str, source: &str) -> String {
     out
 }
 
-/// The numbers `n` of all `name(n)` in the log.
+/// Numbers `n` of all `name(n)` in the log.
 fn named_lines(log: &str, name: &str) -> BTreeSet<usize> {
     let number = |rest: &str| rest.split_once(')')?.0.parse::<usize>().ok();
     log.split(&format!("{name}(")).skip(1).filter_map(number).collect()

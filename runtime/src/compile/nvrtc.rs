@@ -1,8 +1,8 @@
-//! The NVRTC library, loaded once per process.
+//! NVRTC library, loaded once per process.
 //!
-//! Its functions are looked up here and not through `cudarc`, which resolves the library by name
-//! only, so that an explicit path could be overruled by another version on the loader's path, and
-//! which panics on a missing library.
+//! Functions are looked up here and not through `cudarc`. `cudarc` resolves the library by name
+//! only, so that another version on the loader's path could override an explicit path; and it
+//! panics if the library is missing.
 
 use super::{Arch, Compiled, listing::listing};
 use crate::error::{Error, Result};
@@ -14,11 +14,11 @@ use std::ptr;
 use std::sync::OnceLock;
 
 type Handle = *mut c_void;
-/// `nvrtcResult`; an integer, since a newer library may return values unknown today.
+/// `nvrtcResult` as an integer, because newer libraries may return unknown values.
 type Status = c_int;
 const SUCCESS: Status = 0;
 
-/// The entry points, and the library that they live in.
+/// Entry points of NVRTC, with the library that they belong to.
 pub(super) struct Nvrtc {
     version: (u32, u32),
     create: unsafe extern "C" fn(
@@ -36,11 +36,11 @@ pub(super) struct Nvrtc {
     log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
     destroy: unsafe extern "C" fn(*mut Handle) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
-    /// NVRTC and its builtins; they stay loaded as long as the entry points are reachable.
+    /// NVRTC and its builtins, which stay loaded as long as the entry points are reachable.
     _libraries: Vec<Library>,
 }
 
-/// The process's NVRTC.
+/// NVRTC of this process, loaded by the first call.
 pub(super) fn get() -> Result<&'static Nvrtc> {
     static FOUND: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
     let found = FOUND.get_or_init(|| Places::from_env(&NVRTC).find(Nvrtc::load));
@@ -54,8 +54,8 @@ impl Nvrtc {
         let library = match candidate {
             Candidate::Name(name) => open(Path::new(name))?,
             Candidate::File(path) => {
-                // NVRTC asks the loader for its builtins by name alone: once they are loaded, that
-                // name is answered without a search path.
+                // NVRTC asks the loader for its builtins by name only. Once they are loaded, the
+                // loader resolves that name without a search path.
                 libraries.extend(builtins_beside(path).iter().flat_map(|path| open(path)));
                 open(path)?
             }
@@ -91,7 +91,7 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// The library's version, `(major, minor)`.
+    /// Version of the library, `(major, minor)`.
     pub(super) fn version(&self) -> (u32, u32) {
         self.version
     }
@@ -168,7 +168,7 @@ impl Nvrtc {
     }
 }
 
-/// A program between creation and destruction.
+/// NVRTC program, destroyed when dropped.
 struct Program<'a> {
     nvrtc: &'a Nvrtc,
     handle: Handle,
@@ -176,7 +176,8 @@ struct Program<'a> {
 
 #[allow(unsafe_code, reason = "calls of the C library")]
 impl Program<'_> {
-    /// What one pair of the library's functions, for size and content, returns.
+    /// Reads a value of the program through a pair of functions, one for its size and one for its
+    /// content.
     fn bytes(
         &self,
         size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
@@ -203,7 +204,7 @@ impl Drop for Program<'_> {
     }
 }
 
-/// A function of NVRTC.
+/// Looks up a function of NVRTC.
 ///
 /// # Safety
 /// `F` must be the function's type.
@@ -213,7 +214,7 @@ unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     unsafe { library::symbol(library, name, "NVRTC") }
 }
 
-/// The builtins that lie beside a library and that it will ask the loader for by name.
+/// Builtins beside a library, which it will ask the loader for by name.
 fn builtins_beside(library: &Path) -> Vec<PathBuf> {
     files_beside(library, |name| {
         name.starts_with("libnvrtc-builtins.so") || name.starts_with("nvrtc-builtins64_")

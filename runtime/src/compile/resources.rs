@@ -1,27 +1,36 @@
-//! The resource report of `ptxas`, parsed.
+//! Parser of the resource report of `ptxas`.
 
 use std::fmt;
 
-/// What a block or a thread of a kernel occupies on one architecture.
+/// Resources of a thread or a block of a kernel on one architecture.
+///
+/// ```
+/// use gemm_runtime::compile::Resources;
+///
+/// let log = "ptxas info    : Used 40 registers, used 1 barriers, 2048 bytes smem";
+/// let resources = Resources::parse(log).expect("a report");
+/// assert_eq!((resources.registers, resources.shared_bytes), (40, 2048));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resources {
     /// Registers of a thread, 4 bytes each.
     pub registers: u32,
-    /// Bytes a thread writes to memory because registers ran out.
+    /// Bytes that a thread spills to local memory.
     pub spill_stores: u32,
-    /// Bytes a thread reads back from there.
+    /// Bytes that a thread reloads from spills.
     pub spill_loads: u32,
     /// Bytes of a thread's stack frame, spills included.
     pub stack: u32,
     /// Bytes of statically declared shared memory of a block.
     pub shared_bytes: u32,
-    /// Named barriers of a block.
+    /// Number of named barriers of a block.
     pub barriers: u32,
 }
 
 impl Resources {
-    /// The first kernel's resources in a log of `ptxas -v`; `None` where there is no report.
+    /// Parses the resources of the first kernel in a log of `ptxas -v`; `None` if there is no
+    /// report.
     pub fn parse(log: &str) -> Option<Self> {
         let mut found = Self::default();
         for line in log.lines() {

@@ -1,18 +1,30 @@
-//! Where an operand lives, and what to do about an operand of another device.
+//! Owner of an operand, and the remedy for an operand of another device.
 
 use std::fmt;
 
-/// Where an operand lives.
+/// Device or context that owns an operand.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, Owner};
+///
+/// let x = Device::simulator().upload(&[1.0])?;
+/// let error = Device::simulator().download(&x).unwrap_err();
+/// assert!(matches!(
+///     error,
+///     Error::WrongDevice { belongs: Owner::Device { is_simulator: true, .. }, .. }
+/// ));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Another device of this process, by its name.
+    /// Another device of this process.
     Device {
-        /// Its name.
+        /// Name of the device, as of [`Device::name`](crate::Device::name).
         name: String,
-        /// Whether it is a simulator.
+        /// True if the device is a simulator.
         is_simulator: bool,
     },
-    /// A `cudarc` context that is not the device's.
+    /// `cudarc` context that the device was not built from.
     Context,
 }
 

@@ -1,8 +1,9 @@
-//! What a product takes beside its matrices: the kinds that its type lists, and what may be given for each.
+//! Operands of a GEMM besides its matrices: the kinds that a kernel's type lists, and the values
+//! for each.
 //!
-//! A list of kinds is a tuple such as `(N, f32)`; what is given for it is a tuple of as many values, `(&bias, 0.5)`,
-//! each fit for its kind. So a missing, surplus or misplaced operand does not compile. Of a kernel
-//! whose spec is known only when the program runs the operands go by name, and are checked then.
+//! A list of kinds is a tuple such as `(N, f32)`; its values are a tuple such as `(&bias, 0.5)`,
+//! each matching its kind. A missing, surplus or misplaced operand does not compile. A kernel whose
+//! spec is known at run time only takes operands by name, checked at launch.
 
 mod named;
 mod tuples;
@@ -16,23 +17,52 @@ use crate::view::MatrixOf;
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
-/// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
-/// [`Vector`](crate::Vector) of at least so many.
+/// Kind of an operand with one element for each column of C, such as `bias[n]`. A call passes a
+/// reference to a [`Vector`](crate::Vector) of at least n elements.
 #[derive(Clone, Copy, Debug)]
 pub enum N {}
 
-/// The kind of an operand with an element for each row of C, `scale[m]`: given as a reference to a
-/// [`Vector`](crate::Vector) of at least so many.
+/// Kind of an operand with one element for each row of C, such as `scale[m]`. A call passes a
+/// reference to a [`Vector`](crate::Vector) of at least m elements.
+///
+/// ```
+/// use gemm_runtime::{Device, M, MN, MatrixMut, MatrixRef, Sgemm, sgemm_kernel};
+///
+/// const SCALED: Sgemm<(M, MN)> =
+///     sgemm_kernel!(epilogue: |acc, scale[m], residual[m, n]| scale * acc + residual);
+///
+/// let device = Device::simulator();
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0])?);
+/// let (scale, residual) = (device.upload(&[10.0, 100.0])?, device.upload(&[0.5, 0.25])?);
+/// let mut c = device.alloc(2)?;
+/// let (a, b) = (MatrixRef::new(&a, 2, 1)?, MatrixRef::new(&b, 1, 1)?);
+/// let residual = MatrixRef::new(&residual, 2, 1)?;
+/// let to = &mut MatrixMut::new(&mut c, 2, 1)?;
+/// SCALED.call(&device).operands((&scale, &residual)).launch(&a, &b, to)?;
+/// assert_eq!(device.download(&c)?, [30.5, 600.25]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum M {}
 
-/// The kind of an operand with an element for each element of C, `residual[m, n]`: given as a reference to a
-/// matrix of just that shape, [`AsMatrix`](crate::AsMatrix). It lies row by row; one with padding needs a `pitched`
-/// kernel.
+/// Kind of an operand with one element for each element of C, such as `residual[m, n]`. A call
+/// passes a reference to a row-major m×n matrix, [`AsMatrix`](crate::AsMatrix). Padded matrices
+/// need a `pitched` kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum MN {}
 
-/// A kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`], or `f32` for a number.
+/// Kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`], or
+/// `f32` for a scalar.
+///
+/// ```
+/// use gemm_runtime::{M, MN, N, OperandKind};
+///
+/// fn is_kind<K: OperandKind>() -> bool {
+///     true
+/// }
+///
+/// assert!(is_kind::<N>() && is_kind::<M>() && is_kind::<MN>() && is_kind::<f32>());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no kind of operand",
     label = "no kind of operand",
@@ -40,20 +70,44 @@ pub enum MN {}
 )]
 pub trait OperandKind: sealed::Kind {}
 
-/// The operands of an [`Sgemm`](crate::Sgemm), as its type says it: a tuple of at most 12 kinds, such as `()`, `(N,)` or
-/// `(f32, f32, MN)`; or [`ByName`].
+/// Operands of an [`Sgemm`](crate::Sgemm), as its type lists them: a tuple of at most 12 kinds,
+/// such as `()`, `(N,)` or `(f32, f32, MN)`; or [`ByName`].
+///
+/// ```
+/// use gemm_runtime::{Operands, Sgemm};
+///
+/// fn parse<E: Operands>(line: &str) -> gemm_runtime::Result<Sgemm<E>> {
+///     Sgemm::new(line.parse()?)
+/// }
+///
+/// assert!(parse::<()>("block: 16x16").is_ok());
+/// assert!(parse::<()>("scaled").is_err());
+/// assert!(parse::<(f32, f32)>("scaled").is_ok());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` lists no operands",
     label = "no list of operands",
     note = "a list is a tuple of at most 12 kinds, such as `()`, `(N,)` or `(f32, N, MN)`; or `ByName`"
 )]
 pub trait Operands: sealed::Operands {
-    /// What a call has been given before it is given anything.
+    /// Operands of a call that has not been given any.
     type Unset<'a>: Default;
 }
 
-/// What may be given for an operand of kind `K`: a reference to a vector of `f32` for [`N`] and [`M`], a reference
-/// to a matrix of `f32` for [`MN`], and a number for `f32`.
+/// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`] and [`M`], a
+/// reference to a matrix of `f32` for [`MN`], and an `f32` for `f32`.
+///
+/// ```
+/// use gemm_runtime::{Device, N, OperandFor};
+///
+/// fn is_bias(_: impl OperandFor<N>) -> bool {
+///     true
+/// }
+///
+/// let device = Device::simulator();
+/// assert!(is_bias(&device.alloc(4)?));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what an operand of kind `{K}` takes",
     label = "not for `{K}`",
@@ -62,7 +116,25 @@ pub trait Operands: sealed::Operands {
 )]
 pub trait OperandFor<K>: sealed::Give {}
 
-/// What may be given for all operands `E` of a kernel: a tuple of what may be given for each, in their order.
+/// Values for all operands `E` of a kernel: a tuple with one value for each, in order.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, N, OperandsFor, Sgemm, sgemm_kernel};
+///
+/// const LAYER: Sgemm<(N,)> = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
+///
+/// fn layer(device: &Device, operands: impl OperandsFor<(N,)>) -> Result<Vec<f32>, Error> {
+///     let (x, mut y) = (device.upload(&[2.0])?, device.alloc(1)?);
+///     let x = MatrixRef::new(&x, 1, 1)?;
+///     let mut c = MatrixMut::new(&mut y, 1, 1)?;
+///     LAYER.call(device).operands(operands).launch(&x, &x, &mut c)?;
+///     device.download(&y)
+/// }
+///
+/// let device = Device::simulator();
+/// assert_eq!(layer(&device, (&device.upload(&[0.5])?,))?, [4.5]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel takes the operands `{E}`, but is given `{Self}`",
     label = "not the operands `{E}`",
@@ -76,12 +148,12 @@ pub mod sealed {
     use super::{Along, EpilogueArg, GivenOperands, OperandValue, Result};
 
     pub trait Kind {
-        /// What its operands lie along.
+        /// Axes of C that operands of this kind have.
         const ALONG: Along;
     }
 
     pub trait Operands {
-        /// The kinds, where the type lists them.
+        /// Kinds of the list, or `None` for operands by name.
         const KINDS: Option<&'static [Along]>;
     }
 
@@ -90,20 +162,20 @@ pub mod sealed {
     }
 
     pub trait GiveAll {
-        /// What is given for the operands of a kernel.
+        /// Values in the order of the kernel's operands, after checking those by name.
         fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>>;
     }
 }
 
-/// An operand as it was given, before it is known to belong to the device of a call.
+/// Value of an operand; the device of the call has not been checked.
 pub enum OperandValue<'a> {
-    /// A number.
+    /// Scalar, passed to the kernel by value.
     Number(f32),
-    /// The elements of an array, and the shape of a matrix.
+    /// Elements of an array, and the shape if it is a matrix.
     Array(Shared<'a, f32>, Option<Shape>),
 }
 
-/// What is given beside the matrices, arrays and numbers each in the order of the kernel's operands.
+/// Values of the operands: arrays and scalars, each in the order of the kernel's operands.
 #[derive(Default)]
 pub struct GivenOperands<'a> {
     pub(super) arrays: Vec<(Shared<'a, f32>, Option<Shape>)>,
@@ -111,12 +183,12 @@ pub struct GivenOperands<'a> {
 }
 
 impl<'a> GivenOperands<'a> {
-    /// The numbers.
+    /// Values of the scalars, in the order of the kernel's operands.
     pub fn numbers(&self) -> &[f32] {
         &self.numbers
     }
 
-    /// The arrays, each with the shape of a matrix.
+    /// Arrays in the order of the kernel's operands, each with its shape if it is a matrix.
     pub fn arrays_mut(&mut self) -> impl Iterator<Item = &mut (Shared<'a, f32>, Option<Shape>)> {
         self.arrays.iter_mut()
     }
@@ -129,7 +201,7 @@ impl<'a> GivenOperands<'a> {
     }
 }
 
-/// The epilogue's arguments that are arrays, each with its operand.
+/// Array arguments of the epilogue, each with its operand.
 pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
     operands.iter().filter_map(|argument| match argument.slot {
         ArgSlot::Array(nth) => Some((argument, Operand::Input(nth))),
@@ -137,7 +209,7 @@ pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, O
     })
 }
 
-/// The epilogue's arguments that are numbers.
+/// Scalar arguments of the epilogue.
 pub(super) fn numbers(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
     operands.iter().filter(|argument| matches!(argument.slot, ArgSlot::Number(_)))
 }
@@ -158,7 +230,7 @@ pub(super) fn check<E: Operands>(spec: &SgemmSpec) -> Result<()> {
     }
 }
 
-/// The type of a kernel with operands of these kinds.
+/// Kernel type for operands of these kinds, as a user writes it.
 fn type_of(kinds: &[Along]) -> String {
     let kinds: Vec<&str> = kinds.iter().map(|along| along.kind()).collect();
     match kinds.as_slice() {

@@ -1,4 +1,4 @@
-//! Reductions.
+//! Reduction kernels: construction and launches.
 
 mod by_name;
 mod elements;
@@ -27,19 +27,28 @@ pub use lists::sealed;
 pub use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;
 
-/// What a reduction is given and gives, as its type [`ReduceKernel`] lists it: elements of type `T` that are folded
-/// into results of type `R`, each one type or a tuple of as many as there are arrays.
+/// Inputs and results of a reduction, as [`ReduceKernel`] lists them: elements of type `T` are
+/// folded into results of type `R`. Each is one type, or a tuple with one type for each array.
 pub struct Folds<T, R>(PhantomData<fn() -> (T, R)>);
 
 impl<T, R> ReduceKernel<T, R> {
-    /// The kernel of a spec: the same as the macro makes of the same line.
+    /// Kernel of a spec, equal to the macro's kernel of the same spec.
     ///
-    /// Where neither `T` nor `R` follows from how it is used, they are named: `<ReduceKernel>::new(spec)` is a
-    /// reduction of `f32` to `f32`, `ReduceKernel::<f16, f32>::new(spec)` one of `f16` to `f32`.
+    /// If neither `T` nor `R` can be inferred, name them: `<ReduceKernel>::new(spec)` folds `f32`
+    /// to `f32`, `ReduceKernel::<f16, f32>::new(spec)` folds `f16` to `f32`.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel};
+    ///
+    /// let kernel = <ReduceKernel>::new("op: max, block: 128".parse()?)?;
+    /// assert_eq!(kernel.run(&Device::simulator(), &[1.0, 7.0, 3.0])?, 7.0);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Spec`] with all faults of the spec; [`Error::KernelType`] where its inputs or results are of other
-    /// types, which says what the type is.
+    /// * [`Error::Spec`] with all faults of the spec.
+    /// * [`Error::KernelType`] if the spec's inputs or results have other types; it names the right
+    ///   kernel type.
     pub fn new(spec: ReduceSpec) -> Result<Self>
     where
         T: Elements,
@@ -50,21 +59,23 @@ impl<T, R> ReduceKernel<T, R> {
         Ok(kernel)
     }
 
-    /// Folds arrays on the device: a reference to the input, or a tuple of references in the order in which `map`
-    /// names them, and a reference to where the result goes, or a tuple of them, which may be vectors of more
-    /// elements than there are results. On a GPU the call returns before the work is done; later work of the device
-    /// comes after it.
+    /// Folds arrays on the device.
     ///
-    /// What `over` says is what an input has to be:
+    /// `inputs` is a reference to the input, or a tuple of references in the order in which `map`
+    /// names them. `results` is a mutable reference to the array for the results, or a tuple of
+    /// them. A vector may have more elements than there are results. On a GPU the call returns
+    /// before the work is done; later work of the device is ordered after it.
+    ///
+    /// The `over` key determines the inputs and the number of results:
     ///
     /// | `over` | each input | results |
     /// | --- | --- | --- |
-    /// | `all` | a vector, or a matrix that is not padded | one |
-    /// | `rows` | a matrix, or a batch whose rows are one distance apart | one for each row |
+    /// | `all` | a vector, or a matrix without padding | one |
+    /// | `rows` | a matrix, or a batch with equally spaced rows | one for each row |
     /// | `columns` | a matrix | one for each column |
     /// | `middle` | a batch of matrices | one for each column of each matrix |
     ///
-    /// Several inputs have one shape. Of a kernel that is not `pitched` they are not padded.
+    /// All inputs have the same shape. Only a `pitched` kernel accepts padded inputs.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixRef, ReduceKernel, reduce_kernel};
@@ -88,13 +99,20 @@ impl<T, R> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongOver`] of a kernel `over: segments`; [`Error::WrongDevice`]; [`Error::WrongExtent`] where a
-    /// result has too few elements, and where the one index of `argmax` or `argmin` is asked for and there are no
-    /// elements; [`Error::Extents`] where two inputs do not agree; [`Error::WrongOperand`] for a vector in place of
-    /// a matrix; [`Error::Padded`] for a matrix with padding where consecutive elements are meant;
-    /// [`Error::UnevenRows`]; [`Error::List`] for a list of matrices; [`Error::Overlap`]; [`Error::Unmet`] where
-    /// extents or arguments are not what the kernel was specified for; what compiling and loading the kernel and
-    /// allocating scratch memory fail with, in the first launch; and in the simulator [`Error::Simulator`].
+    /// * [`Error::WrongOver`] for a kernel `over: segments`.
+    /// * [`Error::WrongDevice`] if an array belongs to another device.
+    /// * [`Error::WrongExtent`] if a result array is too short, or if `argmax` or `argmin` over no
+    ///   elements has no index.
+    /// * [`Error::Extents`] if two inputs disagree in an extent.
+    /// * [`Error::WrongOperand`] for a vector in place of a matrix, or a batch `over: columns`.
+    /// * [`Error::Padded`] for a matrix with padding where elements must be consecutive.
+    /// * [`Error::UnevenRows`] for a batch `over: rows` whose rows are not equally spaced.
+    /// * [`Error::List`] for a list of matrices.
+    /// * [`Error::Overlap`] if a result shares memory with another array.
+    /// * [`Error::Unmet`] if extents or arguments violate the kernel's contract.
+    /// * The errors of compiling and loading the kernel and of allocating scratch memory, in the
+    ///   first launch.
+    /// * [`Error::Simulator`] in the simulator.
     pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
@@ -108,7 +126,8 @@ impl<T, R> ReduceKernel<T, R> {
         fold(device, &self.prepare(device)?, given)
     }
 
-    /// As [`launch`](Self::launch), of a kernel `over: segments`: a result for each segment of vectors.
+    /// Folds segments of vectors on the device, with a kernel `over: segments`: one result for each
+    /// segment. Arguments are as for [`launch`](Self::launch).
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, Segments, reduce_kernel};
@@ -124,8 +143,9 @@ impl<T, R> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`launch`](Self::launch); [`Error::WrongOver`] of another kernel; [`Error::WrongExtent`] where the
-    /// last segment ends behind an input.
+    /// * The errors of [`launch`](Self::launch).
+    /// * [`Error::WrongOver`] for a kernel that is not `over: segments`.
+    /// * [`Error::WrongExtent`] if the last segment ends beyond an input.
     pub fn launch_segments<I, J, O>(
         &self,
         device: &Device,
@@ -173,7 +193,7 @@ fn listed<L: Elements>() -> Vec<Elem> {
     vec![L::One::ELEM; L::COUNT]
 }
 
-/// The type of a kernel with such inputs and results.
+/// Kernel type for these inputs and results, as a user writes it.
 fn type_of([inputs, results]: &[Vec<Elem>; 2]) -> String {
     let list = |elems: &[Elem]| match elems {
         [one] => one.to_string(),

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! GEMM kernels: construction and launches.
 
 mod bind;
 mod launch;
@@ -23,11 +23,12 @@ use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
 use launch::multiply;
 
 impl<E> Sgemm<E> {
-    /// The kernel of a spec: the same as the macro makes of the same line.
+    /// Kernel of a spec, equal to the macro's kernel of the same spec.
     ///
     /// # Errors
-    /// [`Error::Spec`] with all faults of the spec; [`Error::KernelType`] where `E` does not list its
-    /// operands, which says what the type is.
+    /// * [`Error::Spec`] with all faults of the spec.
+    /// * [`Error::KernelType`] if `E` does not list the spec's operands; it names the right kernel
+    ///   type.
     pub fn new(spec: SgemmSpec) -> Result<Self>
     where
         E: Operands,
@@ -37,7 +38,7 @@ impl<E> Sgemm<E> {
         Ok(kernel)
     }
 
-    /// A call on a device, which has not been given operands yet.
+    /// Starts a call on a device. Operands are passed next, then views are launched.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, SgemmSpec, E, E::Unset<'a>>
     where
         E: Operands,
@@ -45,7 +46,7 @@ impl<E> Sgemm<E> {
         Call::new(Callee::Kernel(&self.line), device, E::Unset::default())
     }
 
-    /// A call on a device that has been given its operands, whatever their kinds are.
+    /// Call with all of its operands, of any kinds.
     #[doc(hidden)]
     pub fn call_with<'a, O: OperandsFor<E>>(
         &'a self,
@@ -55,14 +56,16 @@ impl<E> Sgemm<E> {
         Call::new(Callee::Kernel(&self.line), device, given)
     }
 
-    /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
-    /// the kernel's `layout` transposes is given column by column. For a `pitched` kernel rows, or
-    /// columns, are padded on the way. An epilogue that reads C in place finds zeros. For kernels
-    /// without operands.
+    /// Multiplies host matrices: uploads, launches and downloads. For kernels without operands.
+    ///
+    /// `size` is (m, n, k). A matrix that the kernel's `layout` transposes is column-major; all
+    /// others are row-major, and all are packed. For a `pitched` kernel the rows or columns are
+    /// padded on the device. An epilogue that reads C finds zeros.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where `a` has not m·k elements or `b` not k·n, and those of
-    /// [`Device::upload`], [`Sgemm::launch`] and [`Device::download`].
+    /// * [`Error::WrongExtent`] if `a` does not have m·k elements or `b` does not have k·n.
+    /// * [`Error::TooLarge`] if a matrix has more elements than `usize` can count.
+    /// * The errors of [`Device::upload`], [`Sgemm::launch`] and [`Device::download`].
     pub fn run(
         &self,
         device: &Device,
@@ -98,17 +101,23 @@ impl<E> Sgemm<E> {
         device.download(&c)
     }
 
-    /// Multiplies matrices on the device; `size` is (m, n, k). Each is given as a vector of at least
-    /// as many elements as the matrix has, one row after the other, or one column, as the kernel's
-    /// `layout` says; or as a matrix of just that shape which lies so. One with padding needs a `pitched`
-    /// kernel. On a GPU the call returns before the work is done; later work of the device comes after it.
-    /// For kernels without operands: others are launched by [`Sgemm::call`].
+    /// Multiplies matrices on the device. For kernels without operands; [`Sgemm::call`] launches
+    /// the others.
+    ///
+    /// `size` is (m, n, k). Each matrix is a vector of at least as many elements, packed in the
+    /// layout of the kernel's `layout`, or a matrix of exactly that shape and layout. Padded
+    /// matrices need a `pitched` kernel. On a GPU the call returns before the work is done; later
+    /// work of the device is ordered after it.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`]; [`Error::WrongExtent`]; [`Error::TooLarge`] for a matrix of more
-    /// elements than there are addresses; [`Error::Unmet`] where extents (2^31 and more among them)
-    /// or arguments are not what the kernel was specified for; what compiling and loading the kernel fail with, in the first launch; and
-    /// in the simulator [`Error::Simulator`].
+    /// * [`Error::WrongDevice`] if a matrix belongs to another device.
+    /// * [`Error::WrongExtent`] if a vector is too short or a matrix has another shape.
+    /// * [`Error::TooLarge`] if a matrix has more elements than `usize` can count.
+    /// * [`Error::Overlap`] if `c` shares memory with `a` or `b`.
+    /// * [`Error::Unmet`] if extents or arguments violate the kernel's contract, such as an extent
+    ///   of 2^31 or more.
+    /// * The errors of compiling and loading the kernel, in the first launch.
+    /// * [`Error::Simulator`] in the simulator.
     pub fn launch<A, B, C>(
         &self,
         device: &Device,
@@ -129,10 +138,11 @@ impl<E> Sgemm<E> {
 }
 
 impl<E> SgemmTable<E> {
-    /// The table of a text or of data: the same as the macro makes of the same rows.
+    /// Table of parsed rules, equal to the macro's table of the same rules.
     ///
     /// # Errors
-    /// [`Error::KernelType`] where `E` does not list the operands of its rows, which says what the type is.
+    /// [`Error::KernelType`] if `E` does not list the operands of the rules; it names the right
+    /// kernel type.
     pub fn new(table: &KernelTable<SgemmSpec>) -> Result<Self>
     where
         E: Operands,
@@ -143,7 +153,7 @@ impl<E> SgemmTable<E> {
         Ok(Self::checked(table.clone()))
     }
 
-    /// A call on a device, which has not been given operands yet. Its launch chooses the row.
+    /// Starts a call on a device. Its launch chooses the rule.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, SgemmSpec, E, E::Unset<'a>>
     where
         E: Operands,
@@ -151,19 +161,22 @@ impl<E> SgemmTable<E> {
         Call::new(Callee::Table(self.read()), device, E::Unset::default())
     }
 
-    /// The row that computes a product on a device, and why. Extents `(m, n, k)` alone are a single product of
-    /// matrices that lie row by row, packed, from 16 bytes on; an [`SgemmShape`] says more. The simulator stands for an
-    /// H200.
+    /// Returns the rule that computes a GEMM on a device, with the reason.
+    ///
+    /// Extents `(m, n, k)` alone are a single GEMM of packed, row-major, 16-byte aligned matrices;
+    /// an [`SgemmShape`] describes others. The simulator counts as an H200.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for an extent of 2^31 or more that a condition asks for.
+    /// [`Error::TooLarge`] for an extent of 2^31 or more that a condition uses.
     pub fn choice(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Choice> {
         self.chosen(&problem(shape.into(), device))
     }
 
-    /// Compiles ahead and in parallel what products of these shapes take: each kernel once, for arrays on 16 bytes and
-    /// for others, unless the device has it. A launch of such a shape then compiles nothing. In the simulator, which
-    /// compiles nothing, the kernels are generated.
+    /// Compiles the kernels for these shapes, in advance and in parallel: each once, for aligned
+    /// and for unaligned arrays, unless the device holds it. A launch of such a shape then compiles
+    /// nothing.
+    ///
+    /// The simulator compiles nothing; it generates the kernels.
     ///
     /// ```
     /// use gemm_runtime::{Device, SgemmTable, sgemm_table};
@@ -179,8 +192,9 @@ impl<E> SgemmTable<E> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Ahead`] with the first line that failed and why, when all others are made; and as
-    /// [`choice`](Self::choice).
+    /// * [`Error::Ahead`] with the first spec that failed and its error, after all others have been
+    ///   compiled.
+    /// * The errors of [`choice`](Self::choice).
     pub fn warm<I>(&self, device: &Device, shapes: I) -> Result<()>
     where
         I: IntoIterator,
@@ -189,22 +203,22 @@ impl<E> SgemmTable<E> {
         self.warm_for(device, shapes.into_iter().map(|shape| problem(shape.into(), device)))
     }
 
-    /// The kernel that computes a product on a device.
+    /// Returns the kernel that computes a GEMM on a device.
     ///
     /// # Errors
-    /// As [`choice`](Self::choice).
+    /// Returns the errors of [`choice`](Self::choice).
     pub fn kernel(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Sgemm<E>> {
         self.kernel_for(&problem(shape.into(), device))
     }
 }
 
-/// A product on a device.
+/// GEMM on a device, in the form by which tables choose.
 pub(crate) fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
     SgemmProblem { shape, target: device.target() }
 }
 
 impl<'a, E> Call<'a, SgemmSpec, E> {
-    /// The call with a tuple of all operands of the kernel, in its order: `(&bias, 0.5)` for a
+    /// Passes all operands of the kernel as a tuple, in its order: `(&bias, 0.5)` for a
     /// `Sgemm<(N, f32)>`.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
         Call::new(self.what, self.device, operands)
@@ -212,7 +226,7 @@ impl<'a, E> Call<'a, SgemmSpec, E> {
 }
 
 impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
-    /// The call with an operand of the kernel: a number, or a reference to an array on the device.
+    /// Passes an operand of the kernel by name: an `f32`, or a reference to an array on the device.
     #[must_use]
     pub fn operand(mut self, name: &str, given: impl AnyOperand + 'a) -> Self {
         self.given.push(name, given);
@@ -221,14 +235,16 @@ impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
 }
 
 impl<E, O> Call<'_, SgemmSpec, E, O> {
-    /// Multiplies matrices on the device: C = A·B, or what the kernel's epilogue makes of its sums. Views
-    /// say what the extents are. On a GPU the call returns before the work is done; later work of the device
-    /// comes after it.
+    /// Multiplies matrices on the device: C = A·B, or the kernel's epilogue of it. The views give
+    /// the extents. On a GPU the call returns before the work is done; later work of the device is
+    /// ordered after it.
     ///
     /// # Errors
-    /// [`Error::Extents`] where two views do not agree; those of [`Sgemm::launch`], for operands too, and of a table
-    /// those of [`SgemmTable::choice`]; of operands by name [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`] and
-    /// [`Error::WrongOperand`].
+    /// * [`Error::Extents`] if the extents of two views disagree.
+    /// * The errors of [`Sgemm::launch`], which apply to operands too.
+    /// * For a table, the errors of [`SgemmTable::choice`].
+    /// * For operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],
+    ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].
     pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
         A: AsMatrix<Element = f32> + ?Sized,
@@ -248,7 +264,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     }
 }
 
-/// The matrices of a product, by the names of BLAS.
+/// Matrices of a GEMM, named as in BLAS, with their prepared splits.
 fn matrices<'m, A, B, C>(a: &'m A, b: &'m B, c: &'m mut C) -> GemmMatrices<'m, A, B, C>
 where
     A: Input + ?Sized,
@@ -260,7 +276,7 @@ where
     GemmMatrices { a, b, c, splits }
 }
 
-/// A matrix by its lines, or their transpose.
+/// View of a row-major matrix, or of its transpose.
 fn viewed(lines: &Matrix, by_column: bool) -> MatrixRef<'_> {
     if by_column { lines.view().t() } else { lines.view() }
 }

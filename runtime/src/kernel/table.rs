@@ -1,4 +1,4 @@
-//! Tables that the macros make: which kernel computes a problem.
+//! Tables of kernels, as the macros build them.
 
 use super::Kernel;
 use crate::device::Device;
@@ -14,22 +14,23 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-/// A table of kernels that compute the same: for each problem the line that computes it. Only kernels that are
-/// chosen are compiled. `S` and `E` are those of its [`Kernel`]s.
+/// Table of kernels that compute the same: for each problem, the spec that computes it. Only chosen
+/// kernels are compiled. `S` and `E` are those of its [`Kernel`]s.
 ///
-/// A launch chooses its row without a lock and without a copy of the table: the text of a macro is read once, by
-/// the first call that needs it, and other tables when they are made.
+/// A launch chooses its rule without a lock and without copying the table. A macro's table is
+/// parsed once, by the first call that needs it; other tables are parsed when they are built.
 pub struct Table<S: TableFamily, E = ()> {
     rows: Rows<S>,
     of: PhantomData<fn() -> E>,
 }
 
-/// A table of products, made by [`sgemm_table!`](crate::sgemm_table); `E` are its operands, as of an
-/// [`Sgemm`](crate::Sgemm).
+/// Table of GEMM kernels, built by [`sgemm_table!`](crate::sgemm_table). `E` lists its operands, as
+/// for an [`Sgemm`](crate::Sgemm).
 ///
-/// A row is chosen by the extents `m`, `n`, `k` and `batch`, by how A and B lie, by the alignment of the matrices and
-/// by the device; the macro's page says all that a condition may name. A row takes matrices however they lie: its
-/// line says neither `layout` nor `pitched`, and its kernel is [made for them](SgemmSpec::for_matrices).
+/// A condition may test the extents `m`, `n`, `k` and `batch`, the layouts of A and B, alignment,
+/// and the device; the macro's page lists all names. A rule takes matrices of any layout: its spec
+/// names neither `layout` nor `pitched`, and its kernel is [adapted to the
+/// matrices](SgemmSpec::for_matrices).
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmTable, sgemm_table};
@@ -53,43 +54,43 @@ pub struct Table<S: TableFamily, E = ()> {
 /// ```
 pub type SgemmTable<E = ()> = Table<SgemmSpec, E>;
 
-/// Which row of a table computes a problem.
+/// Rule of a table that computes a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Its number, from 0.
+    /// Index of the rule, from 0 on.
     pub row: usize,
-    /// Its condition; none of the last row.
+    /// Condition of the rule; `None` for the last one, `else`.
     pub condition: Option<String>,
-    /// The line of the kernel: that of the row, for arrays that lie as those of the problem.
+    /// Spec of the kernel: that of the rule, adapted to the layouts of the problem.
     pub line: String,
-    /// Why: what its condition and those of the rows before it ask, which do not hold, and the answers:
-    /// `m = 4, n = 4096`.
+    /// Values of all names in its condition and in the conditions of the rules before it, which do
+    /// not hold: `m = 4, n = 4096`.
     pub why: String,
 }
 
-/// A table as launches use it.
+/// Parsed table, as launches use it.
 pub struct ParsedTable<S: TableFamily> {
     pub(super) table: KernelTable<S>,
     text: String,
-    /// The line of each row for each way in which arrays may lie, printed by the first launch that needs it.
+    /// Line of each rule for each layout, printed by the first launch that needs it.
     lines: Box<[OnceLock<String>]>,
-    /// What the caller of any row gives beside the matrices of a product.
+    /// Operands of every rule besides the matrices of a GEMM.
     pub(super) operands: Vec<EpilogueArg>,
 }
 
-/// Where the table of a macro call is kept once it has been read.
+/// Slot for the parsed table of a macro call.
 pub struct ParsedOnce<S: TableFamily>(OnceLock<ParsedTable<S>>);
 
-/// The rows of a table.
+/// Source of a table's rules.
 enum Rows<S: TableFamily> {
-    /// The canonical text, and the place of what it says.
+    /// Canonical text, and the slot for its parsed form.
     OfMacro(&'static str, fn() -> &'static ParsedOnce<S>),
     Owned(Arc<ParsedTable<S>>),
 }
 
 impl<S: TableFamily> ParsedOnce<S> {
-    /// One of a table that has not been read.
+    /// Slot of a table that has not been parsed.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -108,19 +109,19 @@ impl<S: TableFamily> ParsedTable<S> {
         Self { text: table.to_string(), table, lines, operands }
     }
 
-    /// The line of the kernel for a problem.
+    /// Line of the kernel for a problem.
     pub(super) fn line_for(&self, problem: &S::Problem) -> Result<&str> {
         Ok(self.line_of(self.table.choose(problem)?, problem))
     }
 
-    /// The line of the kernel of a row.
+    /// Line of a rule's kernel, in the layout of the problem.
     fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
         let way = S::layout_index(problem);
         self.lines[row * S::LAYOUTS + way]
             .get_or_init(|| self.table.kernel(row, problem).spec().to_string())
     }
 
-    /// The program of the kernel for a problem.
+    /// Program of the kernel for a problem.
     pub(super) fn prepare(
         &self,
         device: &Device,
@@ -136,12 +137,13 @@ impl<S: TableFamily, E> Table<S, E> {
         Self { rows: Rows::OfMacro(text, slot), of: PhantomData }
     }
 
-    /// A table whose rows have been checked, and are of the type that is asked for.
+    /// Table whose rules have been checked and have the operands `E`.
     pub(super) fn checked(table: KernelTable<S>) -> Self {
         Self { rows: Rows::Owned(Arc::new(ParsedTable::new(table))), of: PhantomData }
     }
 
-    /// The rows, one a line; before them `invariant` and `accuracy`, where the table says so.
+    /// Returns the rules as text, one a line, preceded by `invariant` and `accuracy` if the table
+    /// has them.
     pub fn text(&self) -> &str {
         match &self.rows {
             Rows::OfMacro(text, _) => text,
@@ -162,17 +164,16 @@ impl<S: TableFamily, E> Table<S, E> {
         }
     }
 
-    /// The rules.
     pub(crate) fn rules(&self) -> &[Rule<S>] {
         self.read().table.rules()
     }
 
-    /// The number of the row for a problem.
+    /// Index of the rule for a problem.
     pub(crate) fn row(&self, problem: &S::Problem) -> Result<usize> {
         Ok(self.read().table.choose(problem)?)
     }
 
-    /// The row for a problem, and why.
+    /// Rule for a problem, with the reason.
     pub(crate) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
         let read = self.read();
         let row = read.table.choose(problem)?;
@@ -183,7 +184,7 @@ impl<S: TableFamily, E> Table<S, E> {
         Ok(Choice { row, condition, line, why: why.join(", ") })
     }
 
-    /// Compiles ahead what is chosen for problems.
+    /// Compiles the kernels for these problems in advance.
     pub(super) fn warm_for(
         &self,
         device: &Device,
@@ -194,7 +195,7 @@ impl<S: TableFamily, E> Table<S, E> {
         warm_up::<S>(device, lines)
     }
 
-    /// The kernel for a problem.
+    /// Kernel for a problem, as a value.
     pub(super) fn kernel_for(&self, problem: &S::Problem) -> Result<Kernel<S, E>> {
         let line = self.read().line_for(problem)?.to_owned();
         Ok(Kernel { line: Cow::Owned(line), of: PhantomData })
@@ -227,14 +228,14 @@ impl<S: TableFamily, E> fmt::Debug for Table<S, E> {
     }
 }
 
-/// The rows.
+/// Writes the rules as [`Table::text`] does.
 impl<S: TableFamily, E> fmt::Display for Table<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
 }
 
-/// What the macros say of the tables of each family.
+/// Slot for the parsed table of a `reduce_table!` call.
 pub type ReduceSlot = ParsedOnce<ReduceSpec>;
-/// The same of products.
+/// Slot for the parsed table of a `sgemm_table!` call.
 pub type SgemmSlot = ParsedOnce<SgemmSpec>;

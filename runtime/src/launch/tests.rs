@@ -1,4 +1,4 @@
-//! The launch on hand-built kernels, in the simulator.
+//! Launches of hand-built kernels in the simulator.
 
 mod kept;
 mod programs;
@@ -53,7 +53,7 @@ fn run(
     Ok((launched, output))
 }
 
-/// Launches a program with one output on arrays and extents in its order.
+/// Launches a program with one output; arrays and extents are in the program's order.
 fn launch_on<const N: usize>(
     device: &Device,
     program: &Arc<CachedProgram>,
@@ -68,7 +68,7 @@ fn launch_on<const N: usize>(
     launch(on(device), program, &values, &arrays)
 }
 
-/// What a launch was refused for.
+/// Violation of the contract for which a launch was rejected.
 fn unmet(outcome: Result<(LaunchReport, Buffer)>) -> (Subject, Need, i128) {
     match outcome {
         Err(Error::Unmet(unmet)) => (unmet.subject, unmet.need, unmet.value),
@@ -113,7 +113,7 @@ fn the_first_variant_whose_requirements_are_met_runs() {
         let (launched, output) =
             run(&device, program, vector(&input, start), length).expect("sound");
         assert_eq!(launched.variant(), variant, "from element {start}");
-        // What a pass leaves for the next is aligned.
+        // Partial results of a pass are aligned for the next one.
         let later: Vec<_> = launched.steps().skip(1).map(|step| step.variant()).collect();
         assert_eq!(later, [Variant::Vector; 2]);
         assert_eq!(device.download(&output).expect("one value"), [length as f32]);
@@ -130,7 +130,7 @@ fn unaligned_input_without_a_fallback_is_refused() {
     assert!(error.to_string().contains("`input` aligned to 16 bytes"), "{error}");
 }
 
-/// The last kernel is the least demanding: whoever meets it may launch.
+/// The last kernel has the weakest requirements, so arguments that meet it can be launched.
 #[test]
 fn what_the_last_kernel_lacks_is_the_error() {
     let device = Device::simulator();
@@ -186,7 +186,7 @@ fn a_range_is_demanded() {
 fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0]).expect("room");
-    // The elements do not matter: what is too large is found before they are looked at.
+    // The elements do not matter: the sizes are checked before any element is accessed.
     let long = || {
         let place = one(address(&input, 0, 1).expect("inside"), u64::MAX);
         BoundArray::vector("input", place, u64::MAX)
@@ -206,7 +206,7 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
 fn an_extent_of_64_bits_reaches_the_kernel_whole() {
     let device = Device::simulator();
     let input = device.upload(&[]).expect("room");
-    // Rows without elements: as many as one likes.
+    // Rows without elements, of which there may be any number.
     for (m, high) in [(7, 0.0), ((5 << 32) + 7, 5.0)] {
         let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1, batch: None };
         let none = BoundArray::matrix("a", one(address(&input, 0, 0).expect("inside"), 0), shape);
@@ -225,7 +225,7 @@ fn nothing_is_launched_where_the_grid_is_empty() {
     assert!(launched.counters().is_none());
 }
 
-/// Rows of three.
+/// Matrix with rows of three elements.
 fn matrix(place: gemm_sim::Buffer, len: u64, rows: u64, stride: u64) -> BoundArray {
     let (rows, row_stride) = (rows as usize, stride as usize);
     BoundArray::matrix(
@@ -254,12 +254,13 @@ fn padded_rows_need_a_kernel_that_takes_strides() {
     let (subject, need, found) = unmet(refused);
     assert!(matches!(subject, Subject::Stride { name, dim: 0, .. } if name == "a"));
     assert_eq!((need, found), (Need::Exactly(3), 4));
-    // Where there is one row, its distance to the next is nobody's business.
+    // The row stride of a single row does not matter.
     assert_eq!(value(of(false, 1, 3, 4)), [2.0]);
     assert_eq!(value(of(true, 2, 8, 4)), [6.0]);
 }
 
-/// The last element is (rows - 1) * stride + 2: a view that ends there suffices, one shorter does not.
+/// The last element is (rows - 1) * stride + 2. A view that ends there suffices; one element less
+/// does not.
 #[test]
 fn every_element_within_the_extents_lies_in_the_view() {
     let device = Device::simulator();
@@ -302,7 +303,7 @@ fn an_array_shorter_than_the_extents_is_refused() {
     assert_eq!((need, found), (Need::Elements(4), 2));
 }
 
-/// No safe call gets here; pointers of another library's making may.
+/// Safe calls cannot overlap, but pointers from another library can.
 #[test]
 fn what_is_written_shares_nothing_with_what_is_read() {
     let device = Device::simulator();
@@ -324,7 +325,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
             "{error}"
         );
     }
-    // What is written is more than its first element.
+    // All elements of C are compared, not the first alone.
     let spec: SgemmSpec = "block: 8x8".parse().expect("sound");
     let program = device.programs().get_or("test", "product", || Ok(spec.plan()?.program()?));
     let program = program.expect("sound");
@@ -343,7 +344,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     for (a_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
         assert!(matches!(product(a_at, c_at), Err(Error::Overlap { .. })), "{a_at} {c_at}");
     }
-    // Nor does C share memory with what is read beside A and B.
+    // C must not share memory with epilogue operands either.
     let spec: SgemmSpec = "epilogue: |acc, bias[n]| acc + bias".parse().expect("sound");
     let line = spec.to_string();
     let biased =
@@ -361,7 +362,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
         let error = of_bias(at).expect_err("shared");
         assert!(matches!(&error, Error::Overlap { other, .. } if other == "bias"), "{error}");
     }
-    // B is as little to be written as A.
+    // B is protected as A is.
     let product = |b_at, c_at| {
         let inputs = [matrix("a", &other, 0, (2, 1)), matrix("b", &memory, b_at, (1, 2))];
         launch_on(&device, &program, inputs, matrix("c", &memory, c_at, (2, 2)), &[2, 2, 1])

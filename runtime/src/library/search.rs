@@ -1,42 +1,42 @@
-//! Where a library is looked for.
+//! Search for a library.
 //!
-//! Its own variable of the environment comes first and alone ([`LibrarySpec`]). Else the loader's own path, the toolkit that
-//! `CUDA_PATH` or `CUDA_HOME` names, and the Python wheels of the active virtual environment and of `python3`, in the
-//! order that is the library's.
+//! The library's own environment variable takes precedence and excludes all other places
+//! ([`LibrarySpec`]). Otherwise three places are searched in the order that the library defines:
+//! the loader's path; the toolkit of `CUDA_PATH` or `CUDA_HOME`; and the Python wheels of the
+//! active virtual environment and of `python3`.
 
 use super::spec::{LibrarySpec, SearchPlace};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The places to look in, taken from the environment.
+/// Places to search, taken from the environment.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// What is looked for.
     wanted: &'static LibrarySpec,
-    /// The user's explicit choice.
+    /// Path from the library's environment variable.
     explicit: Option<PathBuf>,
     /// Names for the loader to resolve.
     names: Vec<&'static str>,
     /// Roots of CUDA toolkits, each with the variable that names it.
     toolkits: Vec<(&'static str, PathBuf)>,
-    /// The root of the active virtual environment.
+    /// Root of the active virtual environment.
     virtual_env: Option<PathBuf>,
-    /// The interpreter to ask for its module path.
+    /// Python interpreter to ask for its module path.
     python: Option<&'static str>,
 }
 
-/// One library to try.
+/// Library to try next, as a name or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Candidate {
-    /// A name that the loader resolves.
+    /// Name that the loader resolves.
     Name(&'static str),
-    /// A file.
+    /// Path of a library file.
     File(PathBuf),
 }
 
 impl Places {
-    /// Where to look for a library.
+    /// Places of a library, from the environment of this process.
     pub fn from_env(wanted: &'static LibrarySpec) -> Self {
         let path = |name| {
             let value = env::var_os(name).filter(|value| !value.is_empty());
@@ -55,10 +55,10 @@ impl Places {
         }
     }
 
-    /// Loads the first library that can be loaded.
+    /// Loads the first candidate for which `load` succeeds.
     ///
     /// # Errors
-    /// What was tried, in order, each with its outcome.
+    /// Returns the places tried, in order, each with its outcome.
     pub fn find<T>(
         &self,
         load: impl FnMut(&Candidate) -> Result<T, String>,
@@ -66,8 +66,8 @@ impl Places {
         first(self.candidates(), self.wanted, load)
     }
 
-    /// Each place with the libraries in it. Lazy: an interpreter is started only where what comes before has not led
-    /// to a library.
+    /// Places with the libraries in them. The iterator is lazy: an interpreter is started only if
+    /// the places before it have no library.
     fn candidates(&self) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
         let Some(path) = &self.explicit else {
             return Box::new(self.wanted.order.iter().flat_map(|place| self.candidates_at(*place)));
@@ -101,10 +101,10 @@ impl Places {
     }
 }
 
-/// Loads a library from a file or a directory, wherever else there may be one.
+/// Loads a library from a file or a directory; no other place is searched.
 ///
 /// # Errors
-/// What was tried, as of [`Places::find`].
+/// Returns the places tried, as [`Places::find`].
 pub fn find_at<T>(
     path: &Path,
     wanted: &LibrarySpec,
@@ -114,7 +114,7 @@ pub fn find_at<T>(
     first(std::iter::once(place), wanted, load)
 }
 
-/// The first library that can be loaded, or what was tried.
+/// Loads the first library that can be loaded, or returns the places tried.
 fn first<T>(
     places: impl Iterator<Item = (String, Vec<Candidate>)>,
     wanted: &LibrarySpec,
@@ -135,8 +135,8 @@ fn first<T>(
     Err(tried)
 }
 
-/// The libraries at a path that is one, or in a directory laid out as a toolkit, as Python's
-/// site-packages, or flat; newest first within a directory.
+/// Libraries at a path: the file itself, or those of a directory with the layout of a toolkit, of
+/// Python's site-packages, or flat. Within a directory the newest comes first.
 fn files_under(path: &Path, wanted: &LibrarySpec) -> Vec<Candidate> {
     if path.is_file() {
         return vec![Candidate::File(path.to_owned())];
@@ -145,7 +145,7 @@ fn files_under(path: &Path, wanted: &LibrarySpec) -> Vec<Candidate> {
     if cfg!(windows) {
         dirs.extend([path.join("bin"), path.join("bin/x64")]);
     }
-    // A wheel: nvidia/cuda_nvrtc/lib, from CUDA 13 on nvidia/cu13/lib; nvidia/nccl/lib.
+    // Paths in wheels: nvidia/cuda_nvrtc/lib, since CUDA 13 nvidia/cu13/lib; nvidia/nccl/lib.
     for package in entries(&path.join("nvidia")) {
         dirs.extend([package.join("lib"), package.join("bin")]);
     }
@@ -158,14 +158,14 @@ fn files_under(path: &Path, wanted: &LibrarySpec) -> Vec<Candidate> {
     libraries.map(Candidate::File).collect()
 }
 
-/// The files in the directory of a library that are named so.
+/// Files in the directory of a library whose name satisfies `is_named`.
 pub fn files_beside(library: &Path, is_named: fn(&str) -> bool) -> Vec<PathBuf> {
     let mut found = library.parent().map(entries).unwrap_or_default();
     found.retain(|file| file_name(file).is_some_and(is_named));
     found
 }
 
-/// The sorted paths in a directory; none where it cannot be read.
+/// Sorted paths in a directory; empty if it cannot be read.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let Ok(read) = dir.read_dir() else {
         return Vec::new();
@@ -179,7 +179,7 @@ fn file_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
-/// The package directories of a virtual environment.
+/// Package directories of a virtual environment.
 fn site_packages(root: &Path) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> =
         entries(&root.join("lib")).into_iter().map(|python| python.join("site-packages")).collect();
@@ -188,7 +188,7 @@ fn site_packages(root: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-/// The directories that an interpreter imports from; none where there is no such interpreter.
+/// Directories that an interpreter imports from; empty if there is no such interpreter.
 fn module_path(python: &str) -> Vec<PathBuf> {
     let output = Command::new(python)
         .args(["-c", "import sys; print('\\n'.join(sys.path))"])

@@ -1,33 +1,33 @@
-//! Which libraries are looked for, and where.
+//! Libraries to search for, with their places.
 
-/// A library that is looked for.
+/// Names and places of a library.
 #[derive(Debug)]
 pub struct LibrarySpec {
-    /// What messages call it.
+    /// Name that messages give the library.
     pub name: &'static str,
-    /// The variable of the environment that says where it is: a file or a directory. Where it is set, nothing else is
-    /// tried, so that a wrong path does not go unnoticed.
+    /// Environment variable with the path of the library or its directory. If it is set, no other
+    /// place is searched, so that a wrong path does not go unnoticed.
     pub variable: &'static str,
-    /// The names that the loader is asked for.
+    /// Names for the loader to resolve.
     pub names: &'static [&'static str],
-    /// Whether a file is named as the library is.
+    /// Returns true for the file name of the library.
     pub is_file: fn(&str) -> bool,
-    /// Where else to look, in this order.
+    /// Order of the places to search.
     pub order: [SearchPlace; 3],
 }
 
-/// Where a library may be.
+/// Kind of place where a library may be.
 #[derive(Clone, Copy, Debug)]
 pub enum SearchPlace {
-    /// On the loader's own path.
+    /// Path of the system's loader.
     Loader,
-    /// In the toolkit that `CUDA_PATH` or `CUDA_HOME` names.
+    /// Toolkit of `CUDA_PATH` or `CUDA_HOME`.
     Toolkits,
-    /// In a Python wheel of the active virtual environment or of `python3`.
+    /// Python wheel of the active virtual environment or of `python3`.
     Wheels,
 }
 
-/// NVIDIA's compiler of CUDA C, in toolkits and in the wheels `nvidia-cuda-nvrtc*`.
+/// NVRTC, in toolkits and in the wheels `nvidia-cuda-nvrtc*`.
 pub static NVRTC: LibrarySpec = LibrarySpec {
     name: "NVRTC",
     variable: "GEMM_NVRTC_PATH",
@@ -40,7 +40,7 @@ pub static NVRTC: LibrarySpec = LibrarySpec {
     order: [SearchPlace::Loader, SearchPlace::Toolkits, SearchPlace::Wheels],
 };
 
-/// Whether a file is named as NVRTC is: not its builtins, not the `alt` build beside it.
+/// Returns true for the file name of NVRTC: not its builtins, not the `alt` build beside it.
 fn is_nvrtc(name: &str) -> bool {
     let windows = name.starts_with("nvrtc64_") && name.ends_with(".dll");
     name.starts_with("libnvrtc.so") || (windows && !name.contains(".alt."))

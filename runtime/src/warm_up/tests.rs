@@ -12,7 +12,8 @@ fn results_are_in_the_order_of_the_items() {
     }
 }
 
-/// Two that wait for one another, wherever two threads run at once.
+/// Two items wait for each other, so the test needs two threads at once, unless only one is
+/// available.
 #[test]
 fn items_are_worked_on_at_once() {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(2);
@@ -24,7 +25,7 @@ fn items_are_worked_on_at_once() {
     assert!(threads == 1 || who[0] != who[1]);
 }
 
-/// Each line has one program, made ahead, and launches make none.
+/// Each line is compiled into one program, and later launches add none.
 #[test]
 fn lines_are_made_once() {
     let device = Device::simulator();

@@ -12,14 +12,14 @@ use gemm_dsl::target::element::Element;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-/// The first row of one side of a copy.
+/// Address of the first row on one side of a copy.
 enum Side {
     Gpu(u64),
     HostToRead(*const c_void),
     HostToWrite(*mut c_void),
 }
 
-/// One side of a copy: rows, with their pitch in elements.
+/// One side of a copy: its first row, and the row stride in elements.
 struct PitchedRows {
     side: Side,
     pitch: usize,
@@ -33,8 +33,8 @@ impl PitchedRows {
 
 #[allow(unsafe_code, reason = "the driver copies between addresses")]
 impl Gpu {
-    /// Copies the elements of an area to another of the same extents, in the order of a stream of this context. They may
-    /// be memory of another GPU that this one can reach.
+    /// Copies an area to another of the same extents, in the order of a stream of this context.
+    /// Either area may be in the memory of a peer GPU.
     pub fn copy_area_on(
         &self,
         stream: &CudaStream,
@@ -57,7 +57,8 @@ impl Gpu {
             };
             return copied.map_err(failed(format!("copying {bytes} bytes")));
         }
-        // SAFETY: both areas lie in memory that whoever made them owns, until the stream has come so far.
+        // SAFETY: the owners of both areas keep their memory until the stream has executed the
+        // copy.
         unsafe { self.copy_rows(stream, to, PitchedRows::of_area(from), PitchedRows::of_area(to)) }
     }
 
@@ -69,8 +70,8 @@ impl Gpu {
         let mut elements = vec![T::default(); from.len()];
         let side = Side::HostToWrite(elements.as_mut_ptr().cast());
         let host = PitchedRows { side, pitch: from.cols };
-        // SAFETY: the host has room for as many elements, numbers of which all bits are valid, and keeps it until the
-        // stream has been waited for.
+        // SAFETY: the host buffer has room for the elements, whose types have no invalid bits, and
+        // it outlives the wait for the stream.
         let copied =
             unsafe { self.copy_rows(&self.stream, from, PitchedRows::of_area(from), host) };
         let waited = self.synchronize();
@@ -88,7 +89,8 @@ impl Gpu {
             return self.copy_in(&to.first, elements);
         }
         let host = PitchedRows { side: Side::HostToRead(elements.as_ptr().cast()), pitch: to.cols };
-        // SAFETY: the host's elements, numbers without padding, stay borrowed until the stream has been waited for.
+        // SAFETY: the host's elements have no padding and stay borrowed until the stream has been
+        // waited for.
         let copied = unsafe { self.copy_rows(&self.stream, to, host, PitchedRows::of_area(to)) };
         let waited = self.synchronize();
         copied?;
@@ -98,7 +100,7 @@ impl Gpu {
     /// Copies rows, whose number and length are those of `area`.
     ///
     /// # Safety
-    /// Both sides have these rows, until the stream has come so far.
+    /// Both sides must have these rows until the stream has executed the copy.
     unsafe fn copy_rows(
         &self,
         stream: &CudaStream,
@@ -114,7 +116,7 @@ impl Gpu {
             let bytes = usize::try_from(bytes(elem, elements as u64));
             bytes.map_err(|_| self.too_large(elem, elements as u64))
         };
-        // Of one row the driver asks for no more than that its pitch is no shorter.
+        // The driver requires a row stride of at least the row length, even for a single row.
         let pitch = |pitch: usize| if area.rows == 1 { area.cols } else { pitch };
         let mut copy = CUDA_MEMCPY2D {
             srcXInBytes: 0,
@@ -151,7 +153,8 @@ impl Gpu {
             Side::HostToRead(_) => return Err(Error::Internal("a source is written".to_owned())),
         }
         self.bind()?;
-        // SAFETY: the caller says that both sides have the rows that the description names; it is read by this call.
+        // SAFETY: the caller ensures that both sides have the rows of the description, which this
+        // call reads.
         let copied = unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.cu_stream()) };
         copied.result().map_err(failed(format!("copying {}x{} elements", area.rows, area.cols)))
     }

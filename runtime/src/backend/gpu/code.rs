@@ -1,4 +1,4 @@
-//! Machine code: compiled, loaded and launched.
+//! Machine code: compilation, loading and launches.
 
 use super::{Allocation, Gpu, GpuAddress};
 use crate::backend::driver::failed;
@@ -13,7 +13,8 @@ use cudarc::nvrtc::Ptx;
 use gemm_dsl::cuda;
 
 impl Gpu {
-    /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it; whether it was compiled.
+    /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it. Returns true
+    /// if it was compiled.
     pub(super) fn load(&self, cached: &CachedKernel) -> Result<(CudaFunction, bool)> {
         let kernel = &cached.kernel;
         let contract = kernel.contract();
@@ -95,16 +96,15 @@ impl Gpu {
         let config = LaunchConfig {
             grid_dim: (grid[0], grid[1], grid[2]),
             block_dim: (block_x, block_y, 1),
-            // A block has far less than 4 GiB.
+            // The shared memory of a block is far below 4 GiB.
             shared_mem_bytes: contract.dynamic_shared_bytes() as u32,
         };
-        // SAFETY: the arguments are the kernel's parameters, in number, order and size, as its own
-        // contract bound them. The addresses are those of operands that belong to this context, and
-        // the contract's rule of spans has held against their lengths: no access leaves them. Those of
-        // a list stand in an array of as many pointers as its rule of lists asks for, which was written
-        // before the list was there and is never changed. What is written is exclusively borrowed. Memory
-        // is given back in the order of the stream, or of the slice's events, so that it outlives the
-        // launch.
+        // SAFETY: the contract has bound the arguments to the kernel's parameters in number, order
+        // and size. All addresses belong to operands in this context. The contract has checked the
+        // kernel's spans against the operands' lengths, so no access leaves them. The arrays of a
+        // list have as many pointers as the contract requires; the pointers were written before the
+        // list existed and never change. Outputs are exclusively borrowed. Memory is freed in the
+        // order of the stream or of the slice's events, so it outlives the launch.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed(format!("launching kernel `{}`", contract.kernel())))
     }

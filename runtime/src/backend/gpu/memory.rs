@@ -11,7 +11,7 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
-/// An address in GPU memory.
+/// Address of elements in GPU memory.
 #[derive(Clone, Debug)]
 pub struct GpuAddress {
     pub(crate) at: u64,
@@ -27,7 +27,7 @@ impl Address for GpuAddress {
         self.at
     }
 
-    /// What is there the address does not know: whoever has it knows how many follow.
+    /// The address does not know its allocation, so its owner must check the number of elements.
     fn part(&self, start: u64, _: u64) -> Option<Self> {
         let at = self.at.checked_add(bytes(self.elem, start))?;
         Some(Self { at, ..*self })
@@ -38,24 +38,24 @@ impl Address for GpuAddress {
     }
 }
 
-/// The bytes of some elements.
+/// Size of `len` elements, in bytes.
 pub(super) fn bytes(elem: Elem, len: u64) -> u64 {
     len.saturating_mul(elem.size().into())
 }
 
-/// An allocation in the order of the device's stream.
+/// Allocation that is freed in the order of the device's stream.
 pub struct Allocation {
     slice: CudaSlice<u8>,
     address: GpuAddress,
 }
 
 impl Allocation {
-    /// The address of its first element, a multiple of 256.
+    /// Address of the first element, a multiple of 256.
     pub(super) fn address(&self) -> GpuAddress {
         self.address.clone()
     }
 
-    /// The same, as an argument of a kernel.
+    /// Address of the first element, as an argument of a kernel.
     pub(super) fn at(&self) -> &u64 {
         &self.address.at
     }
@@ -63,23 +63,23 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // `cudarc` frees in the current context, and this may be a thread that has none. Where
-        // binding fails, so will the free: the memory goes with the context.
+        // `cudarc` frees memory in the current context, but this thread may have none. If binding
+        // the context fails, so will the free; the memory is then freed with the context.
         _ = self.slice.context().bind_to_thread();
     }
 }
 
 #[allow(unsafe_code, reason = "the driver copies between addresses")]
 impl Gpu {
-    /// Memory for `len` elements, uninitialised.
+    /// Allocates uninitialised memory for `len` elements.
     pub(super) fn allocate(&self, elem: Elem, len: u64) -> Result<Allocation> {
         self.refuse_capture("allocating memory")?;
-        // The driver allocates no empty arrays; an empty buffer still has an address.
+        // The driver allocates no empty arrays, but an empty buffer needs an address.
         let bytes = usize::try_from(bytes(elem, len.max(1))).ok();
         let bytes = bytes.filter(|n| *n <= isize::MAX as usize);
         let bytes = bytes.ok_or_else(|| self.too_large(elem, len))?;
-        // SAFETY: `u8` has no invalid values, and the memory is written, by a copy, a memset or
-        // the first launch of a program, before it is read.
+        // SAFETY: `u8` has no invalid values, and a copy, a memset or the first launch of a program
+        // writes the memory before it is read.
         let slice = unsafe { self.stream.alloc::<u8>(bytes) };
         let slice = slice.map_err(|error| match error {
             DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.too_large(elem, len),
@@ -97,8 +97,8 @@ impl Gpu {
         }
         self.bind()?;
         let stream = self.stream.cu_stream();
-        // SAFETY: the caller's allocation at `to` has room for the elements, which are numbers
-        // without padding, and the host's stay borrowed until the stream has been waited for.
+        // SAFETY: the caller's allocation at `to` has room for the elements, whose types have no
+        // padding, and the host's slice stays borrowed until the stream has been waited for.
         let copied = unsafe { result::memcpy_htod_async(to.at, elements, stream) };
         let waited = self.synchronize();
         copied.map_err(failed(format!("copying {} elements to the GPU", elements.len())))?;
@@ -112,8 +112,9 @@ impl Gpu {
         if len > 0 {
             self.bind()?;
             let stream = self.stream.cu_stream();
-            // SAFETY: the caller's allocation has `len` elements at `from`, numbers of which all
-            // bits are valid, and the host's stay borrowed until the stream has been waited for.
+            // SAFETY: the caller's allocation has `len` elements at `from`, whose types have no
+            // invalid bits, and the host's vector stays borrowed until the stream has been waited
+            // for.
             let copied = unsafe { result::memcpy_dtoh_async(&mut elements, from.at, stream) };
             let waited = self.synchronize();
             copied.map_err(failed(format!("copying {len} elements from the GPU")))?;
@@ -130,8 +131,8 @@ impl Gpu {
         let bytes = usize::try_from(bytes(at.elem, len));
         let bytes = bytes.map_err(|_| self.too_large(at.elem, len))?;
         self.bind()?;
-        // SAFETY: the caller's allocation has `len` elements at `at`, and the zero of each is 0 in
-        // every byte.
+        // SAFETY: the caller's allocation has `len` elements at `at`, and the zero of every element
+        // type has zero bytes only.
         unsafe { result::memset_d8_async(at.at, 0, bytes, self.stream.cu_stream()) }
             .map_err(failed("setting memory to zero"))
     }

@@ -1,4 +1,4 @@
-//! The scratch memory of launches.
+//! Scratch memory for the temporaries of launches.
 
 use super::Gpu;
 use super::memory::{Allocation, GpuAddress, bytes};
@@ -8,38 +8,38 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{MutexGuard, PoisonError};
 
-/// The number of a temporary and the binary logarithm of the bytes that it has room for. What is kept under one
-/// is never replaced: a captured graph may refer to it.
+/// Number of a temporary, and the binary logarithm of its capacity in bytes. The allocation of a
+/// class is never replaced, because a captured graph may refer to it.
 type Class = (usize, u32);
 
-/// Scratch memory, which all programs of a device share.
+/// Scratch memory, shared by all programs of a device.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// With anything in it.
+    /// Allocations of temporaries that a program writes before it reads them.
     any: HashMap<Class, Allocation>,
-    /// Zeros wherever no program is under way, each of which leaves them so. Only when it is made is it set to
-    /// zero: no launch waits for that, and no graph repeats it.
+    /// Allocations that are zero whenever no program is under way: every program leaves zeros. They
+    /// are zeroed on allocation only, so no launch waits for that and no graph repeats it.
     kept: HashMap<Class, Kept>,
 }
 
 struct Kept {
     allocation: Allocation,
-    /// Not before it was set to zero, nor behind a program that was not launched to its end.
+    /// False before the allocation is zeroed, and after a program that was not launched to its end.
     holds_zeros: bool,
 }
 
-/// The scratch memory, held while the launches of one program are put on the stream. Those of
-/// another thread come after them, so that both may use the same memory.
+/// Scratch memory, locked while the launches of one program are put on the stream. Launches of
+/// other threads follow on the stream, so both may use the same memory.
 pub struct Workspace<'d> {
     gpu: &'d Gpu,
     scratch: MutexGuard<'d, Scratch>,
-    /// What is kept that the program under way has been given.
+    /// Zeroed allocations that the current program uses.
     given: Vec<Class>,
 }
 
 impl Workspace<'_> {
-    /// The address of temporary `number`, with room for at least `len` elements. Where there are none nothing is
-    /// allocated, which a capture would forbid, and no thread goes to the address.
+    /// Address of temporary `number`, with room for `len` elements. For no elements nothing is
+    /// allocated, which a capture would forbid, and no thread accesses the address.
     pub(super) fn scratch(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
         if len == 0 {
             return Ok(GpuAddress { at: 0, elem });
@@ -52,7 +52,7 @@ impl Workspace<'_> {
         Ok(GpuAddress { elem, ..allocation.address() })
     }
 
-    /// As [`scratch`](Self::scratch), with zeros in it, which the program leaves so.
+    /// Zeroed temporary, as [`scratch`](Self::scratch). The program must leave zeros in it.
     pub(super) fn kept(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
         if len == 0 {
             return Ok(GpuAddress { at: 0, elem });
@@ -74,7 +74,7 @@ impl Workspace<'_> {
         Ok(GpuAddress { elem, ..kept.allocation.address() })
     }
 
-    /// Says whether what is kept that the program was given holds zeros.
+    /// Records whether the zeroed allocations of the program hold zeros.
     pub(super) fn holds_zeros(&mut self, holds: bool) {
         for class in &self.given {
             if let Some(kept) = self.scratch.kept.get_mut(class) {
@@ -83,7 +83,7 @@ impl Workspace<'_> {
         }
     }
 
-    /// Where such a temporary is kept, and the bytes of what is kept there.
+    /// Class of a temporary, and its capacity in bytes.
     fn class(&self, number: usize, elem: Elem, len: u64) -> Result<(Class, u64)> {
         let room = bytes(elem, len).checked_next_power_of_two();
         let room = room.ok_or_else(|| self.gpu.too_large(elem, len))?;
@@ -92,9 +92,8 @@ impl Workspace<'_> {
 }
 
 impl Gpu {
-    /// Waits for the scratch memory.
     pub(super) fn lock_scratch(&self) -> Workspace<'_> {
-        // A thread that panicked left no entry half made, and what held no zeros is known.
+        // A panic of another thread leaves no partial entry, and `holds_zeros` is accurate.
         let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         Workspace { gpu: self, scratch, given: Vec::new() }
     }

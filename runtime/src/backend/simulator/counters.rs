@@ -1,12 +1,12 @@
-//! What the simulator has counted of a launch.
+//! Counters of a simulated launch.
 
 use gemm_sim::{Counters, Profile, SassCounters};
 
-/// Counters of a step.
+/// Counters of one kernel launch.
 #[derive(Clone, Copy)]
 pub struct StepCounters {
     pub(crate) counters: Counters,
-    /// As the machine code does it, if that was asked for.
+    /// Predicted machine-code counters, if the device counts them.
     pub(crate) compiled: Option<SassCounters>,
 }
 

@@ -1,4 +1,5 @@
-//! What a [`SimError`](crate::SimError) is made of: where in a kernel what went wrong. It needs the feature `sim`.
+//! Parts of a [`SimError`](crate::SimError): the fault and its position in the kernel. Needs the
+//! feature `sim`.
 
 pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};
 pub use gemm_sim::{

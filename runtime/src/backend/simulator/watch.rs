@@ -1,8 +1,8 @@
-//! What somebody sees who looks on at the simulator ([`Simulation::watch`](crate::Simulation::watch)). It needs the
-//! feature `sim`.
+//! Observers of the simulator ([`Simulation::watch`](crate::Simulation::watch)). Needs the feature
+//! `sim`.
 
 pub use gemm_dsl::ir::VerifiedKernel;
-// Not its `Buffer`: with two of that name the compiler's messages spell out which one is meant.
+// `Buffer` is left out: with two types of that name, compiler messages print full paths.
 pub use gemm_sim::{
     AccessEvent, Action, BoxCopy, BufferArg, Detail, Event, EventKind, Kind, Operand, Pattern,
     Price, Profile, Trace, cost,
@@ -12,49 +12,51 @@ use gemm_dsl::ir::{Elem, ParamKind};
 use gemm_sim::{Buffer, Options, SimError};
 use std::ops::Range;
 
-/// Looks on at what a simulator runs, kernel by kernel ([`Simulation::watch`](crate::Simulation::watch)).
+/// Observer of the kernels that a simulator runs ([`Simulation::watch`](crate::Simulation::watch)).
+/// [`Device::simulator_watched`](crate::Device::simulator_watched) has an example.
 pub trait Watch: Send + Sync {
-    /// The blocks of a launch that are to be recorded, by their numbers: along x first, then y, then z.
+    /// Returns the blocks of a launch to trace, by their linear index: x varies fastest, then y,
+    /// then z.
     fn blocks(&self, kernel: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32>;
 
-    /// A kernel has run, or has come to a fault.
+    /// Receives a kernel launch after it has run or failed.
     fn ran(&self, seen: KernelRun<'_>);
 }
 
-/// What was seen of the launch of a kernel.
+/// Record of a kernel launch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KernelRun<'a> {
-    /// The kernel.
+    /// Kernel that was launched, with its program text in the IR.
     pub kernel: &'a VerifiedKernel,
-    /// The blocks along x, y and z.
+    /// Number of blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Whether it is the [main step](crate::LaunchReport::main_step) of its program.
+    /// True for the [main step](crate::LaunchReport::main_step) of its program.
     pub is_main: bool,
-    /// What it was charged with, statement by statement; or its fault, which the launch returns too.
+    /// Cost of each statement, or the fault, which the launch returns too.
     pub ran: Result<&'a Profile, &'a SimError>,
-    /// What happened in the blocks that were asked for, as far as they have come.
+    /// Events of the traced blocks, up to a fault.
     pub traces: Vec<Trace>,
-    /// What it was launched with.
+    /// Arguments of the launch, as they were before it.
     pub arguments: Arguments,
 }
 
-/// What a kernel was launched with, as it was before the launch: another one may run on the same.
+/// Arguments of a launch, as they were before it. Other kernels can be run on copies of them.
 #[derive(Clone, Debug)]
 pub struct Arguments {
     buffers: Vec<BufferArg>,
     scalars: Vec<u64>,
 }
 
-/// A launch on arguments of another one.
+/// Record of a launch on the arguments of another.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Replay {
-    /// What it was charged with, statement by statement; or its fault.
+    /// Cost of each statement, or the fault.
     pub ran: Result<Profile, SimError>,
-    /// What happened in the blocks that were asked for.
+    /// Events of the traced blocks, up to a fault.
     pub traces: Vec<Trace>,
-    /// Its arrays, in the order of the parameters, as it has left them.
+    /// Arrays after the launch, in the order of the parameters.
     pub buffers: Vec<BufferArg>,
 }
 
@@ -63,14 +65,15 @@ impl Arguments {
         Self { buffers, scalars }
     }
 
-    /// The value of each parameter of the kernel; none of an array.
+    /// Returns the value of each parameter of the kernel, `None` for an array.
     pub fn scalars(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
         let mut scalars = self.scalars.iter().copied();
         let is_scalar = |kind: &ParamKind| matches!(kind, ParamKind::Scalar { .. });
         kernel.params.iter().map(|p| is_scalar(&p.kind).then(|| scalars.next()).flatten()).collect()
     }
 
-    /// The bytes of what each parameter of the kernel was given, of a list those of all its arrays; none of a number.
+    /// Returns the size in bytes of each parameter's array, or of all arrays of a list; `None` for
+    /// a scalar.
     pub fn bytes(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
         let bytes = |given: &BufferArg| -> u64 {
             let all = match given {
@@ -84,9 +87,10 @@ impl Arguments {
         kernel.params.iter().map(|p| if is_scalar(&p.kind) { None } else { given.next() }).collect()
     }
 
-    /// The same, but that each element of an array of `F32` has a number for its bits, so that it can be told wherever it is
-    /// moved to: from 1 on, those of an array behind those of the one before. With them the numbers of each array, none of a list
-    /// or of another type.
+    /// Returns copies in which the bits of every `F32` element are its number, so that it can be
+    /// recognised wherever it is moved. The numbers count from 1 and continue from one array to the
+    /// next. Also returns the range of numbers of each array; it is empty for a list and for
+    /// another element type.
     pub fn numbered(&self) -> (Self, Vec<Range<u64>>) {
         let mut next = 1;
         let number = |given: &BufferArg| match given {
@@ -102,8 +106,8 @@ impl Arguments {
         (Self { buffers, scalars: self.scalars.clone() }, numbers)
     }
 
-    /// The same, but that each element of the first array, whatever its type, and of others of `F32` is the last digit of its
-    /// index: whole numbers that are small, whose sums can be followed.
+    /// Returns copies in which elements are the last decimal digit of their index, in the first
+    /// array and in all arrays of `F32`. Sums of such small integers are easy to follow.
     pub fn digits(&self) -> Self {
         let digit = |(number, given): (usize, &BufferArg)| match given {
             BufferArg::One(buffer) if number == 0 || buffer.elem() == Elem::F32 => {
@@ -118,11 +122,12 @@ impl Arguments {
         Self { buffers, scalars: self.scalars.clone() }
     }
 
-    /// Runs a kernel with the same parameters on copies of the arrays, and records blocks by their numbers. It may execute so
-    /// many instructions ([`Options::instructions`]).
+    /// Runs a kernel with the same parameters on copies of the arrays, and traces blocks by their
+    /// linear index. It may execute at most `instructions` ([`Options::instructions`]).
     ///
     /// # Errors
-    /// Arguments that do not fit the kernel. What it is itself at fault with is beside what was seen.
+    /// Returns an error if the arguments do not fit the kernel. A fault of the kernel is part of
+    /// the [`Replay`].
     pub fn replay(
         &self,
         kernel: &VerifiedKernel,

@@ -1,8 +1,8 @@
-//! Rows for batches and lists, by hand: single ones of them were measured on an H200.
+//! Rules for batches and lists, by hand. Individual rules were measured on an H200.
 
 use crate::{SgemmTable, sgemm_table};
 
-/// Few small products to a block, and large ones as single ones.
+/// Several small GEMMs share a block; large ones are computed as single GEMMs are.
 pub(super) const GEMMS: SgemmTable = sgemm_table! {
     m <= 8 && n <= 8 => tile: 8x8x8, thread: 1x4, float4, pad_a: 4, products: 8, batch: strided;
     m <= 16 && n <= 16 => tile: 16x16x16, thread: 4x4, float4, pad_a: 1, products: 4, batch: strided;

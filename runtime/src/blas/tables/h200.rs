@@ -1,18 +1,30 @@
-//! The first 43 rows are by hand, and stand in `examples/bench/src/tune/table/h200.first`: large products whose last round of
-//! large tiles is nearly full, which take those without sharing them; long sums where B lies along K, and of a small C; one
-//! to sixteen rows or columns of a large product; and, kept from an earlier table, those where C has many elements. All
-//! others are of `tune --table h200.rs --times FILE --rows 100 --first h200.first`. Of it, before three of the rows by hand
-//! came, it said:
+//! Rules for single GEMMs, measured on an H200.
 //!
-//! 100 rows, the first 40 by hand, of 60 lines, from the times of 131 lines at 1452 shapes on NVIDIA H200
-//! slower than the best line, at them: 4.6 % in the geometric mean, at most 70.9 %, at 1024x3x4096 nt
-//! slower than the best line, at 1068 drawn shapes, by tables of others: 11.7 % in the geometric mean, at
-//! most 1390.9 %, at 1443x2x29 nn
-//! time of cuBLAS over that of the table: 1.582 in the geometric mean, 0.693 at least, at 1x8032x93 tt
+//! The first 43 rules are written by hand, in `examples/bench/src/tune/table/h200.first`:
+//!
+//! * large GEMMs whose last wave of large tiles is nearly full, and which need no split-K;
+//! * large K where B is K-major, or where C is small;
+//! * large GEMMs with one to sixteen rows or columns of C;
+//! * rules for C with many elements, kept from an earlier table.
+//!
+//! All other rules are the output of
+//! `tune --table h200.rs --times FILE --rows 100 --first h200.first`. Its report, before three of
+//! the rules by hand were added:
+//!
+//! ```text
+//! 100 rows, the first 40 by hand, of 60 lines,
+//! from the times of 131 lines at 1452 shapes on NVIDIA H200
+//! slower than the best line, at them:
+//! 4.6 % in the geometric mean, at most 70.9 %, at 1024x3x4096 nt
+//! slower than the best line, at 1068 drawn shapes, by tables of others:
+//! 11.7 % in the geometric mean, at most 1390.9 %, at 1443x2x29 nn
+//! time of cuBLAS over that of the table:
+//! 1.582 in the geometric mean, 0.693 at least, at 1x8032x93 tt
+//! ```
 
 use gemm_runtime::{SgemmTable, sgemm_table};
 
-/// For each shape the line that costs least around it.
+/// For each shape, the spec with the lowest cost around it.
 pub const GEMM: SgemmTable = sgemm_table! {
     aligned && min(m, n) > 512 && k > 256 && waves(128x256) > 0.9 * floor(waves(128x256) + 0.999) && nn =>
         tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 5,

@@ -1,5 +1,6 @@
-//! For a GPU that has no table of its own, older ones among them, and for the simulator. By model, not measured: no row
-//! needs an instruction that only some GPUs have, or more shared memory than all have.
+//! Rules for the simulator and for GPUs without a table of their own, such as older ones. Not
+//! measured, by model: no spec needs an instruction that only some GPUs have, or more shared memory
+//! than all GPUs have.
 
 use super::Tables;
 use crate::sgemm_table;

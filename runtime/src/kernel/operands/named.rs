@@ -1,4 +1,4 @@
-//! Operands by name.
+//! Operands that are passed by name.
 
 use super::sealed::{Give, GiveAll};
 use super::{Along, EpilogueArg, GivenOperands, OperandValue, Operands, OperandsFor, sealed};
@@ -6,9 +6,11 @@ use crate::error::{Error, Result};
 use crate::operand::Input;
 use std::fmt;
 
-/// The operands of an [`Sgemm`](crate::Sgemm) whose spec is known only when the program runs: a call is given them by
-/// name, in any order, and its launch checks them. Of a [`Kernel<ReduceSpec, ByName>`](crate::Kernel#impl-Kernel<ReduceSpec,+ByName>)
-/// so are the arrays that it folds, and where the results go.
+/// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known at run time only.
+///
+/// A call passes the operands by name, in any order, and its launch checks them. A
+/// [`Kernel<ReduceSpec, ByName>`](crate::Kernel#impl-Kernel<ReduceSpec,+ByName>) takes the arrays
+/// that it folds and the arrays for its results in the same way.
 ///
 /// ```
 /// use gemm_runtime::{ByName, Device, MatrixMut, MatrixRef, Sgemm};
@@ -32,7 +34,21 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub enum ByName {}
 
-/// What may be given by name: a number, or a reference to a vector or a matrix of `f32` on a device.
+/// Operand that can be passed by name: an `f32`, or a reference to a vector or a matrix of `f32` on
+/// a device.
+///
+/// ```
+/// use gemm_runtime::{AnyOperand, Device};
+///
+/// fn is_operand(_: impl AnyOperand) -> bool {
+///     true
+/// }
+///
+/// let device = Device::simulator();
+/// assert!(is_operand(0.5) && is_operand(&device.alloc(4)?));
+/// assert!(is_operand(&device.alloc_matrix(2, 2)?));
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a kernel takes for an operand",
     label = "neither a number nor a reference to an array",
@@ -40,7 +56,7 @@ pub enum ByName {}
 )]
 pub trait AnyOperand: Give {}
 
-/// What a call has been given by name.
+/// Operands that a call has been given by name.
 #[derive(Default)]
 pub struct Named<'a>(Vec<(String, Box<dyn Give + 'a>)>);
 
@@ -95,7 +111,7 @@ impl GiveAll for Named<'_> {
     }
 }
 
-/// Checks that an operand is a number, a vector or a matrix, as the kernel takes it.
+/// Checks that an operand is a scalar, a vector or a matrix, as the kernel requires.
 fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
     let (found, remedy) = match (operand.along, given) {
         (Along::Nothing, OperandValue::Number(_))

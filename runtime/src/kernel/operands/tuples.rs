@@ -1,4 +1,4 @@
-//! Lists of operands: tuples of kinds, and tuples of what is given for them.
+//! Operand lists as tuples: of kinds, and of values for them.
 
 use super::{
     Along, EpilogueArg, GivenOperands, OperandFor, OperandKind, Operands, OperandsFor, sealed,
@@ -21,7 +21,7 @@ impl sealed::GiveAll for () {
     }
 }
 
-/// The list of those in brackets, and the longer ones with those behind them.
+/// Implements the list in brackets, then each longer list with one more of the following kinds.
 macro_rules! lists {
     ([$(($kind:ident $given:ident $at:tt))*] $next:tt $($more:tt)*) => {
         lists!([$(($kind $given $at))*]);

@@ -1,4 +1,4 @@
-//! Reductions whose spec is known only when the program runs.
+//! Reductions whose spec is known at run time only.
 
 use super::super::operands::ByName;
 use super::super::{Call, Callee, Kernel};
@@ -12,7 +12,7 @@ use crate::segments::{Cut, Offset, Segments};
 use gemm_dsl::spec::ReduceSpec;
 use std::fmt;
 
-/// What a call of a reduction has been given by name.
+/// Arrays that a call of a reduction has been given by name.
 #[derive(Default)]
 pub struct NamedArrays<'a> {
     inputs: Vec<(String, Box<dyn Readable + 'a>)>,
@@ -30,8 +30,8 @@ impl fmt::Debug for NamedArrays<'_> {
     }
 }
 
-/// A reduction whose spec is known only when the program runs: a call is given arrays of any elements by name, in any
-/// order, and its launch checks them.
+/// Reduction whose spec is known at run time only. A call passes arrays of any element type by
+/// name, in any order, and its launch checks them.
 ///
 /// ```
 /// use gemm_runtime::{ByName, Device, Kernel, MatrixRef, ReduceSpec};
@@ -55,7 +55,7 @@ impl fmt::Debug for NamedArrays<'_> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 impl Kernel<ReduceSpec, ByName> {
-    /// The kernel of a spec.
+    /// Kernel of a spec, whose arrays are passed by name.
     ///
     /// # Errors
     /// [`Error::Spec`] with all faults of the spec.
@@ -63,40 +63,42 @@ impl Kernel<ReduceSpec, ByName> {
         Self::checked(&spec)
     }
 
-    /// A call on a device, which has not been given arrays yet.
+    /// Starts a call on a device. Arrays are passed next, then the call is launched.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
         Call::new(Callee::Kernel(&self.line), device, NamedArrays::default())
     }
 }
 
 impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
-    /// The call with an input, by the name that `map` has for it; without `map` it is `input`.
+    /// Passes an input under its name in `map`, or as `input` for a spec without `map`.
     #[must_use]
     pub fn input<I: Input + ?Sized>(mut self, name: &str, input: &'a I) -> Self {
         self.given.inputs.push((name.to_owned(), Box::new(input)));
         self
     }
 
-    /// The call with where a result goes: `output`, or `mean` and `var` of `mean_var`.
+    /// Passes the array for a result: `output`, or `mean` and `var` of `mean_var`.
     #[must_use]
     pub fn output<O: Output + ?Sized>(mut self, name: &str, output: &'a mut O) -> Self {
         self.given.outputs.push((name.to_owned(), Box::new(output)));
         self
     }
 
-    /// The call with the segments of a kernel `over: segments`.
+    /// Passes the segments of a kernel `over: segments`.
     #[must_use]
     pub fn segments<J: Offset>(mut self, segments: &'a Segments<J>) -> Self {
         self.given.segments.push(segments.cut());
         self
     }
 
-    /// Folds arrays on the device, as [`ReduceKernel::launch`](crate::ReduceKernel::launch).
+    /// Folds the arrays on the device, as [`ReduceKernel::launch`](crate::ReduceKernel::launch).
     ///
     /// # Errors
-    /// [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`]; [`Error::Unmet`] for an
-    /// array of other elements; and those of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
-    /// [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
+    /// * [`Error::MissingOperand`], [`Error::UnknownOperand`] or [`Error::RepeatedOperand`] if the
+    ///   names are not those of the kernel, each once.
+    /// * [`Error::Unmet`] for an array of another element type.
+    /// * The errors of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
+    ///   [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
     pub fn launch(self) -> Result<LaunchReport> {
         let line = match self.what {
             Callee::Kernel(line) => line,
@@ -130,7 +132,7 @@ fn names<A>(given: &[(String, A)]) -> Vec<&str> {
     given.iter().map(|(name, _)| &**name).collect()
 }
 
-/// Which of the given arrays each one is that the kernel has.
+/// Index of the array passed for each of the kernel's arrays.
 fn places(
     has: &[&str],
     given: &[&str],

@@ -1,11 +1,26 @@
-//! What the type of a reduction lists.
+//! Element types that a reduction's type lists.
 
 use gemm_dsl::target::element::Element;
 use half::{bf16, f16};
 
-/// The elements of the inputs of a reduction, or of its results, as [`ReduceKernel`](crate::ReduceKernel) lists them:
-/// the type of one array, `f32`, `f64`, `f16`, `bf16` or an integer of 8, 32 or 64 bits, or a tuple of two to four of
-/// one type.
+/// Element types of a reduction's inputs or results, as [`ReduceKernel`](crate::ReduceKernel) lists
+/// them.
+///
+/// Either the type of one array (`f32`, `f64`, `f16`, `bf16`, or an integer of 8, 32 or 64 bits),
+/// or a tuple of two to four equal types.
+///
+/// ```
+/// use gemm_runtime::{Device, Elements, ReduceKernel};
+///
+/// fn sum<T: Elements>(values: T::Slices<'_>) -> gemm_runtime::Result<f32> {
+///     let kernel = ReduceKernel::<T, f32>::new("op: sum".parse()?)?;
+///     kernel.run(&Device::simulator(), values)
+/// }
+///
+/// assert_eq!(sum::<f32>(&[1.0, 2.0])?, 3.0);
+/// assert!(sum::<(f32, f32)>((&[1.0], &[2.0])).is_err());
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` lists no elements of arrays",
     label = "no element, and no tuple of elements",
@@ -13,29 +28,29 @@ use half::{bf16, f16};
             as `(f32, f32)`"
 )]
 pub trait Elements: Sealed {
-    /// Arrays of them on the host, to be read: `&[f32]` for `f32`, a tuple of slices for a tuple.
+    /// Host arrays to read: `&[f32]` for `f32`, a tuple of slices for a tuple.
     type Slices<'a>;
 
-    /// Arrays of them on the host: `Vec<f32>` for `f32`, a tuple of vectors for a tuple.
+    /// Owned host arrays: `Vec<f32>` for `f32`, a tuple of vectors for a tuple.
     type Vecs;
 
     #[doc(hidden)]
     fn slices(slices: Self::Slices<'_>) -> Vec<&[Self::One]>;
 
-    /// None where there are more or fewer than it lists.
+    /// Arrays in the form of `Vecs`, or `None` if their number is wrong.
     #[doc(hidden)]
     fn vecs(arrays: Vec<Vec<Self::One>>) -> Option<Self::Vecs>;
 
-    /// The first of each.
+    /// First element of each array.
     #[doc(hidden)]
     fn first(vecs: &Self::Vecs) -> Option<Self>;
 }
 
 pub trait Sealed: Copy + 'static {
-    /// The element of each array.
+    /// Element type of each array.
     type One: Element;
 
-    /// The number of arrays.
+    /// Number of arrays in the list.
     const COUNT: usize;
 }
 
@@ -70,7 +85,7 @@ macro_rules! elements {
 }
 elements!(f32, f64, f16, bf16, i8, u8, i32, u32, i64, u64);
 
-/// The type, whatever the name.
+/// Expands to the type once for each name.
 macro_rules! each {
     ($name:ident, $ty:ty) => {
         $ty

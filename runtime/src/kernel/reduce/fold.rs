@@ -1,4 +1,4 @@
-//! A launch of a reduction: its arrays are found, measured and bound.
+//! Launch of a reduction: locates, measures and binds its arrays.
 
 use super::shape::{self, NamedAxes};
 use crate::backend::Backend;
@@ -16,17 +16,18 @@ use gemm_dsl::ir::program::Array;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use std::sync::Arc;
 
-/// What a launch is given: as many arrays as the program has inputs beside the offsets, and outputs.
+/// Arrays of a launch: one for each input of the program, without the offsets, and one for each
+/// output.
 pub struct ReduceArrays<'g, 'a, 'o> {
-    /// The arrays that are folded.
+    /// Arrays to fold, in the order of `map`.
     pub inputs: &'g [AnyInput<'a>],
-    /// The segments of a kernel `over: segments`.
+    /// Segments, for a kernel `over: segments`.
     pub segments: Option<&'g Cut<'a>>,
-    /// The arrays for results.
+    /// Arrays for the results, in the order of the spec.
     pub outputs: &'g mut [AnyOutput<'o>],
 }
 
-/// Launches a reduction.
+/// Launches the program of a reduction on these arrays.
 pub fn fold(
     device: &Device,
     program: &Arc<CachedProgram>,
@@ -35,7 +36,7 @@ pub fn fold(
     dispatch!(device, on => fold_on(on, program, given))
 }
 
-/// The extents (outer, len, inner) of what the first input says is folded; those that it has not are 1.
+/// Extents (outer, len, inner) of the first input; an extent that `over` lacks is 1.
 pub(super) fn extents(
     device: &Device,
     spec: &ReduceSpec,
@@ -130,7 +131,7 @@ fn fold_on<B: Finds>(
     launch(on, program, &values, &arrays)
 }
 
-/// Checks that segments are given where they are folded, and only there.
+/// Checks that segments are passed exactly if the kernel folds segments.
 pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
     let (found, remedy) = match (over == Over::Segments, are_given) {
         (true, true) | (false, false) => return Ok(()),
@@ -143,7 +144,7 @@ pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
     Err(Error::WrongOver { over, found: found.to_owned(), remedy })
 }
 
-/// As the contract would, but before the first of several launches.
+/// The contract checks this too, but only after the first of several launches.
 fn check_elements<B: Backend>(
     program: &CachedProgram,
     array: &Array,
@@ -159,7 +160,8 @@ fn check_elements<B: Backend>(
     Err(ContractError { kernel, subject, need, value: 0 }.into())
 }
 
-/// Checks that there is an index to be found. A row or a segment without elements has the greatest there is.
+/// Checks that an index exists. A row or a segment without elements yields the greatest index
+/// instead.
 fn check_length(spec: &ReduceSpec, argument: &str, length: u64) -> Result<()> {
     let index = spec.operator().filter(|op| op.is_index());
     let (Some(op), Over::All, 0) = (index, spec.over, length) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Reductions of arrays of the host.
+//! Reductions of host arrays, with upload and download.
 
 use super::super::ReduceKernel;
 use super::elements::Elements;
@@ -17,8 +17,8 @@ use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
-    /// Folds all elements of an array of the host, or of several as a tuple of slices: uploads, launches, downloads.
-    /// For kernels `over: all`.
+    /// Folds all elements of a host array, or of several as a tuple of slices: uploads, launches
+    /// and downloads. For kernels `over: all`.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -34,8 +34,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongOver`] of another kernel, and those of [`Device::upload`], [`ReduceKernel::launch`] and
-    /// [`Device::download`].
+    /// * [`Error::WrongOver`] for a kernel that is not `over: all`.
+    /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
     pub fn run(&self, device: &Device, inputs: T::Slices<'_>) -> Result<R> {
         let program = self.prepare(device)?;
         let over = program.spec::<ReduceSpec>().over;
@@ -56,9 +56,11 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         R::first(&results).ok_or_else(|| Error::Internal("one element became none".to_owned()))
     }
 
-    /// Folds rows, columns or columns of several matrices of the host, which lie one after the other: uploads,
-    /// launches, downloads. `size` is (outer, length, inner), of which `rows` have an inner extent of 1 and `columns`
-    /// an outer one. The results are a vector, or a tuple of them.
+    /// Folds packed host matrices by rows, by columns, or by the columns of each matrix: uploads,
+    /// launches and downloads.
+    ///
+    /// `size` is (outer, length, inner). For `over: rows` the inner extent is 1, for
+    /// `over: columns` the outer extent is 1. The results are a vector, or a tuple of vectors.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -71,9 +73,11 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WrongOver`] of a kernel `over: all` or `over: segments`, and where an extent that is 1 is given
-    /// otherwise; [`Error::WrongExtent`] where an input has not outer·length·inner elements; [`Error::TooLarge`]; and
-    /// those of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
+    /// * [`Error::WrongOver`] for a kernel `over: all` or `over: segments`, or if an extent that
+    ///   must be 1 is not.
+    /// * [`Error::WrongExtent`] if an input does not have outer·length·inner elements.
+    /// * [`Error::TooLarge`] if that product overflows.
+    /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
     pub fn run_over(
         &self,
         device: &Device,
@@ -111,12 +115,12 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             })
             .collect::<Result<_>>()?;
         let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
-        // `count` has checked that it is an extent of an array.
+        // `count` has checked that the number fits a usize.
         folded::<R>(device, &program, &any_inputs(&views), results as usize)
     }
 }
 
-/// Checks that the extents (outer, length, inner) are those of what the kernel folds.
+/// Checks that the extents (outer, length, inner) suit the kernel's `over`.
 fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
     let (outer, _, inner) = size;
     let (found, remedy) = match over {
@@ -149,7 +153,7 @@ fn any_inputs<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
     inputs.iter().map(|input| AnyInput(input)).collect()
 }
 
-/// So many results in each array.
+/// Launches on inputs, with newly allocated arrays of `results` elements, and downloads those.
 fn folded<R: Elements>(
     device: &Device,
     program: &Arc<CachedProgram>,

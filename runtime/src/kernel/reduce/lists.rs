@@ -1,11 +1,28 @@
-//! What may be given for the inputs and the results that the type of a reduction lists.
+//! Arguments for the inputs and the results that a reduction's type lists.
 
 use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
 use gemm_dsl::target::element::Element;
 
-/// What may be given for the inputs `T` of a reduction: a reference to an array of `T`, or a tuple of two to four of
-/// them for a tuple.
+/// Arguments for the inputs `T` of a reduction: a reference to an array of `T`, or, for a tuple of
+/// two to four types, a tuple of references.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, InputsFor, ReduceKernel, reduce_kernel};
+///
+/// const DOT: ReduceKernel<(f32, f32), f32> = reduce_kernel!(map: |x, y| x * y);
+///
+/// fn dot(device: &Device, inputs: impl InputsFor<(f32, f32)>) -> Result<Vec<f32>, Error> {
+///     let mut result = device.alloc(1)?;
+///     DOT.launch(device, inputs, &mut result)?;
+///     device.download(&result)
+/// }
+///
+/// let device = Device::simulator();
+/// let (x, y) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?);
+/// assert_eq!(dot(&device, (&x, &y))?, [11.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel folds `{T}`, but is given `{Self}`",
     label = "no inputs `{T}`",
@@ -14,8 +31,25 @@ use gemm_dsl::target::element::Element;
 )]
 pub trait InputsFor<T>: sealed::Reads {}
 
-/// What may be given for the results `R` of a reduction: a mutable reference to an array of `R`, or a tuple of them for
-/// a tuple.
+/// Arguments for the results `R` of a reduction: a mutable reference to an array of `R`, or, for a
+/// tuple of types, a tuple of mutable references.
+///
+/// ```
+/// use gemm_runtime::{Device, Error, ReduceKernel, ResultsFor, reduce_kernel};
+///
+/// const MEAN: ReduceKernel<f32, (f32, f32)> = reduce_kernel!(op: mean_var);
+///
+/// fn mean(device: &Device, results: impl ResultsFor<(f32, f32)>) -> Result<(), Error> {
+///     MEAN.launch(device, &device.upload(&[1.0, 3.0])?, results)?;
+///     Ok(())
+/// }
+///
+/// let device = Device::simulator();
+/// let (mut mean_of, mut var) = (device.alloc(1)?, device.alloc(1)?);
+/// mean(&device, (&mut mean_of, &mut var))?;
+/// assert_eq!(device.download(&mean_of)?, [2.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel has the results `{R}`, but is given `{Self}` for them",
     label = "not for the results `{R}`",
@@ -53,7 +87,7 @@ impl<O: Output + ?Sized> sealed::Writes for &mut O {
     }
 }
 
-/// The type, whatever the name.
+/// Expands to the type once for each name.
 macro_rules! each {
     ($name:ident, $ty:ty) => {
         $ty

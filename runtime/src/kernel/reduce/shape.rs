@@ -1,4 +1,5 @@
-//! What arrays are to a reduction: inputs as (outer, length, inner), as far as `over` has them, and room for results.
+//! Shapes of a reduction's arrays: inputs as (outer, length, inner) as far as `over` has them, and
+//! results.
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -9,29 +10,29 @@ use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::Over;
 
-/// An input along the extents that it has, the outermost first.
+/// Axes of an input, outermost first.
 pub(super) type Axes = Vec<(Extent, ArrayAxis)>;
 
-/// The axes of an input with the name that messages give it.
+/// Axes of an input, with its name in messages.
 pub(super) struct NamedAxes<'n> {
     pub(super) name: &'n str,
     pub(super) axes: Axes,
 }
 
 impl NamedAxes<'_> {
-    /// Its extent of a name, 1 where it has none.
+    /// Value of an extent, 1 if the input lacks it.
     pub(super) fn extent(&self, extent: Extent) -> u64 {
         let found = self.axes.iter().find(|(of, _)| *of == extent);
         found.map_or(1, |(_, axis)| axis.extent)
     }
 
-    /// Its axes, without their names.
+    /// Axes of the input without the names of their extents.
     pub(super) fn layout(&self) -> Vec<ArrayAxis> {
         self.axes.iter().map(|(_, axis)| *axis).collect()
     }
 }
 
-/// How an input lies.
+/// Layout of an input along the extents of `over`.
 pub(super) fn axes<'n, B: Backend>(
     over: Over,
     argument: &'n str,
@@ -72,7 +73,7 @@ fn axes_over<B: Backend>(
     })
 }
 
-/// The rows of all matrices.
+/// Axis of the rows of all matrices of a batch.
 fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
     let (Shape { rows, row_stride, .. }, Batch { count, distance }) = (*shape, shape.batch());
     let too_many = || Error::TooLarge {
@@ -81,7 +82,7 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
         remedy: "Use a smaller batch",
     };
     let extent = count.checked_mul(rows).ok_or_else(too_many)? as u64;
-    // Neighbours are rows of a matrix where there are two in one, else matrices.
+    // The stride is that of rows if a matrix has two of them, otherwise that of matrices.
     let stride = if rows > 1 { row_stride } else { distance };
     if shape.count() > 0 && count > 1 && rows > 1 {
         let step = distance as i128 - (rows as i128 - 1) * row_stride as i128;
@@ -92,11 +93,11 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
     Ok(ArrayAxis { extent, stride: stride as u64 })
 }
 
-/// Checks that inputs agree in what is folded.
+/// Checks that inputs agree in the extents that are folded.
 pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
     for ((extent, of_first), (_, of_other)) in first.axes.iter().zip(&other.axes) {
         if of_first.extent != of_other.extent {
-            // They are extents of shapes and lengths of arrays, of type usize.
+            // The extents came from shapes and lengths of arrays, as usize.
             let named = |name: &str, axis: &ArrayAxis| (name.to_owned(), axis.extent as usize);
             let (first, other) = (named(first.name, of_first), named(other.name, of_other));
             return Err(Error::Extents { extent: *extent, first, other });
@@ -105,14 +106,15 @@ pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The extents of results. Of segments the length is that of the array, of others what becomes one result.
+/// Extents of the results: all but the length that is folded. For segments that is the length of
+/// the array.
 pub(super) fn of_results(extents: &[(Extent, u64)]) -> Vec<(Extent, u64)> {
     let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
     of_results.copied().collect()
 }
 
-/// Checks that there is room for the results, which are written one after the other; `extents` are those of the
-/// results, outer ones first.
+/// Checks that an array has room for the results, which are packed. `extents` are those of the
+/// results, outermost first.
 pub(super) fn room<'n, B: Backend>(
     over: Over,
     argument: &'n str,
@@ -120,7 +122,7 @@ pub(super) fn room<'n, B: Backend>(
     extents: &[(Extent, u64)],
 ) -> Result<BoundArray<'n, B>> {
     let (_, has) = results.array(argument)?;
-    // Of an empty part nothing may be written, though the array that it is part of goes on.
+    // Nothing may be written to an empty part, even if its array has more elements.
     let has = results.shape.map_or(has, |shape| shape.count() as u64);
     let wrong = |need| Error::WrongExtent { argument: argument.to_owned(), has, need };
     let needed = count(argument, extents)?;
@@ -137,7 +139,7 @@ pub(super) fn room<'n, B: Backend>(
             let Shape { rows, cols, .. } = shape;
             return Err(wrong(format!("its shape {rows}x{cols} is not {names} = {values}")));
         }
-        // Of one element it does not matter how far the others lie.
+        // The strides of a single element do not matter.
         if needed > 1 && !shape.is_packed() {
             let remedy = "Give one without gaps, such as that of `device.alloc_of(len)?`";
             return Err(padded(argument, &shape, remedy));
@@ -172,7 +174,7 @@ pub(super) fn room<'n, B: Backend>(
     Ok(BoundArray::array(argument, results.place.clone(), &axes))
 }
 
-/// How many results there are.
+/// Number of results, checked for overflow.
 pub(super) fn count(argument: &str, extents: &[(Extent, u64)]) -> Result<u64> {
     let total = extents.iter().try_fold(1_u64, |total, (_, extent)| total.checked_mul(*extent));
     total.filter(|&n| usize::try_from(n).is_ok()).ok_or_else(|| {
@@ -185,7 +187,7 @@ pub(super) fn count(argument: &str, extents: &[(Extent, u64)]) -> Result<u64> {
     })
 }
 
-/// Extents by name and by value.
+/// Names and values of extents, joined by a multiplication sign.
 fn product(extents: &[(Extent, u64)], times: &str) -> (String, String) {
     let names: Vec<&str> = extents.iter().map(|(extent, _)| extent.0).collect();
     let values: Vec<String> = extents.iter().map(|(_, value)| value.to_string()).collect();

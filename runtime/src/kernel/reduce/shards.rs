@@ -1,5 +1,5 @@
-//! Reductions of arrays of which this device has a shard: its elements become partials, one for each run, and the partials
-//! of all shards results.
+//! Reductions of arrays of which this device holds a shard. Elements become partial results, one
+//! for each run of elements; the partial results of all shards become results.
 
 use super::shape;
 use crate::device::{Device, On, dispatch};
@@ -12,8 +12,8 @@ use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::program::{Array, PackedLayout, ProgramValues};
 use gemm_dsl::spec::ReduceSpec;
 
-/// Folds the elements of a shard, which begins at `first` of `total` along the axis that is folded, into partials, which are
-/// packed arrays of (outer, runs, inner).
+/// Folds the elements of a shard into partial results, which are packed arrays of (outer, runs,
+/// inner). The shard starts at `first` of `total` along the folded axis.
 pub fn fold_shard(
     device: &Device,
     line: &str,
@@ -48,7 +48,8 @@ pub fn fold_shard(
     })
 }
 
-/// Folds the partials of all shards into results; `extents` are the outer one, the length and the inner one of the whole.
+/// Folds the partial results of all shards into results. `extents` are the outer extent, the length
+/// and the inner extent of the whole array.
 pub fn fold_partials(
     device: &Device,
     line: &str,
@@ -76,7 +77,7 @@ pub fn fold_partials(
     })
 }
 
-/// An array of a program with what is given for it.
+/// Array of a program with the located operand for it.
 type FoundArray<'p, 'a, B> = (&'p Array, LocatedOperand<'a, B>);
 
 fn read_all<'p, 'a, B: Finds>(
@@ -97,7 +98,7 @@ fn write_all<'p, 'a, B: Finds>(
     given.map(|(array, output)| Ok((array, B::write_any(on, output, &array.name)?))).collect()
 }
 
-/// A packed array of partials, which has room for all runs.
+/// Packed array of partial results, with room for all runs.
 fn packed<'n, B: Finds>(
     program: &CachedProgram,
     values: &ProgramValues,

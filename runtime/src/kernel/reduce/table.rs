@@ -1,4 +1,4 @@
-//! Tables of reductions: which kernel computes a problem of which shape.
+//! Tables that choose a reduction kernel by the shape of its input.
 
 use super::super::table::{Choice, ParsedTable, Table};
 use super::fold::{ReduceArrays, check_segments, extents, fold};
@@ -12,12 +12,14 @@ use gemm_dsl::spec::ReduceSpec;
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
 
-/// A table of reductions that compute the same, of `T` to `R` as a [`ReduceKernel`]: for each shape the line that
-/// computes it, made by [`reduce_table!`](crate::reduce_table). Only kernels that are chosen are compiled.
+/// Table of reductions that compute the same, from `T` to `R` as in [`ReduceKernel`]: for each
+/// shape, the spec that computes it. Built by [`reduce_table!`](crate::reduce_table). Only chosen
+/// kernels are compiled.
 ///
-/// The conditions are over the extents `outer`, `len` and `inner` of what is folded, as far as `over` has them; others
-/// are 1. Of segments `outer` is how many there are, and `len` the elements of the array that they are cut from. They
-/// are over nothing of the device, so that the bits of a result depend on the table and on the shape alone.
+/// Conditions test the extents `outer`, `len` and `inner` of the input; an extent that `over` lacks
+/// is 1. For segments `outer` is their number and `len` the number of elements of the array. No
+/// condition depends on the device, so the bits of a result depend on the table and the shape
+/// alone.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixRef, ReduceTable, reduce_table};
@@ -37,10 +39,11 @@ use gemm_dsl::tables::shipped::tuned;
 pub type ReduceTable<T = f32, R = T> = Table<ReduceSpec, Folds<T, R>>;
 
 impl<T, R> ReduceTable<T, R> {
-    /// The table of a text or of data: the same as the macro makes of the same rows.
+    /// Table of parsed rules, equal to the macro's table of the same rules.
     ///
     /// # Errors
-    /// [`Error::KernelType`](crate::Error::KernelType) where its inputs or results are of other types.
+    /// [`Error::KernelType`](crate::Error::KernelType) if the inputs or results of the rules have
+    /// other types.
     pub fn new(table: &KernelTable<ReduceSpec>) -> Result<Self>
     where
         T: Elements,
@@ -52,8 +55,9 @@ impl<T, R> ReduceTable<T, R> {
         Ok(Self::checked(table.clone()))
     }
 
-    /// The table that ships for what a spec computes: its `op` or `fold`, expressions, types and `over`. How it says
-    /// that it is computed does not count. Measured on an H200.
+    /// Returns the shipped table for the computation of a spec: its `op` or `fold`, expressions,
+    /// types and `over`. Keys about the implementation are ignored. The tables were measured on an
+    /// H200.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceTable};
@@ -64,7 +68,8 @@ impl<T, R> ReduceTable<T, R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Spec`](crate::Error::Spec) with the spec's faults, and as [`ReduceTable::new`].
+    /// * [`Error::Spec`](crate::Error::Spec) with the faults of the spec.
+    /// * The errors of [`ReduceTable::new`].
     pub fn tuned(what: &ReduceSpec) -> Result<Self>
     where
         T: Elements,
@@ -73,21 +78,24 @@ impl<T, R> ReduceTable<T, R> {
         Self::new(&tuned(what)?)
     }
 
-    /// The row that computes a problem of extents (outer, len, inner); those that `over` has not are 1. Of segments
-    /// they are (segments, elements of the array, 1).
+    /// Returns the rule that computes a problem of extents (outer, len, inner), with the reason. An
+    /// extent that `over` lacks is 1. For segments the extents are (segments, elements of the
+    /// array, 1).
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) for an extent that no array has and that a condition asks for.
+    /// [`Error::TooLarge`](crate::Error::TooLarge) for an extent beyond any array's that a
+    /// condition uses.
     pub fn choice(&self, size: (u64, u64, u64)) -> Result<Choice> {
         self.chosen(&size)
     }
 
-    /// Compiles ahead and in parallel what problems of these extents (outer, len, inner) take, as
-    /// [`SgemmTable::warm`](crate::SgemmTable::warm).
+    /// Compiles the kernels for problems of these extents (outer, len, inner), in advance and in
+    /// parallel, as [`SgemmTable::warm`](crate::SgemmTable::warm).
     ///
     /// # Errors
-    /// [`Error::Ahead`](crate::Error::Ahead) with the first line that failed and why, when all others are made; and as
-    /// [`choice`](Self::choice).
+    /// * [`Error::Ahead`](crate::Error::Ahead) with the first spec that failed and its error, after
+    ///   all others have been compiled.
+    /// * The errors of [`choice`](Self::choice).
     pub fn warm(
         &self,
         device: &Device,
@@ -96,19 +104,20 @@ impl<T, R> ReduceTable<T, R> {
         self.warm_for(device, sizes.into_iter())
     }
 
-    /// The kernel that computes a problem of extents (outer, len, inner).
+    /// Returns the kernel that computes a problem of extents (outer, len, inner).
     ///
     /// # Errors
-    /// As [`choice`](Self::choice).
+    /// Returns the errors of [`choice`](Self::choice).
     pub fn kernel(&self, size: (u64, u64, u64)) -> Result<ReduceKernel<T, R>> {
         self.kernel_for(&size)
     }
 
-    /// Launches the kernel for the shape of what is given, as [`ReduceKernel::launch`].
+    /// Launches the kernel for the shape of the inputs, as [`ReduceKernel::launch`].
     ///
     /// # Errors
-    /// Those of [`ReduceKernel::launch`] and of [`choice`](Self::choice). A table `over: segments` is launched by
-    /// [`launch_segments`](Self::launch_segments).
+    /// * The errors of [`ReduceKernel::launch`] and of [`choice`](Self::choice).
+    /// * [`Error::WrongOver`](crate::Error::WrongOver) for a table `over: segments`, which
+    ///   [`launch_segments`](Self::launch_segments) launches.
     pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
@@ -123,7 +132,8 @@ impl<T, R> ReduceTable<T, R> {
         fold(device, &program, given)
     }
 
-    /// Launches the kernel for so many segments and elements, as [`ReduceKernel::launch_segments`].
+    /// Launches the kernel for the number of segments and elements, as
+    /// [`ReduceKernel::launch_segments`].
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceTable, Segments, reduce_table};
@@ -144,7 +154,7 @@ impl<T, R> ReduceTable<T, R> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`ReduceKernel::launch_segments`] and of [`choice`](Self::choice).
+    /// Returns the errors of [`ReduceKernel::launch_segments`] and of [`choice`](Self::choice).
     pub fn launch_segments<I, J, O>(
         &self,
         device: &Device,
@@ -169,7 +179,7 @@ impl<T, R> ReduceTable<T, R> {
     }
 }
 
-/// A spec of what the rows compute.
+/// Spec of the first rule, which computes the same as all others.
 fn work(read: &ParsedTable<ReduceSpec>) -> &ReduceSpec {
     let Some(row) = read.table.rules().first() else { unreachable!("a table has a row") };
     &row.spec

@@ -1,4 +1,4 @@
-//! Whether what is given for the matrices and the operands of a product holds what the kernel reads.
+//! Binding of matrices and operands to a GEMM's arrays, with checks of their sizes.
 
 use crate::backend::{Backend, Place};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use gemm_dsl::ir::{Elem, VECTOR_BYTES};
 use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
 use gemm_dsl::tables::{SgemmShape, Strided, lines_take_vectors};
 
-/// An extent with its name.
+/// Extent with its name in messages.
 #[derive(Clone, Copy)]
 pub(super) struct NamedExtent {
     name: &'static str,
@@ -23,7 +23,7 @@ impl NamedExtent {
     }
 }
 
-/// What a table chooses a row by: the extents (m, n, k) and how the matrices lie.
+/// Shape by which a table chooses a rule: the extents (m, n, k), layouts and alignment.
 pub(super) fn shape_of<B: Backend>(
     matrices: [&LocatedOperand<'_, B>; 3],
     size: (usize, usize, usize),
@@ -33,7 +33,7 @@ pub(super) fn shape_of<B: Backend>(
         None => unreachable!("Call::launch: a table is called with views"),
     };
     let shapes = matrices.map(shape);
-    // A packed column lies both ways, and is read as one line.
+    // A packed column is both row-major and column-major, and is read as one contiguous line.
     let is_column = |shape: &Shape| shape.rows > 1 && shape.cols == 1 && shape.row_stride == 1;
     let layout = GemmLayout::from_columns(
         [shapes[0], shapes[1]].map(|s| s.lies_in_columns() || is_column(&s)),
@@ -52,7 +52,8 @@ pub(super) fn shape_of<B: Backend>(
     of.aligned(places.all(|((place, lines), elem)| is_aligned(place, elem, &lines)))
 }
 
-/// Whether the first element of each row of a matrix, of a batch or a list of each, lies on 16 bytes.
+/// Returns true if every row of a matrix starts on a 16-byte boundary, in each matrix of a batch or
+/// a list.
 fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bool {
     let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
     let (lines, pitch) = (shape.rows as u64, shape.row_stride as u64);
@@ -77,7 +78,7 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bo
     }
 }
 
-/// The number of elements of a matrix.
+/// Number of elements of a matrix, checked for overflow.
 pub(super) fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
     let NamedExtent { name: row_name, value: rows } = rows;
     let NamedExtent { name: col_name, value: cols } = cols;
@@ -113,8 +114,8 @@ fn wrong_extent(
     Error::WrongExtent { argument: argument.to_owned(), has, need }
 }
 
-/// Checks that an operand holds the matrix, of which consecutive elements lie as the program reads them; where
-/// `fits`, that its shape is that of the matrix.
+/// Checks that an operand holds the matrix in the layout that the program reads; if `fits`, also
+/// that its shape equals the matrix's.
 pub(super) fn bind<'n, B: Backend>(
     argument: &'n str,
     operand: &'n LocatedOperand<'_, B>,
@@ -146,7 +147,7 @@ pub(super) fn bind<'n, B: Backend>(
             return Err(wrong_extent(argument, has, rows, cols, needed));
         }
         None => {
-            // They are extents of the caller's, of type usize.
+            // The extents came from the caller as usize.
             let (rows, cols) = (rows.value as usize, cols.value as usize);
             if by_column {
                 Shape::packed(cols, rows).transposed()
@@ -158,7 +159,7 @@ pub(super) fn bind<'n, B: Backend>(
     Ok(BoundArray::matrix(argument, operand.place.clone(), shape))
 }
 
-/// Checks that an operand beside A and B has the elements that the kernel reads of it.
+/// Checks that an epilogue operand has all elements that the kernel reads.
 pub(super) fn bind_beside<'n, B: Backend>(
     operand: &'n EpilogueArg,
     array: &'n LocatedOperand<'_, B>,
@@ -173,7 +174,7 @@ pub(super) fn bind_beside<'n, B: Backend>(
             let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);
         }
-        // The products of a batch share it.
+        // All GEMMs of a batch share the vector.
         Along::N => (cols, "column"),
         Along::M => (rows, "row"),
     };

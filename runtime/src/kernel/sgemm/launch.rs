@@ -1,4 +1,4 @@
-//! The launch of a product on matrices: which kernel it is, once they are known, and what it is bound to.
+//! Launch of a GEMM: choice of the kernel for its matrices, and binding of arguments.
 
 use super::super::Callee;
 use super::super::operands::{self, OperandsFor};
@@ -18,7 +18,7 @@ use gemm_dsl::spec::{EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::Arc;
 
-/// A matrix with the name that messages give it.
+/// Matrix with its name in messages.
 #[derive(Clone, Copy)]
 pub(crate) struct NamedMatrix<M> {
     name: &'static str,
@@ -31,7 +31,7 @@ impl<M> NamedMatrix<M> {
     }
 }
 
-/// The matrices of a product, with the splits of A and of B that have been made.
+/// Matrices of a GEMM, with prepared splits of A and of B.
 pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) a: NamedMatrix<&'m A>,
     pub(crate) b: NamedMatrix<&'m B>,
@@ -39,7 +39,7 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) splits: [Option<&'m SplitBuffers>; 2],
 }
 
-/// The extents (m, n, k) of views that fit each other.
+/// Extents (m, n, k) of views, after checking that they agree.
 pub(crate) fn extents(
     a: NamedMatrix<&MatrixRef<'_>>,
     b: NamedMatrix<&MatrixRef<'_>>,
@@ -52,7 +52,7 @@ pub(crate) fn extents(
             same(Extent::BATCH, (of.name, count), (c.name, products))?;
         }
     }
-    // An empty list has no other extents, and where one is, all are.
+    // An empty list has no extents of its own; all lists of the call are then empty.
     if c.matrix.is_list() && c.matrix.count() == Some(0) {
         return Ok((0, 0, 0));
     }
@@ -62,7 +62,7 @@ pub(crate) fn extents(
     Ok((m, n, k))
 }
 
-/// An extent on which two matrices, each with its name, agree.
+/// Extent that two named matrices share.
 fn same(extent: Extent, first: (&str, usize), other: (&str, usize)) -> Result<usize> {
     if first.1 == other.1 {
         return Ok(first.1);
@@ -71,12 +71,12 @@ fn same(extent: Extent, first: (&str, usize), other: (&str, usize)) -> Result<us
     Err(Error::Extents { extent, first, other })
 }
 
-/// What chooses the kernel of a product once it is known how large the matrices are and how they lie.
+/// Chooser of a kernel by the extents and layouts of the matrices.
 pub(crate) trait Chooses {
-    /// What the caller gives beside the matrices, whichever kernel it is.
+    /// Operands of the call besides the matrices, the same for every kernel.
     fn operands(&self) -> &[EpilogueArg];
 
-    /// The line of the kernel.
+    /// Canonical line of the chosen kernel.
     fn line(&self, problem: &SgemmProblem) -> Result<&str>;
 }
 
@@ -90,7 +90,7 @@ impl Chooses for ParsedTable<SgemmSpec> {
     }
 }
 
-/// The program of a call, or what chooses it.
+/// Program of a call, or its chooser.
 enum ProgramSource<'a> {
     One(Arc<CachedProgram>),
     Of(&'a dyn Chooses),
@@ -104,7 +104,7 @@ impl<'a> ProgramSource<'a> {
         })
     }
 
-    /// What the caller gives beside the matrices.
+    /// Operands of the call besides the matrices.
     fn operands(&self) -> &[EpilogueArg] {
         match self {
             Self::One(program) => &program.operands,
@@ -113,7 +113,7 @@ impl<'a> ProgramSource<'a> {
     }
 }
 
-/// Launches the product that is chosen for its matrices.
+/// Launches the kernel chosen for these matrices.
 pub(crate) fn launch_chosen<E>(
     chooses: &dyn Chooses,
     device: &Device,
@@ -125,7 +125,7 @@ pub(crate) fn launch_chosen<E>(
     run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
-/// How large A, B and C of a device are and how they lie: what a product of them is chosen by.
+/// Shape of A, B and C on a device, by which a table chooses.
 pub(crate) fn shape_on(
     device: &Device,
     matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
@@ -137,7 +137,7 @@ pub(crate) fn shape_on(
     })
 }
 
-/// Launches a product; `size` is (m, n, k).
+/// Launches the GEMM of a kernel or a table; `size` is (m, n, k).
 pub(super) fn multiply<E, A, B, C>(
     what: Callee<'_, SgemmSpec>,
     device: &Device,
@@ -153,7 +153,7 @@ where
     run(ProgramSource::from_call(what, device)?, device, matrices, size, operands)
 }
 
-/// The program that takes of these splits those that are for its arithmetic, with these.
+/// Returns the program that takes those of the splits that suit its arithmetic, with these splits.
 pub fn with_splits(
     program: Arc<CachedProgram>,
     splits: [Option<&SplitBuffers>; 2],
@@ -169,7 +169,7 @@ pub fn with_splits(
     })
 }
 
-/// As [`multiply`], of a program or what chooses it.
+/// Launches a program or the chosen one, as [`multiply`].
 fn run<E, A, B, C>(
     of: ProgramSource<'_>,
     device: &Device,
@@ -207,7 +207,7 @@ where
         let has = |extent| program.program.extents.contains(&extent);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = has(Extent::BATCH).then_some(products);
-        // Nor does what lies beside no product need a shape that fits.
+        // For an empty list the operands' shapes need not fit either.
         let fits = !c.is_empty_list();
         let lies = |operand| program.by_column(operand);
         let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?;
@@ -216,7 +216,8 @@ where
         let (a, b) = (a.for_each_of(products)?, b.for_each_of(products)?);
         let are_shared = [a.is_shared(), b.is_shared()];
         let mut arrays = vec![(Operand::Input(0), a), (Operand::Input(1), b)];
-        // They record when they are dropped that they were used: not before the launch.
+        // Guards of the operands record their use when dropped, which must not happen before the
+        // launch.
         let mut used = Vec::with_capacity(beside.arrays.len());
         let names = operands::arrays(&program.operands);
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
@@ -240,7 +241,7 @@ where
     })
 }
 
-/// The numbers of distinct A and of distinct B in a batch: one of a matrix that all products share.
+/// Number of distinct A and of distinct B in a batch: one for a matrix that all GEMMs share.
 fn distinct_matrices(
     products: Option<usize>,
     are_shared: [bool; 2],

@@ -1,4 +1,4 @@
-//! What a back end is asked for between launches, and told of the zeros that a program keeps.
+//! Requests to a back end between launches, and its notices about zeroed scratch memory.
 
 use super::programs::fold;
 use crate::Device;
@@ -19,13 +19,13 @@ use gemm_dsl::target::element::Element;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// A back end that runs nothing: of its launches the n-th fails.
+/// Back end that runs nothing; its launch with the number `fails` returns an error.
 struct Recorder {
     fails: usize,
     launches: Cell<usize>,
-    /// What it was told, in order.
+    /// Arguments of all calls of `holds_zeros`, in order.
     told: RefCell<Vec<bool>>,
-    /// Elements that it was asked for, by temporary.
+    /// Number of elements requested, by temporary.
     asked: RefCell<BTreeMap<usize, u64>>,
 }
 
@@ -118,7 +118,7 @@ impl Backend for Recorder {
     }
 }
 
-/// Three launches, of which the first writes what is said to be kept, and the second reads it.
+/// Program of three launches. The first writes to the zeroed temporary, and the second reads it.
 #[test]
 fn a_program_that_stops_halfway_leaves_no_zeros() {
     let device = Device::simulator();
@@ -127,7 +127,7 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
     let program = VerifiedProgram::new(program).expect("sound");
     let program = device.programs().get_or("test", "kept", || Ok(program)).expect("sound");
     for (fails, expected) in [
-        // Nothing was launched: they are there still.
+        // No launch was issued, so the zeros are intact.
         (0, &[][..]),
         (1, &[false]),
         (2, &[false, false]),
@@ -148,10 +148,10 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
     }
 }
 
-/// Multiprocessors of the device that is asked about.
+/// Number of SMs of the recorded device.
 const SMS: u64 = 16;
 
-/// How many partial sums and tickets a launch of a line asks for, with a factor of the product.
+/// Number of partial sums and of tickets that a launch of a spec requests.
 fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
     let device = Device::simulator();
     let spec: SgemmSpec = line.parse().expect("a line");
@@ -179,30 +179,31 @@ fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
     [asked[&0], asked[&1]]
 }
 
-/// Scratch memory for what is left there, and none where no two blocks share a tile. It does not depend on alpha: a launch
-/// that finds none to do before a capture makes room for one that is captured.
+/// Scratch memory is requested for partial sums, and none if no two blocks share a tile. The size
+/// does not depend on alpha, so that a launch with alpha 0 before a graph capture makes room for
+/// captured launches.
 #[test]
 fn a_product_asks_for_as_much_memory_as_its_blocks_leave() {
     let tile = "tile: 16x16x8, thread: 4x4, scaled";
     let direct = "block: 4x4, thread: 4x4, unroll: 8, scaled";
-    // Four tiles of 256 sums, and of K five steps.
+    // Four tiles of 256 accumulators, and five K tiles.
     let size = [32, 32, 40];
     for (keys, size, expected) in [
         ("split_k: 3", size, [4 * 3 * 256, 4]),
         ("split_k: 1000", size, [4 * 5 * 256, 4]),
         ("split_k: 3", [32, 32, 8], [0, 0]),
         ("split_k: 3", [32, 32, 0], [0, 0]),
-        // Four blocks for each tile, of which two pay.
+        // Four blocks for each tile are available, and two partitions pay.
         ("split_k: auto", size, [4 * 2 * 256, 4]),
         ("split_k: auto", [32, 32, 31], [0, 0]),
-        // As many tiles as blocks.
+        // There are as many tiles as blocks.
         ("split_k: auto", [64, 64, 40], [0, 0]),
-        // Two blocks for each tile, two parts each.
+        // Two blocks for each tile, with two partial tiles each.
         ("stream_k", size, [8 * 2 * 256, 16]),
         ("stream_k", [32, 32, 31], [0, 0]),
         ("stream_k", [64, 64, 40], [0, 0]),
         ("stream_k", [64, 80, 40], [16 * 2 * 256, 32]),
-        // Tiles of one step.
+        // Tiles of a single step along K.
         ("stream_k", [64, 80, 8], [0, 0]),
     ] {
         let lines = match keys {

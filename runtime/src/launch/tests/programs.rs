@@ -8,7 +8,7 @@ use gemm_dsl::ir::{
 
 const PER_BLOCK: u64 = 4;
 
-/// The sum of each four elements, by one thread.
+/// Sums four elements by one thread of each block.
 fn sums(variant: Variant) -> VerifiedKernel {
     let mut k = KernelBuilder::new("sums");
     k.variant(variant);
@@ -38,7 +38,7 @@ fn sums(variant: Variant) -> VerifiedKernel {
     k.finish().expect("a sound kernel")
 }
 
-/// The sum of up to 64 elements, in up to three passes.
+/// Sums up to 64 elements in up to three passes.
 pub(super) fn fold(variants: &[Variant]) -> VerifiedProgram {
     let mut program = Program::default();
     let n = program.extent(Extent::LENGTH);
@@ -64,7 +64,7 @@ pub(super) fn fold(variants: &[Variant]) -> VerifiedProgram {
     VerifiedProgram::new(program).expect("a sound program")
 }
 
-/// A kernel of one thread that checks its extents and writes a zero.
+/// Program of one thread that checks its extents and writes a zero.
 pub(super) fn extents_only(
     ty: Ty,
     requires: impl FnOnce(&mut KernelBuilder, Scalar),
@@ -84,7 +84,7 @@ pub(super) fn extents_only(
     once(k.finish().expect("a sound kernel"))
 }
 
-/// A kernel of m rows of no elements that writes the upper half of m.
+/// Program with m rows of no elements that writes the upper 32 bits of m.
 pub(super) fn high_word() -> VerifiedProgram {
     let mut k = KernelBuilder::new("high_word");
     let a = k.global("A", Elem::F32, Operand::Input(0));
@@ -99,7 +99,7 @@ pub(super) fn high_word() -> VerifiedProgram {
     once(k.finish().expect("a sound kernel"))
 }
 
-/// A program of one launch of a kernel with one input, one output and the extent m.
+/// Program of one launch of a kernel with one input, one output and the extent m.
 pub(super) fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     let mut program = Program::default();
     let m = program.extent(Extent::M);
@@ -116,7 +116,7 @@ pub(super) fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     VerifiedProgram::new(program).expect("a sound program")
 }
 
-/// A kernel that reads a matrix of m rows of 3.
+/// Program that reads the last element of a matrix of m rows of 3.
 pub(super) fn rows_of_three(pitched: bool) -> VerifiedProgram {
     let mut k = KernelBuilder::new("rows");
     let a = k.global("A", Elem::F32, Operand::Input(0));

@@ -3,7 +3,7 @@ use crate::library::spec::{LibrarySpec, NVRTC, SearchPlace};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// No place at all.
+/// Places without any entry.
 fn nowhere(wanted: &'static LibrarySpec) -> Places {
     let (names, toolkits) = (Vec::new(), Vec::new());
     Places { wanted, explicit: None, names, toolkits, virtual_env: None, python: None }
@@ -14,7 +14,7 @@ fn touch(path: &Path) {
     fs::write(path, b"").expect("writable");
 }
 
-/// Everything that would be tried, where nothing can be loaded.
+/// Returns everything that would be tried if nothing can be loaded.
 fn all(places: &Places) -> (Vec<Candidate>, Vec<String>) {
     let mut seen = Vec::new();
     let tried = places.find(|candidate| {
@@ -107,7 +107,7 @@ fn a_missing_interpreter_is_no_error() {
     assert!(all(&places).0.is_empty());
 }
 
-/// A library whose wheels come before toolkits.
+/// Library whose wheels precede toolkits.
 static NCCL: LibrarySpec = LibrarySpec {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
@@ -116,7 +116,7 @@ static NCCL: LibrarySpec = LibrarySpec {
     order: [SearchPlace::Loader, SearchPlace::Wheels, SearchPlace::Toolkits],
 };
 
-/// As NVRTC, but wheels come before toolkits, and plugins are not the library.
+/// Wheels precede toolkits, and plugins are not taken for the library.
 #[test]
 fn a_library_is_looked_for_in_its_own_order() {
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -152,7 +152,7 @@ fn a_library_is_looked_for_in_its_own_order() {
     let last = format!("CUDA_HOME={}: no NCCL library there", other.display());
     assert_eq!(tried.last(), Some(&last));
 
-    // The packages of an environment, by its root.
+    // The variable names the package directory of a virtual environment.
     places.explicit = Some(root.join("venv/lib/python3.13/site-packages"));
     assert_eq!(all(&places).0, [file(wheel.join("libnccl.so.2"))]);
     places.explicit = Some(other.clone());
