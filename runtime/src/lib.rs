@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! The line is checked, down to the kernels that follow from it, while the crate is compiled; what the
-//! macro leaves in the program is the line. In its first launch on a device CUDA C is generated
+//! The line is checked, down to the kernels that follow from it, while the crate is compiled; what
+//! the macro leaves in the program is the line. In its first launch on a device CUDA C is generated
 //! from it, compiled by NVRTC for the GPU that is there ([`compile`]), kept on disk and in the
 //! [`Device`], and from then on launched on the device's stream. Without a GPU the simulator runs
 //! the same kernel to the same bits.
@@ -27,13 +27,13 @@
 //! views that it was given, or takes elements for what they are not. What fails is an [`Error`],
 //! never a panic.
 //!
-//! A reduction folds arrays of any of ten elements, whole, row by row, column by column or in [`Segments`], and
-//! [`ReduceKernel`] says of which into what: `ReduceKernel<f16, u64>`.
+//! A reduction folds arrays of any of ten elements, whole, row by row, column by column or in
+//! [`Segments`], and [`ReduceKernel`] says of which into what: `ReduceKernel<f16, u64>`.
 //!
-//! A product takes more than its matrices where its epilogue says so, `epilogue: |acc, bias[n]| acc + bias`: its
-//! type then lists these operands, `Sgemm<(N,)>`, and a call without them does not compile. See
-//! [`Sgemm`], [`sgemm_kernel!`] for kernels that are named and take theirs by name, and [`ByName`] for
-//! those from text.
+//! A product takes more than its matrices where its epilogue says so,
+//! `epilogue: |acc, bias[n]| acc + bias`: its type then lists these operands, `Sgemm<(N,)>`, and a
+//! call without them does not compile. See [`Sgemm`], [`sgemm_kernel!`] for kernels that are named
+//! and take theirs by name, and [`ByName`] for those from text.
 //!
 //! Every key of a line, and what an expression in it may hold, stands on the pages of
 //! [`reduce_kernel!`] and [`sgemm_kernel!`].
@@ -41,9 +41,9 @@
 //! # Debug builds
 //!
 //! The simulator interprets kernels. A debug build of your crate, `cargo test` included, interprets
-//! them unoptimised, 16 to 50 times slower, unless its `Cargo.toml` asks for more (a profile of ours
-//! does not reach your build). On two cores a product of 64x64x64 takes 0.05 s instead of 3 ms with
-//! `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
+//! them unoptimised, 16 to 50 times slower, unless its `Cargo.toml` asks for more (a profile of
+//! ours does not reach your build). On two cores a product of 64x64x64 takes 0.05 s instead of 3 ms
+//! with `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
 //!
 //! ```toml
 //! [profile.dev.package.gemm-sim]
@@ -52,9 +52,11 @@
 //!
 //! # Features
 //!
-//! * `sim`, on by default: the simulator, [`Device::simulator`] and all that tells of it. Without it, which needs
-//!   `default-features = false` and the feature of a CUDA version, neither gemm-sim nor rayon is built.
-//! * `cuda-13000`, on by default, and its like: the version of CUDA whose driver interface is declared.
+//! * `sim`, on by default: the simulator, [`Device::simulator`] and all that tells of it. Without
+//!   it, which needs `default-features = false` and the feature of a CUDA version, neither gemm-sim
+//!   nor rayon is built.
+//! * `cuda-13000`, on by default, and its like: the version of CUDA whose driver interface is
+//!   declared.
 //!
 //! # Environment
 //!

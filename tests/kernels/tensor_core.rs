@@ -36,7 +36,8 @@ fn sm_80_and_sm_89_sum_as_published() {
             let vectors = of(&all, gpu, format);
             assert_eq!(vectors.len(), 300);
             assert_eq!(differing(&vectors, AccumulationRules::SM_80), 0, "{gpu} {format:?}");
-            // They tell the rules from others. Those of tf32 have four terms, and no group is longer.
+            // They tell the rules from others. Those of tf32 have four terms, and no group is
+            // longer.
             let others = [
                 AccumulationRules { kept: 23, ..AccumulationRules::SM_80 },
                 AccumulationRules { kept: 25, ..AccumulationRules::SM_80 },

@@ -1,5 +1,5 @@
-//! Resources of a stage under the pinned compiler, on three architectures. Resources follow from the
-//! text, which is pinned too, so the gate compiles for one of the three.
+//! Resources of a stage under the pinned compiler, on three architectures. Resources follow from
+//! the text, which is pinned too, so the gate compiles for one of the three.
 
 use crate::{Stage, compare, folder};
 use gemm_dsl::ir::Variant;

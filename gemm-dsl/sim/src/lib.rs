@@ -20,11 +20,11 @@
 //! * The executor computes. Observers watch it and change nothing.
 //! * The blocks of a cluster run together, as one block of all their threads with one shared memory
 //!   per block.
-//! * Results, errors and counters are the same on every run, although blocks run in parallel. If one
-//!   block writes an element that another one accesses, the launch is run again, one block after the
-//!   other. A race found there is reported before any fault that follows from the racy read. If the
-//!   instruction limit is spent, the reported position may vary, and so may the choice between that
-//!   error and another one.
+//! * Results, errors and counters are the same on every run, although blocks run in parallel. If
+//!   one block writes an element that another one accesses, the launch is run again, one block
+//!   after the other. A race found there is reported before any fault that follows from the racy
+//!   read. If the instruction limit is spent, the reported position may vary, and so may the choice
+//!   between that error and another one.
 //!
 //! # Meaning of a clean verdict
 //! No executed interleaving has a fault, and all gave the same results. Without atomics all

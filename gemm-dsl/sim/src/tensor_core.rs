@@ -3,10 +3,10 @@
 //! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds dot products to binary32 accumulators.
 //! PTX leaves the order and the rounding open. The behaviour of GPUs is known from measurements (X.
 //! Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
-//! [`AccumulationRules::fused_sum`] implements it: all terms of a group, the addend included, are truncated to
-//! a grid that depends on the largest term. They are added exactly, and the sum is truncated to
-//! binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups form a chain:
-//! the result of one group is the addend of the next ([`AccumulationRules::dot`]).
+//! [`AccumulationRules::fused_sum`] implements it: all terms of a group, the addend included, are
+//! truncated to a grid that depends on the largest term. They are added exactly, and the sum is
+//! truncated to binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups
+//! form a chain: the result of one group is the addend of the next ([`AccumulationRules::dot`]).
 //!
 //! The rules of `sm_90` were compared with `mma.sync` and `wgmma` on an H200 (`tests/kernels`). The
 //! rules of `sm_80` and `sm_89` rest on published test vectors (`tests/data/tensor_core`), those of

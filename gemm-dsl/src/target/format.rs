@@ -76,9 +76,10 @@ impl Format {
     }
 }
 
-/// The parts of a floating-point number, from its topmost bit on: a sign, an exponent and a mantissa
-/// without its leading bit. As IEEE 754 has it, the greatest exponent is that of infinities, with a
-/// mantissa of 0, and of what is no number; the least is that of zeros and subnormal numbers.
+/// The parts of a floating-point number, from its topmost bit on: a sign, an exponent and a
+/// mantissa without its leading bit. As IEEE 754 has it, the greatest exponent is that of
+/// infinities, with a mantissa of 0, and of what is no number; the least is that of zeros and
+/// subnormal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatLayout {
     /// Bits of the exponent.

@@ -173,7 +173,8 @@ impl Shipped {
         {
             spec = spec.stages(fewer);
         }
-        // The sums of slices wait beside the tiles, so that fewer slices wait where two stages are still too many.
+        // The sums of slices wait beside the tiles, so that fewer slices wait where two stages are
+        // still too many.
         while spec.slices > 1 && shared_bytes(&spec)? > self.sm.shared_per_block {
             spec.slices /= 2;
         }

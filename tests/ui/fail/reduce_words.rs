@@ -1,4 +1,5 @@
-//! What elements are, over what they are folded, and by how many: words and numbers that will not do.
+//! What elements are, over what they are folded, and by how many: words and numbers that will not
+//! do.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -1,4 +1,5 @@
-//! Each mistake in a table of products is told once, at its own tokens, and the table still has its type.
+//! Each mistake in a table of products is told once, at its own tokens, and the table still has its
+//! type.
 
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, N, SgemmTable, sgemm_table};
 

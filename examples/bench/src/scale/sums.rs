@@ -35,9 +35,10 @@ impl SumTimes {
     }
 }
 
-/// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as fast as copies reach: what a run
-/// leaves is written and read, each rank gets what the runs of all others have left, and folds that, in a second launch. What it
-/// does not know: how long ranks take to come to the call, and kernels that read more slowly than copies.
+/// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as
+/// fast as copies reach: what a run leaves is written and read, each rank gets what the runs of all
+/// others have left, and folds that, in a second launch. What it does not know: how long ranks take
+/// to come to the call, and kernels that read more slowly than copies.
 pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &ClusterModel) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);

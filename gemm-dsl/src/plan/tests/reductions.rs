@@ -13,8 +13,8 @@ use std::collections::HashMap;
 /// The keys that must fit each other: they are drawn together.
 const GEOMETRY: [&str; 4] = ["block", "group", "blocks", "run"];
 
-/// Any sound reduction without expressions: of every other key any flag or word, seldom a number. Whatever is
-/// added to the table is drawn here too.
+/// Any sound reduction without expressions: of every other key any flag or word, seldom a number.
+/// Whatever is added to the table is drawn here too.
 fn plausible() -> impl Strategy<Value = ReduceSpec> {
     let mut data = Vec::new();
     for key in ReduceSpec::KEYS.iter().filter(|key| !GEOMETRY.contains(&key.name)) {

@@ -10,16 +10,18 @@ use std::fmt;
 /// Bytes of an element: schedules are for `f32` matrices.
 pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 
-/// What a schedule costs on a [`ClusterModel`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
-/// measured on four H200 at 8192 and above.
+/// What a schedule costs on a [`ClusterModel`]. Bytes and memory are exact; times are of a model,
+/// which is within 10 % of what was measured on four H200 at 8192 and above.
 ///
 /// Each rank has one timeline for multiplications and one for exchanges:
 ///
-/// What the model does not know: kernels that split K, for products of less than a wave of the smallest tiles; what a product
-/// reads and writes beside splits, which matters where it has few terms; products whose last wave runs beside the first one of the next;
-/// clocks that fall under load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of a
-/// tile; links that are not equally fast between all GPUs of a host; networks with less between some hosts than into each; and
-/// how long ranks take to come to the first step. Nothing of several hosts was measured.
+/// What the model does not know: kernels that split K, for products of less than a wave of the
+/// smallest tiles; what a product reads and writes beside splits, which matters where it has few
+/// terms; products whose last wave runs beside the first one of the next; clocks that fall under
+/// load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of
+/// a tile; links that are not equally fast between all GPUs of a host; networks with less between
+/// some hosts than into each; and how long ranks take to come to the first step. Nothing of several
+/// hosts was measured.
 ///
 /// ```
 /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, Strategy};
@@ -42,8 +44,9 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 pub struct Estimate {
     /// Bytes that each rank receives from other ranks.
     pub bytes: Vec<u64>,
-    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and those of blocks that the machine
-    /// [packs](ClusterModel::staging). Memory that a kernel takes is not in it: splits, and sums of parts of K.
+    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and
+    /// those of blocks that the machine [packs](ClusterModel::staging). Memory that a kernel takes
+    /// is not in it: splits, and sums of parts of K.
     pub memory: Vec<u64>,
     /// Seconds to compute a rank's share of C in one launch with all data present, on the slowest
     /// rank.

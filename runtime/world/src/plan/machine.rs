@@ -9,8 +9,9 @@ use gemm_perf::H200 as DEVICE;
 
 /// Model of GPUs and their links, sufficient to predict the time of a schedule.
 ///
-/// The two that were measured are [`ClusterModel::h200_nccl`] and [`ClusterModel::h200_copy_engines`], with products in `f32`;
-/// [`ClusterModel::computing`] is for those of a kernel. Others are made of these:
+/// The two that were measured are [`ClusterModel::h200_nccl`] and
+/// [`ClusterModel::h200_copy_engines`], with products in `f32`; [`ClusterModel::computing`] is for
+/// those of a kernel. Others are made of these:
 ///
 /// ```
 /// use gemm_world::plan::{ClusterModel, Gpu, Hosts};
@@ -95,8 +96,9 @@ pub struct Hosts {
 }
 
 impl Gpu {
-    /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it: multiprocessors take tiles in
-    /// waves, and the last one takes as long as any. Before it, splits are made of A and B. Nothing is launched for none.
+    /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it:
+    /// multiprocessors take tiles in waves, and the last one takes as long as any. Before it,
+    /// splits are made of A and B. Nothing is launched for none.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,

@@ -52,7 +52,8 @@ impl TileSharers {
     }
 }
 
-/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31 terms.
+/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31
+/// terms.
 pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
 
 /// Maximum number of columns of C. The tiles of a group of tile rows are counted in an `int`, even

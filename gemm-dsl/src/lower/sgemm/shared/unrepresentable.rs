@@ -21,8 +21,9 @@ pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
     [(UNREPRESENTABLE, word), (UNREPRESENTABLE_TICKETS, tickets::slot(program, 1u64.into()))]
 }
 
-/// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112 on, below which what is
-/// left may be subnormal, to the greatest that does not round to an infinity.
+/// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112
+/// on, below which what is left may be subnormal, to the greatest that does not round to an
+/// infinity.
 const HELD_BY_TF32: Range<u32> = {
     let single = FloatLayout::BINARY32;
     ((single.bias() - 112) as u32) << single.fraction..single.infinity() - HALF

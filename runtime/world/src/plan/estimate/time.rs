@@ -64,8 +64,9 @@ fn product(
     gpu.multiplied(extents) + of(Factor::A) + of(Factor::B)
 }
 
-/// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
-/// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
+/// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it
+/// begins one are all before that one; those beside a product that it waits for, to write a slot,
+/// are so too. All that matters to an exchange is known then.
 pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: &[f64]) -> Times {
     let mut ranks: Vec<RankTime> =
         (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();

@@ -94,7 +94,8 @@ fn beside_copy_engines_products_are_as_fast_as_was_measured() {
     }
 }
 
-/// The machine of the table: nothing but rates. 54 TFLOP/s or 160, 370 GB/s into a GPU, 46 for each GPU of a host into the host.
+/// The machine of the table: nothing but rates. 54 TFLOP/s or 160, 370 GB/s into a GPU, 46 for each
+/// GPU of a host into the host.
 fn ideal(teraflops: f64) -> ClusterModel {
     let gpu = Gpu {
         flops: teraflops * 1e12,
