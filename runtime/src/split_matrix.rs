@@ -17,8 +17,7 @@ use gemm_dsl::lower::{ROW_MAX, SPLITS, UNREPRESENTABLE};
 use gemm_dsl::spec::{Arith, Factor};
 use std::sync::Arc;
 
-/// Matrix with precomputed splits, the form in which `mma: wgmma` multiplies FP32-emulated
-/// matrices.
+/// Matrix with precomputed splits, the form in which kernels with `mma: wgmma` multiply it.
 ///
 /// Without it every launch splits its matrices anew. Launches take it as B, or its
 /// [transpose](Self::t) as A. It borrows the matrix, which cannot change in the meantime.
