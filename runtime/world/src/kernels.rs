@@ -5,7 +5,7 @@ use crate::collective::CollectiveContext;
 use crate::execution::ProductPart;
 use crate::selection::{CachedProduct, sums_alike};
 use crate::{Error, Result};
-use gemm_dsl::spec::{self, Along, EpilogueArg, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
 use gemm_runtime::LaunchReport;
 use gemm_runtime::MatrixRef;

@@ -1,7 +1,7 @@
 //! Measured rates of GEMMs in each arithmetic.
 
 use super::{ClusterModel, Gpu, Tile};
-use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
+use gemm_dsl::spec::{Arith, Factor, Instruction, SgemmSpec};
 use gemm_perf::Calibration;
 
 /// Rate of a GPU in an arithmetic of tensor cores.
