@@ -16,7 +16,7 @@ pub(crate) trait FactorExt {
     fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block;
 
     /// Whether the transpose of it is stored, as a kernel's `layout` says.
-    fn is_transposed(self, layout: GemmLayout) -> bool;
+    fn is_transposed(&self, layout: GemmLayout) -> bool;
 }
 
 impl FactorExt for Factor {
@@ -41,7 +41,7 @@ impl FactorExt for Factor {
         }
     }
 
-    fn is_transposed(self, layout: GemmLayout) -> bool {
+    fn is_transposed(&self, layout: GemmLayout) -> bool {
         match self {
             Self::A => layout.transposes_a(),
             Self::B => layout.transposes_b(),
