@@ -26,9 +26,9 @@ use gemm_bench::table::{Table, number, text, time};
 use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_oracle::product::Size;
-use gemm_runtime::{
-    AsMatrix, Device, Error, MatrixMut, MatrixRef, SgemmKernel, SpecErrors, SplitMatrix,
-};
+use gemm_runtime::bounds::AsMatrix;
+use gemm_runtime::error::SpecErrors;
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, SgemmKernel, SplitMatrix};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -143,11 +143,11 @@ pub(crate) fn items(
                 b: &B,
                 c: &mut C,
                 #parameter
-            ) -> #runtime::Result<#runtime::LaunchReport>
+            ) -> #runtime::error::Result<#runtime::LaunchReport>
             where
-                A: #runtime::AsMatrix<Element = #a>,
-                B: #runtime::AsMatrix<Element = #b>,
-                C: #runtime::AsMatrixMut<Element = #c>,
+                A: #runtime::bounds::AsMatrix<Element = #a>,
+                B: #runtime::bounds::AsMatrix<Element = #b>,
+                C: #runtime::bounds::AsMatrixMut<Element = #c>,
                 #(#types: #bounds,)*
             {
                 #body

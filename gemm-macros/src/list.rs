@@ -83,8 +83,10 @@ impl List {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
                 Along::Nothing => None,
-                Along::N | Along::M => Some(quote!(#runtime::VectorOf<::core::primitive::f32>)),
-                Along::Mn => Some(quote!(#runtime::MatrixOf<::core::primitive::f32>)),
+                Along::N | Along::M => {
+                    Some(quote!(#runtime::bounds::VectorOf<::core::primitive::f32>))
+                }
+                Along::Mn => Some(quote!(#runtime::bounds::MatrixOf<::core::primitive::f32>)),
             };
             let generic = generic.map(|bound| (format_ident!("T{n}"), bound));
             let ty = match &generic {

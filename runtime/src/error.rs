@@ -2,13 +2,14 @@
 
 mod owner;
 
+pub use gemm_dsl::error::{Excerpt, SpecError, SpecErrors};
+pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
+pub use gemm_dsl::ir::{Extent, Operand};
 pub use owner::Owner;
 use owner::remedy;
 
-use gemm_dsl::error::SpecErrors;
-use gemm_dsl::ir::contract::ContractError;
 use gemm_dsl::ir::program::BindError;
-use gemm_dsl::ir::{Extent, HostError, IrError};
+use gemm_dsl::ir::{HostError, IrError};
 use gemm_dsl::spec::Over;
 use std::fmt;
 use thiserror::Error;

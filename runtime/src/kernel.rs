@@ -29,12 +29,13 @@ use table::ParsedTable;
 
 /// Kernel: a spec that has been checked. Devices cache its program and machine code.
 ///
-/// `S` is the type of the spec. `E` lists what a launch takes: the [`Operands`](crate::Operands) of
+/// `S` is the type of the spec. `E` lists what a launch takes: the [`Operands`](crate::bounds::Operands) of
 /// a GEMM besides its matrices; [inputs and results](Folds) of a reduction; or
 /// [`ByName`](crate::ByName).
 ///
 /// ```
-/// use gemm_runtime::{Kernel, SgemmKernel, sgemm_kernel, spec::SgemmSpec};
+/// use gemm_runtime::generic::Kernel;
+/// use gemm_runtime::{SgemmKernel, sgemm_kernel, spec::SgemmSpec};
 ///
 /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
 /// let same: Kernel<SgemmSpec> = Kernel::<SgemmSpec>::new("thread: 4x4, tile: 16x16x8".parse()?)?;
@@ -111,7 +112,16 @@ pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 /// [`ByName`](crate::ByName) is the type for a spec known at run time only.
 pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 
-/// GEMM kernel without operands, an [`Sgemm`].
+/// GEMM kernel `C = A·B` that takes nothing but its matrices. Built by
+/// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
+///
+/// * [`run`](Kernel::run) multiplies host slices and returns C.
+/// * [`launch`](Kernel::launch) multiplies packed device arrays, asynchronously.
+/// * [`call`](Kernel::call) launches on views: parts, transposes, batches and lists.
+/// * [`source`](Kernel::source) returns the CUDA C.
+/// * [`warm`](Kernel::warm) compiles the kernel ahead of the first launch.
+///
+/// A kernel with epilogue arguments is an [`Sgemm`] of their kinds.
 ///
 /// ```
 /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
@@ -121,7 +131,7 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// assert_eq!(GEMM.run(&device, &[1.0, 2.0], &[3.0, 4.0], (1, 1, 2))?, [11.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
-pub type SgemmKernel = Sgemm;
+pub type SgemmKernel = Kernel<SgemmSpec>;
 
 /// Call of a kernel or of a [`Table`] on a device, to be launched on views, which give the extents.
 ///

@@ -1,4 +1,7 @@
-//! CUDA reductions and matrix products from one declarative line.
+//! CUDA GEMM and reduction kernels from one line of Rust.
+//!
+//! A spec is checked while your crate compiles. It becomes readable CUDA C, which NVRTC compiles at
+//! the first launch. The same kernel runs, to the same bits, on an NVIDIA GPU or on a simulator.
 //!
 //! ```no_run
 //! use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
@@ -15,35 +18,30 @@
 //! }
 //! ```
 //!
-//! The line is checked, down to the kernels that follow from it, while the crate is compiled; what
-//! the macro leaves in the program is the line. In its first launch on a device CUDA C is generated
-//! from it, compiled by NVRTC for the GPU that is there ([`compile`]), kept on disk and in the
-//! [`Device`], and from then on launched on the device's stream. Without a GPU the simulator runs
-//! the same kernel to the same bits.
+//! # Where to start
 //!
-//! Data lives in [`Buffer`]s and [`Matrix`] values, of `f32` or of any other [`Element`], or in the
-//! slices of a `cudarc` context that the device was made from; a [`MatrixRef`] is a part of any of
-//! these. Every launch is bound to the kernel's contract: no kernel touches an element outside the
-//! views that it was given, or takes elements for what they are not. What fails is an [`Error`],
-//! never a panic.
+//! | task | item | guide |
+//! | --- | --- | --- |
+//! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
+//! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
+//! | multiply by the fastest kernel that ships | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
+//! | fuse bias, activation or residual | [`Sgemm`], [`ByName`] | [epilogues](guide::epilogues) |
+//! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
+//! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
+//! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
+//! | use a part of an array | [`MatrixRef`], [`MatrixMut`], [`BufferView`] | [views](guide::views) |
+//! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
+//! | get the same bits for every batch size | `invariant` tables | [determinism](guide::determinism) |
+//! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
+//! | use arrays of cudarc or candle | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
-//! A reduction folds arrays of any of ten elements, whole, row by row, column by column or in
-//! [`Segments`], and [`ReduceKernel`] says of which into what: `ReduceKernel<f16, u64>`.
-//!
-//! A product takes more than its matrices where its epilogue says so,
-//! `epilogue: |acc, bias[n]| acc + bias`: its type then lists these operands, `Sgemm<(N,)>`, and a
-//! call without them does not compile. See [`Sgemm`], [`sgemm_kernel!`] for kernels that are named
-//! and take theirs by name, and [`ByName`] for those from text.
-//!
-//! Every key of a line, and what an expression in it may hold, stands on the pages of
-//! [`reduce_kernel!`] and [`sgemm_kernel!`].
+//! Every launch is checked against the contract of its kernel: no kernel reads or writes outside
+//! the views that it was given. Every failure is an [`Error`]; no call panics.
 //!
 //! # Debug builds
 //!
-//! The simulator interprets kernels. A debug build of your crate, `cargo test` included, interprets
-//! them unoptimised, 16 to 50 times slower, unless its `Cargo.toml` asks for more (a profile of
-//! ours does not reach your build). On two cores a product of 64x64x64 takes 0.05 s instead of 3 ms
-//! with `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
+//! The simulator interprets kernels. A debug build of your crate, `cargo test` included, runs it
+//! unoptimised and 16 to 50 times slower. These lines in your `Cargo.toml` avoid that:
 //!
 //! ```toml
 //! [profile.dev.package.gemm-sim]
@@ -52,17 +50,16 @@
 //!
 //! # Features
 //!
-//! * `sim`, on by default: the simulator, [`Device::simulator`] and all that tells of it. Without
-//!   it, which needs `default-features = false` and the feature of a CUDA version, neither gemm-sim
-//!   nor rayon is built.
-//! * `cuda-13000`, on by default, and its like: the version of CUDA whose driver interface is
-//!   declared.
+//! * `sim`, on by default: [`Device::simulator`] and [`sim`]. Without it neither gemm-sim nor rayon
+//!   is built.
+//! * `cuda-13000`, on by default, or another version of CUDA: exactly one. It selects the driver
+//!   interface that `cudarc` declares.
 //!
 //! # Environment
 //!
-//! * `GEMM_NVRTC_PATH`: the NVRTC library or a directory that holds it; else the loader's path, the
-//!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
-//! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
+//! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. Otherwise the loader's path,
+//!   `CUDA_PATH`, `CUDA_HOME` and Python wheels are searched.
+//! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value turns the cache off.
 
 #![deny(missing_docs)]
 
@@ -77,7 +74,8 @@ pub mod compile;
 mod device;
 mod download;
 mod dyn_array;
-mod error;
+pub mod error;
+pub mod guide;
 mod kernel;
 mod kernel_arg;
 mod launch;
@@ -96,38 +94,48 @@ mod splits;
 mod view;
 mod warm_up;
 
-#[cfg(feature = "sim")]
-pub use backend::simulator::{
-    Counters, Quantity, SassCounters, SimError, Simulation, fault, watch,
-};
-pub use backend::tensor_map;
 pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
-pub use error::{Error, Owner, Result};
-pub use gemm_dsl::error::Excerpt;
-pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
-pub use gemm_dsl::ir::{Extent, Operand, Variant};
+pub use error::Error;
+pub use gemm_dsl::ir::Variant;
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
-pub use gemm_dsl::{SpecError, SpecErrors};
 pub use half;
-pub use kernel::operands::{
-    AnyOperand, ByName, M, MN, N, Named, OperandFor, OperandKind, Operands, OperandsFor,
-};
-pub use kernel::{
-    Call, Choice, Elements, Folds, InputsFor, Kernel, NamedArrays, ReduceKernel, ReduceTable,
-    ResultsFor, Sgemm, SgemmKernel, SgemmTable, Table,
-};
+pub use kernel::operands::{ByName, M, MN, N};
+pub use kernel::{ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
-pub use operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
 pub use report::{LaunchReport, StepReport};
-pub use segments::{Offset, Segments};
+pub use segments::Segments;
 pub use split_matrix::SplitMatrix;
-pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
+pub use view::{MatrixMut, MatrixRef};
+
+/// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.
+pub mod generic {
+    pub use crate::kernel::{Call, Choice, Folds, Kernel, NamedArrays, Table};
+}
+
+/// Traits in the bounds of kernels and views. A program names them in generic code only.
+pub mod bounds {
+    pub use crate::kernel::operands::{
+        AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
+    };
+    pub use crate::kernel::{Elements, InputsFor, ResultsFor};
+    pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
+    pub use crate::segments::Offset;
+    pub use crate::view::{AsMatrix, AsMatrixMut, MatrixOf};
+}
+
+/// The simulator: its counters, faults and observers. Needs the feature `sim`.
+#[cfg(feature = "sim")]
+pub mod sim {
+    pub use crate::backend::simulator::{
+        Counters, Quantity, SassCounters, SimError, Simulation, fault, watch,
+    };
+}
 
 /// Items for `gemm-world` alone, which may change in any version. Transports copy between addresses
 /// of a back end, and collective calls launch parts of a user's call. A public API for either would
@@ -138,6 +146,7 @@ pub mod internal {
     pub use crate::backend::gpu::Gpu;
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
+    pub use crate::backend::tensor_map;
     pub use crate::backend::{Area, Areas, Backend};
     pub use crate::device::{DeviceBackend, On};
     pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};

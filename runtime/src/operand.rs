@@ -20,7 +20,8 @@ use std::ops::Range;
 /// from which the [`Device`](crate::Device) was built.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, Input};
+/// use gemm_runtime::bounds::Input;
+/// use gemm_runtime::{Device, Error};
 ///
 /// fn first<I: Input>(device: &Device, input: &I) -> Result<Option<I::Element>, Error> {
 ///     Ok(device.download(input)?.first().copied())
@@ -45,7 +46,8 @@ pub trait Input: sealed::Input<<Self as Input>::Element> {
 /// compile error.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, InputOf};
+/// use gemm_runtime::bounds::InputOf;
+/// use gemm_runtime::{Device, Error};
 ///
 /// fn total(device: &Device, input: &impl InputOf<f32>) -> Result<f32, Error> {
 ///     Ok(device.download(input)?.iter().sum())
@@ -75,7 +77,8 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 /// compile error.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, OutputOf, ReduceKernel, reduce_kernel};
+/// use gemm_runtime::bounds::OutputOf;
+/// use gemm_runtime::{Device, Error, ReduceKernel, reduce_kernel};
 ///
 /// fn write_sum(device: &Device, sum: &mut impl OutputOf<f32>) -> Result<(), Error> {
 ///     const SUM: ReduceKernel = reduce_kernel!(op: sum);
@@ -100,9 +103,10 @@ pub trait OutputOf<T>: Output<Element = T> {}
 /// can be built.
 ///
 /// ```
-/// use gemm_runtime::{Device, MatrixRef, Vector};
+/// use gemm_runtime::bounds::Vector;
+/// use gemm_runtime::{Device, MatrixRef};
 ///
-/// fn as_row<V: Vector>(x: &V, len: usize) -> gemm_runtime::Result<MatrixRef<'_, V::Element>> {
+/// fn as_row<V: Vector>(x: &V, len: usize) -> gemm_runtime::error::Result<MatrixRef<'_, V::Element>> {
 ///     MatrixRef::new(x, 1, len)
 /// }
 ///
@@ -122,7 +126,8 @@ pub trait Vector: Input {}
 /// compile error.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, MatrixRef, VectorOf};
+/// use gemm_runtime::bounds::VectorOf;
+/// use gemm_runtime::{Device, Error, MatrixRef};
 ///
 /// fn last(device: &Device, vector: &impl VectorOf<f32>, len: usize) -> Result<Vec<f32>, Error> {
 ///     device.download(&MatrixRef::new(vector, 1, len)?.part(0..1, len - 1..len)?)
@@ -144,12 +149,13 @@ pub trait VectorOf<T: Element>: Vector<Element = T> {}
 /// can be built.
 ///
 /// ```
-/// use gemm_runtime::{Device, MatrixMut, VectorMut};
+/// use gemm_runtime::bounds::VectorMut;
+/// use gemm_runtime::{Device, MatrixMut};
 ///
 /// fn as_column<V: VectorMut>(
 ///     vector: &mut V,
 ///     len: usize,
-/// ) -> gemm_runtime::Result<MatrixMut<'_, V::Element>> {
+/// ) -> gemm_runtime::error::Result<MatrixMut<'_, V::Element>> {
 ///     MatrixMut::new(vector, len, 1)
 /// }
 ///

@@ -35,9 +35,10 @@ pub struct Segments<I: Offset = u32> {
 /// Offset type of [`Segments`]: `u32` or `u64`.
 ///
 /// ```
-/// use gemm_runtime::{Device, Offset, Segments};
+/// use gemm_runtime::bounds::Offset;
+/// use gemm_runtime::{Device, Segments};
 ///
-/// fn count<I: Offset>(device: &Device, offsets: &[I]) -> gemm_runtime::Result<usize> {
+/// fn count<I: Offset>(device: &Device, offsets: &[I]) -> gemm_runtime::error::Result<usize> {
 ///     Ok(Segments::new(device, offsets)?.len())
 /// }
 ///

@@ -33,7 +33,7 @@ impl Device {
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
-    /// use gemm_runtime::watch::{KernelRun, VerifiedKernel, Watch};
+    /// use gemm_runtime::sim::watch::{KernelRun, VerifiedKernel, Watch};
     /// use std::sync::{Arc, Mutex};
     ///
     /// /// Records the number of events of the first block of each launch.
@@ -87,7 +87,8 @@ impl Device {
     /// detection, machine-code counters and observer together. Needs the feature `sim`.
     ///
     /// ```
-    /// use gemm_runtime::{Device, ReduceKernel, Simulation, reduce_kernel};
+    /// use gemm_runtime::sim::Simulation;
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
     ///
     /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
     /// let device = Device::simulator_of(Simulation { compiled: true, ..Simulation::default() });

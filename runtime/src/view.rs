@@ -311,7 +311,8 @@ impl<T: Element> Matrix<T> {
 /// or [`SplitMatrix`](crate::SplitMatrix).
 ///
 /// ```
-/// use gemm_runtime::{AsMatrix, Device};
+/// use gemm_runtime::bounds::AsMatrix;
+/// use gemm_runtime::Device;
 ///
 /// fn elements(matrix: &impl AsMatrix) -> usize {
 ///     let view = matrix.as_matrix();
@@ -337,7 +338,8 @@ pub trait AsMatrix: Input {
 /// compile error.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, MatrixOf};
+/// use gemm_runtime::bounds::MatrixOf;
+/// use gemm_runtime::{Device, Error};
 ///
 /// fn corner(device: &Device, matrix: &impl MatrixOf<f32>) -> Result<Vec<f32>, Error> {
 ///     device.download(&matrix.as_matrix().part(0..1, 0..1)?)
@@ -363,7 +365,8 @@ impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 /// [`MatrixListMut`](crate::MatrixListMut).
 ///
 /// ```
-/// use gemm_runtime::{AsMatrixMut, Device, Error, sgemm};
+/// use gemm_runtime::bounds::AsMatrixMut;
+/// use gemm_runtime::{Device, Error, sgemm};
 ///
 /// fn squares(device: &Device, c: &mut impl AsMatrixMut<Element = f32>) -> Result<(), Error> {
 ///     let a = device.upload_matrix(&[2.0, 0.0, 0.0, 3.0], 2, 2)?;

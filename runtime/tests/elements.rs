@@ -1,10 +1,10 @@
 //! Buffers of every element type.
 
+use gemm_runtime::error::Need;
+use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{
-    ByName, Device, Element, Error, Kernel, Need, ReduceKernel, ReduceSpec, fault::Elem,
-    reduce_kernel,
-};
+use gemm_runtime::sim::fault::Elem;
+use gemm_runtime::{ByName, Device, Element, Error, ReduceKernel, ReduceSpec, reduce_kernel};
 use std::fmt::Debug;
 
 /// Type whose values can be compared by their bytes: `==` would tell NaN from itself, and equate 0

@@ -1,8 +1,7 @@
 //! Public API on a machine without a GPU.
 
-use gemm_runtime::{
-    Device, Error, LaunchReport, Matrix, ReduceKernel, Segments, SimError, reduce_kernel,
-};
+use gemm_runtime::sim::SimError;
+use gemm_runtime::{Device, Error, LaunchReport, Matrix, ReduceKernel, Segments, reduce_kernel};
 
 fn all_handles_may_cross_threads<T: Send + Sync>() {}
 
@@ -195,7 +194,8 @@ fn debug_shows_the_remedy() {
 /// All parts of an error have public names.
 #[test]
 fn the_parts_of_an_error_have_names_here() {
-    use gemm_runtime::{ContractError, Excerpt, Extent, Need, Subject, fault};
+    use gemm_runtime::error::{ContractError, Excerpt, Extent, Need, Subject};
+    use gemm_runtime::sim::fault;
     let parts = |unmet: ContractError| -> (Subject, Need) { (unmet.subject, unmet.need) };
     let device = Device::simulator();
     let kernel = gemm_runtime::sgemm_kernel!(tile: 16x16x8, thread: 4x4, bounds: aligned);

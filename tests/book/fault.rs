@@ -9,8 +9,9 @@ use gemm_book::fault::{self, ReplayedLaunch};
 use gemm_book::page;
 use gemm_dsl::ir::{Expr, Stmt};
 use gemm_oracle::product::Size;
-use gemm_runtime::watch::{Arguments, KernelRun, VerifiedKernel, Watch};
-use gemm_runtime::{Device, Simulation};
+use gemm_runtime::Device;
+use gemm_runtime::sim::Simulation;
+use gemm_runtime::sim::watch::{Arguments, KernelRun, VerifiedKernel, Watch};
 use libtest_mimic::Failed;
 use std::sync::{Arc, Mutex, OnceLock};
 

@@ -8,7 +8,7 @@ use gemm_book::analysis::Subject;
 use gemm_book::report::{Counter, Report};
 use gemm_book::times::TimePoint;
 use gemm_book::units::Wavefronts;
-use gemm_runtime::SassCounters;
+use gemm_runtime::sim::SassCounters;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 

@@ -2,8 +2,9 @@
 
 use crate::{equal_bits, trial};
 use gemm_oracle::random::{Random, values};
+use gemm_runtime::bounds::AsMatrix;
 use gemm_runtime::spec::{Accuracy, Arith};
-use gemm_runtime::{AsMatrix, Device, Error, MatrixMut, MatrixRef, sgemm};
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, sgemm};
 use libtest_mimic::{Failed, Trial};
 
 /// Architecture with shipped rules for other arithmetics.

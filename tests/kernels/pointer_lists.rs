@@ -2,9 +2,10 @@
 
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
+use gemm_runtime::error::{Need, Subject};
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Need,
-    ReduceKernel, Sgemm, Subject, Variant, sgemm,
+    Buffer, ByName, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, ReduceKernel,
+    Sgemm, Variant, sgemm,
 };
 use gemm_tests::product::Problem;
 use libtest_mimic::Trial;
@@ -48,7 +49,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let mut batch_c = MatrixMut::batch(&mut whole, 3, 4, 4).expect("room");
     strided.call(&device).launch(&batch, &batch, &mut batch_c).expect("three batches");
 
-    type Outcome = gemm_runtime::Result<gemm_runtime::LaunchReport>;
+    type Outcome = gemm_runtime::error::Result<gemm_runtime::LaunchReport>;
     let refused = |outcome: Outcome, name: &str, need: Need, text: &str| match outcome {
         Err(Error::Unmet(unmet)) => {
             assert!(matches!(&unmet.subject, Subject::Array { name: of, .. } if of == name));

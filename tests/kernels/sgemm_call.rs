@@ -1,9 +1,9 @@
 //! `sgemm`: BLAS semantics on views of any layout.
 
 use gemm_oracle::random::Random;
+use gemm_runtime::bounds::AsMatrixMut;
 use gemm_runtime::{
-    AsMatrixMut, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm, SgemmSpec,
-    sgemm,
+    Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm, SgemmSpec, sgemm,
 };
 use libtest_mimic::Trial;
 use proptest::prelude::*;

@@ -24,7 +24,7 @@ const MOST: Sgemm<Most> = sgemm_kernel! {
 
 #[test]
 fn the_type_of_a_macro_s_kernel_is_that_of_its_line() -> Result<(), Error> {
-    fn same<E: gemm_runtime::Operands>(kernel: &Sgemm<E>) -> Result<SgemmSpec, Error> {
+    fn same<E: gemm_runtime::bounds::Operands>(kernel: &Sgemm<E>) -> Result<SgemmSpec, Error> {
         let spec: SgemmSpec = kernel.spec_line().parse()?;
         assert_eq!(Sgemm::<E>::new(spec.clone())?, *kernel);
         assert_eq!(Sgemm::<ByName>::new(spec.clone())?.source(), kernel.source());

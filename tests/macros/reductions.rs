@@ -1,10 +1,10 @@
 //! Reductions: kernel types of a spec, and expressions from tokens.
 
 use gemm_dsl::{Plan, cuda};
+use gemm_runtime::bounds::Elements;
+use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{
-    ByName, Device, Elements, Error, Kernel, ReduceKernel, ReduceSpec, reduce_kernel,
-};
+use gemm_runtime::{ByName, Device, Error, ReduceKernel, ReduceSpec, reduce_kernel};
 
 /// Kernel of a macro call, and the text of its input.
 macro_rules! both {

@@ -1,10 +1,11 @@
 //! Tables in constants and in patterns of a user's own macros agree with their text.
 
 use gemm_dsl::tables::KernelTable;
+use gemm_runtime::bounds::{Elements, Operands};
 use gemm_runtime::half::f16;
 use gemm_runtime::{
-    ByName, Device, Elements, Error, M, MN, MatrixMut, MatrixRef, N, Operands, ReduceSpec,
-    ReduceTable, Segments, SgemmSpec, SgemmTable, reduce_table, sgemm_table,
+    ByName, Device, Error, M, MN, MatrixMut, MatrixRef, N, ReduceSpec, ReduceTable, Segments,
+    SgemmSpec, SgemmTable, reduce_table, sgemm_table,
 };
 
 const NORMS: ReduceTable = reduce_table! {

@@ -3,7 +3,8 @@
 use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::Beside;
 use gemm_oracle::product::Size;
-use gemm_runtime::{Buffer, ByName, Device, Error, Kernel, LaunchReport, Matrix, MatrixRef, Sgemm};
+use gemm_runtime::generic::Kernel;
+use gemm_runtime::{Buffer, ByName, Device, Error, LaunchReport, Matrix, MatrixRef, Sgemm};
 
 /// Numbers between −1 and 1 that every arithmetic can represent.
 fn numbers(len: usize) -> Vec<f32> {

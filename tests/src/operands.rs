@@ -2,9 +2,8 @@
 
 use gemm_dsl::spec::Along;
 use gemm_oracle::beside::Beside;
-use gemm_runtime::{
-    AsMatrix, AsMatrixMut, ByName, Device, Error, Input, LaunchReport, MatrixRef, Sgemm,
-};
+use gemm_runtime::bounds::{AsMatrix, AsMatrixMut, Input};
+use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixRef, Sgemm};
 
 /// Launches a GEMM on views with its epilogue operands. Each operand is given by a vector of its
 /// elements, and a matrix operand also by its view.

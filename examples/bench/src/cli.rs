@@ -3,7 +3,8 @@
 use crate::npy::NpyError;
 use crate::plot::PlotError;
 use clap::ValueEnum;
-use gemm_runtime::{Device, Error, SpecErrors};
+use gemm_runtime::error::SpecErrors;
+use gemm_runtime::{Device, Error};
 use gemm_world::WorldError;
 use serde::Serialize;
 use std::fmt::Display;

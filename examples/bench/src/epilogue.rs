@@ -7,10 +7,10 @@ use gemm_dsl::spec::{Along, Batch, EpilogueArg, SgemmSpec};
 use gemm_oracle::beside::Beside as OnHost;
 use gemm_oracle::epilogue::stored;
 use gemm_oracle::product::{Size, Verdict};
+use gemm_runtime::bounds::{AsMatrix, AsMatrixMut};
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{
-    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut,
-    MatrixRef, Sgemm,
+    Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixRef, Sgemm,
 };
 
 /// Alpha and beta of a scaled GEMM: C = alpha·A·B + beta·C.

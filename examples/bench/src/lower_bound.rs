@@ -2,7 +2,7 @@
 
 use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::{Atomic, BufferId, Expr, Kernel, ParamKind, Stmt, TensorCopy};
-use gemm_runtime::watch::{Arguments, KernelRun, Profile, VerifiedKernel, Watch};
+use gemm_runtime::sim::watch::{Arguments, KernelRun, Profile, VerifiedKernel, Watch};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 

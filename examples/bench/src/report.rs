@@ -1,6 +1,6 @@
 //! Results of stages as JSON, one object a line.
 
-use gemm_runtime::Counters;
+use gemm_runtime::sim::Counters;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 

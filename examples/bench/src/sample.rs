@@ -9,10 +9,9 @@ pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, SimulationLimits};
 use gemm_dsl::plan::{KernelKind, ReducePlan, SgemmPlan};
 use gemm_oracle::product::Size;
+use gemm_runtime::sim::{Counters, SassCounters};
 use gemm_runtime::spec::{Bounds, Over};
-use gemm_runtime::{
-    Counters, Device, Error, LaunchReport, ReduceSpec, SassCounters, SgemmSpec, StepReport,
-};
+use gemm_runtime::{Device, Error, LaunchReport, ReduceSpec, SgemmSpec, StepReport};
 
 /// Seed of the random operands; the counters do not depend on it.
 const SEED: u64 = 1;
@@ -190,7 +189,7 @@ pub fn product(
 mod tests {
     use super::*;
     use gemm_dsl::stages;
-    use gemm_runtime::Simulation;
+    use gemm_runtime::sim::Simulation;
 
     /// The splits of A and B run first. The kernel that multiplies is the main one, and the launch
     /// report describes it.

@@ -9,8 +9,9 @@ use gemm_bench::sample::SampleLaunch;
 use gemm_bench::table::percent;
 use gemm_book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
-use gemm_runtime::watch::Watch;
-use gemm_runtime::{Counters, Device, SassCounters, Simulation};
+use gemm_runtime::Device;
+use gemm_runtime::sim::watch::Watch;
+use gemm_runtime::sim::{Counters, SassCounters, Simulation};
 use std::sync::Arc;
 
 /// Minimum wasted share that is reported.

@@ -13,8 +13,9 @@ use gemm_bench::{data, npy, progress};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::stages::{self, Stage};
 use gemm_oracle::reduction::{Truth, Verdict};
+use gemm_runtime::sim::Counters;
 use gemm_runtime::spec::{Over, ReduceSpec};
-use gemm_runtime::{Buffer, Counters, Device, Error, ReduceKernel};
+use gemm_runtime::{Buffer, Device, Error, ReduceKernel};
 
 /// Default lengths, chosen to run in well under a minute.
 const SIMULATOR_LENGTH: usize = 1 << 20;

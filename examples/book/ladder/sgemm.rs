@@ -13,8 +13,9 @@ use gemm_bench::timing::{Fusion, GemmBench, KernelTimes};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::stages::Stage;
 use gemm_oracle::product::{Size, Verdict};
+use gemm_runtime::sim::Counters;
 use gemm_runtime::spec::Batch;
-use gemm_runtime::{ByName, Counters, Device, Error, Sgemm, SgemmSpec};
+use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 use indicatif::ProgressBar;
 
 /// Default sizes, chosen to run in well under a minute.

@@ -4,7 +4,8 @@ use crate::{reduce, sgemm};
 use gemm_bench::cli::{Failure, Outcome};
 use gemm_bench::ladder::options::Jobs;
 use gemm_dsl::stages::Stage;
-use gemm_runtime::{ByName, Kernel, ReduceSpec, SgemmKernel};
+use gemm_runtime::generic::Kernel;
+use gemm_runtime::{ByName, ReduceSpec, SgemmKernel};
 use std::io::Write;
 
 /// Prints the source of the stage with this number, name or snapshot name.

@@ -19,8 +19,8 @@ use gemm_draw::counters::counted;
 use gemm_draw::metrics;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedProgram;
-use gemm_runtime::SassCounters;
-use gemm_runtime::watch::Profile;
+use gemm_runtime::sim::SassCounters;
+use gemm_runtime::sim::watch::Profile;
 
 /// Spec to report on, with its base, compiler reports and times.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::occupancy::Occupancy;
 use gemm_draw::counters::Counter;
-use gemm_runtime::{Counters, SassCounters};
+use gemm_runtime::sim::{Counters, SassCounters};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 

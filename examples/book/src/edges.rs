@@ -15,7 +15,7 @@ use gemm_bench::sample;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::Stmt;
 use gemm_oracle::product::Size;
-use gemm_runtime::watch::{AccessEvent, Kind, Trace};
+use gemm_runtime::sim::watch::{AccessEvent, Kind, Trace};
 use launches::EdgeLaunch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

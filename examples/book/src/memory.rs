@@ -7,7 +7,7 @@ use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
 use gemm_bench::lower_bound::LaunchArrays;
 use gemm_draw::metrics::{metric, quantities};
-use gemm_runtime::{Counters, SassCounters};
+use gemm_runtime::sim::{Counters, SassCounters};
 use serde::{Serialize, Serializer};
 use std::fmt;
 

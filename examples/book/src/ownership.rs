@@ -27,7 +27,7 @@ use crate::observation::Observation;
 pub use boxes::TileRole;
 use gemm_bench::cli::Failure;
 use gemm_dsl::ir::{Kernel, Stmt};
-use gemm_runtime::watch::{Event, Trace};
+use gemm_runtime::sim::watch::{Event, Trace};
 pub(super) use moves::GlobalMatrix;
 use moves::MatrixMoves;
 use rectangles::areas;

@@ -12,7 +12,7 @@ use crate::ownership::{ReducedElements, reduction};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Elem, Kernel, ParamKind, Stmt, Ty};
-use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
+use gemm_runtime::sim::watch::{Kind, Trace, VerifiedKernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

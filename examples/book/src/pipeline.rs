@@ -15,7 +15,7 @@ pub use overlap::Overlap;
 
 use event::{TileArrays, WarpAction};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Event, Trace};
+use gemm_runtime::sim::watch::{Event, Trace};
 use serde::Serialize;
 
 /// Timeline of a warp of the recorded block.

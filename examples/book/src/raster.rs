@@ -8,7 +8,7 @@ use gemm_bench::cli::Failure;
 use gemm_oracle::product::Size;
 use gemm_perf::{DEVICES, DeviceModel, H200};
 use gemm_runtime::Error;
-use gemm_runtime::watch::{Kind, Trace};
+use gemm_runtime::sim::watch::{Kind, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use crate::pipeline::event;
 use crate::pipeline::event::{TileArrays, WarpAction};
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::watch::{self, Event, EventKind, Kind, Price, Trace};
+use gemm_runtime::sim::watch::{self, Event, EventKind, Kind, Price, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 

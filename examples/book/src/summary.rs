@@ -6,7 +6,7 @@ use super::units::{SECTOR_BYTES, Unit, Wavefronts, issuing_fmas};
 use gemm_bench::change::number;
 use gemm_bench::table::percent;
 use gemm_draw::view::executed;
-use gemm_runtime::Counters;
+use gemm_runtime::sim::Counters;
 
 /// Returns the sentences for a report whose other parts are complete.
 pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {

@@ -4,9 +4,10 @@ use crate::observation::Observation;
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, MbarrierOp, ParamKind, Scope, Stmt, VerifiedKernel, WgmmaSync};
-use gemm_runtime::fault::Fault;
-use gemm_runtime::watch::{Arguments, BufferArg};
-use gemm_runtime::{Counters, Error, SimError};
+use gemm_runtime::Error;
+use gemm_runtime::sim::fault::Fault;
+use gemm_runtime::sim::watch::{Arguments, BufferArg};
+use gemm_runtime::sim::{Counters, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 pub use super::unit_name::UnitName;
 use gemm_dsl::target::arch;
 use gemm_perf::{DeviceModel, H200, Work};
-use gemm_runtime::{Counters, SassCounters};
+use gemm_runtime::sim::{Counters, SassCounters};
 use serde::Serialize;
 
 /// Device whose SMs are modelled.

@@ -6,7 +6,7 @@ pub mod swizzle;
 
 pub use contradiction::Contradiction;
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::Trace;
+use gemm_runtime::sim::watch::Trace;
 use serde::Serialize;
 
 /// Operands and tiles of a `wgmma` kernel.

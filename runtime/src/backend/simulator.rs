@@ -27,7 +27,8 @@ pub struct Simulator(pub(crate) Simulation);
 /// is that of [`Device::simulator`](crate::Device::simulator).
 ///
 /// ```
-/// use gemm_runtime::{Device, ReduceKernel, Simulation, reduce_kernel};
+/// use gemm_runtime::sim::Simulation;
+/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
 ///
 /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
 /// let limited = Simulation { instructions: 10, ..Simulation::default() };

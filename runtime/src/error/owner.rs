@@ -5,7 +5,8 @@ use std::fmt;
 /// Device or context that owns an operand.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, Owner};
+/// use gemm_runtime::error::Owner;
+/// use gemm_runtime::{Device, Error};
 ///
 /// let x = Device::simulator().upload(&[1.0])?;
 /// let error = Device::simulator().download(&x).unwrap_err();

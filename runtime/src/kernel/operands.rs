@@ -18,12 +18,12 @@ use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
 /// Kind of an operand with one element for each column of C, such as `bias[n]`. A call passes a
-/// reference to a [`Vector`](crate::Vector) of at least n elements.
+/// reference to a [`Vector`](crate::bounds::Vector) of at least n elements.
 #[derive(Clone, Copy, Debug)]
 pub enum N {}
 
 /// Kind of an operand with one element for each row of C, such as `scale[m]`. A call passes a
-/// reference to a [`Vector`](crate::Vector) of at least m elements.
+/// reference to a [`Vector`](crate::bounds::Vector) of at least m elements.
 ///
 /// ```
 /// use gemm_runtime::{Device, M, MN, MatrixMut, MatrixRef, Sgemm, sgemm_kernel};
@@ -46,7 +46,7 @@ pub enum N {}
 pub enum M {}
 
 /// Kind of an operand with one element for each element of C, such as `residual[m, n]`. A call
-/// passes a reference to a row-major m×n matrix, [`AsMatrix`](crate::AsMatrix). Padded matrices
+/// passes a reference to a row-major m×n matrix, [`AsMatrix`](crate::bounds::AsMatrix). Padded matrices
 /// need a `pitched` kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum MN {}
@@ -55,7 +55,8 @@ pub enum MN {}
 /// `f32` for a scalar.
 ///
 /// ```
-/// use gemm_runtime::{M, MN, N, OperandKind};
+/// use gemm_runtime::bounds::OperandKind;
+/// use gemm_runtime::{M, MN, N};
 ///
 /// fn is_kind<K: OperandKind>() -> bool {
 ///     true
@@ -74,9 +75,10 @@ pub trait OperandKind: sealed::Kind {}
 /// such as `()`, `(N,)` or `(f32, f32, MN)`; or [`ByName`].
 ///
 /// ```
-/// use gemm_runtime::{Operands, Sgemm};
+/// use gemm_runtime::bounds::Operands;
+/// use gemm_runtime::Sgemm;
 ///
-/// fn parse<E: Operands>(line: &str) -> gemm_runtime::Result<Sgemm<E>> {
+/// fn parse<E: Operands>(line: &str) -> gemm_runtime::error::Result<Sgemm<E>> {
 ///     Sgemm::new(line.parse()?)
 /// }
 ///
@@ -98,7 +100,8 @@ pub trait Operands: sealed::Operands {
 /// reference to a matrix of `f32` for [`MN`], and an `f32` for `f32`.
 ///
 /// ```
-/// use gemm_runtime::{Device, N, OperandFor};
+/// use gemm_runtime::bounds::OperandFor;
+/// use gemm_runtime::{Device, N};
 ///
 /// fn is_bias(_: impl OperandFor<N>) -> bool {
 ///     true
@@ -119,7 +122,8 @@ pub trait OperandFor<K>: sealed::Give {}
 /// Values for all operands `E` of a kernel: a tuple with one value for each, in order.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, N, OperandsFor, Sgemm, sgemm_kernel};
+/// use gemm_runtime::bounds::OperandsFor;
+/// use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, N, Sgemm, sgemm_kernel};
 ///
 /// const LAYER: Sgemm<(N,)> = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
 ///

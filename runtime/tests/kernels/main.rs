@@ -5,9 +5,10 @@ mod reduce;
 mod tables;
 mod views;
 
+use gemm_runtime::error::Need;
 use gemm_runtime::{
-    Device, Error, Matrix, MatrixMut, MatrixRef, Need, ReduceKernel, ReduceSpec, SgemmKernel,
-    SgemmSpec, Variant, reduce_kernel, sgemm_kernel,
+    Device, Error, Matrix, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec,
+    Variant, reduce_kernel, sgemm_kernel,
 };
 
 const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 64, items: 2, shuffle);

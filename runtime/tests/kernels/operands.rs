@@ -1,9 +1,10 @@
 //! Epilogue operands of a GEMM: values and refusals.
 
 use super::{product, values};
+use gemm_runtime::error::{Need, Owner};
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, LaunchReport, M, MN, Matrix, MatrixMut, MatrixRef, N, Need,
-    Owner, Sgemm, SgemmKernel, SgemmSpec,
+    Buffer, ByName, Device, Error, LaunchReport, M, MN, Matrix, MatrixMut, MatrixRef, N, Sgemm,
+    SgemmKernel, SgemmSpec,
 };
 
 fn spec(line: &str) -> SgemmSpec {
@@ -123,7 +124,7 @@ fn operands_by_name_are_checked() {
     let p = Problem::new();
     let (kernel, residual, mut c) = (by_name(LINE), p.residual(), p.c());
     let call = || kernel.call(&p.device).operand("scale", &p.scale).operand("residual", &residual);
-    let mut told = |call: gemm_runtime::Call<'_, SgemmSpec, ByName, _>| {
+    let mut told = |call: gemm_runtime::generic::Call<'_, SgemmSpec, ByName, _>| {
         call.launch(&p.a, &p.b, &mut c).expect_err("an operand is wrong").to_string()
     };
     assert_eq!(

@@ -6,8 +6,9 @@ mod segments;
 mod table;
 mod types;
 
+use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{ByName, Device, Element, Kernel, ReduceSpec};
+use gemm_runtime::{ByName, Device, Element, ReduceSpec};
 
 fn spec(line: &str) -> ReduceSpec {
     line.parse().unwrap_or_else(|faults| panic!("`{line}`: {faults}"))

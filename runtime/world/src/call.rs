@@ -9,8 +9,9 @@ use crate::rank::OnRank;
 use crate::selection::{CachedProduct, CallOptions, ProductRequest, Selection};
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
+use gemm_runtime::ByName;
 use gemm_runtime::LaunchReport;
-use gemm_runtime::{ByName, Named, Operands, OperandsFor};
+use gemm_runtime::bounds::{Named, Operands, OperandsFor};
 use gemm_runtime::{Sgemm, SgemmTable};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -123,7 +124,11 @@ impl<'a> ShardedCall<'a, ByName, Named<'a>> {
     /// Sets one epilogue operand by name: a scalar, or a reference to this rank's part of an array,
     /// as for [`operands`](ShardedCall::operands).
     #[must_use]
-    pub fn operand(mut self, name: &str, given: impl gemm_runtime::AnyOperand + 'a) -> Self {
+    pub fn operand(
+        mut self,
+        name: &str,
+        given: impl gemm_runtime::bounds::AnyOperand + 'a,
+    ) -> Self {
         self.given.push(name, given);
         self
     }

@@ -11,13 +11,13 @@ use gemm_runtime::LaunchReport;
 use gemm_runtime::MatrixRef;
 use gemm_runtime::Sgemm;
 use gemm_runtime::SplitMatrix;
+use gemm_runtime::bounds::{Operands, OperandsFor};
 use gemm_runtime::internal::PendingSplit;
 use gemm_runtime::internal::SplitBuffers;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::operand::Input;
 use gemm_runtime::internal::with_splits;
 use gemm_runtime::internal::{GivenOperands, arrays, operands as sealed};
-use gemm_runtime::{Operands, OperandsFor};
 use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
     pub(crate) fn ask(&mut self) -> Result<()> {
         if let Some(own) = self.own.take() {
             let begin =
-                |SplitSource { view, spare }| -> gemm_runtime::Result<Option<PendingSplit<'k>>> {
+                |SplitSource { view, spare }| -> gemm_runtime::error::Result<Option<PendingSplit<'k>>> {
                     let begin = |view| self.device.begin_splits(self.spec.arith, &view, spare);
                     view.map(begin).transpose()
                 };
@@ -253,7 +253,7 @@ struct OperandSlice<'o, O> {
 impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
-    fn give_all(&self, operands: &[EpilogueArg]) -> gemm_runtime::Result<GivenOperands<'_>> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> gemm_runtime::error::Result<GivenOperands<'_>> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;

@@ -174,7 +174,7 @@ impl<T: Element> Readable for PartialsOf<T> {
         &'a self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
+    ) -> gemm_runtime::error::Result<LocatedOperand<'a, Gpu>> {
         operand::read(on, &self.all, argument)
     }
 
@@ -182,7 +182,7 @@ impl<T: Element> Readable for PartialsOf<T> {
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
+    ) -> gemm_runtime::error::Result<LocatedOperand<'a, Simulator>> {
         operand::read(on, &self.all, argument)
     }
 }
@@ -192,7 +192,7 @@ impl<T: Element> Writable for PartialsOf<T> {
         &'a mut self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
+    ) -> gemm_runtime::error::Result<LocatedOperand<'a, Gpu>> {
         operand::write(on, &mut self.own, argument)
     }
 
@@ -200,7 +200,7 @@ impl<T: Element> Writable for PartialsOf<T> {
         &'a mut self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
+    ) -> gemm_runtime::error::Result<LocatedOperand<'a, Simulator>> {
         operand::write(on, &mut self.own, argument)
     }
 }

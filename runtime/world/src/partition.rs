@@ -261,7 +261,7 @@ impl Readable for MatrixInput<'_> {
         &'a self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
+    ) -> gemm_runtime::error::Result<LocatedOperand<'a, Gpu>> {
         let mut found = self.of.0.on_gpu(on, argument)?;
         found.shape = found.shape.map(|shape| self.shape(shape));
         Ok(found)
@@ -271,7 +271,7 @@ impl Readable for MatrixInput<'_> {
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
+    ) -> gemm_runtime::error::Result<LocatedOperand<'a, Simulator>> {
         let mut found = self.of.0.on_simulator(on, argument)?;
         found.shape = found.shape.map(|shape| self.shape(shape));
         Ok(found)

@@ -11,7 +11,7 @@ use crate::staging::StagingBuffers;
 use crate::transport::Links;
 use crate::{Error, Result};
 use gemm_runtime::Device;
-use gemm_runtime::Owner;
+use gemm_runtime::error::Owner;
 use gemm_runtime::internal::SplitBuffers;
 use std::cell::Cell;
 use std::marker::PhantomData;

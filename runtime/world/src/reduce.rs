@@ -12,10 +12,10 @@ use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_dsl::target::element::Element;
 use gemm_runtime::ReduceKernel;
+use gemm_runtime::bounds::{Elements, InputsFor, ResultsFor};
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
 use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
-use gemm_runtime::{Elements, InputsFor, ResultsFor};
 use std::sync::Arc;
 
 /// Valid inputs for the input types `T` of a collective reduction: a reference to a [`Sharded`], or
@@ -116,13 +116,13 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         }
         let device = self.rank.device().clone();
         let results = (0..R::COUNT).map(|_| device.alloc_of::<R::One>(1));
-        let mut results = results.collect::<gemm_runtime::Result<Vec<_>>>()?;
+        let mut results = results.collect::<gemm_runtime::error::Result<Vec<_>>>()?;
         let mut borrowed: Vec<_> = results.iter_mut().collect();
         let mut erased: Vec<_> = borrowed.iter_mut().map(|one| AnyOutput(one)).collect();
         let channel = Arc::clone(&self.rank.channel);
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one));
-        let arrays = arrays.collect::<gemm_runtime::Result<Vec<_>>>()?;
+        let arrays = arrays.collect::<gemm_runtime::error::Result<Vec<_>>>()?;
         // The loss of a rank may have ended the device's work early, leaving no valid result.
         held(&*channel, "folding")?;
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));

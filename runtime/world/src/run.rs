@@ -111,7 +111,9 @@ impl World {
         }
         match driver::gpus()? {
             0 => Self::new(vec![Device::simulator()]),
-            count => Self::new((0..count).map(Device::cuda).collect::<gemm_runtime::Result<_>>()?),
+            count => {
+                Self::new((0..count).map(Device::cuda).collect::<gemm_runtime::error::Result<_>>()?)
+            }
         }
     }
 
@@ -122,7 +124,7 @@ impl World {
     /// # Errors
     /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are told.
     pub fn of_job(
-        device: impl FnOnce(usize) -> gemm_runtime::Result<Device>,
+        device: impl FnOnce(usize) -> gemm_runtime::error::Result<Device>,
     ) -> Result<Option<Self>> {
         let Some(job) = Job::from_env()? else { return Ok(None) };
         let mut hello = Hello::default();
@@ -162,7 +164,7 @@ impl World {
             ordinals
                 .iter()
                 .map(|ordinal| Device::cuda(*ordinal))
-                .collect::<gemm_runtime::Result<_>>()?,
+                .collect::<gemm_runtime::error::Result<_>>()?,
         )
     }
 

@@ -5,10 +5,11 @@ use super::{Block, Distribution, Rank, WorldError};
 use crate::{Error, Result};
 use gemm_dsl::target::element::{Element, to_bytes};
 use gemm_runtime::Matrix;
+use gemm_runtime::bounds::{AsMatrix, AsMatrixMut, MatrixOf};
+use gemm_runtime::bounds::{Input, InputOf, Output, OutputOf};
 use gemm_runtime::internal::Shape;
 use gemm_runtime::internal::{Exclusive, Shared, operand};
-use gemm_runtime::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
-use gemm_runtime::{Input, InputOf, Output, OutputOf};
+use gemm_runtime::{MatrixMut, MatrixRef};
 
 /// One rank's part of a distributed matrix, or of an array, which is a matrix of one row. It does
 /// not hold other ranks' elements, but knows the [`Block`] of each.

@@ -6,7 +6,8 @@ use crate::streams::of_a_context;
 use crate::{equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{LaunchForm, ReduceSpec};
 use gemm_oracle::random;
-use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel, Vector};
+use gemm_runtime::bounds::Vector;
+use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel};
 use libtest_mimic::{Failed, Trial};
 use std::sync::Barrier;
 

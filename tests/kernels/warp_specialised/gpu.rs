@@ -13,11 +13,12 @@ use gemm_fixtures::tensor_copies::Boxes;
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::{Fill, Product};
 use gemm_oracle::random::Random;
+use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_runtime::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
-use gemm_runtime::{Device, tensor_map};
+use gemm_runtime::internal::tensor_map;
 use libtest_mimic::{Failed, Trial};
 
 /// Extents with partial tiles and with whole tiles.

@@ -6,9 +6,10 @@ use super::simulate::Machine;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_runtime::bounds::Offset;
+use gemm_runtime::generic::{Call, Kernel, NamedArrays};
 use gemm_runtime::{
-    Buffer, BufferView, BufferViewMut, ByName, Call, Device, Element, Error, Kernel, MatrixRef,
-    NamedArrays, Offset, Segments,
+    Buffer, BufferView, BufferViewMut, ByName, Device, Element, Error, MatrixRef, Segments,
 };
 use half::{bf16, f16};
 

@@ -7,9 +7,10 @@ use super::simulate::Machine;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_dsl::tables::KernelTable;
+use gemm_runtime::bounds::{Elements, InputOf, InputsFor, ResultsFor};
 use gemm_runtime::{
-    Buffer, BufferView, BufferViewMut, Device, Element, Elements, Error, InputOf, InputsFor,
-    LaunchReport, ReduceKernel, ReduceTable, ResultsFor,
+    Buffer, BufferView, BufferViewMut, Device, Element, Error, LaunchReport, ReduceKernel,
+    ReduceTable,
 };
 use half::{bf16, f16};
 

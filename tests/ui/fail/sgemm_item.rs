@@ -24,7 +24,7 @@ sgemm_kernel! {
     tile: 64x64x8, thread: 3x3, epilogue: |acc, bias[n]| rleu(acc + bias)
 }
 
-fn layer(device: &Device, bias: &Matrix, c: &mut Matrix) -> gemm_runtime::Result<()> {
+fn layer(device: &Device, bias: &Matrix, c: &mut Matrix) -> gemm_runtime::error::Result<()> {
     Layer::launch(device, bias, bias, c, LayerOperands { bias: bias.buffer() })?;
     Layer::KERNEL.call(device).operands((bias.buffer(),)).launch(bias, bias, c)?;
     Ok(())

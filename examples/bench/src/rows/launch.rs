@@ -6,11 +6,11 @@ use crate::gpu::{Gpu, elements};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::tables::shipped::tuned;
+use gemm_runtime::bounds::Vector;
+use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
-use gemm_runtime::{
-    Buffer, ByName, Device, Element, Error, Kernel, LaunchReport, MatrixRef, Segments, Vector,
-};
+use gemm_runtime::{Buffer, ByName, Device, Element, Error, LaunchReport, MatrixRef, Segments};
 
 /// Kernel of a problem: selected by the shipped table, unless the problem names its keys.
 #[derive(Clone, Debug)]

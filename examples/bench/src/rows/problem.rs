@@ -2,7 +2,7 @@
 
 use super::segments::Lengths;
 use clap::ValueEnum;
-use gemm_runtime::SpecErrors;
+use gemm_runtime::error::SpecErrors;
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
 use std::fmt;
 

@@ -7,8 +7,9 @@ use super::memory;
 use crate::cli::{Failure, count, named, some};
 use crate::plot;
 use clap::Parser;
+use gemm_runtime::error::SpecErrors;
 use gemm_runtime::spec::Over;
-use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec};
 use gemm_world::{ClusterModel, Hosts, TransportKind, World};
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -200,7 +201,7 @@ impl ScaleOptions {
         let ordinals = self.ordinals()?.into_iter().take(ranks).enumerate();
         Ok(ordinals
             .map(|(rank, ordinal)| Ok((rank, Device::cuda(ordinal)?)))
-            .collect::<gemm_runtime::Result<_>>()?)
+            .collect::<gemm_runtime::error::Result<_>>()?)
     }
 
     /// Creates the world of these devices.

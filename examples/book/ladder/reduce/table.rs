@@ -8,7 +8,7 @@ use gemm_bench::plot::Bars;
 use gemm_bench::table;
 use gemm_bench::table::{Column, Table, number, text};
 use gemm_dsl::stages::Stage;
-use gemm_runtime::Counters;
+use gemm_runtime::sim::Counters;
 use gemm_runtime::spec::ReduceSpec;
 
 /// Number of changes that a row names.

@@ -11,7 +11,8 @@ use gemm_bench::table;
 use gemm_bench::table::{Column, Table, number, text};
 use gemm_bench::timing::Fusion;
 use gemm_dsl::stages::Stage;
-use gemm_runtime::{Counters, SgemmSpec};
+use gemm_runtime::SgemmSpec;
+use gemm_runtime::sim::Counters;
 use std::path::Path;
 
 /// Number of changes that a row names.

@@ -9,7 +9,7 @@ use crate::ownership::GlobalMatrix;
 use gemm_bench::cli::Failure;
 use gemm_oracle::product::Size;
 use gemm_runtime::Error;
-use gemm_runtime::watch::Trace;
+use gemm_runtime::sim::watch::Trace;
 use std::collections::BTreeSet;
 
 /// Names of the arrays of the three matrices.

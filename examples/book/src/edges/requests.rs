@@ -6,7 +6,7 @@
 use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_dsl::ir::{Kernel, Scalars, Space};
-use gemm_runtime::watch::{AccessEvent, Action, BoxCopy, Kind, Trace};
+use gemm_runtime::sim::watch::{AccessEvent, Action, BoxCopy, Kind, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 use crate::access;
 use crate::wgmma::ranges;
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::fault::{Fault, Reach, RefusedAccess};
+use gemm_runtime::sim::fault::{Fault, Reach, RefusedAccess};
 use serde::Serialize;
 
 /// Refused access, lane by lane.

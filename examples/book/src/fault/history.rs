@@ -3,8 +3,8 @@
 
 use crate::ownership::moves::elements_of;
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::fault::{EarlierAccess, Fault, FaultKind, Position};
-use gemm_runtime::watch::{AccessEvent, Event, EventKind, Kind, Pattern, Trace};
+use gemm_runtime::sim::fault::{EarlierAccess, Fault, FaultKind, Position};
+use gemm_runtime::sim::watch::{AccessEvent, Event, EventKind, Kind, Pattern, Trace};
 
 /// Number of a thread in its block.
 pub(super) fn number(kernel: &Kernel, thread: (u32, u32)) -> u32 {

@@ -1,7 +1,8 @@
 //! Recording of launches on the simulator.
 
-use gemm_runtime::watch::{Arguments, KernelRun, Profile, Trace, VerifiedKernel, Watch};
-use gemm_runtime::{Device, SimError, Simulation};
+use gemm_runtime::Device;
+use gemm_runtime::sim::watch::{Arguments, KernelRun, Profile, Trace, VerifiedKernel, Watch};
+use gemm_runtime::sim::{SimError, Simulation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Records the first blocks of the main launch, as many as `count` returns for a grid, and the

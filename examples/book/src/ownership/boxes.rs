@@ -5,7 +5,7 @@ use super::{MOST, NAMES, OwnedTile};
 use crate::ownership::rectangles::{Area, Rect, areas};
 use crate::wgmma::{extents, ranges, warps};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Action, BoxCopy, Operand, Trace};
+use gemm_runtime::sim::watch::{Action, BoxCopy, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 
 use crate::observation::Observation;
 use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Space};
-use gemm_runtime::watch::{AccessEvent, Kind, Trace};
+use gemm_runtime::sim::watch::{AccessEvent, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 

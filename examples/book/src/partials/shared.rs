@@ -4,7 +4,7 @@ use super::{COLUMNS, PartialStep, PartialTable, PartialValue, SHOWN, around};
 use crate::ownership::moves::written;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
+use gemm_runtime::sim::watch::{Kind, Trace, VerifiedKernel};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct SharedStep {

@@ -4,7 +4,7 @@ use super::{COLUMNS, PartialStep, PartialTable, PartialValue, SHOWN, around, giv
 use crate::ownership::moves::written;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Elem, Expr, Kernel, Space, Stmt, Var};
-use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace, VerifiedKernel};
+use gemm_runtime::sim::watch::{Action, Detail, EventKind, Kind, Trace, VerifiedKernel};
 use std::collections::BTreeSet;
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 use super::rounds::Rounds;
 use crate::pipeline::event::{ActionAt, TileArrays, WarpAction};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::Event;
+use gemm_runtime::sim::watch::Event;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Classification of a warp's events by their role in copies and multiply-adds.
 
 use gemm_dsl::ir::{Buffer, BufferLayout, Kernel, MbarrierOp, Space, Stmt, WgmmaSync};
-use gemm_runtime::watch::{Event, EventKind, Kind, Trace};
+use gemm_runtime::sim::watch::{Event, EventKind, Kind, Trace};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WarpAction {

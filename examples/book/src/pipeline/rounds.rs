@@ -1,7 +1,7 @@
 //! Main loop of a warp, by rounds.
 
 use gemm_dsl::ir::{Kernel, Space, Stmt};
-use gemm_runtime::watch::{Event, EventKind, Trace};
+use gemm_runtime::sim::watch::{Event, EventKind, Trace};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::{Kernel, Wgmma};
-use gemm_runtime::watch::{Action, Operand, Trace};
+use gemm_runtime::sim::watch::{Action, Operand, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

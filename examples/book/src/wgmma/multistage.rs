@@ -8,7 +8,7 @@ mod single;
 use super::{Contradiction, warps};
 use barriers::Multistage;
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::Trace;
+use gemm_runtime::sim::watch::Trace;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Action, BoxCopy, Kind, Operand, Trace};
+use gemm_runtime::sim::watch::{Action, BoxCopy, Kind, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,7 @@ use gemm_dsl::ir::MbarrierOp;
 use gemm_dsl::ir::Stmt;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages::{self, Stage};
-use gemm_runtime::watch::{Action, Trace, VerifiedKernel};
+use gemm_runtime::sim::watch::{Action, Trace, VerifiedKernel};
 
 /// Number of random specs.
 const COUNT: usize = 8;

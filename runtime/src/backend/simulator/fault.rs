@@ -1,4 +1,4 @@
-//! Parts of a [`SimError`](crate::SimError): the fault and its position in the kernel. Needs the
+//! Parts of a [`SimError`](crate::sim::SimError): the fault and its position in the kernel. Needs the
 //! feature `sim`.
 
 pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};

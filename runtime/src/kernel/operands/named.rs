@@ -9,7 +9,7 @@ use std::fmt;
 /// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known at run time only.
 ///
 /// A call passes the operands by name, in any order, and its launch checks them. A
-/// [`Kernel<ReduceSpec, ByName>`](crate::Kernel#impl-Kernel<ReduceSpec,+ByName>) takes the arrays
+/// [`Kernel<ReduceSpec, ByName>`](crate::generic::Kernel#impl-Kernel<ReduceSpec,+ByName>) takes the arrays
 /// that it folds and the arrays for its results in the same way.
 ///
 /// ```
@@ -38,7 +38,8 @@ pub enum ByName {}
 /// a device.
 ///
 /// ```
-/// use gemm_runtime::{AnyOperand, Device};
+/// use gemm_runtime::bounds::AnyOperand;
+/// use gemm_runtime::Device;
 ///
 /// fn is_operand(_: impl AnyOperand) -> bool {
 ///     true

@@ -34,7 +34,8 @@ impl fmt::Debug for NamedArrays<'_> {
 /// name, in any order, and its launch checks them.
 ///
 /// ```
-/// use gemm_runtime::{ByName, Device, Kernel, MatrixRef, ReduceSpec};
+/// use gemm_runtime::generic::Kernel;
+/// use gemm_runtime::{ByName, Device, MatrixRef, ReduceSpec};
 ///
 /// let line = "op: mean_var, type: f64, over: columns, map: |x, y| x - y";
 /// let kernel = Kernel::<ReduceSpec, ByName>::new(line.parse()?)?;

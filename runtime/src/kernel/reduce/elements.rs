@@ -10,9 +10,10 @@ use half::{bf16, f16};
 /// or a tuple of two to four equal types.
 ///
 /// ```
-/// use gemm_runtime::{Device, Elements, ReduceKernel};
+/// use gemm_runtime::bounds::Elements;
+/// use gemm_runtime::{Device, ReduceKernel};
 ///
-/// fn sum<T: Elements>(values: T::Slices<'_>) -> gemm_runtime::Result<f32> {
+/// fn sum<T: Elements>(values: T::Slices<'_>) -> gemm_runtime::error::Result<f32> {
 ///     let kernel = ReduceKernel::<T, f32>::new("op: sum".parse()?)?;
 ///     kernel.run(&Device::simulator(), values)
 /// }

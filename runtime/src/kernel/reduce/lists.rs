@@ -8,7 +8,8 @@ use gemm_dsl::target::element::Element;
 /// two to four types, a tuple of references.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, InputsFor, ReduceKernel, reduce_kernel};
+/// use gemm_runtime::bounds::InputsFor;
+/// use gemm_runtime::{Device, Error, ReduceKernel, reduce_kernel};
 ///
 /// const DOT: ReduceKernel<(f32, f32), f32> = reduce_kernel!(map: |x, y| x * y);
 ///
@@ -35,7 +36,8 @@ pub trait InputsFor<T>: sealed::Reads {}
 /// tuple of types, a tuple of mutable references.
 ///
 /// ```
-/// use gemm_runtime::{Device, Error, ReduceKernel, ResultsFor, reduce_kernel};
+/// use gemm_runtime::bounds::ResultsFor;
+/// use gemm_runtime::{Device, Error, ReduceKernel, reduce_kernel};
 ///
 /// const MEAN: ReduceKernel<f32, (f32, f32)> = reduce_kernel!(op: mean_var);
 ///

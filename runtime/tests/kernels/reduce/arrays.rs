@@ -1,10 +1,9 @@
 //! Layouts of reduced arrays, and places of their results.
 
 use super::{Small, by_name, device, spec};
+use gemm_runtime::error::{Need, Subject};
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{
-    Device, Error, MatrixMut, MatrixRef, Need, ReduceKernel, Subject, reduce_kernel,
-};
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel};
 
 const ROWS: ReduceKernel = reduce_kernel!(over: rows);
 const COLUMNS: ReduceKernel = reduce_kernel!(over: columns);

@@ -1,7 +1,8 @@
 //! Reductions with arrays by name.
 
 use super::{by_name, device};
-use gemm_runtime::{Error, Need, Segments};
+use gemm_runtime::error::Need;
+use gemm_runtime::{Error, Segments};
 
 #[test]
 fn arrays_go_by_name_in_any_order() {

@@ -1,8 +1,9 @@
 //! Types of kernels, and arrays on the host.
 
 use super::{Small, device, small, spec};
+use gemm_runtime::bounds::Elements;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{Elements, Error, ReduceKernel, reduce_kernel};
+use gemm_runtime::{Error, ReduceKernel, reduce_kernel};
 
 const DOT: ReduceKernel<(f32, f32), f32> = reduce_kernel!(map: |x, y| x * y);
 const STATISTICS: ReduceKernel<f32, (f32, f32)> = reduce_kernel!(op: mean_var);

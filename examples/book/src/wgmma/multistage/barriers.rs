@@ -3,7 +3,7 @@
 use super::super::{Contradiction, warps};
 use super::{Barriers, Tiles, Turn};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Action, BoxCopy, Detail, Trace};
+use gemm_runtime::sim::watch::{Action, BoxCopy, Detail, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rank of the block in the cluster, and number of the warp in the block.

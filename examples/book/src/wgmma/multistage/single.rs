@@ -3,7 +3,7 @@
 use super::super::{Contradiction, warps};
 use super::{Tiles, Turn};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace};
+use gemm_runtime::sim::watch::{Action, Detail, EventKind, Kind, Trace};
 use std::collections::BTreeSet;
 
 /// Returns the tiles, each stored between two matrix instructions. `None` for a kernel that stores
