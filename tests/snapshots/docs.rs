@@ -1,6 +1,6 @@
-//! Pages of the macros, and tables of keys in the README. They are generated from the tables of the
-//! specs, the ladders, and the module documentation of plans and expressions. `cargo bless` updates
-//! them.
+//! Pages of the macros, and what other pages refer to. The pages of the macros are generated from
+//! the tables of the specs, the ladders, and the module documentation of plans and expressions.
+//! `cargo bless` updates them.
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
@@ -15,7 +15,9 @@ pub fn trials() -> Vec<Trial> {
     let pages = FAMILIES
         .iter()
         .map(|family| Trial::test(format!("docs::{}", family.macro_name), move || page(family)));
-    pages.chain([Trial::test("docs::readme", readme)]).collect()
+    pages
+        .chain([Trial::test("docs::links", links), Trial::test("docs::commands", commands)])
+        .collect()
 }
 
 fn page(family: &FamilyInfo) -> Result<(), Failed> {
@@ -26,12 +28,9 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
         false => ("sgemm", lines(&stages::sgemm())),
     };
     let mut text = format!(
-        "# Keys\n\n`key: value` pairs and flags in any order, separated by commas.\n\n{}",
-        table(family)
+        "# Keys\n\n`key: value` pairs and flags in any order, separated by commas.\n{}",
+        self::keys(family)?
     );
-    for key in keys.iter().filter(|key| !key.words.is_empty()) {
-        text += &format!("\n`{}`:\n\n{}", key.name, words(key));
-    }
     let closures = keys.iter().filter_map(|key| match key.kind {
         KeyKind::Closure(env) => Some((key.name, env)),
         _ => None,
@@ -52,29 +51,119 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     compare(&top().join(format!("runtime/docs/{}.md", family.macro_name)), &text)
 }
 
-/// Tables of keys in the README, each between two marks.
-fn readme() -> Result<(), Failed> {
-    let path = top().join("README.md");
-    let mut text = read(&path)?;
-    for family in FAMILIES {
-        let open = format!("<!-- keys of {} -->\n", family.macro_name);
-        let (before, rest) = text.split_once(&open).ok_or(format!("no {open}"))?;
-        let (_, after) = rest.split_once("<!-- end -->").ok_or("the keys have no end")?;
-        text = format!("{before}{open}\n{}\n<!-- end -->{after}", table(family));
-    }
-    compare(&path, &text)
-}
-
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("")
 }
 
-fn table(family: &FamilyInfo) -> String {
-    let rows = (family.table)().into_iter().map(|key| {
-        let meaning = key.meaning.trim();
-        format!("| {} | {meaning} | {} |\n", spelling(&key), default(&key))
-    });
-    format!("| key | meaning | default |\n| --- | --- | --- |\n{}", rows.collect::<String>())
+/// Keys by group, in the order of the page.
+const GROUPS: [(&str, &[&str]); 7] = [
+    (
+        "Computation",
+        &["op", "fold", "identity", "map", "finish", "compensated", "epilogue", "scaled"],
+    ),
+    ("Arrays", &["type", "acc", "result", "index", "over", "layout", "pitched", "batch", "bounds"]),
+    (
+        "Shape of blocks and threads",
+        &[
+            "block",
+            "group",
+            "tree",
+            "items",
+            "coarsen",
+            "unroll",
+            "unroll_last_warp",
+            "shuffle",
+            "lanes",
+            "tile",
+            "thread",
+            "warp",
+            "fragment",
+            "order",
+            "partials",
+        ],
+    ),
+    (
+        "Memory and pipeline",
+        &[
+            "float4",
+            "transpose",
+            "pad_a",
+            "pad_b",
+            "swizzle",
+            "prefetch",
+            "double_buffer",
+            "stages",
+            "spread",
+            "copy",
+            "producer",
+        ],
+    ),
+    ("Tensor cores", &["arith", "mma", "ldmatrix", "promote"]),
+    (
+        "Sharing of work",
+        &[
+            "blocks",
+            "run",
+            "launch",
+            "raster",
+            "slices",
+            "split_k",
+            "stream_k",
+            "persistent",
+            "cluster",
+            "products",
+            "blocks_per_sm",
+        ],
+    ),
+    ("Name", &["name"]),
+];
+
+/// Entries of all keys, grouped.
+fn keys(family: &FamilyInfo) -> Result<String, Failed> {
+    let keys = (family.table)();
+    let grouped = |key: &KeyInfo| GROUPS.iter().any(|(_, names)| names.contains(&key.name));
+    if let Some(key) = keys.iter().find(|key| !grouped(key)) {
+        return Err(format!("`{}` is in no group of tests/snapshots/docs.rs", key.name).into());
+    }
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        let members: Vec<&KeyInfo> =
+            names.iter().filter_map(|name| keys.iter().find(|key| key.name == *name)).collect();
+        if !members.is_empty() {
+            text += &format!("\n## {title}\n\n");
+        }
+        for key in members {
+            let (name, meaning) = (spelling(key), key.meaning.trim());
+            text += &wrapped(&format!("* **{name}**, default {}. {meaning}", default(key)));
+            if !key.words.is_empty() {
+                text += &words(key);
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// A list item, wrapped at 140 columns outside of code spans.
+fn wrapped(item: &str) -> String {
+    const WIDTH: usize = 140;
+    let (mut lines, mut line, mut word, mut is_code) =
+        (Vec::new(), String::new(), String::new(), false);
+    for c in item.chars().chain([' ']) {
+        is_code ^= c == '`';
+        if c.is_whitespace() && !is_code {
+            if line.chars().count() + 1 + word.chars().count() > WIDTH && !line.is_empty() {
+                lines.push(std::mem::replace(&mut line, " ".to_owned()));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line += &std::mem::take(&mut word);
+        } else {
+            word.push(c);
+        }
+    }
+    lines.push(line);
+    lines.join("\n") + "\n"
 }
 
 fn spelling(key: &KeyInfo) -> String {
@@ -86,8 +175,7 @@ fn spelling(key: &KeyInfo) -> String {
         KeyKind::NumberOr(word) => format!("`{name}: n`, `{word}`"),
         KeyKind::Word(words) => format!("`{name}:` {}", quoted(words)),
         KeyKind::Closure(env) => {
-            // A bar would end the cell.
-            format!("`{name}: {}`", env.example.replace('|', "\\|"))
+            format!("`{name}: {}`", env.example)
         }
         _ => format!("`{name}: ident`"),
     }
@@ -109,7 +197,9 @@ fn default(key: &KeyInfo) -> String {
 fn words(key: &KeyInfo) -> String {
     let KeyKind::Word(words) = key.kind else { unreachable!("only words have meanings") };
     let items = words.iter().zip(key.words);
-    items.map(|(word, meaning)| format!("* `{word}`: {}\n", meaning.trim())).collect()
+    let item =
+        |(word, meaning): (&&str, &&str)| wrapped(&format!("  * `{word}`: {}", meaning.trim()));
+    items.map(item).collect()
 }
 
 /// Names and values that a key provides to its expressions.
@@ -193,6 +283,81 @@ fn documentation(file: &str) -> Result<String, Failed> {
     let docs = text.lines().map_while(|line| line.strip_prefix("//!"));
     let lines = docs.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)));
     Ok(lines.collect::<String>().replace("[`", "`").replace("`]", "`"))
+}
+
+/// Markdown files of the repository.
+fn pages() -> Result<Vec<PathBuf>, Failed> {
+    let mut folders = vec![top()];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() && !name.starts_with('.') && name != "target" {
+                folders.push(path);
+            } else if name.ends_with(".md") {
+                pages.push(path);
+            }
+        }
+    }
+    Ok(pages)
+}
+
+/// Relative links of all Markdown files lead to files.
+fn links() -> Result<(), Failed> {
+    let mut broken = Vec::new();
+    for page in pages()? {
+        let text = read(&page)?;
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split([')', '#', ' ']).next().unwrap_or_default();
+            let is_item = target.contains("::") || target.is_empty();
+            let is_far = target.contains("://") || target.starts_with("mailto:");
+            let folder = page.parent().unwrap_or(Path::new("."));
+            if !is_item && !is_far && !folder.join(target).exists() {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("\n").into()) }
+}
+
+/// Commands on Markdown pages name programs, packages and scripts that exist.
+fn commands() -> Result<(), Failed> {
+    let programs = ["examples", "examples/bench", "examples/book", "gemm-dsl/sim"].map(|package| {
+        let text = read(&top().join(package).join("Cargo.toml"))?;
+        let named = text.split("[[example]]").skip(1);
+        let named = named.filter_map(|part| part.split('"').nth(1)).map(str::to_owned);
+        let folder = top().join(package).join("examples");
+        let files = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| {
+            Some(entry.ok()?.path().file_stem()?.to_string_lossy().into_owned())
+        });
+        Ok::<Vec<String>, Failed>(named.chain(files).collect())
+    });
+    let programs: Vec<String> =
+        programs.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let mut unknown = Vec::new();
+    for page in pages()?.into_iter().filter(|page| !page.ends_with("CHANGELOG.md")) {
+        for line in read(&page)?.lines() {
+            let words: Vec<&str> =
+                line.split([' ', '`', '|']).filter(|word| !word.is_empty()).collect();
+            for pair in words.windows(2) {
+                let is_known = match pair {
+                    ["--example", program] => programs.iter().any(|known| known == program),
+                    [script, _]
+                        if script.starts_with("examples/bench/peers/")
+                            || script.starts_with(".ci/") =>
+                    {
+                        top().join(script.trim_end_matches([',', '.', ';', ':', ')'])).exists()
+                    }
+                    _ => true,
+                };
+                if !is_known {
+                    unknown.push(format!("{}: {}", page.display(), pair.join(" ")));
+                }
+            }
+        }
+    }
+    if unknown.is_empty() { Ok(()) } else { Err(unknown.join("\n").into()) }
 }
 
 fn read(path: &Path) -> Result<String, Failed> {

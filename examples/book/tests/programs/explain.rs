@@ -59,12 +59,12 @@ fn a_fault_is_drawn() {
     assert!(text(&nowhere.stderr).contains("Give --html FILE"), "{}", text(&nowhere.stderr));
 }
 
-/// The fault commands of the README create their pages.
+/// The fault commands of the guide create their pages.
 #[test]
-fn the_readme_draws_a_fault() {
-    let readme = include_str!("../../../../README.md");
+fn the_guide_draws_a_fault() {
+    let guide = include_str!("../../../../runtime/docs/guide/races.md");
     let commands =
-        readme.lines().filter(|line| line.contains("explain -- ") && line.contains("--without"));
+        guide.lines().filter(|line| line.contains("explain -- ") && line.contains("--without"));
     let commands: Vec<&str> = commands.collect();
     assert!(!commands.is_empty());
     for command in commands {
