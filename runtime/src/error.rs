@@ -14,7 +14,7 @@ use gemm_dsl::spec::Over;
 use std::fmt;
 use thiserror::Error;
 
-/// Result of this crate's functions, with [`Error`] as the default error type.
+/// Result of this crate's functions, with [`Error`](enum@Error) as the default error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Remedy for a machine without a GPU.

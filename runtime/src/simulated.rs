@@ -123,7 +123,7 @@ impl<'a> StepReport<'a> {
     }
 
     /// Returns the predicted machine-code counters of this step, or `None` unless the device counts
-    /// them ([`Simulation::compiled`](crate::Simulation::compiled)). Needs the feature `sim`.
+    /// them ([`Simulation::compiled`](crate::sim::Simulation::compiled)). Needs the feature `sim`.
     pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
         self.step_counters()?.compiled.as_ref()
     }

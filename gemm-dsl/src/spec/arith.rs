@@ -131,7 +131,7 @@ impl Arith {
 mod tests {
     use super::*;
 
-    /// The classes and bounds are as in the README.
+    /// The classes and bounds are as in the guide of gemm-runtime, `tensor_cores`.
     #[test]
     fn classes_and_bounds_are_as_documented() {
         let unit = 2f64.powi(-24);
