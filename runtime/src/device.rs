@@ -50,9 +50,9 @@ struct Inner {
     backend: DeviceBackend,
 }
 
-/// The back end of a device.
+/// Back end of a device.
 pub enum DeviceBackend {
-    /// A GPU.
+    /// GPU behind the CUDA driver.
     Gpu(Gpu),
     /// Simulator, which runs in this process.
     #[cfg(feature = "sim")]

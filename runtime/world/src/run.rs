@@ -355,7 +355,7 @@ impl World {
 struct RankOutcome<T> {
     rank: usize,
     outcome: Result<T>,
-    /// First lost rank, as this rank was told.
+    /// First lost rank, as reported to this rank.
     broken: Option<RankLoss>,
 }
 

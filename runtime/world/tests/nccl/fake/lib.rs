@@ -67,7 +67,7 @@ unsafe fn name(pointer: *const c_char) -> String {
 /// The name ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_set(setting: *const c_char, value: i64) {
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     let setting = unsafe { name(setting) };
     state().settings.insert(setting, value);
 }
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn fake_set(setting: *const c_char, value: i64) {
 /// The name ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_get(what: *const c_char) -> i64 {
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     let what = unsafe { name(what) };
     let state = state();
     match what.as_str() {
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn ncclCommCount(handle: usize, count: *mut c_int) -> c_in
     let mut state = enter!("ncclCommCount");
     let ranks =
         |state: &State, comm: &Comm| state.worlds.get(&comm.world).map_or(0, |world| world.ranks);
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     unsafe { fact(&mut state, handle, count, ranks) }
 }
 
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn ncclCommCount(handle: usize, count: *mut c_int) -> c_in
 pub unsafe extern "C" fn ncclCommUserRank(handle: usize, rank: *mut c_int) -> c_int {
     let mut state = enter!("ncclCommUserRank");
     let place = |state: &State, comm: &Comm| comm.rank + state.setting("strange") as c_int;
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     unsafe { fact(&mut state, handle, rank, place) }
 }
 
