@@ -181,7 +181,8 @@ impl Device {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// Architecture and number of SMs that GEMM tables choose by. The simulator stands for an H200.
+    /// Architecture and number of SMs that GEMM tables choose by. The simulator reports those of an
+    /// H200.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),

@@ -1,4 +1,4 @@
-//! CUDA reductions and matrix products from one declarative line.
+//! CUDA reductions and GEMMs, each from one declarative line.
 //!
 //! ```no_run
 //! use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
@@ -15,35 +15,37 @@
 //! }
 //! ```
 //!
-//! The line is checked, down to the kernels that follow from it, while the crate is compiled; what
-//! the macro leaves in the program is the line. In its first launch on a device CUDA C is generated
-//! from it, compiled by NVRTC for the GPU that is there ([`compile`]), kept on disk and in the
-//! [`Device`], and from then on launched on the device's stream. Without a GPU the simulator runs
-//! the same kernel to the same bits.
+//! The macros check a line, and all kernels that follow from it, while your crate is compiled. The
+//! program then contains only the line. Its first launch on a device generates CUDA C and compiles
+//! it with NVRTC for that GPU ([`compile`]). The machine code is cached on disk and in the
+//! [`Device`]; later launches only enqueue it on the device's stream. Without a GPU, the simulator
+//! runs the same kernel and computes the same bits.
 //!
-//! Data lives in [`Buffer`]s and [`Matrix`] values, of `f32` or of any other [`Element`], or in the
-//! slices of a `cudarc` context that the device was made from; a [`MatrixRef`] is a part of any of
-//! these. Every launch is bound to the kernel's contract: no kernel touches an element outside the
-//! views that it was given, or takes elements for what they are not. What fails is an [`Error`],
-//! never a panic.
+//! Data is stored in a [`Buffer`] or a [`Matrix`] of `f32` or another [`Element`], or in slices of
+//! a `cudarc` context that the device was created from. A [`MatrixRef`] is a view of a part of any
+//! of these. Every launch is checked against the kernel's contract: no kernel accesses an element
+//! outside its views, or misreads the type of an element. Failures are returned as [`Error`], never
+//! as a panic.
 //!
-//! A reduction folds arrays of any of ten elements, whole, row by row, column by column or in
-//! [`Segments`], and [`ReduceKernel`] says of which into what: `ReduceKernel<f16, u64>`.
+//! A reduction folds arrays of one of ten element types: whole arrays, rows, columns or
+//! [`Segments`]. The type parameters of [`ReduceKernel`] are the element and the result, as in
+//! `ReduceKernel<f16, u64>`.
 //!
-//! A product takes more than its matrices where its epilogue says so,
-//! `epilogue: |acc, bias[n]| acc + bias`: its type then lists these operands, `Sgemm<(N,)>`, and a
-//! call without them does not compile. See [`Sgemm`], [`sgemm_kernel!`] for kernels that are named
-//! and take theirs by name, and [`ByName`] for those from text.
+//! The epilogue of a GEMM may take operands, as in `epilogue: |acc, bias[n]| acc + bias`. The type
+//! of the kernel lists them, as in `Sgemm<(N,)>`, and a call without them does not compile. See
+//! [`Sgemm`]. A kernel with a name of its own ([`sgemm_kernel!`]) and a kernel from text
+//! ([`ByName`]) take operands by name.
 //!
-//! Every key of a line, and what an expression in it may hold, stands on the pages of
-//! [`reduce_kernel!`] and [`sgemm_kernel!`].
+//! The pages of [`reduce_kernel!`] and [`sgemm_kernel!`] describe every key and the expression
+//! language.
 //!
 //! # Debug builds
 //!
-//! The simulator interprets kernels. A debug build of your crate, `cargo test` included, interprets
-//! them unoptimised, 16 to 50 times slower, unless its `Cargo.toml` asks for more (a profile of
-//! ours does not reach your build). On two cores a product of 64x64x64 takes 0.05 s instead of 3 ms
-//! with `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
+//! The simulator interprets kernels. In a debug build of your crate, `cargo test` included, it is
+//! compiled without optimisation and runs 16 to 50 times slower. Profiles of this workspace do not
+//! apply to your build. On two cores, a GEMM of 64x64x64 with `tile: 32x32x8, thread: 4x4` takes
+//! 0.05 s instead of 3 ms; with the line above it takes 0.5 s instead of 10 ms. Add this to your
+//! `Cargo.toml`:
 //!
 //! ```toml
 //! [profile.dev.package.gemm-sim]
@@ -52,17 +54,17 @@
 //!
 //! # Features
 //!
-//! * `sim`, on by default: the simulator, [`Device::simulator`] and all that tells of it. Without
-//!   it, which needs `default-features = false` and the feature of a CUDA version, neither gemm-sim
-//!   nor rayon is built.
-//! * `cuda-13000`, on by default, and its like: the version of CUDA whose driver interface is
-//!   declared.
+//! * `sim` (default): the simulator, with [`Device::simulator`] and its reports. To build neither
+//!   gemm-sim nor rayon, set `default-features = false` and enable the feature of a CUDA version.
+//! * `cuda-13000` (default) and the other `cuda-*` features: the CUDA version whose driver
+//!   interface `cudarc` declares. Enable exactly one.
 //!
 //! # Environment
 //!
-//! * `GEMM_NVRTC_PATH`: the NVRTC library or a directory that holds it; else the loader's path, the
-//!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
-//! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
+//! * `GEMM_NVRTC_PATH`: the NVRTC library, or a directory that contains it. By default, the
+//!   loader's path, the toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels
+//!   `nvidia-cuda-nvrtc` are searched.
+//! * `GEMM_CACHE_DIR`: directory of the compiled kernels. An empty value disables the disk cache.
 
 #![deny(missing_docs)]
 

@@ -2,9 +2,9 @@
 //! calls, and moves bytes between pointers of one process. It knows neither devices nor streams.
 //!
 //! Its communicators are non-blocking, as NCCL's. An activity progresses only while it is polled,
-//! and a settled exchange has moved all its bytes. Nobody is told that another rank has aborted.
-//! The library records the first call that NCCL forbids (`fake_misuse`), and fails on request
-//! (`fake_set`):
+//! and a settled exchange has moved all its bytes. A rank does not notice that another one has
+//! aborted. The library records the first call that NCCL forbids (`fake_misuse`), and fails on
+//! request (`fake_set`):
 //!
 //! | setting | effect |
 //! | --- | --- |
