@@ -120,7 +120,7 @@ impl GemmProblem {
         }
     }
 
-    /// Number of distinct matrices A or B in a batch; `None` without [`Self::distinct`].
+    /// Number of distinct matrices A or B in a batch; `None` without `distinct`.
     pub fn count_of(&self, factor: Factor) -> Option<Scalar> {
         self.distinct.map(|of| of[factor.index()])
     }
