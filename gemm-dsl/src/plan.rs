@@ -76,7 +76,7 @@ impl Faults {
         keys.iter().all(|key| self.spares(key))
     }
 
-    /// Whether no fault so far blames the key.
+    /// Returns true if no fault so far blames the key.
     fn spares(&self, key: &str) -> bool {
         !self.0.iter().any(|fault| fault.key() == Some(key))
     }
@@ -120,12 +120,12 @@ impl Faults {
     }
 }
 
-/// Whether a family has a key of this name: no fault ever blames another one.
+/// Returns true if a family has a key of this name. Faults blame no other names.
 fn is_key(name: &str) -> bool {
     SgemmSpec::key(name).is_some() || ReduceSpec::key(name).is_some()
 }
 
-/// A spec has passed every check: there is no fault.
+/// Proof that a spec passed every check.
 pub(crate) struct Passed(());
 
 /// Checks a user-given kernel name. It becomes part of a CUDA function name, so it must be an

@@ -78,7 +78,7 @@ pub trait TableFamily: ReadTable {
 
 /// Requirements of a table on the specs in its rules.
 pub(crate) trait RuleSpec: Table + TableFamily {
-    /// Scope of the conditions.
+    /// Names and functions that conditions may use.
     const CONDITION: &'static ExprScope;
 
     /// Keys that specs in rules cannot have because they follow from the problem, and the facts

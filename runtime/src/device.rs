@@ -50,9 +50,9 @@ struct Inner {
     backend: DeviceBackend,
 }
 
-/// The back end of a device.
+/// Back end of a device.
 pub enum DeviceBackend {
-    /// A GPU.
+    /// GPU behind the CUDA driver.
     Gpu(Gpu),
     /// Simulator, which runs in this process.
     #[cfg(feature = "sim")]
@@ -181,7 +181,8 @@ impl Device {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// Architecture and number of SMs that GEMM tables choose by. The simulator stands for an H200.
+    /// Architecture and number of SMs that GEMM tables choose by. The simulator reports those of an
+    /// H200.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),

@@ -359,7 +359,7 @@ pub enum Error {
         needed: u64,
         /// Bytes that the device allows a block.
         limit: u64,
-        /// Name of the device, as of [`Device::name`](crate::Device::name).
+        /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         device: String,
     },
     /// The kernel uses instructions that the device lacks.
@@ -374,7 +374,7 @@ pub enum Error {
         needed: u32,
         /// Architecture of the device, such as `sm_80`.
         has: String,
-        /// Name of the device, as of [`Device::name`](crate::Device::name).
+        /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         device: String,
     },
     /// The kernel uses instructions that exist on one other architecture alone.
@@ -389,7 +389,7 @@ pub enum Error {
         needed: u32,
         /// Architecture of the device, such as `sm_80`.
         has: String,
-        /// Name of the device, as of [`Device::name`](crate::Device::name).
+        /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         device: String,
     },
     /// The call would have to allocate or load while the stream is captured into a graph.

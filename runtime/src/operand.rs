@@ -178,7 +178,7 @@ pub mod sealed {
         /// Elements, and the shape if this is a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
 
-        /// The splits that have been made of it for products in which it is this factor.
+        /// Splits prepared for GEMMs in which this matrix is the given factor.
         fn splits(&self, _factor: Factor) -> Option<&SplitBuffers> {
             None
         }

@@ -47,7 +47,7 @@ pub struct SplitMatrix<'b> {
     arith: Arith,
     /// `None` if the splits cannot represent every number, so that no launch takes them.
     splits: Option<Arc<SplitBuffers>>,
-    /// In which products they are its splits: those in which it is this factor.
+    /// Factor for which the splits were computed.
     factor: Factor,
 }
 

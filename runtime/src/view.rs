@@ -223,7 +223,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
     }
 
-    /// Rectangle as of [`part`](Self::part), with the lifetime of the view's own borrow.
+    /// Rectangle as returned by [`part`](Self::part), with the lifetime of the view's own borrow.
     #[doc(hidden)]
     pub fn into_part(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;

@@ -1,4 +1,4 @@
-//! `sgemm` with a relaxed accuracy class: choice of arithmetic, error bound, and prepared planes.
+//! `sgemm` with a relaxed accuracy class: choice of arithmetic, error bound, and prepared splits.
 
 use crate::{equal_bits, trial};
 use gemm_oracle::random::{Random, values};

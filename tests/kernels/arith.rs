@@ -143,7 +143,7 @@ fn what_warpgroups_promote_together_says_the_bits() {
     }
 }
 
-/// If an extent is 0, no planes are computed for matrices without elements.
+/// If an extent is 0, no splits are computed for matrices without elements.
 fn splits_are_computed_of_existing_elements() {
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
         for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
@@ -180,7 +180,7 @@ fn sums_of_no_terms_are_zero_whatever_shares_them() {
     assert!(shared >= 5, "{shared} pipelines whose blocks go from tile to tile");
 }
 
-/// Number of blocks that compute planes or their scales.
+/// Number of blocks that compute splits or their scales.
 fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
     let device = Device::simulator();
     let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);

@@ -186,7 +186,7 @@ fn views_of_nothing_and_of_much() {
     );
 }
 
-/// Interleaved matrices: between the elements of one lie those of another.
+/// Interleaved matrices: the elements of one alternate with those of another.
 fn matrices_of_c_may_be_interleaved() {
     let device = Device::simulator();
     let spec: SgemmSpec = "batch: strided, pitched".parse().expect("a sound spec");
@@ -214,7 +214,7 @@ fn matrices_of_c_may_be_interleaved() {
     }
 }
 
-/// For a matrix shared by all GEMMs of a batch, planes and scales are computed once.
+/// For a matrix shared by all GEMMs of a batch, splits and scales are computed once.
 fn splits_of_a_shared_matrix_are_computed_once() {
     let device = Device::simulator();
     let ones = device.upload(&vec![1.0; 3 * 70 * 70]).expect("room");

@@ -1,5 +1,5 @@
-//! GEMMs with prepared operands, whose planes are computed once: bits, launches, and kernels that
-//! take planes.
+//! GEMMs with prepared operands, whose splits are computed once: bits, launches, and kernels that
+//! take splits.
 
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_dsl::target::Format;
@@ -75,7 +75,7 @@ fn given_splits_give_the_same_bits() {
     assert!(whole > 40 && lost > 5, "{whole} {lost}");
 }
 
-/// Values that the split cannot represent are found when the planes of their operand are prepared.
+/// Values that the split cannot represent are found when an operand is prepared.
 fn unrepresentable_values_are_found() {
     let device = Device::simulator();
     for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
@@ -139,7 +139,7 @@ fn others_read_the_matrix() -> Result<(), Error> {
     let mut c = device.alloc(9)?;
     batch.call(&device).launch(&a, &prepared, &mut MatrixMut::new(&mut c, 3, 3)?)?;
     assert_eq!(device.download(&c)?, [8.0; 9]);
-    // Errors: a matrix of another device, and an arithmetic without planes.
+    // Errors: a matrix of another device, and an arithmetic without splits.
     let other = Device::simulator();
     let elsewhere = other.prepare(Arith::Bf16x6, &b);
     assert!(matches!(elsewhere, Err(Error::WrongDevice { .. })), "{elsewhere:?}");

@@ -14,7 +14,7 @@ const PUBLISHED: &str = include_str!("../data/tensor_core/published.txt");
 /// Results of `mma.sync` and `wgmma` for operands of all kinds.
 const SM_90: &str = include_str!("../data/tensor_core/sm_90.txt");
 
-/// Elements of which the rules say something else.
+/// Number of elements that differ from the rules.
 fn differing(vectors: &[Vector], rules: AccumulationRules) -> usize {
     let of = |vector: &Vector| {
         let said = vector.tile.multiplied(rules);
@@ -36,8 +36,8 @@ fn sm_80_and_sm_89_sum_as_published() {
             let vectors = of(&all, gpu, format);
             assert_eq!(vectors.len(), 300);
             assert_eq!(differing(&vectors, AccumulationRules::SM_80), 0, "{gpu} {format:?}");
-            // They tell the rules from others. Those of tf32 have four terms, and no group is
-            // longer.
+            // The vectors distinguish the rules from others. Sums of tf32 have four products, so no
+            // longer group exists.
             let others = [
                 AccumulationRules { kept: 23, ..AccumulationRules::SM_80 },
                 AccumulationRules { kept: 25, ..AccumulationRules::SM_80 },

@@ -255,7 +255,7 @@ fn splits_are_summed_by_stages() {
         assert!(found == splits::expected(&operands, AccumulationRules::SM_90), "{m}x{n}x{k}");
         let [rows, columns] = splits::TILE.map(|extent| extent as usize);
         let stages = m.div_ceil(rows) * n.div_ceil(columns) * k.div_ceil(64);
-        // A step for each pair of planes, by eight warps.
+        // A step for each pair of splits, by eight warps.
         assert_eq!(counters.wgmma as usize, stages * PAIRS.len() * 4 * 8);
     }
 }

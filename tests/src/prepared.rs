@@ -1,4 +1,4 @@
-//! GEMMs with prepared planes of A, of B, or of both: the bits are the same with and without them.
+//! GEMMs with prepared splits of A, of B, or of both: the bits are the same with and without them.
 
 use crate::product::Problem;
 use gemm_dsl::spec::SgemmSpec;
@@ -8,12 +8,12 @@ use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixMut, MatrixRef, Sg
 pub struct Found {
     /// True if the split represents all numbers of A, and of B.
     pub is_whole: [bool; 2],
-    /// Number of blocks that computed planes: without prepared ones, with those of B, of A, and of
+    /// Number of blocks that computed splits: without prepared ones, with those of B, of A, and of
     /// both.
     pub blocks: [u64; 4],
 }
 
-/// Computes C without prepared planes, then with those of B twice, of A, and of both. The lines of
+/// Computes C without prepared splits, then with those of B twice, of A, and of both. The lines of
 /// B have `pitch` elements of padding, and start `pitch` elements into their buffer.
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 //! cargo run --release --example scale                                # on all GPUs of this machine, else simulated
 //! cargo run --release --example scale -- --simulated 8
 //! cargo run --release --example scale -- --ranks 1,2,4 --size 8192,16384 --sum 4294967296 --plot scale.svg
-//! cargo run --release --example scale -- --predict 8,64,512          # of what nobody has measured here
+//! cargo run --release --example scale -- --predict 8,64,512          # prediction for machines that were not measured
 //! for rank in 0 1 2 3; do RANK=$rank WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500 \
 //!     cargo run --release --example scale & done; wait               # four processes, as `torchrun` starts them
 //! ```

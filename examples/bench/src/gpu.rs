@@ -37,7 +37,7 @@ pub struct Gpu<'d> {
 }
 
 impl<'d> Gpu<'d> {
-    /// Returns the GPU of a device; none for the simulator.
+    /// Returns the GPU of a device; `None` for the simulator.
     pub fn new(device: &'d Device) -> Option<Self> {
         let (context, stream) = device.cudarc()?;
         let (arch, multiprocessors) = (device.arch()?, device.multiprocessors()?);

@@ -34,14 +34,14 @@ pub enum PlotError {
     },
 }
 
-/// The path of one picture of several: `plot.svg` as `plot-rows.svg`.
+/// Path of one of several plots: `plot.svg` becomes `plot-rows.svg`.
 pub(crate) fn suffixed(path: &Path, name: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{stem}-{name}.{extension}"))
 }
 
-/// The size of a picture in pixels, unless it says otherwise.
+/// Default size of a plot in pixels.
 const SIZE: (u32, u32) = (960, 600);
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(40, 40, 40);

@@ -320,10 +320,10 @@ mod tests {
         memory(&Spec::Sgemm(Box::new(spec.plan().expect("a plan"))))
     }
 
-    /// The operands include bf16 planes, arrays read by an epilogue, and C if it is read in place.
+    /// The operands include bf16 splits, arrays read by an epilogue, and C if it is read in place.
     #[test]
     fn operands_are_the_arrays_that_the_launch_is_given() {
-        // C is 512 x 512. A is 512 x 128 and B 128 x 512, each split into two 16-bit planes.
+        // C is 512 x 512. A is 512 x 128 and B 128 x 512, each as two 16-bit splits.
         let splits = of_stage(43, |_| ());
         assert_eq!(splits.operands, 4 * 512 * 512 + 2 * 2 * 512 * 128, "{splits:?}");
         let [with, without] = [28, 27].map(|index| of_stage(index, |_| ()));

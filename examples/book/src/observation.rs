@@ -147,8 +147,7 @@ impl Spec {
         }
     }
 
-    /// Bytes of an element of A or B in the form that the kernel reads: split into planes, if it
-    /// is.
+    /// Bytes of an element of A or B in the form that the kernel reads, with all its splits.
     pub(super) fn bytes_of_number(&self) -> u64 {
         match self {
             Self::Sgemm(plan) => plan.spec().staged_bytes(Factor::A).into(),

@@ -9,11 +9,10 @@ use serde::Serialize;
 /// Device whose SMs are modelled.
 pub const DEVICE: DeviceModel = H200;
 
-/// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
+/// Warp instructions that an SM issues per cycle, and its wavefronts of shared memory per cycle.
 pub(super) const ISSUED: f64 = arch::SCHEDULERS as f64;
 const WAVEFRONTS: f64 = 1.0;
 
-/// Bytes of a sector.
 pub(super) const SECTOR_BYTES: u64 = arch::SECTOR_BYTES as u64;
 
 /// FLOPs of an SM's tensor cores per cycle, for operands of `bits` bits. 32-bit operands have half

@@ -182,7 +182,7 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
     })
 }
 
-/// The launches of a program, one after the other, and how long they take together in milliseconds.
+/// Predicts the launches of a program, one after the other, and their total time in milliseconds.
 pub fn predict_program(
     device: &DeviceModel,
     launches: &[LaunchLoad],
@@ -203,9 +203,8 @@ pub fn predict_program(
     Some((predictions, time))
 }
 
-/// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = arch::SCHEDULERS as f64;
-/// Bytes of a sector.
+/// Size of a global-memory sector in bytes.
 const SECTOR: f64 = arch::SECTOR_BYTES as f64;
 
 /// Instruction fetches of a block whose rounds exceed the SM's cache for machine code.

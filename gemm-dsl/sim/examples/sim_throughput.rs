@@ -1,4 +1,4 @@
-//! How fast the simulator is: thread-instructions per second and core.
+//! Measures the simulator: thread-instructions and multiply-adds per second and core.
 //!
 //! Run with `cargo run --release -p gemm-sim --example sim_throughput`. Set
 //! `RAYON_NUM_THREADS=1` for the figure of one core.
@@ -15,8 +15,8 @@ fn thread() -> Expr {
     Special::ThreadX.into()
 }
 
-/// The inner loop of a tiled product: per step, fragments of 8 values of `A` and of `B` are read
-/// from shared memory by 16-byte accesses, and 64 multiply-adds follow.
+/// Inner loop of a tiled GEMM. Each step reads fragments of 8 values of `A` and of `B` from shared
+/// memory by 16-byte accesses, then executes 64 multiply-adds.
 fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new("product");
     let c = k.global("C", Elem::F32, Operand::Output(0));
@@ -76,7 +76,7 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
     k.finish()
 }
 
-/// A reduction tree in shared memory, with block barriers.
+/// Reduction tree in shared memory with block barriers.
 fn tree(blocks: u64) -> Result<VerifiedKernel, IrError> {
     let mut k = KernelBuilder::new("tree");
     let input = k.global("in", Elem::F32, Operand::Input(0));

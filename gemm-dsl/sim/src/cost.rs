@@ -5,11 +5,11 @@ pub(crate) mod pattern;
 
 use gemm_dsl::target::arch;
 
-/// Bytes of a sector of global memory, in which it is moved.
+/// Size in bytes of a sector, the unit of global-memory transfers.
 pub const SECTOR: u64 = arch::SECTOR_BYTES as u64;
-/// Sectors of a line of the first-level cache.
+/// Sectors per line of the L1 cache.
 const LINE: u64 = arch::LINE_SECTORS as u64;
-/// Banks of shared memory, each a word of 4 bytes wide.
+/// Banks of shared memory, each 4 bytes wide.
 pub const BANKS: usize = arch::BANKS as usize;
 
 /// Maximal number of words per lane: 4, for a 16-byte access.

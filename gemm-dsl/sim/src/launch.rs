@@ -21,9 +21,8 @@ pub(super) struct Launch<'k> {
     pub(super) grid: (u32, u32, u32),
     /// First number and count of the mbarriers of each declaration.
     pub(super) mbarrier_numbers: Vec<(u32, u32)>,
-    /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
+    /// Accumulation rules of the tensor cores; `sm_90` by default.
     pub(super) tensor_cores: AccumulationRules,
-    /// The blocks that are watched.
     pub(super) watched: WatchedBlocks,
     /// See [`crate::Options::unchecked`].
     pub(super) unchecked: bool,

@@ -28,7 +28,7 @@
 //!
 //! # Meaning of a clean verdict
 //! No executed interleaving has a fault, and all gave the same results. Without atomics all
-//! interleavings behave alike, so one stands for all. With atomics, the values a thread reads and
+//! interleavings behave alike, so one represents all. With atomics, the values a thread reads and
 //! the path it takes depend on the order of threads. The verdict then covers the executed block
 //! orders and thread interleavings only, which are not all. Two limits apply to each of them:
 //! * The statements of a warp are executed in program order, by all active lanes. Only the two

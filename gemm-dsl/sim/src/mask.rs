@@ -2,9 +2,7 @@
 
 use gemm_dsl::target::arch;
 
-/// Lanes of a warp.
 pub(crate) const WARP: usize = arch::WARP as usize;
-/// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
 /// Active lanes in ascending order.

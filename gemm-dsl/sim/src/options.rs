@@ -13,11 +13,11 @@ pub struct Options<'a> {
     /// the thread that ran the block. Each block order counts if blocks synchronise. A launch made
     /// in the callback must not share buffers with the observed launch.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// How matrix instructions sum, which no other statement depends on: the rules of an
-    /// architecture.
+    /// Accumulation rules of an architecture's tensor cores; only matrix instructions depend on
+    /// them.
     pub tensor_cores: AccumulationRules,
-    /// Whether it is only counted what the kernel does: nobody looks for races of what threads
-    /// access, and blocks that synchronise run in one order alone, threads that do in one turn.
+    /// Skips race detection, and runs only one block order and one thread interleaving. For
+    /// launches that only need counters.
     pub unchecked: bool,
     /// Also counts predicted machine instructions
     /// ([`Profile::compiled`](crate::Profile::compiled)).

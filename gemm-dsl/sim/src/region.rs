@@ -28,7 +28,7 @@ pub(super) struct Region {
     pub(super) base: u32,
     /// Number of the first element in the common numbering of all shared arrays.
     pub(super) shadow: u32,
-    /// The element at which a global buffer starts, counted from the start of a sector.
+    /// Offset of a global buffer from a 32-byte boundary, in elements.
     pub(super) skew: u32,
     pub(super) memory: Option<NumberedMemory>,
     /// Argument of a buffer parameter.

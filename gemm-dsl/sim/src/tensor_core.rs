@@ -75,10 +75,10 @@ pub struct AccumulationRules {
 }
 
 impl AccumulationRules {
-    /// AccumulationRules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
+    /// Rules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
     pub const SM_80: AccumulationRules = AccumulationRules { kept: 24, group: 8, least: -132 };
 
-    /// AccumulationRules of `sm_90` and later, for `mma.sync` and `wgmma`.
+    /// Rules of `sm_90` and later, for `mma.sync` and `wgmma`.
     pub const SM_90: AccumulationRules = AccumulationRules { kept: 25, group: 16, least: -133 };
 
     /// Returns the rules of an architecture, 90 for `sm_90`. `None` if its tensor cores lack these
@@ -120,7 +120,7 @@ impl AccumulationRules {
         groups.fold(c, |c, (a, b)| self.fused_sum(format, a, b, c))
     }
 
-    /// Sum of `c` and the products of one group.
+    /// Returns the sum of `c` and the products of one group.
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let addend = decode(c, FloatLayout::BINARY32);
         let MmaOperand::Finite { mantissa, exponent } = addend else {
@@ -168,7 +168,7 @@ fn cut(mantissa: i64, left: i32) -> i64 {
     if mantissa < 0 { -(size as i64) } else { size as i64 }
 }
 
-/// Sum of terms of which at least one is not finite.
+/// Sum with at least one term that is not finite.
 #[cold]
 fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
     let mut special = SpecialTerms::default();
@@ -188,7 +188,7 @@ struct SpecialTerms {
 }
 
 impl SpecialTerms {
-    /// Adds a term.
+    /// Records a term that is not finite; a finite one is ignored.
     fn add(&mut self, term: MmaOperand) {
         match term {
             MmaOperand::Finite { .. } => {}
@@ -197,7 +197,8 @@ impl SpecialTerms {
         }
     }
 
-    /// Adds a product. An infinity times zero is NaN.
+    /// Records a product that is not finite; a finite one is ignored. An infinity times zero is
+    /// NaN.
     fn add_product(&mut self, a: MmaOperand, b: MmaOperand) {
         let negative = |term| match term {
             MmaOperand::Finite { mantissa: 0, .. } | MmaOperand::Nan => None,
@@ -213,7 +214,7 @@ impl SpecialTerms {
         }
     }
 
-    /// The sum: NaN, or an infinity.
+    /// Result of the sum: NaN or an infinity.
     fn result(self) -> u32 {
         match (self.nan, self.infinite) {
             (false, [true, false]) => f32::INFINITY.to_bits(),

@@ -76,7 +76,7 @@ fn is_chain(prec: Prec, inner: Prec) -> bool {
     inner == prec && prec != Prec::Shift
 }
 
-/// Operators whose precedence readers do not remember: their binary operands are parenthesised.
+/// Operators with easily forgotten precedence: their binary operands are parenthesised.
 fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }

@@ -82,8 +82,8 @@ pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
     f.spelling(elem)
 }
 
-/// The function of a conversion that a C cast does not spell: to integers it would be undefined for
-/// what does not fit, and types that are only stored are bits to the text.
+/// Returns the function for a conversion that a C cast does not do. A cast to an integer is
+/// undefined for values that do not fit, and storage-only types are bit patterns in the CUDA C.
 pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
     let Ty::Scalar(from) = from else {
         unreachable!("verified: a number is converted");
@@ -108,7 +108,7 @@ pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
             Elem::F64 | Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
             Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
         },
-        // A type that is only stored converts to `f32` alone.
+        // Storage-only types convert to `f32` alone.
         Elem::F16 if to == Elem::F32 => ("from_f16", FROM_F16),
         Elem::Bf16 if to == Elem::F32 => ("from_bf16", FROM_BF16),
         Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,

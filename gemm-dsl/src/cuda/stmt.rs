@@ -1,4 +1,4 @@
-//! Printing of statements.
+//! Prints IR statements as CUDA C++ statements.
 
 use super::expr::{self, element, indexed, operand, text};
 use super::helper::{self, sync};

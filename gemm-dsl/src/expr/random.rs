@@ -1,7 +1,7 @@
 //! Random sound expressions, for tests.
 //!
-//! They stand here since unit tests of this crate draw them, too. A crate for tests would build
-//! them of the types of another copy of this one.
+//! The module is in this crate because its unit tests use it, too. A test crate would link another
+//! copy of this crate, whose types differ.
 
 use super::check::check;
 use super::{

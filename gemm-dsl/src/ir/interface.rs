@@ -123,7 +123,7 @@ impl Geometry {
 /// Role of a kernel among those that compute the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// The only kernel.
+    /// No other kernel computes the same result.
     #[default]
     Only,
     Vector,

@@ -49,7 +49,7 @@ pub(crate) fn second_colon(key: &str) -> SpecError {
 pub(crate) enum Meant {
     /// Another key with a similar name.
     Key(&'static str),
-    /// A renamed key.
+    /// The key's current name; the given one is an older name.
     Renamed(&'static str),
     /// A word that is the value of a key.
     Word(&'static str, &'static str),

@@ -49,7 +49,7 @@ pub(crate) const MAX_BLOCK_ELEMENTS: u128 = 1 << 30;
 /// Maximum number of elements that a thread holds at once.
 const MAX_HELD: u64 = 64;
 
-/// The most blocks that fold one result.
+/// Maximum number of blocks that fold one result.
 const MAX_BLOCKS: u32 = GRID_BLOCKS[1];
 
 /// Shared memory of the word that tells a block whether it drew the last ticket, in bytes.

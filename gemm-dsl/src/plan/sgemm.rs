@@ -102,7 +102,7 @@ use std::ops::Range;
 /// Maximum extent of a block in elements. It keeps indices inside a block far below 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
-/// The most ranges of K: a grid has no more blocks along y.
+/// Maximum number of split-K partitions: the limit of a grid along y.
 pub(crate) const MAX_SPLIT: u32 = GRID_BLOCKS[1];
 
 /// Plan of a valid GEMM spec.
@@ -368,7 +368,7 @@ impl SgemmPlan {
         self.spec.in_f32().plan()
     }
 
-    /// Another variant of a kernel that has some.
+    /// Builds another variant of this kernel, whose kind must have variants.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Self {
         let tile = || spec.tile.unwrap_or_else(|| unreachable!("plan: this kind has a tile"));
         let kind = match &self.kind {

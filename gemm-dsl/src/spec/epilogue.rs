@@ -40,7 +40,6 @@ impl Epilogue {
     }
 }
 
-/// Input of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpilogueInput {
     /// Value of C before the GEMM.

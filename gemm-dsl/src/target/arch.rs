@@ -5,25 +5,25 @@
 
 pub const WARP: u32 = 32;
 
-/// Schedulers of a multiprocessor. Each issues an instruction in a cycle, of its own warps.
+/// Schedulers of an SM. Each issues one instruction per cycle, from its own warps.
 pub const SCHEDULERS: u32 = 4;
 
-/// Banks of shared memory, each a word of 4 bytes wide.
+/// Banks of shared memory, each 4 bytes wide.
 pub const BANKS: u32 = 32;
 
-/// Bytes of a sector of global memory, in which it is moved.
+/// Size in bytes of a sector, the unit of global-memory transfers.
 pub const SECTOR_BYTES: u32 = 32;
 
-/// Sectors of a line of the first-level cache.
+/// Sectors per line of the L1 cache.
 pub const LINE_SECTORS: u32 = 4;
 
-/// The most threads of a block.
+/// Maximum number of threads of a block.
 pub const BLOCK_THREADS: u32 = 1024;
 
-/// The most blocks of a grid along x, y and z.
+/// Maximum number of blocks of a grid along x, y and z.
 pub const GRID_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-/// The most registers that the instruction set lets a thread name.
+/// Maximum number of registers that the instruction set can address per thread.
 pub const THREAD_REGISTERS: u32 = 255;
 
 /// Register allocation granularity of a warp, in registers.

@@ -29,7 +29,7 @@ impl Format {
         self.bits() as f64 / 16.0
     }
 
-    /// Numbers of a word of 32 bits.
+    /// Operands per 32-bit word.
     #[inline]
     pub const fn per_word(self) -> usize {
         (32 / self.bits()) as usize
@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// The most terms of one matrix instruction, of all formats.
+    /// Maximum K of one matrix instruction over all formats.
     pub const MOST_TERMS: usize = {
         let (mut most, mut nth) = (0, 0);
         while nth < Format::ALL.len() {
@@ -60,7 +60,6 @@ impl Format {
         most
     };
 
-    /// The parts of a number.
     #[inline]
     pub const fn layout(self) -> FloatLayout {
         match self {
@@ -76,41 +75,40 @@ impl Format {
     }
 }
 
-/// The parts of a floating-point number, from its topmost bit on: a sign, an exponent and a
-/// mantissa without its leading bit. As IEEE 754 has it, the greatest exponent is that of
-/// infinities, with a mantissa of 0, and of what is no number; the least is that of zeros and
-/// subnormal numbers.
+/// Bit layout of a floating-point number. From the top bit, it has a sign, a biased exponent, and a
+/// mantissa without its leading bit. As in IEEE 754, the greatest exponent encodes infinities
+/// (mantissa 0) and NaN, and exponent 0 encodes zeros and subnormal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatLayout {
-    /// Bits of the exponent.
+    /// Width of the exponent field in bits.
     pub exponent: u32,
-    /// Bits of the mantissa behind the point.
+    /// Width of the stored mantissa in bits, without the leading bit.
     pub fraction: u32,
 }
 
 impl FloatLayout {
-    /// Those of an `f32`.
+    /// Layout of IEEE binary32, Rust's `f32`.
     pub const BINARY32: Self = Self { exponent: 8, fraction: 23 };
 
-    /// Bits of all parts.
+    /// Total width in bits, with the sign.
     #[inline]
     pub const fn bits(self) -> u32 {
         1 + self.exponent + self.fraction
     }
 
-    /// What exponents are stored with: they are stored as numbers that are not negative.
+    /// Exponent bias: a stored exponent is the exponent plus this value.
     #[inline]
     pub const fn bias(self) -> i32 {
         (1 << (self.exponent - 1)) - 1
     }
 
-    /// The stored exponent of infinities, and of what is no number.
+    /// Greatest stored exponent, that of infinities and NaN.
     #[inline]
     pub const fn top(self) -> u32 {
         (1 << self.exponent) - 1
     }
 
-    /// The bits of the infinity above zero.
+    /// Bit pattern of positive infinity, right-aligned.
     #[inline]
     pub const fn infinity(self) -> u32 {
         self.top() << self.fraction

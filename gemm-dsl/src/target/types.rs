@@ -31,18 +31,17 @@ pub enum Elem {
 /// Size of a vector access, in bytes.
 pub const VECTOR_BYTES: u32 = 16;
 
-/// What is known of an element type: a row of the table in [`Elem::facts`].
+/// Properties of an element type: a row of the table in [`Elem::facts`].
 struct ElemFacts {
-    /// The name that Rust has for it, or the field's where Rust has none.
+    /// Rust's name, or the usual name if Rust has no such type.
     name: &'static str,
-    /// Bytes of one element.
+    /// Size of an element in bytes.
     size: u32,
     kind: NumberKind,
-    /// Whether arithmetic is defined on it.
+    /// True if arithmetic is defined on the type. Other types are only stored and converted.
     computes: bool,
 }
 
-/// The kinds of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NumberKind {
     Float,
@@ -51,7 +50,7 @@ enum NumberKind {
 }
 
 impl Elem {
-    /// The one table of what element types are.
+    /// Table of the properties of all element types.
     const fn facts(self) -> ElemFacts {
         use NumberKind::{Float, Signed, Unsigned};
         let (name, size, kind, computes) = match self {
@@ -72,7 +71,8 @@ impl Elem {
         ElemFacts { name, size, kind, computes }
     }
 
-    /// The types in memory that tensor cores read in a format. Splits of a matrix are of the first.
+    /// Element types in memory that tensor cores read in a format. The first one holds the splits
+    /// of a matrix.
     pub(crate) const fn of_format(format: Format) -> &'static [Self] {
         match format {
             Format::Bf16 => &[Elem::Bf16],

@@ -173,8 +173,8 @@ impl Shipped {
         {
             spec = spec.stages(fewer);
         }
-        // The sums of slices wait beside the tiles, so that fewer slices wait where two stages are
-        // still too many.
+        // The partial sums of slices are stored beside the tiles, so fewer slices help if even two
+        // stages are too many.
         while spec.slices > 1 && shared_bytes(&spec)? > self.sm.shared_per_block {
             spec.slices /= 2;
         }
@@ -187,7 +187,7 @@ impl Shipped {
     }
 }
 
-/// What a block takes of shared memory.
+/// Shared memory of a block, in bytes.
 fn shared_bytes(spec: &SgemmSpec) -> Result<u64> {
     Ok(spec.plan()?.shared_bytes())
 }

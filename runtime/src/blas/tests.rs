@@ -206,7 +206,7 @@ fn every_architecture_has_tables_that_it_can_take() {
     assert!(std::ptr::eq(Tables::on(&Device::simulator(), Accuracy::Norm), of(Some(75))));
 }
 
-/// Numbers from a seed.
+/// Linear congruential generator, seeded.
 struct Random(u64);
 
 impl Random {

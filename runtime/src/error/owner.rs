@@ -20,7 +20,7 @@ use std::fmt;
 pub enum Owner {
     /// Another device of this process.
     Device {
-        /// Name of the device, as of [`Device::name`](crate::Device::name).
+        /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         name: String,
         /// True if the device is a simulator.
         is_simulator: bool,

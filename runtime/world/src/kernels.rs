@@ -48,7 +48,7 @@ pub(crate) struct Kernels<'k, E> {
 struct SplitSource<'k> {
     /// `None` for an empty shard.
     view: Option<MatrixRef<'k>>,
-    /// Splits of the product before, for the memory that they take.
+    /// Splits of the previous GEMM, whose memory is reused.
     spare: Option<Arc<SplitBuffers>>,
 }
 

@@ -78,7 +78,7 @@ impl Rank {
         &self.device
     }
 
-    /// What schedules are chosen by.
+    /// Machine model by which schedules are chosen.
     pub fn machine(&self) -> &ClusterModel {
         &self.machine
     }

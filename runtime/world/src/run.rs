@@ -122,7 +122,7 @@ impl World {
     /// launcher sets no such number.
     ///
     /// # Errors
-    /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are told.
+    /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are notified.
     pub fn of_job(
         device: impl FnOnce(usize) -> gemm_runtime::error::Result<Device>,
     ) -> Result<Option<Self>> {
@@ -282,10 +282,10 @@ impl World {
     /// Runs `work` on every rank of this process, each in its own thread, and waits for all.
     /// Returns their values in the order of the ranks.
     ///
-    /// If a rank fails, all ranks that wait for it are told, and their later calls fail too. The
-    /// returned error is that of the first lost rank, not a consequence of it. A rank that is busy
-    /// outside collective calls is waited for without limit, since a thread cannot be ended from
-    /// outside.
+    /// If a rank fails, all ranks that wait for it are notified, and their later calls fail too.
+    /// The returned error is that of the first lost rank, not a consequence of it. A rank that is
+    /// busy outside collective calls is waited for without limit, since a thread cannot be ended
+    /// from outside.
     ///
     /// # Errors
     /// * [`WorldError::Thread`] if the system cannot start a thread.
@@ -357,7 +357,7 @@ impl World {
 struct RankOutcome<T> {
     rank: usize,
     outcome: Result<T>,
-    /// First lost rank, as this rank was told.
+    /// First lost rank, as reported to this rank.
     broken: Option<RankLoss>,
 }
 
@@ -405,7 +405,7 @@ fn wait_for_cause(channel: &dyn Channel) {
     }
 }
 
-/// Returns all values, or the error of the first lost rank, as all ranks were told.
+/// Returns all values, or the error of the first lost rank, as reported to all ranks.
 fn first_fault<T>(ended: Vec<RankOutcome<T>>) -> Result<Vec<T>> {
     let broken = ended.iter().find_map(|ended| ended.broken.clone());
     let (mut values, mut faults) = (Vec::with_capacity(ended.len()), Vec::new());

@@ -53,7 +53,7 @@ pub(crate) struct CachedProduct {
     /// schedule and the bits, except scalar operands.
     pub(crate) texts: [String; 2],
     machine: ClusterModel,
-    /// The most memory of each rank beside its shards.
+    /// Limit in bytes on each rank's memory beside its shards.
     memory: Option<u64>,
     /// Selection, once all ranks have agreed.
     pub(crate) picked: Option<Selection>,

@@ -39,7 +39,7 @@ impl<T: Element> Sharded<T> {
         &self.matrix
     }
 
-    /// The elements of this part on the rank's device, given back.
+    /// Returns the elements of this part as a matrix on the rank's device.
     ///
     /// ```
     /// use gemm_world::{Distribution, World};

@@ -84,7 +84,7 @@ pub(crate) trait Transport<B: Backend> {
     /// Orders all later launches after every access to this rank's sent and received memory.
     fn end(&mut self, backend: &B) -> Result<()>;
 
-    /// Replaces [`end`](Self::end) after a failure that all ranks have been told of. Waits until
+    /// Replaces [`end`](Self::end) after a failure that was reported to all ranks. Waits until
     /// nothing accesses this rank's memory any more, so that its owner may free it.
     fn give_up(&mut self, backend: &B);
 }
@@ -95,7 +95,7 @@ pub(crate) trait TransportWork {
 }
 
 /// Runs work with the transport for elements of type `T` on a device. If the work fails, all ranks
-/// are told. No transfer is under way when this returns.
+/// are notified. No transfer is under way when this returns.
 pub(crate) fn with_transport<T: Element>(
     device: &Device,
     links: &Links,

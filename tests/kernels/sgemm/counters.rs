@@ -46,7 +46,7 @@ fn every_stage_multiplies_each_pair_once() {
     }
 }
 
-/// Counters of the multiplying kernel, which reads the planes that another kernel computes.
+/// Counters of the multiplying kernel, which reads the splits that another kernel computes.
 fn behind_splits(
     spec: &SgemmSpec,
     Size { m, n, k }: Size,

@@ -111,8 +111,7 @@ fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     Ok(())
 }
 
-/// GEMMs have the same bits with prepared planes of A and B and without, in any layout.
-/// Unrepresentable values are found in both cases.
+/// GEMMs have the same bits with prepared splits of A and B and without, in any layout.
 fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let ordinary = Problem::new(accepted(spec, Size::new(150, 140, 70)), 7);
     let (mut in_a, mut in_b) = (ordinary.clone(), ordinary.clone());

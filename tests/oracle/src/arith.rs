@@ -17,7 +17,7 @@ pub struct Cores {
     /// Number of steps that are summed from zero before promotion. `None` if the accumulator is
     /// never promoted.
     promote: Option<usize>,
-    /// True if the loop over pairs of planes, smallest first, is outside of the loop over the steps
+    /// True if the loop over pairs of splits, smallest first, is outside of the loop over the steps
     /// of a promotion. False if it is inside.
     by_splits: bool,
     /// Powers of two by which the numbers of A and of B are scaled.
@@ -108,7 +108,7 @@ impl Cores {
         sum
     }
 
-    /// Adds the products of several steps to a sum, smallest planes first.
+    /// Adds the products of several steps to a sum, smallest splits first.
     fn steps(&self, steps: &[&[(f32, f32)]], sum: f32) -> f32 {
         let products: &[[usize; 2]] = match self.arith {
             Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => &[[0, 0]],
@@ -129,7 +129,7 @@ impl Cores {
         f32::from_bits(sum)
     }
 
-    /// Adds the products of two planes in one step to a sum.
+    /// Adds the products of two splits in one step to a sum.
     fn product(&self, terms: &[(f32, f32)], [of_a, of_b]: [usize; 2], sum: u32) -> u32 {
         let split = |value: f32, of: usize| self.decoded(splits(self.arith, value)[of]);
         let mut a: Vec<MmaOperand> = terms.iter().map(|(a, _)| split(*a, of_a)).collect();

@@ -298,7 +298,7 @@ impl ScaleOptions {
     /// Returns the machine that a prediction assumes.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where nothing is known of what carries data.
+    /// Returns [`Failure::Usage`] if the rates of the transport are unknown.
     pub fn machine(&self, ranks: usize) -> Result<ClusterModel, Failure> {
         let is_one_host = ranks <= self.host;
         let one = match self.carry {

@@ -35,10 +35,11 @@ impl SumTimes {
     }
 }
 
-/// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as
-/// fast as copies reach: what a run leaves is written and read, each rank gets what the runs of all
-/// others have left, and folds that, in a second launch. What it does not know: how long ranks take
-/// to come to the call, and kernels that read more slowly than copies.
+/// Predicts the sum of an `f32` array that is cut between runs.
+///
+/// The array is read once, at the rate of copies. Each run's partial result is written and read.
+/// Each rank receives the partial results of all other ranks and folds them in a second launch. The
+/// model ignores the skew between ranks, and kernels that read more slowly than copies.
 pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &ClusterModel) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);

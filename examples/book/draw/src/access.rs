@@ -8,11 +8,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Words of a sector.
 const SECTOR_WORDS: i64 = arch::SECTOR_BYTES as i64 / 4;
-/// Words of a line of the cache.
+/// 4-byte words of a cache line.
 const LINE_WORDS: i64 = arch::LINE_SECTORS as i64 * SECTOR_WORDS;
-/// A multiple of all that words are counted modulo of, which keeps them positive.
+/// Offset that keeps word numbers positive: a multiple of every modulus that is applied to them.
 const BIAS: i64 = 1 << 24;
 
 /// Pattern in which warps access a buffer in one statement.

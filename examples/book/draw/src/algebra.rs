@@ -6,7 +6,7 @@ use gemm_sim::cost;
 use gemm_sim::cost::BANKS;
 use serde::Serialize;
 
-/// Lanes of a warp, and the bits of their numbers.
+/// Lanes of a warp, and bits of a lane number.
 const LANES: usize = WARP as usize;
 const BITS: usize = WARP.ilog2() as usize;
 

@@ -99,7 +99,7 @@ fn first_tiles<'t>(
     kernel: &Kernel,
     trace: &'t Trace,
 ) -> Result<BTreeMap<usize, Vec<&'t Operand>>, Contradiction> {
-    // For a box of several planes only the first rows are recorded. They need not be the first that
+    // For a box of several splits only the first rows are recorded. They need not be the first that
     // are multiplied.
     let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
         Action::BoxCopy(boxed) => Some((boxed.to, boxed.first)),

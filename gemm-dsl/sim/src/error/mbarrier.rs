@@ -1,4 +1,4 @@
-//! Faults at an mbarrier.
+//! Faults that a kernel commits at an mbarrier.
 
 use thiserror::Error;
 

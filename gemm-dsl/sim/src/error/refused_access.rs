@@ -1,4 +1,4 @@
-//! Refused accesses to memory.
+//! Accesses that the simulator refuses: out of bounds or misaligned.
 
 use crate::cost::pattern::{Kind, Pattern};
 

@@ -1,4 +1,4 @@
-//! Execution of atomics.
+//! Execution of atomics, lane after lane.
 
 use super::machine::{Machine, Registers};
 use super::memory::Quad;

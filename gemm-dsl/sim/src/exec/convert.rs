@@ -13,7 +13,7 @@ enum DecodedNumber {
     Double(f64),
 }
 
-/// Bits of a digit, 0 to 9, in a type.
+/// Bit pattern of a digit, 0 to 9, in an element type.
 pub fn digit(elem: Elem, digit: u8) -> u64 {
     let bits = convert(Elem::U8, elem, digit.into());
     bits.unwrap_or_else(|_| unreachable!("every type has the digits"))

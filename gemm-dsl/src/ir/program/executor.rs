@@ -14,10 +14,8 @@ pub trait ProgramBackend {
     /// An array of the caller, or a temporary.
     type Array;
 
-    /// Launch report.
     type Report;
 
-    /// Error of a run.
     type Error: From<BindError> + From<HostError> + From<ContractError>;
 
     /// Location and layout of a caller's array, for contract checks.

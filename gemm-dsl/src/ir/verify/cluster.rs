@@ -1,4 +1,4 @@
-//! Rules of clusters.
+//! Verifier rules for clusters of blocks.
 
 use super::{Verifier, VerifyResult, require};
 use crate::ir::Space;

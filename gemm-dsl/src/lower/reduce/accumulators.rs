@@ -1,4 +1,4 @@
-//! Accumulators of a thread.
+//! Accumulators of a thread in a reduction kernel.
 
 use super::fold::{Cell, Fold};
 use super::place::FoldPlace;

@@ -17,7 +17,7 @@ use crate::ir::{
 use crate::plan::ReducePlan;
 use crate::target::arch::GRID_BLOCKS;
 
-/// The most blocks of a launch: no longer input has a first pass.
+/// Maximum number of blocks of a launch, which limits the input of the first pass.
 const MAX_BLOCKS: u128 = GRID_BLOCKS[0] as u128;
 
 /// Program of a reduction: one kernel, launched on its own results until one value is left. Each

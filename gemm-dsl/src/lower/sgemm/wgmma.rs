@@ -267,7 +267,7 @@ impl<'p> WgmmaFrame<'p> {
         }
     }
 
-    /// The place in a tile, of A or of B, of the stage that is named.
+    /// Address of an element in the tile of A or B, in the given stage.
     fn in_tile(&self, of: Factor, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
         let stage = self.stages.map(|_| stage.clone());
         let split = self.splits.count.map(|_| split);

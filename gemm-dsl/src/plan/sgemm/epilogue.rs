@@ -22,9 +22,8 @@ facts! {
     /// Plan for storing the accumulators of a thread in C.
     EpiloguePlan {
         elem: Elem,
-        /// What its sums are.
         acc: Elem,
-        /// Elements of one store, along N: those of a vector, or 1.
+        /// Elements of one store along N: a whole vector, or 1.
         width: u32,
         /// True if a vector may reach past the end of a row into padding, which is never written.
         straddles: bool,
@@ -68,8 +67,8 @@ impl EpiloguePlan {
         Self { elem, acc, width, guards, straddles, staged_rows }
     }
 
-    /// Bytes of shared memory of a block whose tiles take so many: with those of sums that wait, of
-    /// so many threads with so many columns each.
+    /// Shared memory of a block in bytes: `tiles` bytes of tiles, and the staged accumulators of
+    /// `threads` threads with `cols` columns each.
     pub(super) fn shared_bytes(&self, tiles: u64, threads: u32, cols: u32) -> u64 {
         let tiles = u128::from(tiles);
         let all = match epilogue_staging::bytes(self.acc, [self.staged_rows(), threads, cols]) {

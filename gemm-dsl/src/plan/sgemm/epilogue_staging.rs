@@ -41,8 +41,8 @@ pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<
     }
 }
 
-/// The shared memory in which sums of a type wait: their rows, the threads that have as many of
-/// them, and their columns.
+/// Bytes of staged accumulators. `extents` are the staged rows per thread, the threads, and the
+/// columns per thread.
 pub(super) fn bytes(acc: Elem, extents: [u32; 3]) -> u128 {
     extents.into_iter().fold(acc.size().into(), |all, n| all * u128::from(n))
 }

@@ -18,7 +18,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// The factor whose free axis it is, which C has too.
+    /// Factor that shares this axis with C. The axis must not be K.
     pub(crate) fn factor(self) -> Factor {
         match self {
             Self::M => Factor::A,
@@ -106,7 +106,7 @@ pub enum Pointers {
 pub enum Edge {
     /// No tile extends beyond C.
     Exact,
-    /// The last row or column, again.
+    /// Repeats the last row or column.
     Last,
     /// Last vector of a row, which ends where the row ends.
     LastVector,
@@ -115,7 +115,8 @@ pub enum Edge {
 }
 
 impl Edge {
-    /// Where some tile does, by vectors that lie along the edge or not.
+    /// Edge rule for tiles that extend beyond C. `vectors` is true if vector accesses run along the
+    /// clamped axis.
     pub(super) fn guarded(vectors: bool, pitched: bool) -> Self {
         match (vectors, pitched) {
             (false, _) => Self::Last,
@@ -125,7 +126,7 @@ impl Edge {
     }
 }
 
-/// What stands for the terms past the end of K.
+/// Value of the elements past the end of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// None: K is a multiple of the tile's K.

@@ -59,8 +59,8 @@ impl Registers {
     }
 }
 
-/// The registers of each thread where a multiprocessor holds so many blocks of so many threads:
-/// they are handed out to whole warps.
+/// Registers per thread if an SM holds `blocks_per_sm` blocks of `threads` threads. They are
+/// allocated to whole warps.
 pub(crate) fn even_registers(threads: u64, blocks_per_sm: u32) -> u32 {
     let warps = threads.div_ceil(WARP.into());
     LARGEST.registers_per_thread(warps * u64::from(blocks_per_sm))

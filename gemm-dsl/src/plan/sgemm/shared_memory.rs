@@ -8,9 +8,9 @@ use crate::target::arch::LARGEST;
 
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSum {
-    /// Bytes of an element of A, and of B, in all its planes.
+    /// Bytes per element of A and of B, including all its splits.
     pub bytes: [u32; 2],
-    /// What addresses tiles start at.
+    /// Alignment of tiles in bytes.
     pub alignment: u128,
     /// GEMMs of a batch per block, each with its own buffers.
     pub products: u32,

@@ -69,7 +69,7 @@ facts! {
 pub(super) struct WgmmaDraft(WgmmaPlan);
 
 impl WgmmaDraft {
-    /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
+    /// Computes the geometry. The keys on which its arithmetic depends must be sound.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
         Self(WgmmaPlan::new(spec, tile, Variant::Vector))
     }
@@ -85,7 +85,8 @@ impl WgmmaDraft {
 }
 
 impl WgmmaPlan {
-    /// A variant of a spec that passed every check, and its [`WgmmaDraft`] before.
+    /// Plans a variant of a spec that passed every check. [`WgmmaDraft`] calls it before the
+    /// checks.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (Some(format), Some(warp)) = (spec.arith.format(), spec.warp_tile()) else {
             unreachable!("check: a tile of warpgroups has a format and a warp tile")
@@ -117,7 +118,7 @@ impl WgmmaPlan {
             registers: decided(None, "all threads have as many"),
         };
         let even = even_registers(threads.into(), spec.blocks_per_sm);
-        // Scaling back spills in less than this, and asks for no more where there is more.
+        // With fewer than 16 extra registers, scaling the results back spills; more do not help.
         let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
         if spec.producer && wished > even {
             // Only registers allocated at launch are distributed: `setmaxnreg.inc` blocks until
@@ -157,7 +158,7 @@ impl WgmmaPlan {
         thread(self.columns, self.has_vectors()).n
     }
 
-    /// What the elements of planes are.
+    /// Element type of the splits.
     pub fn elem(&self) -> Elem {
         Elem::from_format(self.format)
     }

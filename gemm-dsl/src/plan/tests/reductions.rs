@@ -28,7 +28,7 @@ fn plausible() -> impl Strategy<Value = ReduceSpec> {
                 let number = (2..5u32).prop_map(Datum::Number);
                 (0.4, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
             }
-            // A name changes no decision, and what an expression is, nobody decides.
+            // Neither a name nor the text of an expression is a decision.
             KeyKind::Name | KeyKind::Size { .. } | KeyKind::Closure(_) => continue,
         };
         let datum = weighted(often, datum);
@@ -185,7 +185,7 @@ fn an_array_has_as_many_runs_as_it_takes() {
     assert_eq!(ReduceSpec::default().run(0).runs(7), None);
 }
 
-/// No decision is kept from whoever asks: plans of which the same is said have the same kernels.
+/// Decisions are complete: plans with equal lists of decisions have equal kernels.
 #[test]
 fn what_is_said_of_a_reduction_determines_it() {
     use proptest::strategy::ValueTree;

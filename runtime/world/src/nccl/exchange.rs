@@ -89,7 +89,7 @@ impl Communicator {
         self.enqueue(doing, stream, calls)
     }
 
-    /// What NCCL would not find out before it is too late.
+    /// Checks the requirements that NCCL itself would report too late or not at all.
     fn check(&self, parts: &[NcclTransfer]) -> Result<(), String> {
         for part in parts {
             let (at, bytes, peer, _) = part.fields();

@@ -134,7 +134,7 @@ fn of_rank(
     let roles = all.rank(rank);
     let mut gathered = [Arrived::default(), Arrived::default()];
     for (factor, arrived) in Factor::BOTH.into_iter().zip(&mut gathered) {
-        // What is gathered is written once, by whatever exchange.
+        // Gathered elements are written once, by any exchange.
         let roles = roles.iter().filter(|role| role.factor == factor);
         let got = roles.flat_map(|role| all.got(&schedule.exchanges, role));
         let blocks: Vec<&Block> =

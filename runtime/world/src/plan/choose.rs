@@ -23,7 +23,7 @@ pub struct ScheduleChoice {
     pub tried: Vec<(Strategy, Estimate)>,
     /// Limit in bytes on the memory of each rank beside its shards, if there was one.
     pub limit: Option<u64>,
-    /// For which machine it was chosen.
+    /// Machine for which the schedule was chosen.
     pub machine: ClusterModel,
 }
 
@@ -104,7 +104,8 @@ impl Schedule {
     }
 }
 
-/// Whether parts have as many rows of C, or as many columns, as a tile, on the rank that has most.
+/// Returns true if the parts of the rank with the largest share of C have at least as many rows, or
+/// columns, as a tile.
 fn worthwhile(sequential: &VerifiedSchedule, machine: &ClusterModel, parts: usize) -> bool {
     let factor = sequential.exchanges.last().map_or(Factor::A, |exchange| exchange.factor);
     let most = sequential.shards().c.iter().map(|shard| factor.outer(shard).len()).max();

@@ -10,18 +10,29 @@ use std::fmt;
 /// Bytes of an element: schedules are for `f32` matrices.
 pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 
-/// What a schedule costs on a [`ClusterModel`]. Bytes and memory are exact; times are of a model,
-/// which is within 10 % of what was measured on four H200 at 8192 and above.
+/// Predicted cost of a schedule on a [`ClusterModel`]. Bytes and memory are exact. Times come from
+/// a model that is within 10 % of measurements on four H200 at n = 8192 and above.
 ///
 /// Each rank has one timeline for multiplications and one for exchanges:
 ///
-/// What the model does not know: kernels that split K, for products of less than a wave of the
-/// smallest tiles; what a product reads and writes beside splits, which matters where it has few
-/// terms; products whose last wave runs beside the first one of the next; clocks that fall under
-/// load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of
-/// a tile; links that are not equally fast between all GPUs of a host; networks with less between
-/// some hosts than into each; and how long ranks take to come to the first step. Nothing of several
-/// hosts was measured.
+/// * An exchange begins once all its ranks have reached it and finished the earlier ones. It takes
+///   as long as its slowest rank or host. That time follows from the larger of the received and the
+///   sent bytes.
+/// * A multiplication begins after the previous one and after the preceding waits. It runs slower
+///   while its rank is in an exchange.
+///
+/// The model ignores:
+///
+/// * kernels with split-K, for GEMMs of less than a wave of the smallest tiles;
+/// * memory traffic of a GEMM beside splits, which matters for small K;
+/// * overlap of a GEMM's last wave with the next one's first;
+/// * clocks that fall under load;
+/// * NCCL kernels that wait for SMs held by a GEMM, for up to the time of a tile;
+/// * links of unequal speed between the GPUs of a host;
+/// * networks with less bandwidth between some hosts than into each;
+/// * the time until all ranks reach the first step.
+///
+/// Nothing was measured on several hosts.
 ///
 /// ```
 /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, Strategy};
@@ -45,8 +56,8 @@ pub struct Estimate {
     /// Bytes that each rank receives from other ranks.
     pub bytes: Vec<u64>,
     /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and
-    /// those of blocks that the machine [packs](ClusterModel::staging). Memory that a kernel takes
-    /// is not in it: splits, and sums of parts of K.
+    /// copies of blocks that the machine [packs](ClusterModel::staging). Memory of kernels, such as
+    /// splits and split-K partial sums, is not included.
     pub memory: Vec<u64>,
     /// Seconds to compute a rank's share of C in one launch with all data present, on the slowest
     /// rank.
@@ -134,7 +145,7 @@ impl fmt::Display for Seconds {
 }
 
 impl VerifiedSchedule {
-    /// What it costs.
+    /// Predicts the cost of the schedule on a machine.
     pub fn estimate(&self, machine: &ClusterModel) -> Estimate {
         let traffic = traffic::traffic(self, machine);
         let bytes_of = |(staging, staged): (&Vec<StagingBuffer>, &u64)| {

@@ -1,18 +1,18 @@
-//! What of a block of A or B becomes rows and columns of C.
+//! Axes of the blocks of A and B.
 
 use super::Block;
 use gemm_dsl::spec::{Factor, GemmLayout};
 use std::ops::Range;
 
-/// What plans ask of a matrix that is multiplied.
+/// Ranges of a factor's blocks along M or N, and along K.
 pub(crate) trait FactorExt {
-    /// What of a block becomes rows or columns of C.
+    /// Range of a block along M for A, along N for B.
     fn outer(self, block: &Block) -> &Range<usize>;
 
-    /// The terms of a block.
+    /// Range of a block along K.
     fn terms(self, block: &Block) -> &Range<usize>;
 
-    /// The block of these rows or columns of C, and these terms.
+    /// Creates a block from its range along M or N and its range along K.
     fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block;
 
     /// Whether the transpose of it is stored, as a kernel's `layout` says.

@@ -9,15 +9,15 @@ use gemm_perf::H200 as DEVICE;
 
 /// Model of GPUs and their links, sufficient to predict the time of a schedule.
 ///
-/// The two that were measured are [`ClusterModel::h200_nccl`] and
-/// [`ClusterModel::h200_copy_engines`], with products in `f32`; [`ClusterModel::computing`] is for
-/// those of a kernel. Others are made of these:
+/// Two were measured, with GEMMs in `f32`: [`ClusterModel::h200_nccl`] and
+/// [`ClusterModel::h200_copy_engines`]. [`ClusterModel::computing`] adapts a machine to a kernel.
+/// Other machines are derived from these:
 ///
 /// ```
 /// use gemm_world::plan::{ClusterModel, Gpu, Hosts};
 ///
 /// let one_host = ClusterModel::h200_nccl();
-/// // Hosts of eight, which nobody has measured here, with faster products.
+/// // Hosts with eight GPUs each (not measured) and a higher GEMM rate.
 /// let gpu = Gpu { flops: 160e12, ..one_host.gpu };
 /// let (name, hosts) = ("8 hosts with 8 x H200", Some(Hosts::infiniband(8)));
 /// let many = ClusterModel { name, gpu, hosts, ..one_host };
@@ -25,7 +25,7 @@ use gemm_perf::H200 as DEVICE;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClusterModel {
-    /// What it is called where something is printed of it.
+    /// Name for printed output, as in `H200, NCCL`.
     pub name: &'static str,
     /// Model of every GPU; all are alike.
     pub gpu: Gpu,
@@ -57,7 +57,7 @@ pub struct Gpu {
     pub launch: f64,
     /// Memory bandwidth in bytes per second, reads and writes together.
     pub memory: f64,
-    /// Splits of A and B that precede the multiplication; none for `f32`.
+    /// Splits of A and B that precede the multiplication; zero for `f32`.
     pub splits: Splits,
     /// Rates in arithmetics other than `f32`, used by [`Gpu::computing`].
     pub rates: &'static [Rate],
@@ -96,9 +96,9 @@ pub struct Hosts {
 }
 
 impl Gpu {
-    /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it:
-    /// multiprocessors take tiles in waves, and the last one takes as long as any. Before it,
-    /// splits are made of A and B. Nothing is launched for none.
+    /// Predicts the seconds of a GEMM of extents `[m, n, k]` in one launch, with the fastest tiles.
+    /// SMs compute tiles in waves, and the last wave takes as long as a full one. Splits of A and B
+    /// are included. A GEMM with M = 0 or N = 0 is not launched and takes 0.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,
@@ -106,12 +106,12 @@ impl Gpu {
         }
     }
 
-    /// Seconds of making the splits of a matrix.
+    /// Seconds to split a matrix.
     pub(super) fn splits(&self, rows: usize, cols: usize) -> f64 {
         rows as f64 * cols as f64 * self.splits.bytes / self.memory
     }
 
-    /// Those of a product whose splits have been made.
+    /// Seconds of a GEMM whose splits exist.
     pub(super) fn multiplied(&self, [m, n, k]: [usize; 3]) -> f64 {
         if m == 0 || n == 0 {
             return 0.0;

@@ -105,7 +105,7 @@ impl Links {
         }
     }
 
-    /// What is known of devices that are connected like this.
+    /// Returns the default machine model for this link.
     pub(crate) fn machine(&self) -> ClusterModel {
         match self {
             Self::Peers(_) => ClusterModel::h200_copy_engines(),

@@ -221,7 +221,7 @@ impl Transport<Gpu> for NcclTransport<'_> {
         {
             let own = self.nccl.all.lock(self.nccl.place);
             let Some(communicator) = own.as_ref() else {
-                // Whoever aborted the communicator has told the channel why.
+                // The rank that aborted the communicator has reported the reason on the channel.
                 self.collective.held()?;
                 return Err(Error::internal("a rank has no communicator".to_owned()));
             };

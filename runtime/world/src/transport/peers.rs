@@ -299,7 +299,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
     }
 
     /// Waits until this rank's copies, and the other ranks' copies from it, are complete. The other
-    /// ranks have been told of the failure and leave the call too.
+    /// ranks have been notified of the failure and leave the call too.
     fn give_up(&mut self, gpu: &Gpu) {
         /// Limit for a rank that is busy elsewhere, as in a compiler. It reads nothing before it
         /// notices the loss.

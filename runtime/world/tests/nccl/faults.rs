@@ -105,7 +105,7 @@ pub fn async_codes() -> Result<(), Failed> {
                     return communicator.holds();
                 }
                 if phase == 1 {
-                    // SAFETY: there is nothing to move.
+                    // SAFETY: the exchange moves no bytes.
                     unsafe { communicator.exchange(0, &[]) }?;
                     return communicator.progress().map(|_| ());
                 }

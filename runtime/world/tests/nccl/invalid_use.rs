@@ -56,7 +56,7 @@ pub fn calls() -> Result<(), Failed> {
     is_refused(exchange(&[send(4, 0), receive(5, 0)]), &["what rank 0 sends itself"])?;
     let crossed = [send(4, 0), send(5, 0), receive(5, 0), receive(4, 0)];
     is_refused(exchange(&crossed), &["what rank 0 sends itself"])?;
-    // Nothing to do is no call, wherever it is.
+    // Without bytes NCCL is not called, at any address.
     exchange(&[])?;
     exchange(&[NcclTransfer::Send { at: 0, bytes: 0, to: 0 }])?;
     ensure(stand.get("ncclGroupStart")? == 0, || "it was called".to_owned())?;

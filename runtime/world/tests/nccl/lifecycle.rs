@@ -116,7 +116,7 @@ pub fn exchanges() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Each round is that of another thread.
+/// Each round runs in another thread.
 pub fn other_thread() -> Result<(), Failed> {
     let stand = Stub::new()?;
     let library = stand.nccl()?;

@@ -159,7 +159,7 @@ pub fn old() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Functions that the runtime needs.
+/// Functions that the library must have.
 pub const FUNCTIONS: [&str; 17] = [
     "ncclGetVersion",
     "ncclGetUniqueId",

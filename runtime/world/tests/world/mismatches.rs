@@ -128,7 +128,7 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
             let expected = Schedule::new(distributions, 3, strategy).expect("a schedule");
             for launch in launches.expect("they multiply") {
                 assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {strategy}");
-                // What is predicted of it is of its arithmetic.
+                // The prediction uses the kernel's arithmetic.
                 let machine = ClusterModel::h200_nccl().computing(&spec);
                 assert_eq!(launch.estimate, expected.estimate(&machine));
                 assert_ne!(launch.estimate, expected.estimate(&ClusterModel::h200_nccl()));

@@ -9,7 +9,7 @@ use crate::mask::lanes_of;
 use gemm_dsl::expr::random::Random as SplitMix;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 
-/// Random numbers: Steele, Lea and Flood's SplitMix.
+/// Random numbers by SplitMix64 (Steele, Lea and Flood).
 pub(in crate::tests) struct Random(SplitMix);
 
 impl Random {

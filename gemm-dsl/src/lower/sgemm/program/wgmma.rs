@@ -53,7 +53,7 @@ pub(crate) fn steps(
         [true, true] => Vec::new(),
         _ => makers(program, plan, t)?,
     };
-    // Whoever makes planes of one side finds no line of the other.
+    // The split kernels for one operand see an empty matrix for the other one.
     let one_side = Factor::BOTH.into_iter().find(|factor| given[factor.index()]);
     let own = one_side.filter(|_| !before.is_empty()).map(|factor| {
         let (mut bind, mut extents) = (bind.clone(), extents.clone());

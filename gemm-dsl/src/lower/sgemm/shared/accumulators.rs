@@ -64,7 +64,7 @@ impl Accumulators {
         Self { place, tall: !exchanged, wide: true, partials: 1, count: None }
     }
 
-    /// Declares the sums of a thread's elements, of a type, all zero.
+    /// Declares the accumulators of a thread, all zero, with elements of type `elem`.
     pub fn zeroed(
         b: &mut KernelBuilder,
         elem: Elem,

@@ -21,7 +21,6 @@ struct DeclaredArg {
     name: String,
     /// Name of the variable for this thread's part.
     own: String,
-    /// What its elements are.
     elem: Elem,
     value: ArgSource,
 }
@@ -250,7 +249,7 @@ fn array(
             b.shape(memory, [n], [1.into()]);
             ArgSource::Column(ArgLine(memory))
         }
-        // It is never read by vectors.
+        // The operand is never read in vectors.
         Along::M => {
             b.shape(memory, [m], [1.into()]);
             return ArgSource::Row(ArgLine(memory));

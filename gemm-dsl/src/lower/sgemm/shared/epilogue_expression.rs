@@ -87,7 +87,7 @@ impl<'p> EpilogueExpression<'p> {
     }
 }
 
-/// alpha * acc + beta * c by the rules of BLAS.
+/// Declares the device function for `alpha * acc + beta * c` by the rules of BLAS.
 fn scaled(b: &mut KernelBuilder, elem: Elem) -> FunctionId {
     let meaning = [
         "alpha * acc + beta * c as BLAS has it: what is multiplied by beta = 0 does not count, nor does a",

@@ -57,11 +57,11 @@ pub(crate) struct GemmProblem {
     pub k: Scalar,
     /// Number of GEMMs in a batch.
     pub batch: Option<Scalar>,
-    /// The most ranges of K, where the launch says how many.
+    /// Maximum number of split-K partitions, if it is a launch parameter.
     ranges: Option<Scalar>,
-    /// How blocks share all tiles, where they do.
+    /// Distribution of the tiles under `stream_k` or `persistent`.
     pub shared: Option<SharedTiles>,
-    /// Whether A, B and C are lists of matrices.
+    /// True if A, B and C are lists of pointers.
     pub listed: bool,
     /// Index of the GEMM in a batch, once it is known.
     pub product: Option<Var>,
@@ -91,12 +91,12 @@ impl GemmProblem {
             .unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"))
     }
 
-    /// The most ranges of K under `split_k: auto`.
+    /// Maximum number of split-K partitions under `split_k: auto`.
     pub fn auto_ranges(&self) -> Scalar {
         self.ranges.unwrap_or_else(|| unreachable!("declare: the launch says how many"))
     }
 
-    /// The problem of one product of a batch.
+    /// Selects one GEMM of a batch.
     pub fn for_product(self, b: &mut KernelBuilder, product: Option<Var>) -> Self {
         if self.listed && product.is_some() {
             b.comment("The matrices of this product.");
@@ -112,7 +112,7 @@ impl GemmProblem {
         Self { distinct, ..self }
     }
 
-    /// How many lines A or B has: its rows, or its columns.
+    /// Extent of A along M, or of B along N.
     pub fn lines_of(&self, factor: Factor) -> Scalar {
         match factor {
             Factor::A => self.m,
@@ -120,18 +120,19 @@ impl GemmProblem {
         }
     }
 
-    /// How many matrices A or B is.
+    /// Number of distinct matrices A or B in a batch; `None` without `distinct`.
     pub fn count_of(&self, factor: Factor) -> Option<Scalar> {
         self.distinct.map(|of| of[factor.index()])
     }
 
-    /// Which of these is that of a product.
+    /// Index of the GEMM's matrix A or B among the distinct ones. GEMMs past the last matrix share
+    /// it.
     pub fn matrix_of(&self, factor: Factor, product: Option<Var>) -> Option<Expr> {
         let found = product.zip(self.count_of(factor));
         found.map(|(product, count)| Expr::from(product).min(count - 1))
     }
 
-    /// A or B of a product.
+    /// Matrix A or B of a GEMM in the batch.
     pub fn factor_for(
         &self,
         b: &mut KernelBuilder,
@@ -141,7 +142,7 @@ impl GemmProblem {
         self.matrix_for(b, factor.index(), product)
     }
 
-    /// A, 0, B, 1, or C, 2, of a product.
+    /// Matrix A (`nth` = 0), B (1) or C (2) of a GEMM in the batch.
     fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
         let mut matrix = self.matrix(nth);
         match product.filter(|_| self.listed) {
@@ -277,7 +278,7 @@ impl GemmProblem {
         let shared = self.shared.map(SharedTiles::sharers);
         let shared = shared.map(|TileSharers { tiles, sharers }| [tiles, sharers]);
         for scalar in shared.into_iter().flatten() {
-            // The number of a round's last tile, and of the next round, are those of an int.
+            // The index of a round's last tile, and of the next round, must fit in an int.
             let max = u64::from(i32::MAX as u32 / 2);
             b.require(Requirement::Range { scalar, min: 0, max });
         }

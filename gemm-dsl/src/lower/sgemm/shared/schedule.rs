@@ -102,8 +102,8 @@ pub(crate) fn depths_of_k(
     b.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
 }
 
-/// The most ranges of so many terms under `split_k: auto`: as many as there are blocks for each
-/// tile of C where all multiprocessors have their blocks once, but no more than it pays to add.
+/// Maximum number of partitions under `split_k: auto`: blocks per tile of C that fill all SMs once,
+/// limited by [`most_sharing`].
 pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
     let blocks = sms * u64::from(plan.blocks_per_sm());
     let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
@@ -167,7 +167,8 @@ impl KRanges {
         problem: &GemmProblem,
         depth: Const,
     ) -> Option<(Self, KRange)> {
-        // The most ranges: a constant, or what the launch says; and what the text calls it.
+        // Maximum number of partitions, a constant or a launch parameter, and its name in the
+        // kernel.
         let (most, name): (Expr, _) = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => return None,
             Sharing::Ranges(most) => {

@@ -4,17 +4,18 @@ use crate::ir::{Extent, KernelBuilder, Scalar, Ty};
 use crate::plan::{MAX_SPLIT, SgemmPlan};
 use crate::spec::Sharing;
 
-/// Parameters of a persistent kernel, whose blocks or clusters loop over whole tiles.
+/// Distribution of the tiles of C among blocks or clusters, with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SharedTiles {
-    /// Evenly: whole ones, and of those that are left steps along K.
+    /// Stream-K: blocks get equal numbers of whole tiles and share the remaining tiles by steps
+    /// along K.
     Stream(TileSharers),
-    /// Each block, or cluster, goes through whole ones.
+    /// Persistent kernel: each block or cluster loops over whole tiles.
     Whole(TileSharers),
 }
 
 impl SharedTiles {
-    /// Declares the parameters, if there are any.
+    /// Declares the parameters. Returns `None` if the plan gives each block its own tile.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Option<Self> {
         let of = match (plan.sharing(), plan.persistent()) {
             (Sharing::Stream, _) => Self::Stream,
@@ -24,7 +25,6 @@ impl SharedTiles {
         Some(of(TileSharers::declare(b, plan)))
     }
 
-    /// Its parameters.
     pub fn sharers(self) -> TileSharers {
         match self {
             Self::Stream(of) | Self::Whole(of) => of,
@@ -32,10 +32,10 @@ impl SharedTiles {
     }
 }
 
-/// The parameters by which a block, or a cluster, knows its share.
+/// Parameters from which a block or cluster computes its share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileSharers {
-    /// Tiles of C, of a batch of all its products.
+    /// Tiles of C over the whole batch.
     pub tiles: Scalar,
     /// Blocks or clusters that share the tiles.
     pub sharers: Scalar,
@@ -52,8 +52,8 @@ impl TileSharers {
     }
 }
 
-/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31
-/// terms.
+/// Upper bound on the number of split-K partitions, which no kernel reaches: a spec allows one
+/// less, and `split_k: auto` at most 8192.
 pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
 
 /// Maximum number of columns of C. The tiles of a group of tile rows are counted in an `int`, even

@@ -27,7 +27,7 @@ pub(crate) struct Segment {
 }
 
 impl TileSharers {
-    /// Does something for each tile of the block, its number given, and its part of that tile.
+    /// Emits `body` for each tile of the block, with its index, its range of K and its segment.
     pub(crate) fn each_tile(
         self,
         b: &mut KernelBuilder,

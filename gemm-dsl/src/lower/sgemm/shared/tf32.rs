@@ -4,13 +4,13 @@ use crate::ir::{Elem, Expr};
 use crate::target::Format;
 use crate::target::intrinsic::CANONICAL_NAN;
 
-/// The bits of an `f32` that a number of `tf32` has not.
+/// Low mantissa bits of an `f32` that tensor cores ignore in `tf32`.
 const DROPPED: u32 = (1 << Format::Tf32.unused_bits()) - 1;
 
-/// Half of the last bit that it has.
+/// Half of the last mantissa bit of `tf32`, in the bits of an `f32`.
 pub(crate) const HALF: u32 = 1 << (Format::Tf32.unused_bits() - 1);
 
-/// The bits of a number that is held by `tf32`, as far as they are looked at.
+/// Masks the bits of a word that tensor cores read as `tf32`.
 pub(crate) fn tf32_bits(word: Expr) -> Expr {
     word & Expr::U32(!DROPPED)
 }

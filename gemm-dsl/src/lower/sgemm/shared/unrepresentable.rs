@@ -21,9 +21,8 @@ pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
     [(UNREPRESENTABLE, word), (UNREPRESENTABLE_TICKETS, tickets::slot(program, 1u64.into()))]
 }
 
-/// The magnitudes of `f32` that two numbers of `tf32` hold but for rounding, as bits: from 2^-112
-/// on, below which what is left may be subnormal, to the greatest that does not round to an
-/// infinity.
+/// Range of magnitudes, as bits, that two `tf32` values represent up to rounding. Below 2^-112 the
+/// remainder may be subnormal; the end is the least magnitude that rounds to infinity.
 const HELD_BY_TF32: Range<u32> = {
     let single = FloatLayout::BINARY32;
     ((single.bias() - 112) as u32) << single.fraction..single.infinity() - HALF

@@ -138,7 +138,7 @@ pub(crate) struct FactorTile {
 }
 
 impl FactorTile {
-    /// The number of the matrix, of several.
+    /// Index of the matrix, if there are several.
     pub fn number(&self) -> Option<Expr> {
         self.number.map(Expr::from)
     }

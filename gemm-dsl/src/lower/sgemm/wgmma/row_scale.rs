@@ -25,11 +25,9 @@ use crate::target::arch::WARP;
 const TERMS: i32 = 256;
 /// Binary exponent of the maximum of a scaled line.
 const SCALED: u32 = 13;
-/// What exponents are stored with.
 const BIAS: u32 = FloatLayout::BINARY32.bias() as u32;
-/// Bits of the mantissa.
 const MANTISSA: u32 = FloatLayout::BINARY32.fraction;
-/// The least exponent, as it is stored, of a line that can be scaled, there and back.
+/// Minimum biased exponent of a maximum for which both the scale factor and its inverse are normal.
 const LEAST: u32 = SCALED + 1;
 
 /// Maxima in a program. They are zeros that the last launch restores, or are passed by the caller
@@ -81,7 +79,7 @@ impl RowMax {
         }))
     }
 
-    /// That of a row of A, or of a column of B, of a matrix by its number.
+    /// Maximum of a row of A or column of B, in the given matrix of a batch.
     pub fn at(self, factor: Factor, matrix: Option<Expr>, line: Expr) -> Access {
         let of = self.0[factor.index()];
         let of = of.unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
@@ -108,7 +106,7 @@ impl RowMax {
                 Factor::B => (origin.col, origin.row),
             };
             let extent = problem.lines_of(factor);
-            // Of a matrix that products share those of the first one.
+            // For a matrix shared by several GEMMs, the blocks of the first one reset its maxima.
             let is_first = Expr::from(other).equals(0);
             let own = origin.batch.zip(problem.count_of(factor));
             let is_first = match own {

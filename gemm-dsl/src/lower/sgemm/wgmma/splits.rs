@@ -91,7 +91,7 @@ fn padded(terms: Expr, to: Expr) -> Expr {
     terms.div_ceil(to.clone()) * to
 }
 
-/// What the planes of A or B are called in a kernel.
+/// Name of the splits of A or B in the kernel.
 fn name(factor: Factor) -> &'static str {
     match factor {
         Factor::A => "planes_a",
@@ -99,7 +99,7 @@ fn name(factor: Factor) -> &'static str {
     }
 }
 
-/// The planes of A and B in a kernel.
+/// Splits of A and B in a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Splits {
     /// Buffers of A's splits and of B's.
@@ -124,7 +124,7 @@ impl Splits {
                 let (splits, lines) = match (factor, plan.cluster()) {
                     (Factor::A, _) => (splits, t.bm()),
                     (Factor::B, 1) => (splits, t.bn()),
-                    // A block of a cluster brings a part of B, plane by plane.
+                    // A block of a cluster loads its part of B one split at a time.
                     (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
                 };
                 let tile = splits.into_iter().chain([lines, bk]).collect();
@@ -189,7 +189,7 @@ impl Splits {
         }
     }
 
-    /// Which of all planes of A or B one of a product's is; none where there is but one.
+    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one.
     pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
     }

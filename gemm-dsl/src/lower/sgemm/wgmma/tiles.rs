@@ -14,7 +14,7 @@ pub(super) enum OutputTiles {
     Own(OutputTile),
     /// Tiles of a persistent block or cluster.
     Each {
-        /// How many there are, and how many blocks, or clusters, share them.
+        /// Number of tiles, and of the blocks or clusters that share them.
         all: TileSharers,
         counts: TileCounts,
         /// K tiles that passed through the ring before the current tile of C, modulo twice the

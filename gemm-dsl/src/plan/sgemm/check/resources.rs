@@ -87,7 +87,8 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: 
     faults.require(acts, || messages::float4_without_access(tile));
 }
 
-/// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
+/// Checks the threads of a block. If its shared memory fits, also checks the blocks per SM and the
+/// registers.
 pub(super) fn threads(
     spec: &SgemmSpec,
     shared_fits: bool,

@@ -230,19 +230,19 @@ impl TiledPlan {
     }
 }
 
-/// Threads along the rows and the columns of a block tile.
+/// Threads of a block tile along M and along N.
 fn threads_of_tile(spec: &SgemmSpec, tile: Tile) -> [u32; 2] {
     let thread = spec.thread_tile();
     [tile.m / thread.m, tile.n / thread.n]
 }
 
-/// Threads of a block, which may be too many for a plan: as [`TiledPlan::threads`].
+/// Threads of a block, as [`TiledPlan::threads`], for a spec that may exceed the limit.
 pub(in crate::plan::sgemm) fn threads(spec: &SgemmSpec, tile: Tile) -> u64 {
     let [rows, cols] = threads_of_tile(spec, tile).map(u64::from);
     (rows * cols).saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
 }
 
-/// The tile of K that may have fewer terms than the others.
+/// Chooses the K tile that may be shorter than the others.
 fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged> {
     let [OperandFacts { global_vectors, .. }, _] = operands;
     let straddles = |vectors: bool| {

@@ -21,7 +21,7 @@ struct ProductTime {
 /// State of a rank in the simulation.
 #[derive(Default)]
 struct RankTime {
-    /// What splits of its own parts take, which are made before all else.
+    /// Seconds to split the rank's own shards, which comes first.
     before: f64,
     steps: usize,
     /// Number of exchanges taken part in, and the end of the last one.
@@ -64,9 +64,9 @@ fn product(
     gpu.multiplied(extents) + of(Factor::A) + of(Factor::B)
 }
 
-/// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it
-/// begins one are all before that one; those beside a product that it waits for, to write a slot,
-/// are so too. All that matters to an exchange is known then.
+/// Simulates the exchanges in the order of their numbers. An exchange depends only on earlier
+/// exchanges: those that its ranks waited for, and those that ran beside a multiplication whose
+/// slot it overwrites. So all its inputs are known when it is reached.
 pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: &[f64]) -> Times {
     let mut ranks: Vec<RankTime> =
         (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();
@@ -119,7 +119,7 @@ impl RankTime {
         Self { before, there: before, exchanged: before, ..Self::default() }
     }
 
-    /// Takes steps up to the next exchange that it begins.
+    /// Takes steps up to the next exchange that the rank begins.
     fn go(
         &mut self,
         schedule: &VerifiedSchedule,
@@ -146,7 +146,7 @@ impl RankTime {
         }
     }
 
-    /// When the slots have been read that the next exchange brings something into.
+    /// Returns the time at which the slots that the next exchange overwrites have been read.
     fn may_write(
         &mut self,
         schedule: &VerifiedSchedule,

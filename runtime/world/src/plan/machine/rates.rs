@@ -41,10 +41,10 @@ const NEXT_LAUNCH: f64 = CALIBRATION.next_launch / 1e6;
 const CALIBRATION: Calibration = gemm_perf::H200.calibration;
 
 /// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv`
-/// (2026-11-24), at 4096 and 8192: `bf16` by `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and
-/// 58.5; by `wgmma`, with what makes splits, `bf16` 580 and 679, `bf16x6` 129 and 135, `f16x3` 205
-/// and 227. What is here is without splits, whose bytes are in [`Gpu::splits`], and without waves
-/// of which some tiles are missing.
+/// (2026-11-24), at 4096 and 8192. `mma.sync` reached 211 and 226 TFLOP/s in `bf16`, and 57.3 and
+/// 58.5 in `bf16x6`. `wgmma`, with splits, reached 580 and 679 in `bf16`, 129 and 135 in `bf16x6`,
+/// and 205 and 227 in `f16x3`. The rates below exclude splits, whose bytes are in [`Gpu::splits`],
+/// and incomplete waves.
 ///
 /// The other rates were not measured. `f16` is as fast as `bf16`, and `tf32` half as fast (NVIDIA
 /// H100 Tensor Core GPU Architecture, 2022). `bf16x9` needs nine matmuls where `bf16x6` needs six.
@@ -76,7 +76,7 @@ pub struct Splits {
 
 impl Splits {
     /// Computes the splits of a kernel: each element is read once, or twice if rows and columns are
-    /// scaled, and each plane is written.
+    /// scaled, and each split is written.
     fn from_spec(spec: &SgemmSpec) -> Self {
         if !spec.is_wgmma() {
             return Self::default();
@@ -116,8 +116,8 @@ impl Gpu {
 }
 
 impl ClusterModel {
-    /// The same machine where products are those of a kernel: as fast as its arithmetic is, of
-    /// matrices that are stored as it takes them.
+    /// Returns the same machine with the rates of a kernel's arithmetic and the layout of its
+    /// matrices.
     #[must_use]
     pub fn computing(&self, spec: &SgemmSpec) -> Self {
         Self { gpu: self.gpu.computing(spec), layout: spec.layout, ..*self }

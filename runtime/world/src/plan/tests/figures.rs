@@ -94,8 +94,8 @@ fn beside_copy_engines_products_are_as_fast_as_was_measured() {
     }
 }
 
-/// The machine of the table: nothing but rates. 54 TFLOP/s or 160, 370 GB/s into a GPU, 46 for each
-/// GPU of a host into the host.
+/// Machine of the table, with rates only: 54 or 160 TFLOP/s, 370 GB/s into a GPU, and 46 GB/s into
+/// a host for each of its GPUs.
 fn ideal(teraflops: f64) -> ClusterModel {
     let gpu = Gpu {
         flops: teraflops * 1e12,

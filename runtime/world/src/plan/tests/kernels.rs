@@ -5,7 +5,8 @@ use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
 
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
-/// A product of m, n and k takes m·n·k seconds, a byte over a link one, and none is lost beside it.
+/// Machine on which a GEMM takes m·n·k seconds and a byte over a link one second. Exchanges do not
+/// slow GEMMs down.
 fn slow(splits: Splits) -> ClusterModel {
     let of_h200 = ClusterModel::h200_host();
     let gpu = Gpu {
@@ -43,7 +44,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
             }
         }
     }
-    // What no rate is of is as fast as `f32`, which is as it was.
+    // Arithmetics without a rate are as fast as `f32`, which keeps its rate.
     let gpu = ClusterModel::h200_nccl().gpu;
     let spec = |line: &str| line.parse::<SgemmSpec>().unwrap();
     let of = |line: &str| gpu.computing(&spec(line)).product([4096; 3]);

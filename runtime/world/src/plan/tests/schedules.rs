@@ -59,7 +59,7 @@ proptest! {
     fn estimates_count_bytes_and_rooms((distributions, ranks, strategy) in case(), lies in proptest::sample::select(Lies::ALL)) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
         let slow = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..ClusterModel::h200_copy_engines() };
-        // Whether rows of a block have something between them where it is a part of another one.
+        // True if the rows of a block, as stored, are not contiguous within another block.
         let apart = |factor, block: &Block, of: &Block| match (factor, lies) {
             (Factor::A, Lies::Tn | Lies::Tt) | (Factor::B, Lies::Nt | Lies::Tt) => block.cols.len() > 1 && block.rows != of.rows,
             _ => block.rows.len() > 1 && block.cols != of.cols,

@@ -4,8 +4,8 @@ use crate::plan::*;
 
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
-/// A GPU with tiles of one element, on one multiprocessor, that adds a term in half a second: a
-/// product of m, n and k takes m·n·k seconds. A byte takes a second, an exchange one more.
+/// Machine whose GPU has one SM and tiles of one element: a GEMM takes m·n·k seconds. A byte takes
+/// one second, and an exchange one more.
 fn slow(lost: f64) -> ClusterModel {
     let gpu = Gpu {
         flops: 2.0,

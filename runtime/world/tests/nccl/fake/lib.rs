@@ -2,9 +2,9 @@
 //! calls, and moves bytes between pointers of one process. It knows neither devices nor streams.
 //!
 //! Its communicators are non-blocking, as NCCL's. An activity progresses only while it is polled,
-//! and a settled exchange has moved all its bytes. Nobody is told that another rank has aborted.
-//! The library records the first call that NCCL forbids (`fake_misuse`), and fails on request
-//! (`fake_set`):
+//! and a settled exchange has moved all its bytes. A rank does not notice that another one has
+//! aborted. The library records the first call that NCCL forbids (`fake_misuse`), and fails on
+//! request (`fake_set`):
 //!
 //! | setting | effect |
 //! | --- | --- |
@@ -67,7 +67,7 @@ unsafe fn name(pointer: *const c_char) -> String {
 /// The name ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_set(setting: *const c_char, value: i64) {
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     let setting = unsafe { name(setting) };
     state().settings.insert(setting, value);
 }
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn fake_set(setting: *const c_char, value: i64) {
 /// The name ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_get(what: *const c_char) -> i64 {
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     let what = unsafe { name(what) };
     let state = state();
     match what.as_str() {
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn ncclCommCount(handle: usize, count: *mut c_int) -> c_in
     let mut state = enter!("ncclCommCount");
     let ranks =
         |state: &State, comm: &Comm| state.worlds.get(&comm.world).map_or(0, |world| world.ranks);
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     unsafe { fact(&mut state, handle, count, ranks) }
 }
 
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn ncclCommCount(handle: usize, count: *mut c_int) -> c_in
 pub unsafe extern "C" fn ncclCommUserRank(handle: usize, rank: *mut c_int) -> c_int {
     let mut state = enter!("ncclCommUserRank");
     let place = |state: &State, comm: &Comm| comm.rank + state.setting("strange") as c_int;
-    // SAFETY: as of this function.
+    // SAFETY: the caller vouches for the pointer.
     unsafe { fact(&mut state, handle, rank, place) }
 }
 
