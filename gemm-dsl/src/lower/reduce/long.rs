@@ -36,7 +36,7 @@ impl LongSegments<'_> {
         // Counted first, because most blocks have no long segment and should not check each of
         // theirs.
         let layout = BufferLayout::row_major(1);
-        let found = "number of longer segments of the block";
+        let found = "number of segments longer than LONGEST";
         let longer =
             Access::new(b.shared("longer", Elem::U32, [1.into()], layout, found), [0.into()]);
         b.comment("The whole block reduces each of its segments that is longer than LONGEST.");

@@ -155,7 +155,7 @@ impl<'p> Frame<'p> {
     /// [`numbered_tile`](Self::numbered_tile).
     pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
         let own = self.own(b);
-        b.comment("Numbers of tiles of C along M and along N.");
+        b.comment("Number of tiles of C along M and N.");
         (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
     }
 

@@ -68,8 +68,8 @@ impl MmaCounts {
             [true, true] => [None, None],
             [loads_a, loads_b] => {
                 b.comment(
-                    "A lane loads such rows of A and columns of B into fragments, every fourth k \
-                     of them.",
+                    "Fragments of a lane: every eighth row of A and column of B, and every fourth \
+                     k of them.",
                 );
                 let col = (!loads_b).then(|| b.let_("frag_col", warp_col + lane / lanes_n));
                 let term = b.let_("frag_k", lane % lanes_n);

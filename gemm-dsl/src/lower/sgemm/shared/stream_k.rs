@@ -82,8 +82,8 @@ impl TileSharers {
             // reduction.
             if slices == 1 {
                 b.comment(
-                    "All threads must have read this K tile before the next tile's data overwrites \
-                     it.",
+                    "All threads must be done with shared memory before the next output tile \
+                     overwrites it.",
                 );
                 b.barrier();
             }

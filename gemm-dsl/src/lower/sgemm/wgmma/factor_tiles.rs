@@ -31,7 +31,7 @@ impl FactorTiles {
             b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
         let lines = b.constant("LINES", LINES, "rows of A, or columns of B, per block");
-        let terms = b.constant("TERMS", terms_of_tile, "elements of K of each");
+        let terms = b.constant("TERMS", terms_of_tile, "elements of K per row or column");
         let threads = b.constant("THREADS", THREADS, "threads per block");
         b.launch_bounds(threads);
         let tiles =

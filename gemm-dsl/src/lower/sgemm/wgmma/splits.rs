@@ -236,7 +236,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
     let unrepresentable =
         unrepresentable.map(|unrepresentable| (unrepresentable, b.mut_("bits", Expr::U32(0))));
     let scaled = row_max.map(|row_max| {
-        let meaning = "power-of-two scale of each line";
+        let meaning = "power-of-two scale of each row or column";
         let layout = BufferLayout::row_major(1);
         (row_max, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });

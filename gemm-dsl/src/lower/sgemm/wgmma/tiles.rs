@@ -51,7 +51,7 @@ impl OutputTiles {
                 Self::Own(OutputTile { origin, problem, nth: None, before: None })
             }
             Some(SharedTiles::Whole(all)) => {
-                b.comment("Numbers of tiles of C along M and along N.");
+                b.comment("Number of tiles of C along M and N.");
                 let counts = TileCounts::declare(b, plan, problem, tile);
                 let before = b.mut_("before", 0);
                 Self::Each { all, counts, before }
