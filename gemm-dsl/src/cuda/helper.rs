@@ -249,9 +249,9 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
 fn load_definition(elem: Elem) -> String {
     let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
     let what = if elem == Elem::F32 {
-        "Reads four floats by one 16-byte access."
+        "Loads four floats with one 16-byte access."
     } else {
-        "Reads 16 bytes by one access."
+        "Loads 16 bytes with one access."
     };
     format!(
         "\
@@ -267,9 +267,9 @@ __device__ __forceinline__ {vector} {name}(const {ty}* from)
 fn store_definition(elem: Elem) -> String {
     let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
     let what = if elem == Elem::F32 {
-        "Writes four floats by one 16-byte access."
+        "Stores four floats with one 16-byte access."
     } else {
-        "Writes 16 bytes by one access."
+        "Stores 16 bytes with one access."
     };
     format!(
         "\
@@ -305,7 +305,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     match guarded {
         None => format!(
             "\
-// Asynchronous copy of {bytes} bytes, global to shared, around the registers{around}.
+// Asynchronous copy of {bytes} bytes from global to shared memory, bypassing registers{around}.
 {}
 {{
     {address}
@@ -316,7 +316,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
         ),
         Some(true) => format!(
             "\
-// Asynchronous copy of {bytes} bytes where `valid`; else it writes {zeros} and reads nothing.
+// Asynchronous copy of {bytes} bytes if `valid`; otherwise writes {zeros} and reads nothing.
 {}
 {{
     {address}
@@ -328,7 +328,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
         ),
         Some(false) => format!(
             "\
-// Asynchronous copy of {bytes} bytes where `valid`, without a branch.
+// Predicated asynchronous copy of {bytes} bytes: does nothing unless `valid`.
 {}
 {{
     {address}
@@ -361,8 +361,8 @@ fn load_matrix_definition(count: u8, transposed: bool, elem: Elem) -> String {
     let head = head(&name, &format!("{ty}* to, const {ty}* row"));
     format!(
         "\
-// Loads {matrices} halves{how}. The lanes 0 to {from} say where a row of 16 bytes lies, and each lane
-// gets {gets} of a matrix.
+// Loads {matrices} halves{how}. Lanes 0 to {from} pass the addresses of 16-byte rows;
+// each lane receives {gets} of each matrix.
 {head}
 {{
     const size_t src = __cvta_generic_to_shared(row);
@@ -376,13 +376,13 @@ fn load_matrix_definition(count: u8, transposed: bool, elem: Elem) -> String {
 fn mma_definition(format: Format) -> String {
     let (name, of) = (mma(format), format.name());
     let terms = format.terms();
-    let words = if format.per_word() == 2 { ", two of which are a word" } else { "" };
+    let words = if format.per_word() == 2 { ", two per word" } else { "" };
     let params = "float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2]";
     let head = head(&name, params);
     format!(
         "\
-// d += a * b on tensor cores: 16x8 sums of {terms} products of {of}{words}.
-// The lanes of a warp hold the three matrices together.
+// d += a * b on tensor cores, m16n8k{terms}: {of} operands{words}, f32 accumulators.
+// The fragments of the three matrices are distributed over the lanes of a warp.
 {head}
 {{
     asm volatile(\"mma.sync.aligned.m16n8k{terms}.row.col.f32.{of}.{of}.f32\"
@@ -400,7 +400,7 @@ pub(super) const COMMIT: &str = "copy_commit";
 pub(super) const WAIT: &str = "copy_wait";
 
 const COPY_COMMIT: &str = "\
-// Closes a group of asynchronous copies.
+// Commits the asynchronous copies issued so far as one group.
 __device__ __forceinline__ void copy_commit()
 {
     asm volatile(\"cp.async.commit_group;\" ::: \"memory\");
@@ -417,7 +417,7 @@ __device__ __forceinline__ void copy_wait()
 ";
 
 const TO_F16: &str = "\
-// The bits of the nearest binary16, of two the even one.
+// Rounds to binary16, ties to even, and returns the bits.
 __device__ __forceinline__ unsigned short to_f16(float x)
 {
     unsigned short r;
@@ -427,7 +427,7 @@ __device__ __forceinline__ unsigned short to_f16(float x)
 ";
 
 const FROM_F16: &str = "\
-// The value of a binary16.
+// Converts the bits of a binary16 to float.
 __device__ __forceinline__ float from_f16(unsigned short x)
 {
     float r;
@@ -437,7 +437,7 @@ __device__ __forceinline__ float from_f16(unsigned short x)
 ";
 
 const TO_BF16: &str = "\
-// The bits of the nearest bfloat16, of two the even one.
+// Rounds to bfloat16, ties to even, and returns the bits.
 __device__ __forceinline__ unsigned short to_bf16(float x)
 {
 #if __CUDA_ARCH__ >= 800
@@ -453,7 +453,7 @@ __device__ __forceinline__ unsigned short to_bf16(float x)
 ";
 
 const FROM_BF16: &str = "\
-// The value of a bfloat16: the upper half of a binary32.
+// Converts a bfloat16, the upper half of a binary32, to float.
 __device__ __forceinline__ float from_bf16(unsigned short x)
 {
     return __uint_as_float((unsigned int)x << 16);
@@ -462,7 +462,7 @@ __device__ __forceinline__ float from_bf16(unsigned short x)
 
 // `cvt.rna.tf32.f32` would suffice, except that on an H200 it keeps the payload of a NaN.
 const TO_TF32: &str = "\
-// The nearest number of 10 bits after the point, of two the greater in magnitude.
+// Rounds to tf32 (10 fraction bits), ties away from zero.
 __device__ __forceinline__ float to_tf32(float x)
 {
     const unsigned int bits = __float_as_uint(x);

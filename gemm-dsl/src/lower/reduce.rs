@@ -56,8 +56,8 @@ fn noun(plan: &ReducePlan) -> &'static str {
         Some(Op::Min) => "Minimum",
         Some(Op::Argmax) => "Index of the maximum",
         Some(Op::Argmin) => "Index of the minimum",
-        Some(Op::Any) => "Whether any",
-        Some(Op::All) => "Whether all",
+        Some(Op::Any) => "Logical OR",
+        Some(Op::All) => "Logical AND",
         Some(Op::MeanVar) => "Mean and variance",
         Some(Op::Logsumexp) => "Logarithm of the sum of exponentials",
     }

@@ -60,7 +60,7 @@ pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
 
 /// Declares the shared-memory flag that is set in the block with the last ticket.
 pub(super) fn flag(b: &mut KernelBuilder) -> Access {
-    let meaning = "whether all other blocks have left their parts";
+    let meaning = "set if this block has taken the last ticket";
     let is_last = b.shared("is_last", Elem::U32, [], BufferLayout::row_major(0), meaning);
     Access::new(is_last, [])
 }
@@ -108,7 +108,7 @@ impl Tickets {
 
     /// Resets the counter in the block with the last ticket.
     pub(super) fn reset(&self, b: &mut KernelBuilder) {
-        b.comment("Back to zero, for the next launch.");
+        b.comment("Reset the counter for the next launch.");
         b.if_(self.first_thread.clone(), |b| b.store(self.word.clone(), Expr::U32(0)));
     }
 
@@ -116,7 +116,7 @@ impl Tickets {
     pub(super) fn by_last(&self, b: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
         let is_last = self.is_last(b);
         b.if_(is_last, |b| {
-            b.comment("The last ticket: this block sees the parts of all others.");
+            b.comment("Last ticket: the partials of all other blocks are visible to this block.");
             make(b);
             self.reset(b);
         });

@@ -227,7 +227,7 @@ __device__ __forceinline__ double minimum(double a, double b)
 ";
 
 const PACK_BF16: &str = "\
-// Two numbers, rounded to bf16, in one word: the first in its lower half.
+// Rounds two values to bf16 and packs them into one word, the first in the lower half.
 __device__ __forceinline__ unsigned int pack_bf16(float low, float high)
 {
     unsigned int word;
@@ -237,7 +237,7 @@ __device__ __forceinline__ unsigned int pack_bf16(float low, float high)
 ";
 
 const PACK_F16: &str = "\
-// Two numbers, rounded to f16, in one word: the first in its lower half.
+// Rounds two values to f16 and packs them into one word, the first in the lower half.
 __device__ __forceinline__ unsigned int pack_f16(float low, float high)
 {
     unsigned int word;

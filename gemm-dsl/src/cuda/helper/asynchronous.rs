@@ -112,7 +112,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
 }
 
 const TENSOR_MAP_TYPE: &str = "\
-// What the driver has made of an array, for the hardware that copies boxes of it (`CUtensorMap`).
+// TMA descriptor of an array, encoded by the driver (`CUtensorMap`).
 struct __align__(128) TensorMap {
     unsigned long long words[16];
 };
@@ -126,19 +126,20 @@ struct Operation<'a> {
 }
 
 const INIT: Operation<'_> = Operation {
-    comment: "Makes a barrier in shared memory, each of whose phases so many arrivals complete.",
+    comment: "Initialises an mbarrier: each of its phases completes after `count` arrivals.",
     param: ", int count",
     body: "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
 };
 
 const ARRIVE: Operation<'_> = Operation {
-    comment: "Arrives at a barrier in shared memory, and does not wait.",
+    comment: "Arrives at an mbarrier without waiting.",
     param: "",
     body: "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(at) : \"memory\");\n",
 };
 
 const ARRIVE_EXPECT: Operation<'_> = Operation {
-    comment: "Has a barrier expect bytes of asynchronous copies, and arrives.",
+    comment: "Arrives at an mbarrier, and adds `bytes` to the transaction count that its phase \
+              expects.",
     param: ", int bytes",
     body: "    asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"
                  :: \"r\"(at), \"r\"(bytes) : \"memory\");\n",
@@ -146,9 +147,10 @@ const ARRIVE_EXPECT: Operation<'_> = Operation {
 
 fn try_wait(hears_others: bool) -> String {
     let (comment, acquire) = match hears_others {
-        false => ("Waits until the phase of this parity is complete.", ""),
+        false => ("Waits until the phase with this parity is complete.", ""),
         true => (
-            "Waits until the phase of this parity is complete, in which other blocks of the cluster arrive.",
+            "Waits until the phase with this parity is complete; other blocks of the cluster \
+             arrive at it.",
             ".acquire.cluster",
         ),
     };
@@ -180,11 +182,12 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier{param})
 fn proxy_fence(which: ProxyFence) -> String {
     let (comment, instruction) = match which {
         ProxyFence::Async => (
-            "Orders what this thread knows of its statements and of asynchronous units, in shared memory.",
+            "Orders this thread's shared-memory accesses with those of the async proxy (wgmma, \
+             TMA).",
             "fence.proxy.async.shared::cta",
         ),
         ProxyFence::MbarrierInit => (
-            "Shows asynchronous units the barriers that this thread has made.",
+            "Makes the mbarriers that this thread has initialised visible to the async proxy.",
             "fence.mbarrier_init.release.cluster",
         ),
     };
@@ -211,8 +214,8 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
     let (comment, how, blocks) = match multicast {
         false => (
             "\
-// Starts the copy of a box from global to shared memory: zeros outside of the array. Its bytes
-// count at the barrier when they have come.",
+// Starts a TMA copy of a box from global to shared memory, zero-filled outside the array. Its bytes
+// are counted at the mbarrier as they arrive.",
             "",
             String::new(),
         ),
@@ -221,9 +224,9 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
             given.push("\"h\"((unsigned short)blocks)".to_owned());
             (
                 "\
-// Starts the copy of a box from global to shared memory: zeros outside of the array. It goes
-// to the same place in each block of the cluster whose bit is set, and its bytes count at that
-// block's barrier when they have come.",
+// Starts a TMA copy of a box from global to shared memory, zero-filled outside the array. It goes
+// to the same address in each block of the cluster whose bit in `blocks` is set, and its bytes are
+// counted at that block's mbarrier as they arrive.",
                 "\"\n                 \".multicast::cluster",
                 format!(", %{}", 3 + rank),
             )
@@ -253,7 +256,7 @@ fn descriptor_definition(of: Descriptor) -> String {
     let row = TensorSwizzle::bytes(swizzle).unwrap_or_default();
     format!(
         "\
-// How a matrix instruction finds a tile: rows of {row} bytes, swizzled, 8 in {stride} bytes.
+// Shared-memory descriptor of a wgmma operand: {row}-byte swizzle, {stride} bytes per 8 rows.
 __device__ __forceinline__ unsigned long long {name}(const void* tile)
 {{
     const unsigned int at = __cvta_generic_to_shared(tile);
@@ -281,8 +284,9 @@ fn wgmma_definition(format: Format, columns: u32) -> String {
     let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
     format!(
         "\
-// d = a * b, added to d where `accumulate`: {rows}x{columns} sums of {terms} products of {of}, of tiles
-// in shared memory. The four warps of a warpgroup start it together, and it goes on by itself.
+// Starts d = a * b, or d += a * b if `accumulate`: m{rows}n{columns}k{terms}, {of} operands in \
+shared memory,
+// given by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
 __device__ __forceinline__ void {name}(
     float (&d)[{sums}], unsigned long long a, unsigned long long b, bool accumulate)
 {{
@@ -298,8 +302,8 @@ __device__ __forceinline__ void {name}(
 }
 
 const WGMMA_KEEP: &str = "\
-// Keeps the use of sums on its side of what stands beside it: the compiler does not see when they
-// change.
+// Keeps the compiler from moving accumulator accesses across it: wgmma writes the accumulators
+// asynchronously, which the compiler does not see.
 template <int count>
 __device__ __forceinline__ void wgmma_keep(float* d)
 {
@@ -309,7 +313,7 @@ __device__ __forceinline__ void wgmma_keep(float* d)
 ";
 
 const WGMMA_FENCE: &str = "\
-// Orders the use of sums before the matrix instructions that follow.
+// Orders accesses to the accumulators before the wgmma instructions that follow.
 __device__ __forceinline__ void wgmma_fence()
 {
     asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");
@@ -317,7 +321,7 @@ __device__ __forceinline__ void wgmma_fence()
 ";
 
 const WGMMA_COMMIT: &str = "\
-// Closes a group of matrix instructions.
+// Commits the wgmma instructions issued so far as one group.
 __device__ __forceinline__ void wgmma_commit()
 {
     asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");
@@ -325,7 +329,7 @@ __device__ __forceinline__ void wgmma_commit()
 ";
 
 const WGMMA_WAIT: &str = "\
-// Waits until at most `pending` groups of matrix instructions are in flight.
+// Waits until at most `pending` groups of wgmma instructions are in flight.
 template <int pending>
 __device__ __forceinline__ void wgmma_wait()
 {
@@ -337,9 +341,9 @@ fn limit_definition(more: bool) -> String {
     let (name, how) = (register_limit(more), if more { "inc" } else { "dec" });
     let comment = match more {
         true => {
-            "Takes registers, up to so many a thread, as soon as others have given theirs back."
+            "Raises the register limit per thread; waits until other warps have released enough."
         }
-        false => "Gives registers back, down to so many a thread.",
+        false => "Lowers the register limit per thread and releases the rest.",
     };
     format!(
         "\

@@ -62,14 +62,14 @@ fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
 pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let meaning = match atomic.order {
         MemoryOrder::Relaxed => return String::new(),
-        MemoryOrder::Acquire => "what follows comes after it",
-        MemoryOrder::Release => "what precedes comes before it",
-        MemoryOrder::AcqRel | MemoryOrder::SeqCst => "nothing passes it",
+        MemoryOrder::Acquire => "acquire",
+        MemoryOrder::Release => "release",
+        MemoryOrder::AcqRel | MemoryOrder::SeqCst => "acquire-release",
     };
     let order = qualifier(atomic.order);
     let (scope, audience) = match atomic.scope {
-        Scope::Block => ("cta", "for the block"),
-        _ => ("gpu", "for all blocks"),
+        Scope::Block => ("cta", "block"),
+        _ => ("gpu", "device"),
     };
     let shared = is_shared(k, atomic);
     let space = if shared { "shared" } else { "global" };
@@ -89,11 +89,11 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
         ("%2", format!("\"{c}\"(value)"))
     };
     let what = match atomic.op {
-        AtomicOp::Add => "Adds to a word",
-        AtomicOp::Min => "Takes the smaller for a word",
-        AtomicOp::Max => "Takes the greater for a word",
-        AtomicOp::Exchange => "Replaces a word",
-        AtomicOp::CompareExchange { .. } => "Replaces a word that is as expected",
+        AtomicOp::Add => "Atomic add to",
+        AtomicOp::Min => "Atomic minimum of",
+        AtomicOp::Max => "Atomic maximum of",
+        AtomicOp::Exchange => "Atomic exchange of",
+        AtomicOp::CompareExchange { .. } => "Atomic compare-and-swap of",
     };
     let head = format!("__device__ __forceinline__ {ty} {}(", name(k, atomic));
     let expected = if expects { format!("{ty} expected, ") } else { String::new() };
@@ -101,7 +101,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let gap = if head.len() + params.len() > WIDTH { "\n    " } else { "" };
     format!(
         "\
-// {what}, in {space} memory, {audience}; {meaning}.
+// {what} a word in {space} memory, {meaning} at {audience} scope.
 {head}{gap}{params}
 {{
 {address}    {ty} old;

@@ -25,15 +25,16 @@ struct Arrival {
 const RELEASE: Arrival = Arrival {
     name: "mbarrier_arrive_remote",
     sem: "release",
-    comment: "// Arrives at this barrier of a block of the cluster, and does not wait.",
+    comment: "// Arrives at this mbarrier in block `block` of the cluster, without waiting.",
     at: (HelperFamily::Mbarrier, 2),
 };
 
 const RELAXED: Arrival = Arrival {
     name: "mbarrier_arrive_relaxed",
     sem: "relaxed",
-    comment: "// Arrives at this barrier of a block of the cluster, and does not wait. It orders no load\n\
-              // and no store: what is given back has been read by asynchronous units alone.",
+    comment: "// Arrives at this mbarrier in block `block` of the cluster, without waiting. A relaxed \
+              arrival\n\
+              // is enough: only the async proxy has read the stage that it releases.",
     at: (HelperFamily::Mbarrier, 6),
 };
 
@@ -112,7 +113,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
 }
 
 const CLUSTER_RANK: &str = "\
-// The number of this block in its cluster.
+// Rank of this block in its cluster.
 __device__ __forceinline__ int cluster_rank()
 {
     int rank;
@@ -122,7 +123,7 @@ __device__ __forceinline__ int cluster_rank()
 ";
 
 const CLUSTER_BARRIER: &str = "\
-// All threads of all blocks of the cluster wait for one another.
+// Barrier of all threads of the cluster.
 __device__ __forceinline__ void cluster_barrier()
 {
     asm volatile(\"barrier.cluster.arrive.release;\" ::: \"memory\");

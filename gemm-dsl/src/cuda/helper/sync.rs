@@ -24,7 +24,7 @@ pub(in crate::cuda) fn named_barrier_definition(wait: bool) -> &'static str {
 }
 
 const NAMED_BARRIER: &str = "\
-// Waits at a barrier of the block until so many threads have come, by whole warps.
+// Waits at a named barrier until `threads` threads of the block, in whole warps, have arrived.
 __device__ __forceinline__ void named_barrier(int id, int threads)
 {
     asm volatile(\"bar.sync %0, %1;\" :: \"r\"(id), \"r\"(threads) : \"memory\");
@@ -32,7 +32,7 @@ __device__ __forceinline__ void named_barrier(int id, int threads)
 ";
 
 const NAMED_ARRIVE: &str = "\
-// Comes to a barrier of the block, by whole warps, and does not wait for the others.
+// Arrives at a named barrier of the block, in whole warps, without waiting.
 __device__ __forceinline__ void named_arrive(int id, int threads)
 {
     asm volatile(\"bar.arrive %0, %1;\" :: \"r\"(id), \"r\"(threads) : \"memory\");
@@ -58,7 +58,7 @@ pub(in crate::cuda) fn fence_definition(order: MemoryOrder, scope: Scope) -> &'s
 }
 
 const FENCE_DEVICE: &str = "\
-// Acquire and release: orders this thread's accesses around it, for all threads of the launch.
+// Acquire-release fence at device scope: orders this thread's accesses around it.
 __device__ __forceinline__ void fence_acq_rel()
 {
     asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\");
@@ -66,7 +66,7 @@ __device__ __forceinline__ void fence_acq_rel()
 ";
 
 const FENCE_BLOCK: &str = "\
-// Acquire and release: orders this thread's accesses around it, for all threads of the block.
+// Acquire-release fence at block scope: orders this thread's accesses around it.
 __device__ __forceinline__ void fence_acq_rel_block()
 {
     asm volatile(\"fence.acq_rel.cta;\" ::: \"memory\");

@@ -18,7 +18,8 @@ pub(super) const EXPONENTIAL: [f32; 5] =
 /// underflow. `n` is passed as the bits of `ROUNDER + n`.
 pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "p * 2^n, where rounder holds the bits of 12582912 + n; in two steps, of which only the last",
+        "p * 2^n, where rounder holds the bits of 12582912 + n; in two steps, so that only the \
+         last",
         "can round.",
     ];
     let params = [("p", Ty::F32), ("rounder", Ty::U32)];
@@ -58,8 +59,9 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
 /// term no longer counts, x is clamped, and NaN becomes some number.
 pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "e^x for x <= 0, within (1.8 + 0.14 |x|) 1e-7 of it; 1 at 0, and never less than e^-87.",
-        "2^n 2^f with |f| <= 1 / 2, where n is added to the exponent.",
+        "e^x for x <= 0, with a relative error within (1.8 + 0.14 |x|) 1e-7; 1 at 0, never below \
+         e^-87.",
+        "Computed as 2^n 2^f with |f| <= 1 / 2; n is added to the exponent.",
     ];
     b.function("falling_exp_f32", &meaning, &[("x", Ty::F32)], |b, params| {
         let z = b.let_("z", max(params[0], -87.0));

@@ -25,7 +25,7 @@ impl FoldAccumulators {
             return Self::One(parts.collect());
         };
         let arrays = parts.map(|(part, _)| {
-            b.registers(part.name, part.elem, [width.into()], "of each column of the thread")
+            b.registers(part.name, part.elem, [width.into()], "one per column of the thread")
         });
         let kept = Self::Many(arrays.collect());
         kept.reset(b, place, identity);

@@ -70,7 +70,9 @@ impl Finish<'_> {
             return team.by_block(b, values(&kept), &mut |b, all| self.store(b, to, None, all));
         }
         if group > 1 {
-            b.comment("The threads of a result fold their registers: a lane takes the value of the lane s above.");
+            b.comment(
+                "Shuffle reduction per result: each lane folds in the value of the lane s above.",
+            );
             team.by_group(b, &kept, group as i32);
         }
         // A thread past the last result stores nothing.
@@ -194,9 +196,10 @@ impl Finish<'_> {
             Blocks::One | Blocks::InTurn(_) => ("block", "blocks"),
         };
         b.comment(format!(
-            "Partials are folded by a fixed tree over the numbers of their {many}: first each thread"
+            "Partials are combined in a fixed order, by the index of their {many}: each thread \
+             first"
         ));
-        b.comment("strides through them, then the threads fold theirs.");
+        b.comment("strides through them, then the threads reduce theirs by a tree.");
         let step = Change::Add(Expr::from(self.place.group).wide());
         let (from, partials) = (self.place.lane.clone().wide(), self.split().partials.clone());
         b.loop_(one, For::below(from, partials).change(step), |b, block| {
@@ -276,5 +279,5 @@ struct ArrayNumber {
 fn neighbours(b: &mut KernelBuilder, elem: Elem, number: ArrayNumber, width: Const) -> BufferId {
     let ArrayNumber { n, count } = number;
     let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };
-    b.registers(&name, elem, [width.into()], "of the columns of the thread")
+    b.registers(&name, elem, [width.into()], "for the columns of the thread")
 }

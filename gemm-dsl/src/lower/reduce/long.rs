@@ -36,10 +36,10 @@ impl LongSegments<'_> {
         // Counted first, because most blocks have no long segment and should not check each of
         // theirs.
         let layout = BufferLayout::row_major(1);
-        let found = "how many of the block's segments are longer";
+        let found = "number of segments longer than LONGEST";
         let longer =
             Access::new(b.shared("longer", Elem::U32, [1.into()], layout, found), [0.into()]);
-        b.comment("The whole block folds each longer one of its segments, if there is one.");
+        b.comment("The whole block reduces each of its segments that is longer than LONGEST.");
         b.if_(place.tid.clone().equals(0), |b| b.store(longer.clone(), Expr::U32(0)));
         b.barrier();
         let is_long = place.lane.clone().equals(0).and(self.groups.is_long());
@@ -93,7 +93,7 @@ impl LongSegments<'_> {
                     team.by_block(b, values(&kept.cells(None)), &mut |b, all| {
                         finish.store(b, Destination::Results, None, all);
                     });
-                    b.comment("The next one uses the same shared memory.");
+                    b.comment("The next segment reuses this shared memory.");
                     b.barrier();
                 });
             });

@@ -139,7 +139,7 @@ pub(super) fn params(
     });
     let run = match plan.blocks() {
         Blocks::Runs(run) => {
-            let meaning = "elements of a run, which a block folds";
+            let meaning = "elements per run, which a block reduces";
             Some(b.constant("RUN", run as i32, meaning))
         }
         Blocks::One | Blocks::InTurn(_) => None,

@@ -199,7 +199,7 @@ impl BlockShare {
             (Blocks::Runs(_), Some(run)) => Some(Self::of_run(b, p, block, run)),
             (Blocks::InTurn(most), _) => {
                 let round = Round::new(b, plan, group, "ROUND").elements;
-                let meaning = "the most blocks that fold one result";
+                let meaning = "maximum number of blocks per result";
                 let most = b.constant("BLOCKS", most as i32, meaning);
                 let rounds = shape::rounds(p.n.into(), Expr::from(round).wide());
                 let rounds = b.let_("rounds", rounds);
@@ -258,11 +258,12 @@ impl GroupMember {
             return None;
         }
         let group =
-            b.constant("GROUP", group as i32, format!("threads that fold a {one} together"));
+            b.constant("GROUP", group as i32, format!("threads that reduce a {one} together"));
         let per_block =
-            b.constant(&many.to_uppercase(), block / group, format!("{many} of a block"));
+            b.constant(&many.to_uppercase(), block / group, format!("{many} per block"));
         b.comment(format!(
-            "GROUP neighbours fold a {one}; those past the last {one} repeat it and store nothing."
+            "GROUP adjacent threads reduce a {one}; those past the last repeat it and store \
+             nothing."
         ));
         let own = Expr::from(Special::BlockX).wide() * per_block + tid.clone() / group;
         let nth = b.let_("own", own);

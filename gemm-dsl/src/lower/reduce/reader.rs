@@ -49,7 +49,7 @@ impl ElementReader<'_> {
         let name = self.round;
         let stride = match &place.split {
             None => format!("{name} elements per iteration"),
-            Some(BlockShare { run: Some(_), .. }) => "Rounds of the run".to_owned(),
+            Some(BlockShare { run: Some(_), .. }) => "Loop over the run".to_owned(),
             Some(_) => "Grid-stride loop".to_owned(),
         };
         b.comment(format!("{stride}: the ITEMS loads of a thread are in flight together."));
@@ -62,7 +62,7 @@ impl ElementReader<'_> {
             let width = place.columns().and_then(|columns| columns.width);
             let lanes = (vector > 1).then_some(Expr::I32(vector));
             let dims = [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
-            let values = b.registers("e", self.fold.held(), dims, "the thread's elements");
+            let values = b.registers("e", self.fold.held(), dims, "elements of this thread");
             let held = |ragged: Option<&Expr>, column: Option<Expr>| LoadedElements {
                 values,
                 items,
@@ -84,9 +84,9 @@ impl ElementReader<'_> {
             let n = Some(&end);
             let otherwise = b.block(|b| {
                 b.comment(if self.fold.counts() {
-                    "Tail: past the end zeros, which are not counted."
+                    "Tail: zeros past the end, which are not counted."
                 } else {
-                    "Tail: past the end the identity."
+                    "Tail: the identity past the end."
                 });
                 self.load(b, p, &held(n, None));
                 if self.fold.counts() {

@@ -15,14 +15,14 @@ impl Round {
     /// Declares the constants; the second one is called `name`.
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, group: Const, name: &str) -> Self {
         let what = if plan.vector() > 1 { "vectors" } else { "elements" };
-        let what = format!("{what} of a thread per iteration");
+        let what = format!("{what} per thread and iteration");
         let items = b.constant("ITEMS", plan.items() as i32, what);
         // A vector across columns has one element of each.
         let elements = match plan.vector() {
             vector if vector > 1 && plan.width() == 1 => group * items * vector as i32,
             _ => group * items,
         };
-        let elements = b.constant(name, elements, "elements of a result per iteration of a block");
+        let elements = b.constant(name, elements, "elements of a result per block and iteration");
         Self { items, elements }
     }
 }

@@ -106,8 +106,8 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
             b.title(match plan.width() {
-                1 => "Access variant for an input that cannot be read by aligned vectors.",
-                _ => "Access variant for arrays that cannot be read or written by aligned vectors.",
+                1 => "Scalar variant for an input that does not allow aligned vector loads.",
+                _ => "Scalar variant for arrays that do not allow aligned vector accesses.",
             });
         }
     }
@@ -183,23 +183,24 @@ fn title(plan: &ReducePlan, role: Role) -> String {
     };
     match (role, plan.blocks()) {
         (Role::Last, _) => {
-            format!("{noun} {of}, last part: what the blocks before have left becomes one.")
+            format!("{noun} {of}, last pass: combines the partials of the pass before.")
         }
         (Role::First, Blocks::InTurn(most)) => {
-            format!("{noun} {of}, first part: what each of at most {most} blocks folds.")
+            format!("{noun} {of}, first pass: at most {most} blocks, each with one partial.")
         }
         (Role::Once, Blocks::InTurn(most)) => {
-            format!("{noun} {of}, by at most {most} blocks in one launch.")
+            format!("{noun} {of}, in one launch of at most {most} blocks.")
         }
         (Role::First, Blocks::Runs(_)) => {
-            format!("{noun} {of}, first part: what each block folds of a run.")
+            format!("{noun} {of}, first pass: one block and one partial per run.")
         }
         (Role::Once, Blocks::Runs(_)) => {
-            format!("{noun} {of}, by a block for each run in one launch.")
+            format!("{noun} {of}, in one launch with a block per run.")
         }
         (Role::Shard, _) => {
             format!(
-                "{noun} {of}, those of a shard, n from the one at first on: what each block folds of a run."
+                "{noun} {of}, first pass over a shard, the n elements from `first` on: one partial \
+                 per run."
             )
         }
         (Role::Whole | Role::First | Role::Once, _) => format!("{noun} {of}."),

@@ -76,12 +76,12 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
 fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
     let noun = super::noun(plan);
-    b.title(format!("{noun} of n floats: each block folds its part of `in` into one value."));
+    b.title(format!("{noun} of n floats: each block reduces its part of `in` to one value."));
     b.title(format!("reduce_kernel!({})", plan.spec()));
     if plan.vector() == 4 {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
-            b.title("Access variant for an input that is not aligned to 16 bytes.");
+            b.title("Scalar variant for an input that is not aligned to 16 bytes.");
         }
     }
 

@@ -77,15 +77,16 @@ impl<'p> Direct<'p> {
         let by_lanes = d.lanes() == Lanes::K;
         let of = if by_lanes { "warps" } else { "threads" };
         let int = |value: u32| value as i32;
-        let meaning = |along| format!("{of} of a block along the {along}");
-        let rows = b.constant("ROWS", int(d.rows()), meaning("rows of C"));
-        let cols = b.constant("COLS", int(d.cols()), meaning("columns of C"));
-        let tm = b.constant("TM", int(d.tm()), "rows of C of a thread");
-        let tn = b.constant("TN", int(d.tn()), "columns of C of a thread");
+        let meaning = |along| format!("{of} per block along {along}");
+        let rows = b.constant("ROWS", int(d.rows()), meaning("M"));
+        let cols = b.constant("COLS", int(d.cols()), meaning("N"));
+        let tm = b.constant("TM", int(d.tm()), "rows of C per thread");
+        let tn = b.constant("TN", int(d.tn()), "columns of C per thread");
         let lanes =
-            by_lanes.then(|| b.constant("LANES", int(WARP), "lanes of a warp, which share K"));
-        let slices = (d.slices() > 1)
-            .then(|| b.constant("SLICES", int(d.slices()), "groups of threads, which share K"));
+            by_lanes.then(|| b.constant("LANES", int(WARP), "lanes of a warp, which split K"));
+        let slices = (d.slices() > 1).then(|| {
+            b.constant("SLICES", int(d.slices()), "slices: groups of threads that split K")
+        });
         let of_slice = lanes.into_iter().fold(rows * cols, |all, n| all * n);
         let threads = slices.into_iter().fold(of_slice.clone(), |all, n| all * n);
         b.launch_bounds(threads.clone());
@@ -178,13 +179,16 @@ impl<'p> Direct<'p> {
             Some(round) => b.let_("whole", begin.clone() + depth / round * round).into(),
         };
         if d.unroll() > 1 {
-            b.comment("Steps whose loads are all under way before the first is multiplied.");
+            b.comment(
+                "Main loop: the loads of UNROLL steps are in flight before the first one is \
+                 multiplied.",
+            );
         }
         let by = round.map_or(Expr::I32(1), Expr::from);
         let rounds = For::below(begin, whole.clone()).change(Change::Add(by)).unroll(Unroll::By(1));
         b.loop_("k0", rounds, |b, k0| self.round(b, &acc, k0.into()));
         if guarded {
-            b.comment("What is left of K, step by step.");
+            b.comment("Remainder of K, one step at a time.");
             self.steps(b, &acc, whole, end);
         }
         acc
@@ -235,7 +239,10 @@ impl<'p> Direct<'p> {
                         whole,
                         |b| reads(b, None),
                         |b| {
-                            b.comment("-0 in A and +0 in B stand for terms that there are not: their product, -0, changes no sum.");
+                            b.comment(
+                                "Past the end of K, A is -0 and B is +0: their product, -0, \
+                                 changes no accumulator.",
+                            );
                             reads(b, Some(&end));
                         },
                     );
@@ -252,21 +259,22 @@ impl KShare {
     /// Declares the constants of a share.
     fn constants(b: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
         let step = (d.step() > 1)
-            .then(|| b.constant("STEP", d.step() as i32, "terms that a thread takes at once"));
-        let unroll = (d.unroll() > 1)
-            .then(|| b.constant("UNROLL", d.unroll() as i32, "steps that are loaded together"));
+            .then(|| b.constant("STEP", d.step() as i32, "elements of K per thread and step"));
+        let unroll = (d.unroll() > 1).then(|| {
+            b.constant("UNROLL", d.unroll() as i32, "steps whose loads are in flight together")
+        });
         let product = |factors: &[Option<Const>]| {
             let factors = factors.iter().flatten().copied().map(Expr::from);
             factors.reduce(|all, factor| all * factor)
         };
         let apart = product(&[parts[0], parts[1], step]);
         let apart = apart
-            .map(|apart| b.constant("APART", apart, "terms from a thread's step to its next one"));
+            .map(|apart| b.constant("APART", apart, "distance in K between steps of a thread"));
         let round = match (apart, unroll) {
             (None, None) => None,
             (Some(only), None) | (None, Some(only)) => Some(only),
             (Some(apart), Some(unroll)) => {
-                Some(b.constant("ROUND", unroll * apart, "terms that a block takes at once"))
+                Some(b.constant("ROUND", unroll * apart, "elements of K per block and round"))
             }
         };
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
@@ -284,7 +292,7 @@ impl KShare {
         }
         let round = match self.round {
             Some(round) => round,
-            None => b.constant("ROUND", 1, "terms that a block takes at once"),
+            None => b.constant("ROUND", 1, "elements of K per block and round"),
         };
         let (all, own) = KRanges::of_block(b, plan, problem, round)?;
         Some((TileParts::Ranges(all), own))
@@ -315,10 +323,16 @@ impl KShare {
 /// Comment on the outputs of a thread.
 fn lanes_text(lanes: Lanes) -> &'static str {
     match lanes {
-        Lanes::N => "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C.",
-        Lanes::M => "A thread holds TM x TN adjacent outputs; the next one's lie below them in C.",
+        Lanes::N => {
+            "A thread holds TM x TN adjacent outputs; the next thread's are to the right of them \
+             in C."
+        }
+        Lanes::M => {
+            "A thread holds TM x TN adjacent outputs; the next thread's are below them in C."
+        }
         Lanes::K => {
-            "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
+            "The lanes of a warp compute the same TM x TN adjacent outputs, each over its share of \
+             K."
         }
     }
 }

@@ -27,9 +27,9 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let arith = plan.spec().arith;
     let computed = match (arith.format(), arith.is_emulation()) {
         (None, _) => "f32".to_owned(),
-        (Some(format), false) => format!("{}, summed in f32", format.name()),
+        (Some(format), false) => format!("{} with f32 accumulation", format.name()),
         (Some(format), true) => {
-            format!("f32, each number split into {} of {}", arith.splits(), format.name())
+            format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }
     };
     match layout_text(plan.layout()).filter(|_| plan.kind().wgmma().is_none()) {
@@ -40,34 +40,34 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         }
     }
     if let Some(t) = plan.kind().wgmma() {
-        b.title(format!(
-            "In place of A and B it reads their planes, which lie along K, {}.",
-            splits::rows(t)
-        ));
+        b.title(format!("Reads converted, K-major copies of A and B, {}.", splits::rows(t)));
     }
     match plan.batch() {
         None => {}
         Some(Batch::Strided) => {
-            b.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
+            b.title(
+                "Strided batch: GEMM p of BATCH has its matrices at A + p * stride_a, B + p * \
+                 stride_b and",
+            );
             b.title("C + p * stride_c.");
         }
         Some(Batch::Pointers) => {
-            b.title("A, B and C are arrays of pointers, each to the matrix of a product.");
+            b.title("A, B and C are arrays of pointers to matrices, one per GEMM.");
         }
     }
     if plan.spec().scaled && plan.kind().wgmma().is_none() {
-        b.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
+        b.title("If alpha is 0, the caller passes K = 0, so that A and B are not read.");
     }
     if plan.spec().names_depth() {
-        b.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
+        b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
     }
     b.title(format!("sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
-        b.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
+        b.title("Scalar variant for operands that do not allow 16-byte accesses.");
     }
     if plan.variant() == Variant::Guarded {
-        b.title("Variant for K = 0, with guards.");
+        b.title("Variant for K = 0, with bounds checks.");
     }
 }
 
@@ -94,8 +94,8 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
 fn layout_text(layout: GemmLayout) -> Option<&'static str> {
     match layout {
         GemmLayout::Nn => None,
-        GemmLayout::Nt => Some("B lies column by column in memory, A and C row by row."),
-        GemmLayout::Tn => Some("A lies column by column in memory, B and C row by row."),
-        GemmLayout::Tt => Some("A and B lie column by column in memory, C row by row."),
+        GemmLayout::Nt => Some("B is column-major; A and C are row-major."),
+        GemmLayout::Tn => Some("A is column-major; B and C are row-major."),
+        GemmLayout::Tt => Some("A and B are column-major; C is row-major."),
     }
 }

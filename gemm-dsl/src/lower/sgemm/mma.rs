@@ -28,11 +28,11 @@ impl MmaAccumulators {
     /// Declares the accumulators, all zero.
     pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMma) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
-        b.comment("The sums of this thread.");
+        b.comment("Accumulators of this thread.");
         let elem = tiled.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
-        let meaning = "sums of terms that are not added yet";
+        let meaning = "accumulators since the last promotion";
         let fresh = several.then(|| b.zeroed_registers("fresh", elem, dims(), meaning));
         let unrepresentable =
             of.counts.plan.arith().is_emulation().then(|| UnrepresentableBits::declare(b, tiled));
@@ -82,7 +82,8 @@ pub(crate) fn step(
             (None, None) => row.multiply(b, of_row(mma.sums)),
             (None, Some(_)) => {
                 b.comment(
-                    "Sums from zero on, small products first, which are then added to the others.",
+                    "Fresh accumulators, small products first, which are then added to the main \
+                     ones.",
                 );
                 let dims = [counts.cols.into(), (Mma::OF_D as i32).into()];
                 let fresh = b.zeroed_registers("fresh", tiled.plan.types().acc, dims, "");
@@ -93,7 +94,7 @@ pub(crate) fn step(
         }
     });
     if let (Some(fresh), Some(steps)) = (mma.fresh, counts.plan.promote()) {
-        let meaning = "steps whose terms are summed from zero on";
+        let meaning = "K steps between promotions of fresh accumulators";
         let together = b.constant("PROMOTE", steps as i32, meaning);
         let last = ((i.clone() + 1) % together).equals(0);
         b.if_(last, |b| mma.promote(b, counts, fresh));

@@ -15,8 +15,8 @@ fn texts(line: &str) -> Vec<String> {
 /// The caller implements half of BLAS's rule for alpha = 0, so every text states it.
 #[test]
 fn the_text_of_a_scaled_product_says_which_k_it_is_given() {
-    let rule = "// Where alpha is 0 the caller passes K = 0: A and B are then not read.\n";
-    let depth = "// DEPTH is the extent of A and B all the same";
+    let rule = "// If alpha is 0, the caller passes K = 0, so that A and B are not read.\n";
+    let depth = "// DEPTH is their true extent nevertheless";
     for tile in ["block: 8x8", "tile: 16x16x8, thread: 4x4, float4, bounds: aligned"] {
         for (keys, says) in [
             ("unroll: 2", [false, false]),
@@ -45,7 +45,7 @@ fn vectors_of_a_batch_have_no_stride() {
             }
             assert_eq!(text.matches("size_t stride_").count(), 4, "{text}");
             assert!(
-                text.contains("// A batch: product p of BATCH has its A, B and C at "),
+                text.contains("// Strided batch: GEMM p of BATCH has its matrices at "),
                 "{text}"
             );
         }

@@ -73,15 +73,16 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
-    let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
-    let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
-    let bk = b.constant("BK", int(t.bk()), "terms of a sum in one tile");
-    let tm = b.constant("TM", int(t.tm()), "rows of C of a thread");
-    let tn = b.constant("TN", int(t.tn()), "columns of C of a thread");
-    let meaning = if t.producer() { "threads that multiply" } else { "threads of a block" };
+    let bm = b.constant("BM", int(t.bm()), "rows of C per block");
+    let bn = b.constant("BN", int(t.bn()), "columns of C per block");
+    let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
+    let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
+    let tn = b.constant("TN", int(t.tn()), "columns of C per thread");
+    let meaning =
+        if t.producer() { "threads of the consumer warpgroups" } else { "threads per block" };
     let threads = b.constant("THREADS", bm / tm * (bn / tn), meaning);
     let producer = t.producer().then(|| {
-        b.constant("PRODUCER", int(WARPGROUP), "threads that ask for tiles, behind those")
+        b.constant("PRODUCER", int(WARPGROUP), "threads of the producer warpgroup, after them")
     });
     match producer {
         None => b.launch_bounds(threads),
@@ -94,14 +95,14 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
         b.cluster(plan.cluster());
-        let meaning = "blocks of a cluster, which share columns of B";
+        let meaning = "blocks per cluster, which share tiles of B";
         let blocks = b.constant("CLUSTER", int(plan.cluster()), meaning);
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
     let meaning = |factor: Factor| match t.arith().splits() {
         1 => format!("a tile of {factor}"),
-        _ => format!("planes of a tile of {factor}"),
+        _ => format!("splits of a tile of {factor}"),
     };
     let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
         let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
@@ -197,7 +198,9 @@ impl Consumers<'_> {
 /// Exchanges accumulators between pairs of lanes. A lane gives up two adjacent elements of two rows
 /// for four of one row. The even lane keeps the first row, the odd lane the one eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
-    b.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
+    b.comment(
+        "Lane pairs exchange accumulators: even lanes keep the first row, odd ones the second.",
+    );
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
     b.unrolled("i", frame.t.columns() as i32 / 8, |b, i| {
         b.unrolled("j", 2, |b, j| {
@@ -220,7 +223,7 @@ fn scale_back(
     acc: &Accumulators,
     row_max: RowMax,
 ) {
-    b.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
+    b.comment("Undo the power-of-two scaling of rows and columns.");
     let p = &block.problem;
     let factor_of = |b: &mut KernelBuilder, of: Factor, line: Expr| {
         let at = row_max.at(of, p.matrix_of(of, p.product), line);
@@ -277,18 +280,21 @@ impl<'p> WgmmaFrame<'p> {
 
     /// Computes the positions of this thread's accumulators.
     fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
-        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
+        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
             true => self.bn,
-            false => b.constant("GROUP_N", columns as i32, "columns of C of a warpgroup"),
+            false => b.constant("GROUP_N", columns as i32, "columns of C per warpgroup"),
         };
         b.comment(
-            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps sixteen;",
+            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps 16 of \
+             them;",
         );
         let has = match self.t.has_vectors() {
-            false => "a lane has every eighth row of these, and two adjacent columns of eight.",
-            true => "a lane ends up with one row of these, and four adjacent columns of eight.",
+            false => {
+                "a lane holds every eighth row of these, and two adjacent columns out of eight."
+            }
+            true => "a lane ends up with one row of these, and four adjacent columns out of eight.",
         };
         b.comment(has);
         let warp = b.let_("warp", self.tid / WARP as i32);
@@ -316,8 +322,8 @@ impl<'p> WgmmaFrame<'p> {
             Expr::I32(0) => b.let_("thread_col", own_col),
             ref first => b.let_("thread_col", first.clone() + own_col),
         };
-        let lanes_m = b.constant("LANES_M", tall, "lanes along the rows of a warp");
-        let lanes_n = b.constant("LANES_N", wide, "lanes along its columns");
+        let lanes_m = b.constant("LANES_M", tall, "lanes along M in a warp tile");
+        let lanes_n = b.constant("LANES_N", wide, "lanes along N in a warp tile");
         ThreadPlace {
             rows: Elements {
                 adjacent: Adjacent::One,

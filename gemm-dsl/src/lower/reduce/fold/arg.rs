@@ -18,9 +18,9 @@ impl Arg {
     pub(super) fn new(b: &mut KernelBuilder, greatest: bool, types: Types) -> Self {
         let (value, index) = (Ty::Scalar(types.acc), Ty::Scalar(types.index));
         let word = if greatest { "greater" } else { "smaller" };
-        let nan = if types.acc.is_float() { "; a NaN is beyond all numbers" } else { "" };
+        let nan = if types.acc.is_float() { "; NaN beats every number" } else { "" };
         let name = if greatest { "is_greater" } else { "is_smaller" };
-        let meaning = format!("Whether a value is {word} than the best{nan}.");
+        let meaning = format!("True if a value is {word} than the best so far{nan}.");
         let beyond = b.function(name, &[&meaning], &[("value", value), ("best", value)], |_, p| {
             let (value, best) = (Expr::from(p[0]), Expr::from(p[1]));
             let is =
@@ -32,7 +32,7 @@ impl Arg {
             let at_most = if greatest { value.le(best.clone()) } else { value.ge(best.clone()) };
             at_most.negated().and(best.clone().equals(best))
         });
-        let meaning = "The same; of equal values that of the lower index.";
+        let meaning = "As above; among equal values, the lower index wins.";
         let params = [("value", value), ("at", index), ("best", value), ("best_at", index)];
         let wins = b.function("wins", &[meaning], &params, |_, p| {
             let [value, at, best, best_at] = [p[0], p[1], p[2], p[3]].map(Expr::from);

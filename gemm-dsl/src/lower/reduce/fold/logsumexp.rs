@@ -33,8 +33,7 @@ impl Logsumexp {
     pub(super) fn new(b: &mut KernelBuilder) -> Self {
         let exp = library::falling_exponential(b);
         let log = library::logarithm(b);
-        let meaning =
-            "What exponents are relative to: the greatest value, or 0 where that is infinite.";
+        let meaning = "Reference of the exponents: the maximum, or 0 if that is infinite.";
         let base = b.function("base_of", &[meaning], &[("top", Ty::F32)], |_, p| {
             is_infinite(p[0]).select(0.0, p[0])
         });

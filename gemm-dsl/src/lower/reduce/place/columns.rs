@@ -73,18 +73,20 @@ impl FoldPlace {
         all: Scalar,
         matrices: Option<Scalar>,
     ) -> Self {
-        let rows = b.constant("GROUP", plan.group() as i32, "threads that fold a column together");
-        let across = b.constant("ACROSS", block / rows, "threads of a block that read neighbours");
+        let rows =
+            b.constant("GROUP", plan.group() as i32, "threads that reduce a column together");
+        let across = b.constant("ACROSS", block / rows, "threads that read adjacent columns");
         let width = plan.width() as i32;
-        let width = (width > 1).then(|| b.constant("WIDTH", width, "columns of a thread"));
+        let width = (width > 1).then(|| b.constant("WIDTH", width, "columns per thread"));
         let columns = match width {
             None => across,
-            Some(width) => b.constant("COLUMNS", across * width, "columns of a block"),
+            Some(width) => b.constant("COLUMNS", across * width, "columns per block"),
         };
         let tx: Expr = b.let_("tx", Special::ThreadX).into();
         let ty: Expr = b.let_("ty", Special::ThreadY).into();
         b.comment(
-            "Neighbours read neighbours; those past the last column repeat it and store nothing.",
+            "Adjacent threads read adjacent columns; those past the last repeat it and store \
+             nothing.",
         );
         let tile: Expr = Expr::from(Special::BlockX).wide();
         let (tile, matrix) = match matrices {

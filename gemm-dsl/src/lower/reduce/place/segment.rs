@@ -62,7 +62,7 @@ impl FoldPlace {
         };
         let GroupMember { group, per_block, lane, own: segment, inside } = member;
         let (first, length) = range(b, offsets, segment, ["first", "length"]);
-        let text = "elements of the longest segment that a group folds";
+        let text = "maximum length of a segment that a group reduces";
         let longest = b.constant("LONGEST", longest as i32, text);
         let taken = Expr::from(length).le(longest).select(length, 0u64);
         let n = b.let_("taken", taken).into();

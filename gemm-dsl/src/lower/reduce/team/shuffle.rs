@@ -38,15 +38,15 @@ impl Team<'_> {
             loaded => Cell::Var(b.mut_(part.name, loaded)),
         });
         let kept: Vec<Cell> = named.collect();
-        b.comment("Each warp folds its registers: a lane takes the value of the lane s above.");
+        b.comment("Warp shuffle reduction: each lane folds in the value of the lane s above.");
         self.by_group(b, &kept, WARP);
         if self.plan.block() == WARP as u32 {
             b.if_(tid.equals(0), |b| done(b, values(&kept)));
             return;
         }
-        let warps = b.constant("WARPS", block / WARP, "warps of a block");
+        let warps = b.constant("WARPS", block / WARP, "warps per block");
         let x = self.shared(b, &[warps.into()], "one value per warp");
-        b.comment("Lane 0 of each warp hands its value to the first warp, which folds them.");
+        b.comment("Lane 0 of each warp passes its value to the first warp, which reduces them.");
         b.if_((tid.clone() % WARP).equals(0), |b| {
             store(b, &x, &[tid.clone() / WARP], values(&kept));
         });

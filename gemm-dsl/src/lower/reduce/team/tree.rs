@@ -36,7 +36,7 @@ impl Team<'_> {
         match self.plan.tree() {
             _ if all_done => {}
             Tree::Sequential => {
-                b.comment("Tree: the lower half of the threads folds the upper half onto its own.");
+                b.comment("Tree: threads of the lower half fold in the values of the upper half.");
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
                 b.loop_("s", For::above(half, stop).change(halve()), |b, s| {
@@ -45,7 +45,7 @@ impl Team<'_> {
                 });
             }
             Tree::Interleaved => {
-                b.comment("Tree: consecutive threads fold pairs that lie s apart.");
+                b.comment("Tree: consecutive threads combine pairs that are s apart.");
                 let stop = if to_the_end { block.into() } else { block / left };
                 b.loop_("s", For::below(1, stop).change(double()), |b, s| {
                     let left = b.let_("left", Expr::I32(2) * s * tid.clone());
@@ -55,7 +55,7 @@ impl Team<'_> {
             }
             Tree::InterleavedDivergent => {
                 b.comment(
-                    "Tree: the threads whose index is a multiple of 2s fold the value s above.",
+                    "Tree: threads whose index is a multiple of 2s fold in the value s above.",
                 );
                 b.loop_("s", For::below(1, block).change(double()), |b, s| {
                     let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
@@ -82,8 +82,8 @@ impl Team<'_> {
         let (block, tid) = (self.block, self.tid.clone());
         let interleaved = self.plan.tree() == Tree::Interleaved;
         let x = self.shared(b, &[block.into()], "one value per thread");
-        b.comment("The threads that are left are one warp: its own barriers order each step, one");
-        b.comment("between the reads and the writes and one after the writes.");
+        b.comment("The remaining threads are one warp. Warp barriers order each step: one between");
+        b.comment("the reads and the writes, one after the writes.");
         b.if_(tid.clone().lt(WARP), |b| {
             if interleaved {
                 let from = block / (2 * WARP);
@@ -169,7 +169,9 @@ impl Team<'_> {
             store(b, &x, &at(ty.clone(), w), kept);
         });
         b.barrier();
-        b.comment("Tree: the upper half of the threads of a column is folded onto the lower one.");
+        b.comment(
+            "Tree: per column, threads of the lower half fold in the values of the upper half.",
+        );
         b.loop_("s", For::above(columns.rows / 2, 0).change(halve()), |b, s| {
             b.if_(ty.clone().lt(s), |b| {
                 columns.each(b, |b, w| {

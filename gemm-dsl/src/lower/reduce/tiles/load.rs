@@ -16,9 +16,10 @@ impl Loader<'_> {
             let i = b.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
             return element(i.into());
         }
-        let items = b.constant("ITEMS", items, "elements of a thread, a block apart");
+        let items = b.constant("ITEMS", items, "elements per thread, BLOCK apart");
         b.comment(
-            "Each thread folds ITEMS elements, a block apart so that every load of a warp is",
+            "Each thread folds ITEMS elements that are BLOCK apart, so that every load of a warp \
+             is",
         );
         b.comment("coalesced; past the end, the identity.");
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
@@ -37,9 +38,9 @@ impl Loader<'_> {
         let (fold, identity) = (self.fold, self.identity);
         let b = self.b;
         let items =
-            b.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
-        let tile = b.constant("TILE", block * items * 4, "elements of a block");
-        b.comment("Each thread folds ITEMS vectors of four, a block of vectors apart.");
+            b.constant("ITEMS", self.plan.items() as i32, "vectors per thread, BLOCK apart");
+        let tile = b.constant("TILE", block * items * 4, "elements per block");
+        b.comment("Each thread folds ITEMS vectors of four that are BLOCK vectors apart.");
         let begin = b.let_("begin", Expr::from(Special::BlockX).wide() * tile);
         let first = b.let_("first", begin + tid * 4);
         let sum = b.mut_(fold.parts()[0].name, identity);
@@ -50,9 +51,9 @@ impl Loader<'_> {
         let at = |i: Var, lane: i32| Access::new(input, [i + lane]);
         let whole = b.block(|b| {
             if wide {
-                b.comment("The whole tile lies inside the array: 16-byte loads without a guard.");
+                b.comment("Full tile: 16-byte loads without bounds checks.");
             } else {
-                b.comment("The whole tile lies inside the array: no guard.");
+                b.comment("Full tile: no bounds checks.");
             }
             b.unrolled("item", items, |b, item| {
                 let i = b.let_("i", first + item * (block * 4));
@@ -65,7 +66,7 @@ impl Loader<'_> {
             });
         });
         let ragged = b.block(|b| {
-            b.comment("The last tile: the same elements in the same order, each behind a guard.");
+            b.comment("Last tile: the same elements in the same order, each with a bounds check.");
             b.unrolled("item", items, |b, item| {
                 let i = b.let_("i", first + item * (block * 4));
                 let part = |lane: i32, name: &str, b: &mut KernelBuilder| {

@@ -22,10 +22,10 @@ use crate::target::Format;
 impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
         let format = tiled.mma.map_or(Format::Bf16, |of| of.counts.plan.format());
-        b.comment("What the planes leave of numbers, as bits.");
+        b.comment("Remainders that the splits do not represent, as bits.");
         let bits = b.mut_("lost", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
-            let meaning = "whether some slice has seen a number that planes do not hold";
+            let meaning = "set if some slice finds a value that the split cannot represent";
             let word =
                 b.shared("lost_of_block", Elem::U32, [], BufferLayout::row_major(0), meaning);
             let word = Access::new(word, []);
@@ -64,8 +64,9 @@ impl UnrepresentableBits {
         match self.format {
             Format::Bf16 | Format::F16 => {
                 let meaning = [
-                    "What two numbers of bf16 leave of x, as bits: the lower half is zero where a third one",
-                    "holds it.",
+                    "Remainder of x after two bf16 splits, as bits: the lower half is zero if a \
+                     third bf16",
+                    "represents it.",
                 ];
                 b.function("rest", &meaning, &params, |b, params| {
                     let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
@@ -75,8 +76,7 @@ impl UnrepresentableBits {
                 })
             }
             Format::Tf32 => {
-                let meaning =
-                    ["1 where two numbers of tf32 do not hold x but for rounding, else 0."];
+                let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
                 b.function("rest", &meaning, &params, |b, params| {
                     let size = b.let_("size", magnitude(params[0].into()));
                     is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
@@ -116,9 +116,9 @@ pub(crate) fn recompute(
     let (rest, acc_elem) = (unrepresentable.rest(b), tiled.plan.types().acc);
     let format = of.counts.plan.format().name();
     b.comment(format!(
-        "A number that PLANES of {format} do not hold, an infinity or a tiny one: its sums are made"
+        "Values that PLANES x {format} cannot represent, such as infinities and tiny magnitudes:"
     ));
-    b.comment("once more, as f32 makes them.");
+    b.comment("their accumulators are recomputed in f32.");
     let seen = unrepresentable.seen(b);
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
     b.if_(seen, |b| {

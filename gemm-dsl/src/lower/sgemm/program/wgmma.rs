@@ -199,12 +199,12 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
         product(b, &tiled, parts, None);
     };
     if !t.arith().is_emulation() {
-        b.title("Stands in for tensor cores where there are no terms.");
+        b.title("Fallback for K = 0, without tensor cores.");
         let origin = frame.own_origin(&mut b);
         tile(&mut b, origin);
         return b.finish();
     }
-    b.title("Stands in for tensor cores where planes do not hold all numbers.");
+    b.title("f32 fallback for values that the split cannot represent.");
     let blocks = schedule::tiles_of(&own, &problem);
     let fallback = Fallback::parameters(&mut b);
     let found = given.map(|is_given| !is_given && t.arith().is_scaled());

@@ -75,7 +75,7 @@ impl Accumulators {
         let count = (partials > 1).then(|| partial_sums(b, partials));
         let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
-        b.comment("The sums of this thread.");
+        b.comment("Accumulators of this thread.");
         let place = if dims.is_empty() {
             AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
         } else {
@@ -204,5 +204,5 @@ pub(crate) struct UnrepresentableBits {
 
 /// Declares the constant for the number of partial accumulators.
 pub(crate) fn partial_sums(b: &mut KernelBuilder, partials: u32) -> Const {
-    b.constant("PARTIALS", partials as i32, "independent partial sums of an output")
+    b.constant("PARTIALS", partials as i32, "independent partial sums per output")
 }

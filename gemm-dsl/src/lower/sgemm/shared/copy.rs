@@ -133,7 +133,7 @@ impl CopyDeclaration<'_> {
                 let meaning = format!("{what}s of {letter} copied at once");
                 let step = self.constant(b, "STEP", threads / group, meaning);
                 let way = if plan.lines_are_rows() { "down" } else { "across" };
-                let meaning = format!("steps {way} a tile of {letter}");
+                let meaning = format!("copy steps {way} a tile of {letter}");
                 let passes = self.constant(b, "PASSES", lines / step, meaning);
                 let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
                 b.comment(format!(
@@ -161,7 +161,9 @@ impl CopyDeclaration<'_> {
                     (false, _) => Some(format!("a tile of {letter}")),
                 };
                 if let Some(of) = of {
-                    b.comment(format!("Copies: consecutive threads along the {what}s of {of}."));
+                    b.comment(format!(
+                        "Coalesced copies: consecutive threads along the {what}s of {of}."
+                    ));
                 }
                 let line = b.let_(&line_name, tid / per_line.clone());
                 let along = b.let_(&along_name, tid % per_line * width);

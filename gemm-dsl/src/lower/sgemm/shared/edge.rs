@@ -18,10 +18,13 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
         Ragged::Last => "last",
     };
     b.comment(format!(
-        "The {which} tile is narrower where BK does not divide K; zeros fill it up."
+        "If BK does not divide K, the {which} K tile is partial and is filled up with zeros."
     ));
     if tiled.a.plan.fill() == Fill::MinusZero {
-        b.comment("They are -0 in A and +0 in B: their product, -0, leaves every sum as it is.");
+        b.comment(
+            "The fill is -0 in A and +0 in B: their product, -0, leaves every accumulator \
+             unchanged.",
+        );
     }
     if tiled.t.ragged() == Ragged::Last {
         return tiled.bk.into();
@@ -65,13 +68,16 @@ pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
         (true, false) => "column or vector of rows",
         (true, true) => "vector of rows or of columns",
     };
-    b.comment(format!("Past the edge of C its last {lines} is read: nothing of it is stored."));
+    b.comment(format!("Out-of-range reads use the last {lines}; their results are not stored."));
 }
 
 /// Adds a comment on the asynchronous copies at the edge of C.
 pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     if !edges.contains(&Edge::Exact) {
-        b.comment("Past the edge of C other rows and columns are read: nothing of it is stored.");
+        b.comment(
+            "Out-of-range copies read other rows and columns instead; their results are not \
+             stored.",
+        );
     }
 }
 

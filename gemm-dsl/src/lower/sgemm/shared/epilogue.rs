@@ -76,15 +76,15 @@ fn tile(
     }
     match plan.guards() {
         Guards::None => {
-            b.comment("Write the outputs.");
+            b.comment("Epilogue: store the outputs.");
             outputs(b, block, acc, finish, false);
         }
         Guards::Inline => {
-            b.comment("Write the outputs that exist.");
+            b.comment("Epilogue: store the outputs that are in range.");
             outputs(b, block, acc, finish, true);
         }
         Guards::Hoisted => {
-            b.comment("Write the outputs that exist.");
+            b.comment("Epilogue: store the outputs that are in range.");
             let (p, origin) = (&block.problem, &block.origin);
             let inside = (origin.row + block.bm.clone())
                 .le(p.m)
@@ -180,26 +180,30 @@ fn looped(
 ) {
     let (p, plan) = (&block.problem, block.epilogue);
     let guards = plan.guards() != Guards::None;
-    let meaning = "rows of a thread whose sums wait at once";
+    let meaning = "rows of a thread staged at once";
     let rows = b.constant("WAITING", plan.staged_rows() as i32, meaning);
     let width = plan.width();
     let (per_row, number) = match width {
         1 => (block.cols.name.into(), block.cols.count),
         _ => (block.cols.name / width as i32, block.cols.count / width),
     };
-    let stored = if width > 1 { "vectors" } else { "sums" };
-    let meaning = format!("{stored} of a thread that wait at once");
+    let stored = if width > 1 { "vectors" } else { "accumulators" };
+    let meaning = format!("{stored} of a thread staged at once");
     let all = b.constant("SUMS", rows * per_row.clone(), meaning);
     let dims = [all.into(), block.epilogue_threads.clone() * width as i32];
-    let meaning = "sums that wait, each where its own thread alone looks";
+    let meaning = "staged accumulators; each thread reads only its own";
     let sums = b.shared("sums", block.plan.types().acc, dims, BufferLayout::row_major(2), meaning);
     let own: Expr = block.epilogue_thread.clone() * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);
         if width > 1 { at.vector() } else { at }
     };
-    b.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
-    b.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
+    b.comment(
+        "Epilogue: store the outputs that are in range. Loops keep its code small enough for the",
+    );
+    b.comment(
+        "instruction cache; WAITING rows of accumulators at a time are staged in shared memory.",
+    );
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {

@@ -125,7 +125,7 @@ impl EpilogueArgs {
         if !self.0.iter().any(|beside| matches!(beside.value, ArgSource::Column(_))) {
             return self.clone();
         }
-        b.comment("What the epilogue reads along the columns of this thread.");
+        b.comment("Epilogue operands of this thread's columns.");
         let mut filled = Vec::new();
         let mut read = self.clone();
         for beside in &mut read.0 {

@@ -90,8 +90,9 @@ impl<'p> EpilogueExpression<'p> {
 /// Declares the device function for `alpha * acc + beta * c` by the rules of BLAS.
 fn scaled(b: &mut KernelBuilder, elem: Elem) -> FunctionId {
     let meaning = [
-        "alpha * acc + beta * c as BLAS has it: what is multiplied by beta = 0 does not count, nor does a",
-        "sum without terms.",
+        "alpha * acc + beta * c by the rules of BLAS: c is ignored if beta is 0, and acc is \
+         ignored",
+        "if there are no terms (K = 0).",
     ];
     let [alpha, beta] = SgemmSpec::FACTORS;
     let of = Ty::Scalar(elem);

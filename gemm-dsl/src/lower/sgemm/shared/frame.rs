@@ -55,12 +55,12 @@ impl<'p> Frame<'p> {
         problem: GemmProblem,
     ) -> Self {
         let int = |v: u32| v as i32;
-        let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
-        let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
-        let bk = b.constant("BK", int(t.bk()), "terms of a sum in one tile");
-        let tm = b.constant("TM", int(t.tm()), "rows of C of a thread");
-        let tn = b.constant("TN", int(t.tn()), "columns of C of a thread");
-        let of = if t.products() > 1 { "threads of a product" } else { "threads of a block" };
+        let bm = b.constant("BM", int(t.bm()), "rows of C per block");
+        let bn = b.constant("BN", int(t.bn()), "columns of C per block");
+        let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
+        let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
+        let tn = b.constant("TN", int(t.tn()), "columns of C per thread");
+        let of = if t.products() > 1 { "threads per GEMM" } else { "threads per block" };
         let of_slice = bm / tm * (bn / tn);
         let mma = t.mma().map(|plan| MmaCounts::constants(b, t, plan, bk));
         let steps = mma.map_or(bk, |mma| mma.steps);
@@ -71,7 +71,7 @@ impl<'p> Frame<'p> {
             Some(slices) => b.constant("THREADS", slices.epilogue_threads * slices.count, of),
         };
         let products = (t.products() > 1)
-            .then(|| b.constant("PRODUCTS", int(t.products()), "products of a block"));
+            .then(|| b.constant("PRODUCTS", int(t.products()), "GEMMs per block"));
         match products {
             None => b.launch_bounds(threads),
             Some(products) => b.launch_bounds(threads * products),
@@ -88,7 +88,10 @@ impl<'p> Frame<'p> {
         });
         let shared = shared_tiles(b, t, [bm, bn, bk], part);
         if t.assume() {
-            b.comment("Never negative, which an int does not say: divisions need no sign.");
+            b.comment(
+                "The thread index is never negative; knowing this saves the sign handling of \
+                 divisions.",
+            );
             b.push(Stmt::Assume(Expr::from(tid).ge(0)));
         }
         let (slices, epilogue_threads, epilogue_thread) = match slices {
@@ -152,7 +155,7 @@ impl<'p> Frame<'p> {
     /// [`numbered_tile`](Self::numbered_tile).
     pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
         let own = self.own(b);
-        b.comment("Tiles of C along its rows and along its columns.");
+        b.comment("Number of tiles of C along M and N.");
         (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
     }
 
@@ -262,27 +265,28 @@ fn position(
     let step = |own: Const| adjacent.step(own);
     let what = match fragment {
         Fragment::Blocked => "TM x TN adjacent outputs",
-        Fragment::Strided => "TM x TN outputs, a block of threads apart",
-        Fragment::Split => "TM x TN outputs, in vectors of four a block of threads apart",
+        Fragment::Strided => "TM x TN outputs, strided by the block's threads",
+        Fragment::Split => "TM x TN outputs, in vectors of four strided by the block's threads",
     };
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
-            let threads_m = b.constant("THREADS_M", bm / tm, "threads along the rows of C");
-            let threads_n = b.constant("THREADS_N", bn / tn, "threads along the columns of C");
+            let threads_m = b.constant("THREADS_M", bm / tm, "threads along M");
+            let threads_n = b.constant("THREADS_N", bn / tn, "threads along N");
             b.comment(format!("A thread computes {what}."));
             let row = b.let_("thread_row", tid / threads_n * step(tm));
             let col = b.let_("thread_col", tid % threads_n * step(tn));
             (row, col, threads_m, threads_n)
         }
         Some(warp) => {
-            let wm = b.constant("WM", warp.m() as i32, "rows of C of a warp");
-            let wn = b.constant("WN", warp.n() as i32, "columns of C of a warp");
-            let lanes_m = b.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
-            let lanes_n = b.constant("LANES_N", wn / tn, "lanes along its columns");
-            b.comment(
-                "A warp computes WM x WN outputs of the block tile, and inside that rectangle",
-            );
-            b.comment(format!("a lane {}.", what.replace("a block of threads", "a warp of lanes")));
+            let wm = b.constant("WM", warp.m() as i32, "rows of C per warp");
+            let wn = b.constant("WN", warp.n() as i32, "columns of C per warp");
+            let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
+            let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
+            b.comment("A warp computes a WM x WN tile of the block tile; within this warp tile,");
+            b.comment(format!(
+                "a lane computes {}.",
+                what.replace("block's threads", "warp's lanes")
+            ));
             let warp = b.let_("warp", tid / WARP as i32);
             let lane = b.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;

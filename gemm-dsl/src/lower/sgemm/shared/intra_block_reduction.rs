@@ -14,7 +14,9 @@ use crate::target::arch::WARP;
 
 /// Reduces the accumulators of a warp's lanes to lane 0.
 pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Accumulators) {
-    b.comment("Add what the lanes have: each takes the sum of the lane s above. Lane 0 gets all.");
+    b.comment(
+        "Shuffle reduction: each lane adds the accumulators of the lane s above. Lane 0 gets all.",
+    );
     let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
     b.loop_("s", half, |b, s| {
         each(b, block.elements(), |b, m, n| {
@@ -53,11 +55,11 @@ impl Slices {
         // With slices smaller than a warp, several slices store at once, so the slices of one place
         // are adjacent.
         let dims = [places, self.slices - 1, block.epilogue_threads.clone()];
-        let meaning = "sums of all slices but the first";
+        let meaning = "accumulators of the other slices";
         let (acc_elem, layout) = (block.plan.types().acc, BufferLayout::row_major(3));
         let sums = b.shared("handed_over", acc_elem, dims, layout, meaning);
         let handed_over = HandedOver { sums, slices: self };
-        b.comment("All slices but the first hand over their sums.");
+        b.comment("All slices but the first pass on their accumulators.");
         let behind = Expr::from(self.slice).gt(0);
         let condition = has_sums.into_iter().fold(behind, Expr::and);
         b.if_(condition, |b| {
@@ -83,7 +85,7 @@ impl HandedOver {
         block: &AccumulatorTile<'_>,
         acc: &Accumulators,
     ) {
-        b.comment("Add them in the order of the slices.");
+        b.comment("The first slice adds them, in the order of the slices.");
         b.unrolled("other", self.slices.slices - 1, |b, other| {
             each(b, block.elements(), |b, m, n| {
                 let sum = acc.value(m, n) + self.at(block, other.into(), m, n).load();

@@ -25,14 +25,15 @@ impl MmaCounts {
     /// Declares the constants for these numbers.
     pub fn constants(b: &mut KernelBuilder, t: &TiledPlan, plan: MmaPlan, bk: Const) -> Self {
         let int = |v: u32| Expr::I32(v as i32);
-        let terms = b.constant("MMA_K", int(plan.terms()), "terms of a matrix instruction");
-        let rows = "matrix instructions along the rows of a warp";
+        let terms = b.constant("MMA_K", int(plan.terms()), "K of an mma instruction");
+        let rows = "mma instructions along M in a warp tile";
         let rows = b.constant("MMAS_M", int(plan.rows()), rows);
-        let cols = b.constant("MMAS_N", int(plan.cols()), "matrix instructions along its columns");
+        let cols =
+            b.constant("MMAS_N", int(plan.cols()), "mma instructions along N in a warp tile");
         let steps = if t.slices() > 1 { "TILE_STEPS" } else { "STEPS" };
-        let steps = b.constant(steps, bk / terms, "matrix instructions along K in one tile");
+        let steps = b.constant(steps, bk / terms, "mma instructions along K in a K tile");
         let splits = (plan.arith().splits() > 1).then(|| {
-            let meaning = format!("numbers of {} that stand for one of f32", plan.format().name());
+            let meaning = format!("{} values per f32 value", plan.format().name());
             b.constant("PLANES", int(plan.arith().splits()), meaning)
         });
         Self { plan, rows, cols, terms, steps, splits }
@@ -47,12 +48,15 @@ impl MmaCounts {
         [bn, tm, tn]: [Const; 3],
     ) -> (Elements, Elements, WarpMma) {
         let side = |own: Option<u32>| Expr::I32(own.unwrap_or(0) as i32);
-        let wm = b.constant("WM", side(t.warp().map(|warp| warp.m())), "rows of C of a warp");
-        let wn = b.constant("WN", side(t.warp().map(|warp| warp.n())), "columns of C of a warp");
-        let lanes_m = b.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
-        let lanes_n = b.constant("LANES_N", wn / tn, "lanes along its columns");
-        b.comment("A warp computes WM x WN outputs of the block tile by matrix instructions, of which a lane");
-        b.comment("has every eighth row, and two adjacent columns of eight.");
+        let wm = b.constant("WM", side(t.warp().map(|warp| warp.m())), "rows of C per warp");
+        let wn = b.constant("WN", side(t.warp().map(|warp| warp.n())), "columns of C per warp");
+        let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
+        let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
+        b.comment(
+            "A warp computes a WM x WN tile of the block tile with mma instructions; of each, a \
+             lane",
+        );
+        b.comment("holds every eighth row, and two adjacent columns out of eight.");
         let warp = b.let_("warp", epilogue_thread / WARP as i32);
         let lane = b.let_("lane", epilogue_thread % WARP as i32);
         let warp_row = b.let_("warp_row", warp / (bn / wn) * wm);
@@ -64,7 +68,8 @@ impl MmaCounts {
             [true, true] => [None, None],
             [loads_a, loads_b] => {
                 b.comment(
-                    "It brings such a row of A and a column of B, of which every fourth term.",
+                    "Fragments of a lane: every eighth row of A and column of B, and every fourth \
+                     k of them.",
                 );
                 let col = (!loads_b).then(|| b.let_("frag_col", warp_col + lane / lanes_n));
                 let term = b.let_("frag_k", lane % lanes_n);
@@ -74,7 +79,8 @@ impl MmaCounts {
         };
         if loads.contains(&true) {
             b.comment(
-                "For all lanes of its warp it says where four terms lie that ldmatrix reads.",
+                "ldmatrix: each lane passes the address of four elements of K, for all lanes of \
+                 its warp.",
             );
         }
         // Matrices of A: upper and lower rows, then those of the next elements of K. Matrices of B:

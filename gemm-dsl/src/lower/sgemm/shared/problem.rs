@@ -99,7 +99,7 @@ impl GemmProblem {
     /// Selects one GEMM of a batch.
     pub fn for_product(self, b: &mut KernelBuilder, product: Option<Var>) -> Self {
         if self.listed && product.is_some() {
-            b.comment("The matrices of this product.");
+            b.comment("Matrices of this GEMM.");
         }
         let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(b, nth, product));
         Self { matrices: [0, 1, 2].map(own), product, ..self }

@@ -173,7 +173,7 @@ impl KRanges {
             Sharing::Whole | Sharing::Stream => return None,
             Sharing::Ranges(most) => {
                 let name = "SPLIT_K";
-                (b.constant(name, most as i32, "ranges of K at most").into(), name)
+                (b.constant(name, most as i32, "maximum number of split-K partitions").into(), name)
             }
             Sharing::AutoRanges => (problem.auto_ranges().into(), "RANGES"),
         };
@@ -182,9 +182,10 @@ impl KRanges {
             KernelKind::Naive(_) | KernelKind::Direct(_) => "rounds",
         };
         b.comment(format!(
-            "Block y sums the y-th range of K. A range is whole {whole}, so many that there"
+            "Split-K: block y computes the y-th partition of K. Partitions are whole {whole}, \
+             sized so that"
         ));
-        b.comment(format!("are {name} ranges at most and none is empty."));
+        b.comment(format!("there are at most {name} of them, and none is empty."));
         let all = depths_of_k(b, whole, problem, depth);
         let of_range = (all + (most.clone() - 1)) / most;
         let of_range = b.let_(&format!("{whole}_of_range"), of_range);
@@ -255,10 +256,10 @@ pub(crate) fn origin(
                 _ if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
                 (None, _) => "Block b computes tile (b / tiles_n, b % tiles_n) of C.",
                 (Some(_), None) => {
-                    "Block b computes tile (b / tiles_n, b % tiles_n) of the C of its product."
+                    "Block b computes tile (b / tiles_n, b % tiles_n) of C in its GEMM."
                 }
                 (Some(_), Some(_)) => {
-                    "Block b computes tile (b / tiles_n, b % tiles_n) of the C of each of its products."
+                    "Block b computes tile (b / tiles_n, b % tiles_n) of C in each of its GEMMs."
                 }
             });
             let counts = counts(b);
@@ -268,13 +269,12 @@ pub(crate) fn origin(
             Origin { row, col, batch, nth }
         }
         Some(rows) => {
-            let raster = b.constant("RASTER", rows as i32, "tile rows visited together");
+            let raster = b.constant("RASTER", rows as i32, "tile rows per group of the tile order");
             b.comment(
-                "Blocks visit C in groups of RASTER tile rows, column by column inside a group: those",
+                "Blocks visit C in groups of RASTER tile rows, column by column within each, so \
+                 that",
             );
-            b.comment(
-                "that run at the same time share rows of A and columns of B in the L2 cache.",
-            );
+            b.comment("concurrent blocks share rows of A and columns of B in the L2 cache.");
             let counts = counts(b);
             grouped(b, &own, raster, counts, extents)
         }
@@ -305,9 +305,7 @@ impl ProductChoice<'_> {
             Some(BlockProduct { product, products }) => {
                 let nth = first * products + product;
                 if self.plan.guarded() {
-                    b.comment(
-                        "Threads without a product compute the last one again, and store nothing.",
-                    );
+                    b.comment("Threads without a GEMM repeat the last one and store nothing.");
                     let nth = b.let_("nth", nth);
                     [Some(b.let_("batch", Expr::from(nth).min(count - 1))), Some(nth)]
                 } else {

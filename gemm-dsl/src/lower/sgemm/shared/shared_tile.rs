@@ -35,7 +35,7 @@ impl SharedTile {
 
 /// Declares the constant for the number of pipeline stages.
 pub(crate) fn stages(b: &mut KernelBuilder, stages: u32) -> Const {
-    b.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way")
+    b.constant("STAGES", stages as i32, "pipeline stages: K tiles in use or in flight")
 }
 
 /// Declares the shared tiles of A and of B.
@@ -48,14 +48,14 @@ pub(crate) fn shared_tiles(
     let slots = match t.buffers() {
         1 => None,
         2 if t.pipeline() == Pipeline::DoubleBuffer => {
-            Some(b.constant("BUFFERS", 2, "tiles in shared memory: one is used, one is filled"))
+            Some(b.constant("BUFFERS", 2, "double buffer: one K tile is read, one is filled"))
         }
         n => Some(stages(b, n)),
     };
     let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
         0 => Expr::I32(0),
         pad => {
-            let meaning = format!("unused elements of a shared row of {}", plan.letter());
+            let meaning = format!("padding per row of {}, against bank conflicts", plan.letter());
             b.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
         }
     });
@@ -73,7 +73,7 @@ pub(crate) fn shared_tiles(
         // The comment mentions the layout only if it differs from the operand's.
         let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
             (true, None) => "",
-            (true, Some(_)) => ", its vectors exchanged",
+            (true, Some(_)) => ", XOR-swizzled",
             (false, _) => ", K-major",
         };
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);

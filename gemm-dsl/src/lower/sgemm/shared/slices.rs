@@ -28,9 +28,9 @@ impl TileSlices {
         of_slice: &Expr,
         of_tile: Const,
     ) -> SliceConstants {
-        let count = b.constant("SLICES", slices as i32, "groups of threads, which share K");
-        let epilogue_threads = b.constant("SLICE", of_slice.clone(), "threads of a group");
-        let steps = b.constant("STEPS", of_tile / count, "steps of a group in one tile");
+        let count = b.constant("SLICES", slices as i32, "slices: groups of threads that split K");
+        let epilogue_threads = b.constant("SLICE", of_slice.clone(), "threads per slice");
+        let steps = b.constant("STEPS", of_tile / count, "K steps of a slice per tile");
         SliceConstants { count, epilogue_threads, steps }
     }
 
@@ -40,7 +40,7 @@ impl TileSlices {
         SliceConstants { count, epilogue_threads, steps }: SliceConstants,
         tid: Var,
     ) -> (Self, Var) {
-        b.comment("A group of threads multiplies every SLICES-th step of a tile.");
+        b.comment("Sliced-K: each slice of threads multiplies every SLICES-th step of a K tile.");
         let slice = b.let_("slice", tid / epilogue_threads);
         let epilogue_thread = b.let_("rank", tid % epilogue_threads);
         (Self { of_block: Slices { slice, slices: count }, steps }, epilogue_thread)

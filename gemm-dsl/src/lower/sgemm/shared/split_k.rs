@@ -126,12 +126,12 @@ impl SplitKWorkspace {
         let partials = b.global("partials", plan.types().acc, PARTIALS);
         let tickets = tickets::parameter(b, TICKETS);
         let sums =
-            b.constant("PART_SUMS", places * epilogue_threads, "sums of a part: those of a tile");
+            b.constant("PART_SUMS", places * epilogue_threads, "accumulators of a partial tile");
         b.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
         tickets::shape(b, tickets, words);
         let is_last = tickets::flag(b);
         let added = (!by_all).then(|| {
-            let meaning = "sums of all parts";
+            let meaning = "total of all partial tiles";
             b.shared(
                 "all_parts",
                 plan.types().acc,
@@ -156,7 +156,9 @@ impl SplitKWorkspace {
         store: impl FnOnce(&mut KernelBuilder, &Accumulators),
     ) {
         let all = acc.in_one(b, block);
-        b.comment("A block that has all terms of the tile stores; else the last one of those that share it.");
+        b.comment(
+            "A block with all of K stores its tile; otherwise the last block to finish it does.",
+        );
         let has_all = match parts {
             TileParts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
             TileParts::Segment(segment) => segment.is_whole(),
@@ -201,9 +203,9 @@ impl SplitKWorkspace {
     fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> TileShares {
         let [first, count] = segment.blocks(b);
         let parts = stream_k::PARTS_OF_BLOCK as i32;
-        let parts = b.constant("PARTS_OF_BLOCK", parts, "parts that a block may leave");
-        let continues = b.constant("CONTINUES", 0, "that of a tile which another block begins");
-        let begins = b.constant("BEGINS", 1, "that of a tile which the block begins");
+        let parts = b.constant("PARTS_OF_BLOCK", parts, "partial tiles that a block may leave");
+        let continues = b.constant("CONTINUES", 0, "part of a tile that another block begins");
+        let begins = b.constant("BEGINS", 1, "part of a tile that this block begins");
         let which = Expr::from(segment.from).equals(0).select(begins, continues);
         TileShares {
             word: Access::new(self.tickets, [segment.nth.into()]),
@@ -227,7 +229,7 @@ impl SplitKWorkspace {
         shared: &TileShares,
         acc: &Accumulators,
     ) -> Tickets {
-        b.comment("Leave the sums of this part of K, as threads hold them.");
+        b.comment("Store the partial accumulators to the workspace, in thread order.");
         let part = b.let_("part", shared.own.clone());
         block.by_epilogue_threads(b, |b| {
             each(b, block.elements(), |b, m, n| {
@@ -256,9 +258,10 @@ impl SplitKWorkspace {
         all: &Accumulators,
     ) {
         b.comment(
-            "The last ticket: this block sees all parts, and adds them in the order of K, by all",
+            "Last ticket: all partial tiles are visible to this block, which adds them in the \
+             order of",
         );
-        b.comment("of its threads: each for sums of its own.");
+        b.comment("K. All of its threads take part, each with accumulators of its own.");
         let (thread, threads) = block.thread.clone();
         let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
         let acc = block.plan.types().acc;
@@ -320,7 +323,9 @@ impl SplitKWorkspace {
         shared: &TileShares,
         all: &Accumulators,
     ) {
-        b.comment("The last ticket: this block sees all parts, and adds them in the order of K.");
+        b.comment(
+            "Last ticket: this block sees all partial tiles and adds them in the order of K.",
+        );
         let first = match &shared.first {
             first @ Expr::Var(_) => first.clone(),
             first => b.let_("first_part", first.clone()).into(),
@@ -393,7 +398,7 @@ fn others(
     mut add: impl FnMut(&mut KernelBuilder, PartAccess<'_>),
 ) {
     let PartRegisters { elem, at_once, dims: own } = registers;
-    let at_once = b.constant("PARTS", at_once as i32, "parts that are read at once");
+    let at_once = b.constant("PARTS", at_once as i32, "partial tiles loaded at once");
     let all = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
     b.loop_("other", all.change(Change::Add(at_once.into())), |b, other: Var| {
         let parts = b.registers("parts", elem, [at_once.into()].into_iter().chain(own), "");

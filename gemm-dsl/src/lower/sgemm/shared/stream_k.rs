@@ -38,8 +38,14 @@ impl TileSharers {
     ) {
         let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.sharers));
         let int = |e: Expr| e.cast(Elem::I32);
-        b.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other. Those that");
-        b.comment("are left, fewer than two a block, they share by steps along K: each has a run of them.");
+        b.comment(
+            "Stream-K: every block computes the same number of whole tiles. The remaining tiles, \
+             fewer",
+        );
+        b.comment(
+            "than two per block, are split along K: each block gets a contiguous run of their K \
+             steps.",
+        );
         let terms = Expr::from(problem.k);
         let steps = schedule::depths_of_k(b, "tiles", problem, bk);
         let wide_steps = || Expr::from(steps).wide();
@@ -75,7 +81,10 @@ impl TileSharers {
             // With slices, a barrier already follows the last read of the tile, before the
             // reduction.
             if slices == 1 {
-                b.comment("The next tile's terms come where this one's have been read by all.");
+                b.comment(
+                    "All threads must be done with shared memory before the next output tile \
+                     overwrites it.",
+                );
                 b.barrier();
             }
         });

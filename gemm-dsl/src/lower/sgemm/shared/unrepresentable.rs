@@ -45,7 +45,9 @@ impl UnrepresentableFlag {
 
     /// Sets the flag if any bit reports an unrepresentable value.
     pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
-        b.comment("Tell the kernels behind this one of numbers that planes do not hold.");
+        b.comment(
+            "Flag values that the split cannot represent, for the kernels launched after this one.",
+        );
         b.if_(bits.any_bit(), |b| {
             let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
             b.atomic_only(AtomicOp::Max, self.word(), one, order, Scope::Device);
@@ -54,7 +56,10 @@ impl UnrepresentableFlag {
 
     /// Returns true if the flag is clear, so that all values are representable.
     pub fn none(self, b: &mut KernelBuilder) -> Expr {
-        b.comment("Where planes do not hold all numbers, nothing is multiplied: a kernel behind this one does it.");
+        b.comment(
+            "If the split cannot represent all values, this kernel computes nothing; the f32 \
+             fallback after it computes C.",
+        );
         let unrepresentable = b.let_("is_lost", self.word().load());
         Expr::from(unrepresentable).equals(Expr::U32(0))
     }
@@ -105,13 +110,16 @@ impl Fallback {
         blocks: Expr,
         body: impl FnOnce(&mut KernelBuilder),
     ) {
-        b.comment("This kernel computes what has no planes: nothing, or numbers that they do not hold. Else C has been");
-        b.comment("stored.");
+        b.comment(
+            "The fallback computes C if K is 0, or if the split cannot represent some value. \
+             Otherwise C has",
+        );
+        b.comment("already been stored.");
         let is_lost = terms.clone().gt(0).and(self.unrepresentable.word().load().any_bit());
         let is_lost = Expr::from(b.let_("is_lost", is_lost));
         b.if_(terms.equals(0).or(is_lost.clone()), body);
         let is_last = tickets::flag(b);
-        b.comment("The last block says to the next launch that nothing is lost.");
+        b.comment("The last block clears the flag for the next launch.");
         b.if_(is_lost, |b| {
             let first_thread = || Expr::from(Special::ThreadX).equals(0);
             let blocks = b.let_("blocks", blocks.cast(Elem::U32));

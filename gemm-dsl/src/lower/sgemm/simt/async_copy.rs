@@ -89,7 +89,7 @@ impl<'t> AsyncCopies<'t> {
     pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let (plan, copy) = (&factor.plan, &factor.copy);
         let held = CopyPointers::from_plan(copy, plan.pointers());
-        let what = format!("what this thread copies next of {}", plan.letter());
+        let what = format!("source of this thread's next copy of {}", plan.letter());
         let name = name_of(plan, "src");
         let pointers = b.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
         let stream = Self { factor, pointers, held };

@@ -100,8 +100,8 @@ impl FragmentPair {
         let (a_elem, b_elem) = (tiled.a.plan.elem(), tiled.b.plan.elem());
         let (a_dims, b_dims) = (dims(tiled.tm, tiled.t.tm() > 1), dims(tiled.tn, tiled.t.tn() > 1));
         Self {
-            a: b.registers("a_frag", a_elem, a_dims, "column of A: in use, next"),
-            b: b.registers("b_frag", b_elem, b_dims, "row of B: in use, next"),
+            a: b.registers("a_frag", a_elem, a_dims, "fragment of A: current, next"),
+            b: b.registers("b_frag", b_elem, b_dims, "fragment of B: current, next"),
         }
     }
 

@@ -34,7 +34,7 @@ impl<'t> Loads<'t> {
     /// Declares a register array for this thread's share of a tile.
     pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
         let plan = &self.factor.plan;
-        let what = format!("share of the next tile of {}", plan.letter());
+        let what = format!("prefetched share of the next tile of {}", plan.letter());
         let lanes = self.is_wide().then_some(Expr::I32(4));
         let dims = [self.factor.copy.count.into()].into_iter().chain(lanes);
         b.registers(&name_of(plan, "next"), plan.elem(), dims, what)

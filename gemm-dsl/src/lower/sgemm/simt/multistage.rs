@@ -46,7 +46,10 @@ pub(crate) fn asynchronous(
     let ring =
         MultistagePipeline { tiled, stages: ring, pending: ring - 2, a: a_copies, b: b_copies };
     if warp.is_some() && tiled.plan.spec().stream_k {
-        b.comment("Where sums have no terms nobody waits for a tile, so none is copied: the next one's would come in its way.");
+        b.comment(
+            "With K = 0 no tile is waited for, so none is copied: it could collide with the next \
+             tile's copies.",
+        );
         b.if_(tiled.depth().gt(0), |b| ring.fill(b, stage_count, &first));
     } else {
         ring.fill(b, stage_count, &first);
@@ -105,10 +108,11 @@ impl MultistagePipeline<'_> {
 
     /// Starts the copies of the first tiles, to all buffers but one.
     fn fill(&self, b: &mut KernelBuilder, stages: u32, first: &Expr) {
-        b.comment("Fill all buffers but one.");
+        b.comment("Prologue: fill all pipeline stages but one.");
         if self.tiled.t.ragged() == Ragged::First {
             b.comment(
-                "The terms of the first tile go to its end: zeros before them change no sum.",
+                "The elements of a partial first tile go to its end: leading zeros change no \
+                 accumulator.",
             );
         }
         self.start_existing(b, &CopyShare::All, &0.into(), &0.into(), Some(first));
@@ -139,7 +143,10 @@ impl MultistagePipeline<'_> {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk, steps) = (tiled.depth(), tiled.bk, tiled.steps());
         let spread_name = spread_name(b, spread);
-        b.comment("Each k step multiplies one pair of fragments while the next one is read.");
+        b.comment(
+            "Main loop: each k step multiplies one pair of fragments while the next pair is \
+             loaded.",
+        );
         let read = b.mut_("read", 0);
         let write = b.mut_("write", ring - 1);
         let from = first + (ring - 2) * bk;
@@ -147,7 +154,7 @@ impl MultistagePipeline<'_> {
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
         b.loop_("k0", tiles, |b, k0| {
             b.comment(
-                "The tile at k0 is to be copied; the one in use lies STAGES - 1 tiles before.",
+                "The tile at k0 is being copied; the tile in use is STAGES - 1 tiles before it.",
             );
             let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", steps, |b, i| {
@@ -186,13 +193,22 @@ impl MultistagePipeline<'_> {
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
         b.loop_("k0", tiles, |b, k0| {
-            b.comment("The barrier shows the tile in use to all, and that nobody reads the one before it: in its");
-            b.comment("place goes the tile at k0, STAGES - 1 tiles behind the one in use.");
+            b.comment(
+                "After the barrier all threads see the tile in use, and none reads the previous \
+                 one. Its",
+            );
+            b.comment("stage receives the tile at k0, STAGES - 1 tiles after the one in use.");
             b.push(Stmt::CopyWait { pending: self.pending.clone() });
             b.barrier();
             let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", tiled.steps(), |b, i| {
-                self.copies(b, NextTile { k0: k0.into(), exists: more.into() }, i, spread_name, &write.into());
+                self.copies(
+                    b,
+                    NextTile { k0: k0.into(), exists: more.into() },
+                    i,
+                    spread_name,
+                    &write.into(),
+                );
                 mma::step(b, tiled, context, &read.into(), &i.into());
             });
             self.advance(b, &bk.into());

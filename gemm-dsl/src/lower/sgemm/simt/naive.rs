@@ -16,10 +16,10 @@ pub(crate) fn body(
     shape: &NaivePlan,
     problem: GemmProblem,
 ) {
-    let rows = b.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
-    let cols = b.constant("COLS", shape.cols() as i32, "threads of a block along its columns");
+    let rows = b.constant("ROWS", shape.rows() as i32, "threads per block along M");
+    let cols = b.constant("COLS", shape.cols() as i32, "threads per block along N");
     let coarsen = (shape.coarsen() > 1)
-        .then(|| b.constant("COARSEN", shape.coarsen() as i32, "adjacent outputs of a thread"));
+        .then(|| b.constant("COARSEN", shape.coarsen() as i32, "adjacent outputs per thread"));
     b.launch_bounds(rows * cols);
     let (block, thread_row, thread_col) = match shape.by_rows() {
         false => ((shape.cols(), shape.rows()), Special::ThreadY, Special::ThreadX),
@@ -57,7 +57,7 @@ pub(crate) fn body(
         }
         Some(coarsen) => {
             let first = b.let_("first_col", origin.col + thread_col * coarsen);
-            b.comment("The outputs of a thread, one whole sum after the other.");
+            b.comment("Outputs of this thread, one complete dot product after the other.");
             b.loop_("j", For::below(0, coarsen).unroll(Unroll::By(1)), |b, j| {
                 let col = b.let_("col", first + j);
                 output(b, plan, problem, finish, row, col);
@@ -113,13 +113,13 @@ fn dot_product(
         return acc.into();
     }
 
-    let unroll = b.constant("UNROLL", unroll, "steps of the K loop unrolled together");
+    let unroll = b.constant("UNROLL", unroll, "unroll factor of the K loop");
     let whole = b.let_("whole", problem.k / unroll * unroll);
     if partials == 1 {
         let acc = b.mut_("acc", Expr::F32(0.0).cast(elem));
         let add = |b: &mut KernelBuilder, at: Expr| b.assign(acc, product(at, acc.into()));
         in_groups(b, whole.into(), unroll, |b, at, _| add(b, at));
-        b.comment("What is left of K.");
+        b.comment("Remainder of K.");
         b.loop_("k", For::below(whole, problem.k).unroll(Unroll::By(1)), |b, i| {
             add(b, i.into());
         });
@@ -133,7 +133,7 @@ fn dot_product(
         let p = u % count;
         b.store(at(p.clone()), product(i, at(p).load()));
     });
-    b.comment("What is left of K.");
+    b.comment("Remainder of K.");
     b.unrolled("u", unroll, |b, u| {
         let p = u % count;
         b.if_((whole + u).lt(problem.k), |b| {

@@ -50,15 +50,19 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
     b.barrier();
 
     match next {
-        NextTileCopy::Direct => b.comment("Multiply a tile, then bring in the next one."),
+        NextTileCopy::Direct => b.comment("Main loop: multiply a K tile, then load the next one."),
         NextTileCopy::Registers => {
-            b.comment("The next tile is on its way to registers while one is multiplied.");
+            b.comment(
+                "Main loop: the next K tile is loaded to registers while the current one is \
+                 multiplied.",
+            );
         }
         NextTileCopy::OtherBuffer => {
             b.comment(
-                "The next tile is on its way to registers while one is multiplied; it then goes",
+                "Main loop: the next K tile is loaded to registers while the current one is \
+                 multiplied,",
             );
-            b.comment("to the other buffer, which nobody reads: one barrier a tile.");
+            b.comment("then stored to the other buffer, which nobody reads: one barrier per tile.");
         }
     }
     let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));

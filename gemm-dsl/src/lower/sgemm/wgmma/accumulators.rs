@@ -18,7 +18,7 @@ impl WgmmaFrame<'_> {
     ) {
         let (t, bk) = (self.t, self.bk);
         let terms = t.format().terms() as i32;
-        let terms = b.constant("WGMMA_K", terms, "terms of a matrix instruction");
+        let terms = b.constant("WGMMA_K", terms, "K of a wgmma instruction");
         match t.promote().filter(|promote| *promote < t.bk()) {
             None => {
                 let steps = TileSteps { first: None, count: bk / terms, terms };
@@ -27,7 +27,7 @@ impl WgmmaFrame<'_> {
                 sums.add(b, t);
             }
             Some(promote) => {
-                let meaning = "terms that are summed from zero on";
+                let meaning = "elements of K between promotions";
                 let promote = b.constant("PROMOTE", promote as i32, meaning);
                 b.unrolled("part", bk / promote, |b, part| {
                     let first = part * promote;
@@ -94,9 +94,9 @@ impl WgmmaAccumulators {
     pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
         let (t, elem) = (frame.t, frame.plan.types().acc);
         let count = [Expr::I32(t.columns() as i32 / 2)];
-        b.comment("The sums of this thread, as instructions have them.");
+        b.comment("Accumulators of this thread, in the register layout of wgmma.");
         let all = b.zeroed_registers("acc", elem, count.clone(), "");
-        let meaning = "sums of terms that are not added yet";
+        let meaning = "accumulators since the last promotion";
         let fresh = t.promote().map(|_| b.zeroed_registers("fresh", elem, count, meaning));
         Self { all, fresh }
     }

@@ -30,9 +30,9 @@ impl FactorTiles {
         for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
             b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
-        let lines = b.constant("LINES", LINES, "rows of A, or columns of B, of a block");
-        let terms = b.constant("TERMS", terms_of_tile, "terms of each");
-        let threads = b.constant("THREADS", THREADS, "threads of a block");
+        let lines = b.constant("LINES", LINES, "rows of A, or columns of B, per block");
+        let terms = b.constant("TERMS", terms_of_tile, "elements of K per row or column");
+        let threads = b.constant("THREADS", THREADS, "threads per block");
         b.launch_bounds(threads);
         let tiles =
             |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
@@ -58,7 +58,7 @@ impl FactorTiles {
         problem: GemmProblem,
     ) -> BlockFactorTile {
         let Self { lines, terms, .. } = self;
-        b.comment("Blocks go through A along K, then through B.");
+        b.comment("Block indices cover the tiles of A, K fastest, then those of B.");
         let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
         // An operand whose splits already exist is passed as an empty matrix.
         let tiles_a = b.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);

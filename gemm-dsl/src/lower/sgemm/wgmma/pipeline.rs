@@ -38,7 +38,7 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     b.if_else(
         Expr::from(frame.tid).ge(frame.threads),
         |b| {
-            b.comment("The producer keeps the ring full.");
+            b.comment("Producer: keeps all pipeline stages full.");
             if let Some([few, _]) = limits {
                 b.fewer_registers(few);
             }
@@ -47,7 +47,7 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
             });
         },
         |b| {
-            b.comment("Consumers multiply what is in it.");
+            b.comment("Consumers: multiply each stage as it arrives.");
             if let Some([_, many]) = limits {
                 b.more_registers(many);
             }
@@ -55,7 +55,7 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
         },
     );
     if frame.cluster.is_some() {
-        b.comment("No block ends before all have read what others bring, and have arrived where others wait.");
+        b.comment("No block may exit while others still copy into it or arrive at its mbarriers.");
         b.warp_barrier();
         b.cluster_barrier();
     }
@@ -83,11 +83,14 @@ fn copied(
 ) -> BufferId {
     let sums = WgmmaAccumulators::declare(b, frame);
     each_round(b, rounds, |b, round| {
-        b.comment("Threads copy 16 bytes at a time; zeros stand behind the last term.");
+        b.comment("Threads copy 16 bytes at a time, and write zeros past the end of K.");
         for factor in Factor::BOTH {
             copy(b, frame, FactorCopy { tile, factor, round });
         }
-        b.comment("What threads have stored, matrix instructions read another way.");
+        b.comment(
+            "wgmma reads shared memory through the async proxy, so a proxy fence follows the \
+             stores.",
+        );
         b.proxy_fence(ProxyFence::Async);
         b.barrier();
         frame.multiply(b, sums, &0.into(), place, |b| b.barrier());
@@ -197,8 +200,8 @@ impl<'t> TmaTiles<'t> {
     fn declare(b: &mut KernelBuilder, frame: &'t WgmmaFrame<'t>, rounds: Var) -> Self {
         let t = frame.t;
         let count = frame.stage_count();
-        let full = b.mbarriers("full", count.clone(), "a tile has come");
-        let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), "it has been read"));
+        let full = b.mbarriers("full", count.clone(), "stage is full");
+        let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), "stage is free"));
         b.if_(Expr::from(frame.tid).equals(0), |b| {
             b.unrolled("i", count, |b, i| {
                 b.mbarrier_init(full, i, 1);
@@ -265,7 +268,7 @@ impl<'t> TmaTiles<'t> {
     ) {
         let ClusterBlock { blocks, rank } = block;
         let frame = self.frame;
-        let meaning = "columns of B that a block brings to its cluster";
+        let meaning = "columns of B that a block multicasts";
         let part = b.constant("PART", frame.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
         let all = Expr::I32((1 << frame.plan.cluster()) - 1);
@@ -284,7 +287,7 @@ impl<'t> TmaTiles<'t> {
         let frame = self.frame;
         let first_thread = || Expr::from(frame.tid).equals(0);
         let stages = frame.stage_count();
-        b.comment("The first tiles are on their way.");
+        b.comment("Prologue: start the copies of the first tiles.");
         b.if_(first_thread(), |b| {
             each_round(b, Expr::from(self.rounds).min(stages.clone()), |b, round| {
                 let stage = frame.stages.map_or(Expr::I32(0), |_| round.into());
@@ -296,7 +299,7 @@ impl<'t> TmaTiles<'t> {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
             frame.multiply(b, sums, &stage, place, |b| {
-                b.comment("All have read the tile: the next one may take its place.");
+                b.comment("All threads have read the stage: the next tile may overwrite it.");
                 b.barrier();
                 let next = round + stages;
                 b.if_(first_thread().and(next.clone().lt(self.rounds)), |b| {
@@ -329,7 +332,7 @@ impl<'t> TmaTiles<'t> {
             b.mbarrier_wait(self.full, stage.clone(), parity);
             frame.multiply(b, sums, &stage, place, |b| {
                 let Some(empty) = self.empty else { return };
-                b.comment("The warp has read the tile.");
+                b.comment("This warp has read the stage and releases it.");
                 b.warp_barrier();
                 let lane = Expr::from(place.lane);
                 match frame.cluster {

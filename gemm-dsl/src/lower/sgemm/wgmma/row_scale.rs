@@ -96,7 +96,7 @@ impl RowMax {
         tile: [Const; 2],
         threads: Const,
     ) {
-        b.comment("The next launch finds the greatest numbers anew.");
+        b.comment("Reset the maxima for the next launch.");
         for (factor, lines) in Factor::BOTH.into_iter().zip(tile) {
             if self.0[factor.index()].is_none() {
                 continue;
@@ -166,7 +166,7 @@ pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
 /// Builds the kernel that computes the maxima.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
-    b.title("The greatest magnitude of each row of A and of each column of B, as bits.");
+    b.title("Maximum magnitude of each row of A and of each column of B, as bits.");
     b.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
@@ -187,7 +187,9 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             b.atomic_only(AtomicOp::Max, to, Expr::from(most), MemoryOrder::Relaxed, Scope::Device);
         };
         if side.along_k {
-            b.comment("A warp has one line after the other, of which its lanes read neighbours.");
+            b.comment(
+                "A warp reads one row or column after the other; its lanes read adjacent elements.",
+            );
             let warp = b.let_("warp", tid / WARP as i32);
             let lane = b.let_("lane", tid % WARP as i32);
             let warps = threads / WARP as i32;
@@ -207,7 +209,8 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             });
         } else {
             b.comment(
-                "A thread has every so many terms of a line; neighbours have neighbouring lines.",
+                "Adjacent threads read adjacent rows or columns, so that their loads are \
+                 coalesced.",
             );
             let line = b.let_("line", first_line + tid % lines);
             b.if_(Expr::from(line).lt(extent), |b| {

@@ -144,7 +144,7 @@ impl Splits {
         copies: Copies,
     ) -> Self {
         let splits = t.arith().splits();
-        let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
+        let meaning = format!("{} values per f32 value", t.format().name());
         let count = (splits > 1).then(|| b.constant("PLANES", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
             let max = u64::from(i32::MAX as u32 / splits);
@@ -209,12 +209,13 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
     let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
     let format = t.format().name();
     match t.arith().splits() {
-        1 => b.title(format!("A and B in {format}, for a product that tensor cores compute.")),
+        1 => b.title(format!("Converts A and B to {format} for a GEMM on tensor cores.")),
         splits => b.title(format!(
-            "A and B, each number as the sum of {splits} of {format}, for a product that tensor cores compute."
+            "Splits each element of A and B into a sum of {splits} x {format}, for a GEMM on \
+             tensor cores."
         )),
     }
-    b.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
+    b.title(format!("The results are K-major, {} with zeros.", rows(t)));
     b.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let buffers =
@@ -229,13 +230,13 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
         F32,
         [sides.lines.into(), sides.terms.into()],
         BufferLayout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
-        "numbers of A or of B",
+        "tile of A or of B",
     );
     let of_block = sides.of_block(&mut b, plan, problem);
     let unrepresentable =
         unrepresentable.map(|unrepresentable| (unrepresentable, b.mut_("bits", Expr::U32(0))));
     let scaled = row_max.map(|row_max| {
-        let meaning = "powers of two that scale them";
+        let meaning = "power-of-two scale of each row or column";
         let layout = BufferLayout::row_major(1);
         (row_max, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
@@ -268,7 +269,9 @@ impl SplitKernel<'_> {
         let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
         let FactorTile { factor, extent, first_line, first_term, .. } = *side;
         if let Some((row_max, factors)) = self.scaled {
-            b.comment("What brings the greatest number of each line to the range of f16.");
+            b.comment(
+                "Scale factors that bring the maximum of each row or column into the range of f16.",
+            );
             b.if_(Expr::from(tid).lt(lines), |b| {
                 let at = (first_line + tid).min(extent - 1);
                 let most = b.let_("most", row_max.at(factor, side.number(), at).load());
@@ -279,7 +282,9 @@ impl SplitKernel<'_> {
                 }
             });
         }
-        b.comment(format!("Neighbours read neighbours of {factor}; zeros stand behind its edge."));
+        b.comment(format!(
+            "Adjacent threads load adjacent elements of {factor}, and zeros past its edge."
+        ));
         b.unrolled("i", lines * terms / threads, |b, i| {
             let at = tid + i * threads;
             let (line, term) = match side.along_k {
@@ -303,9 +308,9 @@ impl SplitKernel<'_> {
         let FactorTile { factor, extent, first_line, first_term, .. } = *side;
         let elem = self.t.elem();
         let lanes = i32::from(elem.vector_lanes());
-        let unit = b.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
+        let unit = b.constant("UNIT", lanes, "elements of a split in 16 bytes");
         let rounds = lines * terms / unit / threads;
-        b.comment("A thread makes 16 bytes of each plane, of terms that lie next to one another.");
+        b.comment("A thread computes 16 bytes of each split, from adjacent elements of K.");
         b.unrolled("i", rounds, |b, i| {
             let of_line = terms / unit;
             let at = tid + i * threads;
@@ -369,7 +374,7 @@ impl SplitKernel<'_> {
         };
         self.splits.each(b, round);
         if let (Some((_, bits)), Format::Bf16) = (self.unrepresentable, t.format()) {
-            b.comment("What is left of them, as bits.");
+            b.comment("Remainders that the splits do not represent, as bits.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));
             });

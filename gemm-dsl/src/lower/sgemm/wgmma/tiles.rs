@@ -51,7 +51,7 @@ impl OutputTiles {
                 Self::Own(OutputTile { origin, problem, nth: None, before: None })
             }
             Some(SharedTiles::Whole(all)) => {
-                b.comment("Tiles of C along its rows and along its columns.");
+                b.comment("Number of tiles of C along M and N.");
                 let counts = TileCounts::declare(b, plan, problem, tile);
                 let before = b.mut_("before", 0);
                 Self::Each { all, counts, before }
@@ -86,7 +86,10 @@ impl OutputTiles {
             let problem = problem.for_product(b, origin.batch);
             body(b, &OutputTile { origin, problem, nth: Some(nth), before: Some(*before) });
             let turns = frame.stage_count() * 2;
-            b.comment("Tiles that have gone through the ring, as far as stages and parities tell them apart.");
+            b.comment(
+                "K tiles that have passed through the pipeline, modulo two full turns of its \
+                 stages.",
+            );
             b.assign(*before, (*before + rounds) % turns);
         });
     }
