@@ -195,8 +195,8 @@ impl SgemmSpec {
 fn no_splits() -> SpecError {
     SpecError::at_value(
         &["arith"],
-        "`arith: f32` takes A and B as they are, and has no planes; prepare them for another arithmetic, or give the \
-         matrix itself"
+        "`arith: f32` uses A and B as they are, without splits; prepare them for another \
+         arithmetic, or pass the matrix itself"
             .to_owned(),
     )
 }

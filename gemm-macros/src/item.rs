@@ -49,7 +49,7 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
     };
     rest.next();
     if rest.next_if(|token| is_sign(token, ';')).is_none() {
-        return Err(expected(&format!("`;` behind `struct {name}`, and then the spec"), &mut rest));
+        return Err(expected(&format!("`;` after `struct {name}`, and then the spec"), &mut rest));
     }
     Ok((Some(Head { attributes, common, visibility, name }), rest.collect()))
 }

@@ -21,8 +21,8 @@ impl List {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
         let message = format!(
-            "`{operand}` is operand {} of {}, and the type of a kernel lists {most} at most; make a \
-             `Sgemm<ByName>` of the line, or put several into one matrix",
+            "`{operand}` is operand {} of {}, and the type of a kernel lists at most {most}; use \
+             the spec as a `Sgemm<ByName>`, or put several into one matrix",
             most + 1,
             self.0.len(),
         );
@@ -35,8 +35,8 @@ impl List {
         let errors = wrong.map(|(operand, place)| {
             let name = &operand.name;
             let message = format!(
-                "`{name}` cannot be the name of a field, which the operands of a named kernel are; use \
-                 another name, as `{}_value`",
+                "`{name}` cannot be a field name, and the operands of a named kernel are fields; \
+                 use another name, such as `{}_value`",
                 name.trim_matches('_').to_lowercase()
             );
             syn::Error::new(*place, message)

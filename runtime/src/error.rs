@@ -21,7 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
     "use Device::simulator()"
 } else {
-    "turn on the feature `sim` of gemm-runtime, without which the simulator was left out, and use Device::simulator()"
+    "enable the feature `sim` of gemm-runtime, and use Device::simulator()"
 };
 
 /// Error of any call of this crate. No call panics.
@@ -37,7 +37,7 @@ const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
 /// assert!(matches!(error, Error::OutOfRange { start: 2, end: 6, len: 4, .. }));
 /// assert_eq!(
 ///     error.to_string(),
-///     "the range 2..6 does not lie in 0..4, the elements of the buffer: use a part of that"
+///     "the range 2..6 is not within 0..4, the elements of the buffer: use a range within it"
 /// );
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
@@ -91,7 +91,7 @@ pub enum Error {
         listing: String,
     },
     /// A kernel could not be compiled before its launch.
-    #[error("`{line}` could not be made ahead{}: {error}", more(*others))]
+    #[error("`{line}` could not be compiled ahead of its launch{}: {error}", more(*others))]
     Ahead {
         /// Spec of the kernel, as a line of the DSL.
         line: String,
@@ -102,7 +102,7 @@ pub enum Error {
     },
     /// Device memory is exhausted, or the host has no room for a copy.
     #[error(
-        "out of memory on {device}: {bytes} bytes were asked for. Free buffers or use smaller ones"
+        "out of memory on {device}: {bytes} bytes were requested. Free buffers or use smaller ones"
     )]
     OutOfMemory {
         /// Bytes of the allocation that failed.
@@ -121,7 +121,7 @@ pub enum Error {
         need: String,
     },
     /// Two arrays of a call disagree in an extent.
-    #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not fit", first.1, first.0, other.1, other.0)]
+    #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not match", first.1, first.0, other.1, other.0)]
     Extents {
         /// Extent that both arrays have.
         extent: Extent,
@@ -142,7 +142,8 @@ pub enum Error {
     },
     /// A list of matrices was passed for a single array.
     #[error(
-        "`{argument}` is a list of matrices where one array is meant: pass one view, which may be a batch"
+        "`{argument}` is a list of matrices, but one array is needed: pass one view, which may be \
+         a batch"
     )]
     List {
         /// Name of the argument in the call, such as `a` or `x`.
@@ -150,8 +151,8 @@ pub enum Error {
     },
     /// A single matrix was passed beside a list. A list has one matrix for each GEMM.
     #[error(
-        "`{list}` is a list of matrices and `{other}` is none: make a list of it too, with the same view for \
-         each product where all share it"
+        "`{list}` is a list of matrices, but `{other}` is not: make a list of it too, with the \
+         same view for each GEMM if all share it"
     )]
     Unlisted {
         /// Name of the argument that is a list.
@@ -161,8 +162,8 @@ pub enum Error {
     },
     /// Matrices of a list differ in shape or strides.
     #[error(
-        "{what} of matrix {nth} of the list is {found}, but {expected} of matrix 0: list matrices of one shape \
-         that lie alike"
+        "{what} of matrix {nth} of the list is {found}, but {expected} of matrix 0: list matrices \
+         of one shape and layout"
     )]
     Unlike {
         /// Index of the matrix, from 0 on.
@@ -184,7 +185,7 @@ pub enum Error {
     #[error("the matrices of a list have no parts: make a list of the parts")]
     PartOfList,
     /// A matrix must have consecutive elements but has gaps between matrices, rows or elements.
-    #[error("`{argument}` is to be of consecutive elements, but {layout}. {remedy}")]
+    #[error("`{argument}` must have consecutive elements, but {layout}. {remedy}")]
     Padded {
         /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
@@ -201,8 +202,8 @@ pub enum Error {
     },
     /// A matrix is neither row-major nor column-major.
     #[error(
-        "`{argument}` lies neither in rows nor in columns: neighbours in a column are {row_stride} elements \
-         apart, those in a row {col_stride}. Copy it first"
+        "`{argument}` is neither row-major nor column-major: its row stride is {row_stride} \
+         elements, its column stride {col_stride}. Copy it first"
     )]
     Scattered {
         /// Name of the argument in the call, such as `a` or `x`.
@@ -213,7 +214,9 @@ pub enum Error {
         col_stride: usize,
     },
     /// The row stride is shorter than a row, so that rows would overlap.
-    #[error("a pitch of {pitch} is shorter than a row of {cols}: use one of at least {cols}")]
+    #[error(
+        "a row stride of {pitch} is less than the {cols} elements of a row: use at least {cols}"
+    )]
     ShortPitch {
         /// Row stride of the call, in elements.
         pitch: usize,
@@ -285,7 +288,7 @@ pub enum Error {
         method: &'static str,
     },
     /// A call by name passes an operand that the kernel does not have.
-    #[error("`{operand}` is no operand of the kernel, which takes {}", listed(takes))]
+    #[error("`{operand}` is not an operand of the kernel, which takes {}", listed(takes))]
     UnknownOperand {
         /// Name that the call passes.
         operand: String,
@@ -322,9 +325,9 @@ pub enum Error {
     },
     /// The rows of a batch, folded as one matrix, do not have one common distance.
     #[error(
-        "the rows of `{argument}` are not one distance apart: those of a matrix start every {row_stride} elements, \
-         but the first one of a matrix {step} elements after the last one of the matrix before. Launch matrix by \
-         matrix, or copy them one behind the other"
+        "the rows of `{argument}` have no common stride: it is {row_stride} elements within a \
+         matrix, but {step} from the last row of a matrix to the first row of the next. Launch \
+         matrix by matrix, or copy them one after the other"
     )]
     UnevenRows {
         /// Name of the argument in the call, such as `a` or `x`.
@@ -379,8 +382,8 @@ pub enum Error {
     },
     /// The kernel uses instructions that exist on one other architecture alone.
     #[error(
-        "kernel `{kernel}` is made of instructions of sm_{needed} alone (wgmma and the like), but {device} is \
-         {has}. Use a kernel without them"
+        "kernel `{kernel}` uses instructions that only sm_{needed} has (wgmma and the like), but \
+         {device} is {has}. Use a kernel without them"
     )]
     OtherArchitecture {
         /// Name of the kernel in the generated CUDA text.
@@ -426,7 +429,7 @@ pub enum Error {
     #[error(transparent)]
     Spec(#[from] SpecErrors),
     /// The generator violated an invariant of its own.
-    #[error("{0}. This is a fault of the generator: please report it")]
+    #[error("{0}. This is a bug in the generator: please report it")]
     Internal(String),
 }
 
@@ -477,7 +480,7 @@ fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
             "the range {start}..{end} of {of} ends before it starts: write the smaller number first"
         );
     }
-    format!("the range {start}..{end} does not lie in 0..{len}, {of}: use a part of that")
+    format!("the range {start}..{end} is not within 0..{len}, {of}: use a range within it")
 }
 
 fn kernel_type(
@@ -493,8 +496,8 @@ fn kernel_type(
         line => format!("a kernel of `{line}`"),
     };
     format!(
-        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or `{by_name}`, whatever \
-         the operands are"
+        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or \
+         `{by_name}`, which takes any operands"
     )
 }
 

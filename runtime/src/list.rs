@@ -195,8 +195,8 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
         for (what, found, expected, matters) in [
             ("the number of rows", shape.rows, first.rows, true),
             ("the number of columns", shape.cols, first.cols, true),
-            ("the distance between rows", shape.row_stride, first.row_stride, rows),
-            ("the distance between columns", shape.col_stride, first.col_stride, cols),
+            ("the stride between rows", shape.row_stride, first.row_stride, rows),
+            ("the stride between columns", shape.col_stride, first.col_stride, cols),
         ] {
             if matters && found != expected {
                 return Err(Error::Unlike { nth, what, found, expected });

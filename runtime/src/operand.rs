@@ -34,8 +34,8 @@ use std::ops::Range;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array on a device",
-    note = "elements of the host go there by `device.upload(&elements)?`"
+    message = "`{Self}` is not an array on a device",
+    note = "upload elements of the host with `device.upload(&elements)?`"
 )]
 pub trait Input: sealed::Input<<Self as Input>::Element> {
     /// Element type of the array.
@@ -58,9 +58,10 @@ pub trait Input: sealed::Input<<Self as Input>::Element> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array of `{T}` on a device",
-    label = "no array of `{T}` on a device",
-    note = "elements of the host go to a device by `device.upload(&elements)?`, those other than `f32` by `upload_of`"
+    message = "`{Self}` is not an array of `{T}` on a device",
+    label = "not an array of `{T}` on a device",
+    note = "upload elements of the host with `device.upload(&elements)?`, or with `upload_of` if \
+            they are not `f32`"
 )]
 pub trait InputOf<T>: Input<Element = T> {}
 
@@ -93,9 +94,10 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array of `{T}` to be written on a device",
-    label = "no array of `{T}` to be written",
-    note = "`device.alloc(len)?` makes one, of elements other than `f32` `device.alloc_of(len)?`"
+    message = "`{Self}` is not an array of `{T}` to be written on a device",
+    label = "not an array of `{T}` to be written",
+    note = "allocate one with `device.alloc(len)?`, or with `device.alloc_of(len)?` for elements \
+            other than `f32`"
 )]
 pub trait OutputOf<T>: Output<Element = T> {}
 
@@ -116,9 +118,10 @@ pub trait OutputOf<T>: Output<Element = T> {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no vector of elements on a device",
-    note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`",
-    note = "elements of the host go to a device by `device.upload(&elements)?`"
+    message = "`{Self}` is not a vector of elements on a device",
+    note = "a matrix or a view of one has a shape: use `view`, `part` and `t`, or the matrix's \
+            `buffer`",
+    note = "upload elements of the host with `device.upload(&elements)?`"
 )]
 pub trait Vector: Input {}
 
@@ -138,10 +141,11 @@ pub trait Vector: Input {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no vector of `{T}` on a device",
-    label = "no vector of `{T}` on a device",
-    note = "a matrix and a view of one have a shape: use `view`, `part` and `t`, or the matrix's `buffer`",
-    note = "elements of the host go to a device by `device.upload(&elements)?`"
+    message = "`{Self}` is not a vector of `{T}` on a device",
+    label = "not a vector of `{T}` on a device",
+    note = "a matrix or a view of one has a shape: use `view`, `part` and `t`, or the matrix's \
+            `buffer`",
+    note = "upload elements of the host with `device.upload(&elements)?`"
 )]
 pub trait VectorOf<T: Element>: Vector<Element = T> {}
 
@@ -165,8 +169,8 @@ pub trait VectorOf<T: Element>: Vector<Element = T> {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no vector of elements to be written",
-    note = "a matrix and a view of one have a shape: use `view_mut`, `part` and `t`"
+    message = "`{Self}` is not a vector of elements to be written",
+    note = "a matrix or a view of one has a shape: use `view_mut`, `part` and `t`"
 )]
 pub trait VectorMut: Output {}
 

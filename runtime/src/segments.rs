@@ -48,9 +48,9 @@ pub struct Segments<I: Offset = u32> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "offsets of segments are of `u32` or `u64`, not of `{Self}`",
+    message = "segment offsets are `u32` or `u64`, not `{Self}`",
     label = "`u32` or `u64`, as the `index` of the kernel",
-    note = "convert them first, such as by `u32::try_from`"
+    note = "convert them first, for example with `u32::try_from`"
 )]
 pub trait Offset: Element + Into<u64> {}
 

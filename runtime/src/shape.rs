@@ -140,8 +140,8 @@ impl Shape {
                 argument: argument.to_owned(),
                 has: len as u64,
                 need: format!(
-                    "{count} matrices {distance} elements apart need (count − 1)·distance + those of one = \
-                     {needed}"
+                    "{count} matrices with a stride of {distance} elements need (count − \
+                     1)·stride + the elements of one = {needed}"
                 ),
             });
         }
@@ -165,8 +165,8 @@ impl Shape {
                 argument: argument.to_owned(),
                 has: len as u64,
                 need: format!(
-                    "{rows} rows of {cols} at a pitch of {pitch} need (rows − 1)·pitch + cols = \
-                     {needed}"
+                    "{rows} rows of {cols} with a row stride of {pitch} need (rows − \
+                     1)·row_stride + cols = {needed}"
                 ),
             });
         }

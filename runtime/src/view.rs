@@ -326,8 +326,8 @@ impl<T: Element> Matrix<T> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no matrix on a device",
-    note = "an array there gets its shape by `MatrixRef::new(&array, rows, cols)?`"
+    message = "`{Self}` is not a matrix on a device",
+    note = "give an array on a device its shape with `MatrixRef::new(&array, rows, cols)?`"
 )]
 pub trait AsMatrix: Input {
     /// Returns a view of the matrix.
@@ -351,10 +351,10 @@ pub trait AsMatrix: Input {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no matrix of `{T}` on a device",
-    label = "no matrix of `{T}` on a device",
-    note = "an array there gets its shape by `MatrixRef::new(&array, rows, cols)?`",
-    note = "elements of the host go to a device by `device.upload_matrix(&elements, rows, cols)?`"
+    message = "`{Self}` is not a matrix of `{T}` on a device",
+    label = "not a matrix of `{T}` on a device",
+    note = "give an array on a device its shape with `MatrixRef::new(&array, rows, cols)?`",
+    note = "upload elements of the host with `device.upload_matrix(&elements, rows, cols)?`"
 )]
 pub trait MatrixOf<T: Element>: AsMatrix<Element = T> {}
 
@@ -381,8 +381,8 @@ impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no matrix on a device to be written",
-    note = "an array there gets its shape by `MatrixMut::new(&mut array, rows, cols)?`"
+    message = "`{Self}` is not a matrix on a device to be written",
+    note = "give an array on a device its shape with `MatrixMut::new(&mut array, rows, cols)?`"
 )]
 pub trait AsMatrixMut: Output {
     /// Returns a view of the matrix for writing.

@@ -160,10 +160,13 @@ fn a_pitch_and_a_size_are_refused_in_sentences() {
     let device = Device::simulator();
     let buffer = device.alloc(2).expect("room");
     let error = Matrix::from_buffer(buffer, 1, 3, 2).expect_err("short");
-    assert_eq!(error.to_string(), "a pitch of 2 is shorter than a row of 3: use one of at least 3");
+    assert_eq!(
+        error.to_string(),
+        "a row stride of 2 is less than the 3 elements of a row: use at least 3"
+    );
     let buffer = device.alloc(10).expect("room");
     let error = Matrix::from_buffer(buffer, 3, 3, 4).expect_err("one short");
-    let need = "3 rows of 3 at a pitch of 4 need (rows − 1)·pitch + cols = 11";
+    let need = "3 rows of 3 with a row stride of 4 need (rows − 1)·row_stride + cols = 11";
     assert_eq!(error.to_string(), format!("`buffer` has 10 elements, but {need}"));
     let text = device.alloc_matrix(1, usize::MAX).expect_err("too large").to_string();
     assert!(

@@ -77,7 +77,7 @@ fn a_batch_that_does_not_fit_is_an_error() {
                 );
                 assert_eq!((&unmet.need, unmet.value), (&Need::Distinct(least), distance as i128));
                 let text =
-                    "the distance between matrices of `c` to be at least 16, so that no element";
+                    "the stride between matrices of `c` to be at least 16, so that no element";
                 assert!(unmet.to_string().contains(text), "{unmet}");
             }
             other => panic!("{other:?}"),

@@ -70,7 +70,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let spec = "batch: pointers, pitched, epilogue: |acc, res[m, n]| acc + res";
     let beside = Sgemm::<ByName>::new(spec.parse().expect("sound")).expect("a kernel");
     let outcome = beside.call(&device).operand("res", &list).launch(&list, &list, &mut listed);
-    refused(outcome, "res", Need::One, "for each product lies a fixed distance apart");
+    refused(outcome, "res", Need::One, "an operand of a batch has a fixed stride between GEMMs");
     let outcome = strided.call(&device).launch(&batch, &list, &mut batch_c);
     refused(outcome, "b", Need::One, "one view as `b`, but it is a list of 3. Pass");
     let outcome = one.call(&device).launch(&list, &list, &mut listed);
@@ -140,8 +140,8 @@ fn the_matrices_of_a_list_are_alike() {
     for (second, expected) in [
         (pitched(3, 5, 5), (1, "the number of rows", 3, 4)),
         (pitched(4, 4, 5), (1, "the number of columns", 4, 5)),
-        (pitched(4, 5, 6), (1, "the distance between rows", 6, 5)),
-        (pitched(5, 4, 5).t(), (1, "the distance between rows", 1, 5)),
+        (pitched(4, 5, 6), (1, "the stride between rows", 6, 5)),
+        (pitched(5, 4, 5).t(), (1, "the stride between rows", 1, 5)),
     ] {
         match list(second) {
             Err(error @ Error::Unlike { nth, what, found, expected: first }) => {

@@ -64,7 +64,8 @@ pub enum SimError {
     },
     /// The launch has spent the instruction limit of [`crate::Options`].
     #[error(
-        "`{kernel}` has executed the {instructions} instructions that a launch may, and is not done: {at}"
+        "`{kernel}` has executed {instructions} instructions, the limit of a launch, and is not \
+         done: {at}"
     )]
     OutOfInstructions {
         kernel: String,
@@ -75,7 +76,10 @@ pub enum SimError {
     },
     /// A progress callback launched a kernel whose blocks synchronise. It shares a buffer with the
     /// observed launch, and one of them writes that buffer: each would wait for the other.
-    #[error("`{kernel}` uses `{buffer}`, which the launch that this thread watches needs alone")]
+    #[error(
+        "`{kernel}` uses `{buffer}`, which is in exclusive use by the launch that this thread \
+         observes"
+    )]
     InUse { kernel: String, buffer: String },
     #[error(transparent)]
     Fault(Box<Fault>),

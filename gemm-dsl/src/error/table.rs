@@ -16,5 +16,5 @@ pub(crate) fn below(key: &'static str, number: u32, least: u32, why: &str) -> Sp
 /// The first key has nothing to act on; the others decide that.
 pub(crate) fn nothing_to_act_on(keys: &[&'static str], because: &str, remedy: &str) -> SpecError {
     let key = keys.first().copied().unwrap_or_default();
-    SpecError::at_key(keys, format!("`{key}` has nothing to act on: {because}; {remedy}"))
+    SpecError::at_key(keys, format!("`{key}` has no effect: {because}; {remedy}"))
 }

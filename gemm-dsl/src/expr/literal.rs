@@ -99,7 +99,7 @@ fn not_decimal(key: &'static str, at: NodeSpan, text: &str) -> SpecError {
     SpecError::at_tokens(
         key,
         at,
-        format!("`{text}` is no decimal number such as `2`, `0.5` or `1e-6`"),
+        format!("`{text}` is not a decimal number such as `2`, `0.5` or `1e-6`"),
     )
 }
 

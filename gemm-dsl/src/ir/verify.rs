@@ -27,7 +27,7 @@ impl Deref for VerifiedKernel {
 /// or of the generator if the kernel comes from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "kernel `{kernel}` breaks a rule of the IR: {rule}. Whoever has built it has to mend it; if it comes \
+    "kernel `{kernel}` breaks a rule of the IR: {rule}. Fix the code that builds it; if it comes \
      from a spec, please report it"
 )]
 pub struct IrError {
@@ -146,7 +146,7 @@ impl Verifier<'_> {
                 format!("launch bounds of {named} for {threads} threads")
             })?;
         }
-        require(k.geometry.blocks_per_sm >= 1, || "no block per multiprocessor".into())?;
+        require(k.geometry.blocks_per_sm >= 1, || "no block per SM".into())?;
         self.cluster()?;
         for (i, c) in k.consts.iter().enumerate() {
             let mut earlier = true;
@@ -206,7 +206,7 @@ impl Verifier<'_> {
             }
         }
         check(&function.value);
-        require(pure, || format!("function {name} reads what is no parameter"))?;
+        require(pure, || format!("function {name} reads a value that is not a parameter"))?;
         for param in &function.params {
             let decl = self.k.vars.get(param.id).ok_or("a parameter has no declaration")?;
             let fresh = decl.ty == param.ty && self.declared.insert(param.id);
@@ -229,12 +229,12 @@ impl Verifier<'_> {
         let shared = shared.chain(k.mbarriers.iter().map(|decl| &decl.name));
         let functions = k.functions.iter().map(|f| &f.name);
         for name in globals.chain(shared).chain(functions).chain([&k.name]) {
-            require(is_free(name), || format!("`{name}` is no C++ identifier"))?;
+            require(is_free(name), || format!("`{name}` is not a C++ identifier"))?;
             require(seen.insert(name), || format!("`{name}` is declared twice"))?;
         }
         let own = k.own_variables();
         for (local, own) in k.vars.iter().zip(own) {
-            require(is_free(&local.name), || format!("`{}` is no identifier", local.name))?;
+            require(is_free(&local.name), || format!("`{}` is not an identifier", local.name))?;
             // A function's variables are outside the kernel: they can only hide functions.
             let shadows = match own {
                 true => seen.contains(&local.name),

@@ -3,7 +3,7 @@ use crate::spec::KeyKind;
 
 pub(crate) fn too_many(more: usize) -> SpecError {
     let faults = if more == 1 { "fault" } else { "faults" };
-    SpecError::at_key(&[], format!("{more} more {faults} behind these; mend these first"))
+    SpecError::at_key(&[], format!("{more} more {faults} after these; fix these first"))
 }
 
 pub(crate) fn open_angle() -> SpecError {
@@ -11,7 +11,10 @@ pub(crate) fn open_angle() -> SpecError {
 }
 
 pub(crate) fn close_angle() -> SpecError {
-    SpecError::at_key(&[], "`>` closes nothing; start the spec with `<`, or leave it out".into())
+    SpecError::at_key(
+        &[],
+        "`>` has no matching `<`; start the spec with `<`, or leave it out".into(),
+    )
 }
 
 pub(crate) fn empty_entry() -> SpecError {
@@ -30,7 +33,7 @@ pub(crate) fn missing_comma(next: &str) -> SpecError {
 }
 
 pub(crate) fn twice(value: &str) -> SpecError {
-    SpecError::at_key(&[], format!("`{value}` stands twice; remove one"))
+    SpecError::at_key(&[], format!("`{value}` is given twice; remove one"))
 }
 
 pub(crate) fn not_a_comma(found: &str) -> SpecError {
@@ -64,10 +67,10 @@ pub(crate) enum Meant {
 pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&str]) -> SpecError {
     let hint = match meant {
         Meant::Key(other) => format!("; did you mean `{other}`?"),
-        Meant::Renamed(other) => format!("; it is called `{other}` now"),
+        Meant::Renamed(other) => format!("; it was renamed to `{other}`"),
         Meant::Word(other, word) => format!("; did you mean `{other}: {word}`?"),
         Meant::Macro(other) => {
-            format!(": it belongs to `{other}!`, and this is `{this_macro}!`; leave it out")
+            format!(": it belongs to `{other}!`, not to `{this_macro}!`; leave it out")
         }
         Meant::Unclear => format!("; `{this_macro}!` has {}", quoted(keys)),
         Meant::UnclearAgain => String::new(),
@@ -146,11 +149,11 @@ pub(crate) fn underscores(key: &'static str, found: &str) -> SpecError {
 }
 
 pub(crate) fn fraction(key: &'static str, found: &str, part: &str) -> SpecError {
-    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is no whole number"))
+    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is not a whole number"))
 }
 
 pub(crate) fn not_decimal(key: &'static str, found: &str, part: &str) -> SpecError {
-    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is no plain decimal number"))
+    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is not a plain decimal number"))
 }
 
 pub(crate) fn too_large(key: &'static str, found: &str, part: &str) -> SpecError {
@@ -190,14 +193,14 @@ pub(crate) fn capital_x(key: &'static str, found: &str) -> SpecError {
     let lower = found.replace('X', "x");
     SpecError::at_value(
         &[key],
-        format!("`{key}: {found}`: a size is written with a small `x`: `{lower}`"),
+        format!("`{key}: {found}`: a size is written with a lowercase `x`: `{lower}`"),
     )
 }
 
 pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> SpecError {
     SpecError::at_value(
         &[key],
-        format!("`{key}: {found}`: a number is missing beside an `x`; write {form}"),
+        format!("`{key}: {found}`: a number is missing next to an `x`; write {form}"),
     )
 }
 

@@ -92,16 +92,18 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
     let Err(errors) = "op: sum,\n  block: 96, items: 0".parse::<ReduceSpec>() else {
         panic!("two faults were accepted");
     };
-    let expected = "\
-`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128
+    let expected = "`block: 96` is not a power of two: the tree halves the block at every step; \
+                    use 64 or 128
   |
 2 |   block: 96, items: 0
   |          ^^
 
-`items: 0`: a thread takes in at least one item; use 1 or more
+`items: 0`: a \
+                    thread folds at least one item; use 1 or more
   |
 2 |   block: 96, items: 0
-  |                     ^";
+  \
+                    |                     ^";
     assert_eq!(errors.to_string(), expected);
 }
 
@@ -154,7 +156,7 @@ fn an_expression_that_is_given_twice_is_quoted_with_its_spaces() {
 
 #[test]
 fn a_key_that_was_renamed_says_so() {
-    let renamed = "unknown key `map`; it is called `fragment` now".to_owned();
+    let renamed = "unknown key `map`; it was renamed to `fragment`".to_owned();
     for text in ["tile: 32x32x8, map: split", "tile: 32x32x8, map: foo", "tile: 32x32x8, map"] {
         assert_eq!(faults::<SgemmSpec>(text), [("map".to_owned(), renamed.clone())], "{text}");
     }

@@ -7,8 +7,8 @@ pub(crate) fn not_an_identifier(name: &str) -> SpecError {
     SpecError::at_value(
         &["name"],
         format!(
-            "`name: {name}` is no CUDA C++ identifier: only ASCII letters, digits and `_`, and no \
-             digit first"
+            "`name: {name}` is not a CUDA C++ identifier: use only ASCII letters, digits and `_`, \
+             and no digit first"
         ),
     )
 }
@@ -17,9 +17,7 @@ pub(crate) fn no_letter(name: &str) -> SpecError {
     let name = clip(name);
     SpecError::at_value(
         &["name"],
-        format!(
-            "`name: {name}` says nothing of the kernel; use a name with a letter, or leave it out"
-        ),
+        format!("`name: {name}` has no letter; use a name with a letter, or leave it out"),
     )
 }
 

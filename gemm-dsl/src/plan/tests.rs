@@ -27,12 +27,12 @@ fn a_name_is_an_identifier() {
     let named = |name: &str| message(ReduceSpec::default().name(name).plan());
     assert_eq!(
         named("a b"),
-        "`name: a b` is no CUDA C++ identifier: only ASCII letters, digits and `_`, and no digit \
-         first"
+        "`name: a b` is not a CUDA C++ identifier: use only ASCII letters, digits and `_`, and no \
+         digit first"
     );
-    assert!(named("").contains("no CUDA C++ identifier"));
-    assert!(named("9lives").contains("no CUDA C++ identifier"));
-    assert!(named("_").contains("says nothing"));
+    assert!(named("").contains("not a CUDA C++ identifier"));
+    assert!(named("9lives").contains("not a CUDA C++ identifier"));
+    assert!(named("_").contains("has no letter"));
     let letters = |count| "x".repeat(count);
     assert!(named(&letters(129)).contains("has 129 characters; use at most 128"));
     assert!(named(&letters(30_000)).len() < 300);
@@ -192,8 +192,8 @@ fn the_system_reserves_shared_memory_for_each_block() {
     // fit.
     assert!(product("tile: 128x128x75, thread: 8x8, blocks_per_sm: 3").is_ok());
     let text = message(product("tile: 128x128x76, thread: 8x8, blocks_per_sm: 3"));
-    let expected = "with 77824 bytes of shared memory a block and 1024 that the system reserves is \
-                    236544 bytes, and a multiprocessor has at most 233472 (228 KiB); use 2 or less";
+    let expected = "with 77824 bytes of shared memory a block and 1024 that the system reserves \
+                    is 236544 bytes, and an SM has at most 233472 (228 KiB); use 2 or less";
     assert!(text.contains(expected), "{text}");
 }
 

@@ -149,12 +149,13 @@ spec! {
         /// Threads that fold one result together. For rows and segments: a power of two up to 32,
         /// or the whole block; default 32. For columns: a power of two up to the block, which then
         /// has `block / group` threads along neighbouring columns; default 8.
-        group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result takes a thread", on MANY;
+        group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
+                                                                   thread", on MANY;
         /// Order in which a block combines its values in shared memory.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
         /// Items that a thread folds per round of loads; the threads of a result interleave them.
         /// More items keep more loads in flight and cost registers.
-        items(u32): u32 = 1, "items{}", least 1 "a thread takes in at least one item";
+        items(u32): u32 = 1, "items{}", least 1 "a thread folds at least one item";
         /// Combines the values of the last 32 threads unrolled, without block barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp", on WHOLE_BLOCK;
         /// Combines values by warp shuffles, first in each warp and then across warps, instead of
@@ -167,12 +168,13 @@ spec! {
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
         /// Most blocks that fold one result; each loops until no elements are left. Default: 1024
         /// for a whole array, else 1. A fixed tree over the block numbers folds the blocks' values.
-        blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result takes a block", on SHARED;
+        blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
+                                                                     block", on SHARED;
         /// Consecutive elements of a result that a block folds: a multiple of a block's elements
         /// per round. The number of blocks follows from it, instead of `blocks`. A fixed tree over
         /// the run numbers folds the runs' values. Whole runs may therefore be folded apart, for
         /// example on several devices, with the same bits.
-        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has elements", on SHARED;
+        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element", on SHARED;
         /// Number of launches by which several blocks fold one result. Default: `tiles` where it
         /// applies and neither `blocks` nor `run` is given, else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;

@@ -129,7 +129,7 @@ spec! {
         /// are added in shared memory, in the order of the groups. Use it where C is small and K is
         /// large.
         slices(u32): u32 = 1, "slices{}",
-            least 1 "a block is at least one group";
+            least 1 "a block has at least one group";
         /// Split-K: the most partitions of K, each summed by blocks of its own; the last block of a
         /// tile to finish adds the partial sums in the order of the partitions and stores. A
         /// partition is a multiple of the tile's K, or without a tile of a block's K step, so a
@@ -137,7 +137,7 @@ spec! {
         /// partitions, rounded down to a power of two. Use it where C has too few tiles to fill the
         /// device.
         split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
-            least 1 "K is at least one range";
+            least 1 "K has at least one partition";
         /// Stream-K: `blocks_per_sm` × SMs blocks share all tiles evenly. Each block computes as
         /// many whole tiles as the others, then an equal number of K steps of the remaining tiles.
         /// If there are fewer tiles than blocks, at most as many blocks share a tile as
@@ -153,7 +153,7 @@ spec! {
         /// GEMMs of a batch that one block computes, each by its own threads. Use it for GEMMs too
         /// small to occupy a block.
         products(u32): u32 = 1, "products{}",
-            least 1 "a block computes at least one product",
+            least 1 "a block computes at least one GEMM",
             on TILE;
         /// Computes alpha·A·B + beta·C, as in BLAS. The kernel takes alpha and beta, and reads C.
         scaled(bool): bool = false, "scaled", what(Inputs);

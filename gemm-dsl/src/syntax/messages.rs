@@ -3,10 +3,7 @@
 use crate::error::SpecError;
 
 pub(crate) fn too_long(length: usize, most: usize) -> SpecError {
-    SpecError::at_key(
-        &[],
-        format!("a spec of {length} bytes is too long to be meant; use at most {most}"),
-    )
+    SpecError::at_key(&[], format!("a spec of {length} bytes is too long; use at most {most}"))
 }
 
 pub(crate) fn too_deep(most: usize) -> SpecError {
@@ -31,8 +28,5 @@ pub(crate) fn unopened(close: char, open: Option<char>) -> SpecError {
 }
 
 pub(crate) fn no_token(found: char) -> SpecError {
-    SpecError::at_key(
-        &[],
-        format!("{found:?} starts no Rust token, and a spec is made of those; leave it out"),
-    )
+    SpecError::at_key(&[], format!("{found:?} does not start a Rust token; leave it out"))
 }

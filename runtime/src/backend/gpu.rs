@@ -57,7 +57,7 @@ impl Gpu {
         }
         if stream.cu_stream() as usize == PER_THREAD_STREAM {
             return Err(Error::Stream {
-                reason: "the per-thread default stream is another one in each thread, so that \
+                reason: "the per-thread default stream is a different one in each thread, so \
                          nothing orders their work; use CudaContext::new_stream",
             });
         }

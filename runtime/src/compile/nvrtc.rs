@@ -161,7 +161,7 @@ impl Nvrtc {
         let text = text.to_string_lossy().into_owned();
         if text.contains("BUILTIN") {
             return format!(
-                "{text}: the library libnvrtc-builtins, of the same version, must lie beside NVRTC"
+                "{text}: the library libnvrtc-builtins, of the same version, must be next to NVRTC"
             );
         }
         text

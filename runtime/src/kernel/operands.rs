@@ -65,9 +65,10 @@ pub enum MN {}
 /// assert!(is_kind::<N>() && is_kind::<M>() && is_kind::<MN>() && is_kind::<f32>());
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no kind of operand",
-    label = "no kind of operand",
-    note = "there are `N` for `bias[n]`, `M` for `scale[m]`, `MN` for `residual[m, n]` and `f32` for a number"
+    message = "`{Self}` is not a kind of operand",
+    label = "not a kind of operand",
+    note = "the kinds are `N` for `bias[n]`, `M` for `scale[m]`, `MN` for `residual[m, n]` and \
+            `f32` for a number"
 )]
 pub trait OperandKind: sealed::Kind {}
 
@@ -88,7 +89,7 @@ pub trait OperandKind: sealed::Kind {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` lists no operands",
-    label = "no list of operands",
+    label = "not a list of operands",
     note = "a list is a tuple of at most 12 kinds, such as `()`, `(N,)` or `(f32, N, MN)`; or `ByName`"
 )]
 pub trait Operands: sealed::Operands {
@@ -112,7 +113,7 @@ pub trait Operands: sealed::Operands {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not what an operand of kind `{K}` takes",
+    message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not for `{K}`",
     note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of `f32`, and `f32` a \
             number"
@@ -142,8 +143,8 @@ pub trait OperandFor<K>: sealed::Give {}
 #[diagnostic::on_unimplemented(
     message = "the kernel takes the operands `{E}`, but is given `{Self}`",
     label = "not the operands `{E}`",
-    note = "a call is given them in the kernel's order, before the launch: `kernel.call(&device).operands((&bias, \
-            0.5))`; a single one as `(&bias,)`"
+    note = "pass them in the kernel's order, before the launch: \
+            `kernel.call(&device).operands((&bias, 0.5))`; a single one as `(&bias,)`"
 )]
 pub trait OperandsFor<E>: sealed::GiveAll {}
 

@@ -199,7 +199,7 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     let wide = extents_only(Ty::U64, |_, _| ());
     let outcome = run(&device, wide, long(), 1 << 31);
     let text = outcome.as_ref().expect_err("too large").to_string();
-    assert!(text.contains("these extents take 2147483648. Use larger tiles"), "{text}");
+    assert!(text.contains("these extents need 2147483648. Use larger tiles"), "{text}");
     assert_eq!(unmet(outcome), (Subject::Blocks { axis: 0 }, limit, 1 << 31));
 }
 
@@ -251,7 +251,7 @@ fn padded_rows_need_a_kernel_that_takes_strides() {
     };
     let refused = of(false, 2, 8, 4);
     let text = refused.as_ref().expect_err("no stride").to_string();
-    assert!(text.contains("they are 4 elements apart. Add `pitched`"), "{text}");
+    assert!(text.contains("but it is 4. Add `pitched`"), "{text}");
     let (subject, need, found) = unmet(refused);
     assert!(matches!(subject, Subject::Stride { name, dim: 0, .. } if name == "a"));
     assert_eq!((need, found), (Need::Exactly(3), 4));

@@ -49,6 +49,11 @@ fn the_first_line_that_fails_is_told_and_the_others_are_made() {
         "{told:?}"
     );
     let text = told.to_string();
-    assert!(text.starts_with("`block: 7` could not be made ahead, nor could 1 more: "), "{text}");
+    assert!(
+        text.starts_with(
+            "`block: 7` could not be compiled ahead of its launch, nor could 1 more: "
+        ),
+        "{text}"
+    );
     assert_eq!(device.programs().made(), 2);
 }

@@ -297,7 +297,7 @@ fn a_part_of_a_transpose_starts_where_it_says() {
         let eye = MatrixRef::new(&eye, 6, 6).expect("room");
         sgemm("").call(&device).launch(&matrix.t(), &eye, &mut to).expect_err("columns lie apart")
     };
-    assert!(error.to_string().contains("neighbours in a row of `a`"), "{error}");
+    assert!(error.to_string().contains("contiguous rows of `a`"), "{error}");
 }
 
 /// The counters of a launch are those of its first step. Each step has its own.

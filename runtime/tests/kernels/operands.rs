@@ -98,9 +98,9 @@ fn the_type_of_a_kernel_lists_its_operands() {
     let told = |kernel: Result<SgemmKernel, Error>| kernel.expect_err("operands").to_string();
     assert_eq!(
         told(SgemmKernel::new(spec("scaled, epilogue: |acc, bias[n], r[m, n]| acc + bias + r"))),
-        "a kernel of `scaled, epilogue: |acc, bias[n], r[m, n]| acc + bias + r` takes `alpha`, `beta`, \
-         `bias[n]`, `r[m, n]`: its type is `Sgemm<(f32, f32, N, MN)>`, not `SgemmKernel`. Use that type, or \
-         `Sgemm<ByName>`, whatever the operands are"
+        "a kernel of `scaled, epilogue: |acc, bias[n], r[m, n]| acc + bias + r` takes `alpha`, \
+         `beta`, `bias[n]`, `r[m, n]`: its type is `Sgemm<(f32, f32, N, MN)>`, not `SgemmKernel`. \
+         Use that type, or `Sgemm<ByName>`, which takes any operands"
     );
     let one = told(SgemmKernel::new(spec("epilogue: |acc, scale[m]| acc * scale")));
     assert!(one.contains("takes `scale[m]`: its type is `Sgemm<(M,)>`, not"), "{one}");
@@ -134,7 +134,8 @@ fn operands_by_name_are_checked() {
     );
     assert_eq!(
         told(call().operand("bais", &p.bias)),
-        "`bais` is no operand of the kernel, which takes `bias[n]`, `alpha`, `scale[m]`, `residual[m, n]`"
+        "`bais` is not an operand of the kernel, which takes `bias[n]`, `alpha`, `scale[m]`, \
+         `residual[m, n]`"
     );
     assert_eq!(
         told(call().operand("scale", &p.scale)),
@@ -165,7 +166,7 @@ fn operands_by_name_are_checked() {
     let kernel = by_name("");
     assert_eq!(
         told(kernel.call(&p.device).operand("alpha", 1.0)),
-        "`alpha` is no operand of the kernel, which takes no operands"
+        "`alpha` is not an operand of the kernel, which takes no operands"
     );
 }
 
@@ -215,7 +216,7 @@ fn shapes_devices_and_places_of_operands_are_checked() {
         matches!(&error, Error::Unmet(unmet) if unmet.need == Need::Exactly(7) && unmet.value == 11),
         "{error}"
     );
-    assert!(error.to_string().contains("packed rows of `r`, 7 elements apart"), "{error}");
+    assert!(error.to_string().contains("packed rows of `r` with a stride of 7"), "{error}");
 }
 
 #[test]

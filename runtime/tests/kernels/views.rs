@@ -51,9 +51,10 @@ fn views_are_checked() {
     assert!(matches!(matrix.part(0..3, 0..5), Err(Error::OutOfRange { end: 3, len: 2, .. })));
     assert!(matches!(matrix.part(0..2, 2..6), Err(Error::OutOfRange { end: 6, len: 5, .. })));
     let told = |part: Result<MatrixRef<'_>, Error>| part.expect_err("no part").to_string();
-    let rows = "the range 0..3 does not lie in 0..2, the rows of the matrix: use a part of that";
+    let rows = "the range 0..3 is not within 0..2, the rows of the matrix: use a range within it";
     assert_eq!(told(matrix.part(0..3, 0..5)), rows);
-    let cols = "the range 2..6 does not lie in 0..5, the columns of the matrix: use a part of that";
+    let cols = "the range 2..6 is not within 0..5, the columns of the matrix: use a range within \
+                it";
     assert_eq!(told(matrix.part(0..2, 2..6)), cols);
     #[expect(clippy::reversed_empty_ranges, reason = "what is tested")]
     let reversed = told(matrix.part(0..2, 3..1));
@@ -82,14 +83,14 @@ fn a_call_takes_its_extents_from_the_views() {
     let kernel = sgemm("");
     let mut other = MatrixMut::new(&mut c, 3, 4).expect("room");
     let error = kernel.call(&device).launch(&a, &b, &mut other).expect_err("m differs");
-    assert_eq!(error.to_string(), "m is 2 in `a` but 3 in `c`: the shapes do not fit");
+    assert_eq!(error.to_string(), "m is 2 in `a` but 3 in `c`: the shapes do not match");
     let mut to = other.part(0..2, 0..3).expect("inside");
     let error = kernel.call(&device).launch(&a, &b, &mut to).expect_err("n differs");
-    assert_eq!(error.to_string(), "n is 4 in `b` but 3 in `c`: the shapes do not fit");
+    assert_eq!(error.to_string(), "n is 4 in `b` but 3 in `c`: the shapes do not match");
     let narrow = a.part(0..2, 0..2).expect("inside");
     let mut to = other.part(0..2, 0..4).expect("inside");
     let error = kernel.call(&device).launch(&narrow, &b, &mut to).expect_err("k differs");
-    assert_eq!(error.to_string(), "k is 2 in `a` but 3 in `b`: the shapes do not fit");
+    assert_eq!(error.to_string(), "k is 2 in `a` but 3 in `b`: the shapes do not match");
     // The kernel does not read a transpose, except that of a single row, which is a column.
     let square = a.part(0..2, 0..2).expect("inside");
     let (two, mut to) =
@@ -182,6 +183,6 @@ fn a_stride_goes_by_the_name_of_the_caller_s_matrix() {
     let b = MatrixRef::new(&b, 8, 16).expect("room");
     let mut c = MatrixMut::new(&mut c, 16, 16).expect("room");
     let error = kernel.call(&device).launch(&a, &b, &mut c).expect_err("no vectors").to_string();
-    let expected = "needs the distance between rows of `a` to be a multiple of 4, but it is 9";
+    let expected = "needs the stride between rows of `a` to be a multiple of 4, but it is 9";
     assert!(error.contains(expected), "{error}");
 }

@@ -232,7 +232,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
             false => Cow::Owned(format!("{numbers:?} {bits:?} {chosen_by}")),
         };
         let agreed =
-            [("the product", product.as_str()), ("what a product is chosen by", &chosen_by)];
+            [("the GEMM", product.as_str()), ("the values that choose the kernel", &chosen_by)];
         let is_ready = known.is_loaded && known.has_staging(&rank.staging, rank.number());
         let all_are_ready = collective.agree_on(&agreed, is_ready)?;
         let Selection { schedule, chosen, estimate, asks_late } = known.selection(rank.ranks())?;

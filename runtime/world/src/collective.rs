@@ -94,7 +94,7 @@ impl CollectiveContext {
                 has: format!("sent {} bytes", bytes.len()),
                 other: self.number(),
                 others: format!("room for {len} elements"),
-                remedy: "What carries messages between the ranks has changed one",
+                remedy: "The transport between the ranks has changed a message",
             })
         })
     }
@@ -156,7 +156,7 @@ impl CollectiveContext {
             return Err(Error::Device(gemm_runtime::Error::TooLarge {
                 what: format!("the schedule has {exchange} exchanges"),
                 limit: most - 1,
-                remedy: "Cut the product into fewer parts",
+                remedy: "Cut the GEMM into fewer parts",
             }));
         }
         Ok(Tag(self.call * TAGS + exchange))

@@ -50,8 +50,10 @@ fn gather(
     match all.filter(|all| all.len() == ranks && decoder.end().is_some()) {
         Some(all) => Ok(all),
         None => {
-            let text =
-                format!("what it said to rank {} is not what all ranks have given", channel.rank());
+            let text = format!(
+                "its message to rank {} does not hold what all ranks have given",
+                channel.rank()
+            );
             let broken = RankLoss { rank: 0, why: LossReason::Failed(text) };
             channel.abort(broken.clone());
             Err(channel.broken().unwrap_or(broken))
@@ -91,7 +93,7 @@ pub(crate) fn agree(
     let odd = (0..longest).find(|at| has.get(*at) != others.get(*at)).unwrap_or(0);
     let text = |of: &[String]| of.get(odd).cloned().unwrap_or_default();
     Err(WorldError::Mismatch {
-        what: said.get(odd).map_or("what comes next", |(what, _)| what).to_owned(),
+        what: said.get(odd).map_or("the next call", |(what, _)| what).to_owned(),
         rank,
         has: text(has),
         other: 0,

@@ -54,7 +54,8 @@ impl From<SpecErrors> for Error {
 pub enum WorldError {
     /// The system cannot start a thread.
     #[error(
-        "there is no thread for {what}: {reason}. Start fewer, or raise the limit of this process (`ulimit -u`)"
+        "cannot start a thread for {what}: {reason}. Start fewer, or raise the limit of this \
+         process (`ulimit -u`)"
     )]
     Thread {
         /// Purpose of the thread, as in `rank 3`.
@@ -74,7 +75,8 @@ pub enum WorldError {
     },
     /// The ranks disagree, as when they make different calls.
     #[error(
-        "the ranks are at odds over {what}: rank {rank} has {has}, but rank {other} has {others}. {remedy}"
+        "the ranks disagree about {what}: rank {rank} has {has}, but rank {other} has {others}. \
+         {remedy}"
     )]
     Mismatch {
         /// Subject of the disagreement, as in `the extents of the product`.
@@ -105,7 +107,7 @@ pub enum WorldError {
         remedy: &'static str,
     },
     /// The ranks of a job did not all arrive at the rendezvous.
-    #[error("{address}, where the ranks meet: {reason}")]
+    #[error("{address}, the rendezvous of the ranks: {reason}")]
     Rendezvous {
         /// Host and port of the rendezvous.
         address: String,
@@ -123,7 +125,7 @@ pub enum WorldError {
         need: String,
     },
     /// An impossible world, or an impossible request to one.
-    #[error("{what} cannot be: {need}")]
+    #[error("{what} cannot be used: {need}")]
     Impossible {
         /// Subject, as in `rank 7`.
         what: String,
@@ -138,8 +140,9 @@ pub enum WorldError {
     Schedule(#[from] ScheduleFault),
     /// A kernel's bits depend on the division of the GEMM among ranks.
     #[error(
-        "`{line}` shares its sums out by the extents of what it computes, of which each rank has a part: the bits would depend \
-         on how many ranks there are. Leave `{key}` out, or write `split_k` with a number"
+        "`{line}` splits its sums by the extents of the GEMM, of which each rank computes a part: \
+         the bits would depend on the number of ranks. Leave `{key}` out, or write `split_k` with \
+         a number"
     )]
     Divided {
         /// Spec of the kernel as text, all keys in canonical form.
@@ -149,8 +152,9 @@ pub enum WorldError {
     },
     /// Some ranks need the kernel `pitched`, which would change its bits.
     #[error(
-        "`{line}` shares the terms of a sum out, otherwise where it is `pitched`, which it would have to be here: some rank multiplies \
-         parts of matrices between whose rows others lie. Add `pitched`, or deal the matrices out otherwise"
+        "`{line}` splits its sums over K, and splits them differently if it is `pitched`. It \
+         needs `pitched` here: some rank multiplies parts of matrices whose rows are not packed. \
+         Add `pitched`, or distribute the matrices differently"
     )]
     Unpitched {
         /// Spec of the kernel as text, all keys in canonical form.
@@ -159,8 +163,9 @@ pub enum WorldError {
     /// A reduction without `run` folds results whose elements are spread over ranks. Its blocks
     /// take turns, so its bits would depend on the number of ranks.
     #[error(
-        "{} folds elements of which each rank has some, by blocks that take turns along all of them: the bits would depend on \
-         how many ranks there are. {}, and cut the elements between runs",
+        "{} folds elements that are spread over the ranks, by blocks that take turns along all of \
+         them: the bits would depend on the number of ranks. {}, and cut the elements between \
+         runs",
         reduction(line),
         runs(line)
     )]
@@ -208,7 +213,7 @@ pub enum WorldError {
         searched: Vec<String>,
     },
     /// The NCCL library is too old.
-    #[error("the NCCL at {path} is {}, but {} or later is needed, which can give up in one group", version(*has), version(*need))]
+    #[error("the NCCL at {path} is {}, but {} or later is needed, which can abort one group", version(*has), version(*need))]
     NcclOld {
         /// Path of the library's file.
         path: String,
@@ -218,9 +223,7 @@ pub enum WorldError {
         need: u32,
     },
     /// A call of NCCL failed.
-    #[error(
-        "NCCL failed at {doing}: {text} (code {code}). With NCCL_DEBUG=WARN in the environment it says more"
-    )]
+    #[error("NCCL failed at {doing}: {text} (code {code}). Set NCCL_DEBUG=WARN to see more")]
     Nccl {
         /// Activity that failed, as in `an exchange`.
         doing: String,
@@ -239,8 +242,8 @@ pub enum WorldError {
     },
     /// NCCL did not finish by the deadline.
     #[error(
-        "NCCL was not done with {doing} after {:.1} s: it waits for a rank that does not take part, or that does \
-         something else. Do all ranks make the same calls in the same order?",
+        "NCCL did not finish {doing} within {:.1} s: it waits for a rank that does not take part \
+         or makes another call. Do all ranks make the same calls in the same order?",
         waited.as_secs_f64()
     )]
     NcclLate {
@@ -272,9 +275,11 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => {
-                f.write_str("its connection was closed; look at what its process has said last")
+                f.write_str("its connection was closed; see the last output of its process")
             }
-            Self::Late(time) => write!(f, "nothing has come of it for {:.1} s", time.as_secs_f64()),
+            Self::Late(time) => {
+                write!(f, "nothing has arrived from it for {:.1} s", time.as_secs_f64())
+            }
             Self::Failed(with) => write!(f, "it failed with: {with}"),
             Self::Finished => {
                 f.write_str("it has finished; do all ranks make the same calls in the same order?")
@@ -316,12 +321,13 @@ fn runs(line: &str) -> String {
         spec.group = Some(spec.block);
         others = format!(" and `group: {}`", spec.block);
     }
-    let place = if spec.blocks.is_some() { ", in place of `blocks`" } else { "" };
+    let place = if spec.blocks.is_some() { ", instead of `blocks`" } else { "" };
     let round = spec.plan().map_or(1, |plan| plan.elements_per_round()).max(1);
     // Nearest multiple of a round at or below 2¹⁶ elements, a size that launches well.
     let run = (1 << 16_u64).max(round) / round * round;
     format!(
-        "Write `run: {run}`, or another multiple of {round}, what a block takes in at once{place}{others}"
+        "Write `run: {run}`, or another multiple of {round}, the elements that a block reads at \
+         once{place}{others}"
     )
 }
 
@@ -350,7 +356,7 @@ impl From<ScheduleFault> for Error {
 pub(crate) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    let message = text.unwrap_or_else(|| "something that is no text".to_owned());
+    let message = text.unwrap_or_else(|| "a value that is not text".to_owned());
     Error::World(WorldError::Panicked { rank, message })
 }
 
@@ -362,7 +368,7 @@ pub enum NpyFault {
     #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// It does not start as a `.npy` file does.
-    #[error("it is no .npy file: {0}. Write it with numpy.save")]
+    #[error("it is not a .npy file: {0}. Write it with numpy.save")]
     Format(String),
     /// Its elements are of another type.
     #[error(
@@ -378,7 +384,7 @@ pub enum NpyFault {
         descr: &'static str,
     },
     /// NumPy has no such element type.
-    #[error("there are no files of {0}")]
+    #[error("there are no .npy files of {0}")]
     Untyped(Elem),
     /// It ends before its data does.
     #[error("it is truncated: it ends before its data does")]
@@ -390,9 +396,7 @@ pub enum NpyFault {
         has: usize,
     },
     /// It is column-major, so a rank cannot read its rows alone.
-    #[error(
-        "it lies column by column: write it with numpy.save(path, numpy.ascontiguousarray(array))"
-    )]
+    #[error("it is column-major: write it with numpy.save(path, numpy.ascontiguousarray(array))")]
     ByColumn,
 }
 

@@ -296,5 +296,5 @@ fn within(origin: &Block, block: &Block) -> Result<Block> {
     let rows = shifted(&block.rows, origin.rows.start);
     let cols = shifted(&block.cols, origin.cols.start);
     let both = rows.zip(cols).map(|(rows, cols)| Block { rows, cols });
-    both.ok_or_else(|| Error::internal(format!("{block} is no part of {origin}")))
+    both.ok_or_else(|| Error::internal(format!("{block} is not a part of {origin}")))
 }

@@ -227,7 +227,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             self.ask_of(!is_whole)?;
         }
         let Some([packed, pitched]) = &self.kernels else {
-            return Err(Error::internal("no kernel has been made".to_owned()));
+            return Err(Error::internal("no kernel was built".to_owned()));
         };
         let kernel = if is_padded { pitched } else { packed };
         let (of_a, of_b) = self.splits_of(is_own);

@@ -98,7 +98,8 @@ pub(crate) fn partition(
             _ => {
                 return Err(impossible(
                     format!("a fold of all elements of `{distribution}`"),
-                    "the elements of a rank follow one another where it has whole rows, or a part of one",
+                    "the elements of a rank are contiguous only if it has whole rows, or a part \
+                     of one",
                 ));
             }
         })
@@ -132,7 +133,8 @@ fn matrices(
         None if over == Over::Segments => {
             return Err(impossible(
                 "a reduction `over: segments` on ranks".to_owned(),
-                "what is dealt out is an array or a matrix: use a kernel over all elements, rows, columns or the middle axis",
+                "only an array or a matrix can be distributed: use a kernel over all elements, \
+                 rows, columns or the middle axis",
             ));
         }
         None => return Ok(None),
@@ -152,14 +154,14 @@ fn matrices(
     let need = match middle {
         // With 0 rows per matrix, the number of matrices is undefined.
         0 => format!(
-            "where the middle extent is 0 it is a matrix of outer rows of no elements, {in_rows}"
+            "with a middle extent of 0 it is a matrix of outer rows without elements, {in_rows}"
         ),
         _ => format!(
             "it is a matrix of outer·middle rows of inner elements, {below}, or of outer rows of middle·inner, {in_rows}"
         ),
     };
     let what =
-        format!("an array of {outer}x{middle}x{inner} that is dealt out as `{distribution}`");
+        format!("an array of {outer}x{middle}x{inner} that is distributed as `{distribution}`");
     Err(impossible(what, &need))
 }
 
@@ -179,20 +181,22 @@ fn of_matrices(
     let is_cut = [cut.start, cut.end].iter().any(|end| at(*end) * unit != *end);
     if is_cut && !(rows.is_empty() || cols.is_empty()) {
         let what = format!(
-            "an array that is dealt out as `{distribution}`, where a rank has {}..{}",
+            "an array that is distributed as `{distribution}`, where a rank has {}..{}",
             cut.start, cut.end
         );
         return Err(match matrices {
             Matrices::Below(_) => impossible(
                 what,
                 &format!(
-                    "its rows are cut between matrices, at multiples of {unit}: to cut these, deal it out as outer rows of middle·inner elements"
+                    "its rows are cut between matrices, at multiples of {unit}: to cut these, \
+                     distribute it as outer rows of middle·inner elements"
                 ),
             ),
             Matrices::InRows(_) => impossible(
                 what,
                 &format!(
-                    "its columns are cut along the middle axis, at multiples of {unit}: to cut the inner one, deal it out as outer·middle rows"
+                    "its columns are cut along the middle axis, at multiples of {unit}: to cut \
+                     the inner one, distribute it as outer·middle rows"
                 ),
             ),
         });

@@ -293,7 +293,7 @@ impl ReductionPlan {
         let (Some(partials), Some(PartialsPlan { elems, has, needed })) =
             (partials, &self.partials)
         else {
-            return Err(Error::internal("nobody knows who has what".to_owned()));
+            return Err(Error::internal("the owners of the partials are unknown".to_owned()));
         };
         let device = rank.device().clone();
         if !is_loaded {

@@ -76,8 +76,8 @@ impl CachedReduction {
         };
         if let Some(other) = others.iter().find(|other| *other != distribution) {
             return Err(impossible(
-                format!("inputs dealt out as {distribution} and as {other}"),
-                "all inputs of a reduction are dealt out alike",
+                format!("inputs distributed as {distribution} and as {other}"),
+                "all inputs of a reduction need the same distribution",
             ));
         }
         let partition = partition(spec, distribution, *extents, ranks)?;

@@ -303,7 +303,7 @@ impl World {
         };
         let ended: Vec<RankOutcome<T>> = thread::scope(|scope| {
             let watches = watched.watch(scope);
-            watches.map_err(|error| no_thread("what looks on".to_owned(), &error))?;
+            watches.map_err(|error| no_thread("the failure watch".to_owned(), &error))?;
             let threads = ends.into_iter().map(|End { device, channel, links }| {
                 let machine = machine.unwrap_or_else(|| links.machine());
                 let rank = Rank {

@@ -256,9 +256,9 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
         Some(lies) => Err(impossible(
-            format!("a product by `{spec}` of matrices that are stored as `{lies}`"),
+            format!("a GEMM by `{spec}` of matrices that are stored as `{lies}`"),
             &format!(
-                "its A and B are stored as `{}`: give them so, or take `layout: {lies}` into its line",
+                "its A and B are stored as `{}`: pass them so, or add `layout: {lies}` to its spec",
                 spec.layout
             ),
         )),

@@ -243,7 +243,7 @@ impl Rank {
         }
         let collective = self.collective(format!("gathering a matrix at rank {at}"));
         collective
-            .agree("what is gathered", &format!("{distribution} of {} at rank {at}", T::ELEM))?;
+            .agree("the gathered matrix", &format!("{distribution} of {} at rank {at}", T::ELEM))?;
         let shards = distribution.shards(ranks).map_err(WorldError::Distribution)?;
         // Nobody sends a matrix that the receiver has as a whole.
         let is_there = shards[at] == distribution.all();

@@ -71,21 +71,22 @@ impl ShardedCall<'_> {
         }
         let What::Kernel(kernel) = what else {
             return Err(impossible(
-                "a table of kernels whose terms are dealt out".to_owned(),
-                "ranges follow from one line: take the kernel of a row",
+                "a table of kernels whose K is distributed".to_owned(),
+                "the split-K partitions follow from one spec: use the kernel of a rule",
             ));
         };
         let line = kernel.spec_line();
         let spec: SgemmSpec = line.parse()?;
-        let collective = rank.collective("multiplying by terms");
+        let collective = rank.collective("multiplying along a distributed K");
         let of_all =
             format!("A {}, B {}, C {}", a.distribution(), b.distribution(), c.distribution());
-        collective.agree("the product", &format!("`{line}` by terms of {of_all}{}", said))?;
+        collective
+            .agree("the GEMM", &format!("`{line}` along the distributed K of {of_all}{}", said))?;
         check_layout(&spec, said.lies)?;
         if let Some(strategy) = said.strategy {
             return Err(impossible(
-                format!("terms that are dealt out, by the way `{strategy}`"),
-                "sums are exchanged once, when all of them are made: leave `way` out",
+                format!("a distributed K by the strategy `{strategy}`"),
+                "sums are exchanged once, after all of them are computed: leave `way` out",
             ));
         }
         let transposition = Transposition::from_spec(&spec);
@@ -96,8 +97,8 @@ impl ShardedCall<'_> {
         if (of_a.rows, of_b.rows, of_b.cols) != (of_c.rows, of_a.cols, of_c.cols) {
             let [a, b] = Factor::BOTH.map(|factor| transposition.name(factor));
             return Err(impossible(
-                format!("a product of {of_all}"),
-                &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
+                format!("a GEMM of {of_all}"),
+                &format!("{a} has the rows of C, {b} its columns, and both the same K"),
             ));
         }
         let owners = owners(&distributions, transposition, &of_all, rank.ranks(), &ranges)?;
@@ -205,8 +206,9 @@ impl Rows<'_> {
 fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
     if spec.arith != Arith::F32 || !spec.is_plain() {
         return Err(impossible(
-            format!("a product by `{line}` whose terms are dealt out"),
-            "the kernel adds products of `f32`, and does nothing else: leave `arith`, `epilogue`, `scaled` and `batch` out",
+            format!("a GEMM by `{line}` whose K is distributed"),
+            "the kernel may only sum `f32` products: leave `arith`, `epilogue`, `scaled` and \
+             `batch` out",
         ));
     }
     let Some(ranges) = spec.plan()?.ranges(k as u64) else {
@@ -244,10 +246,10 @@ fn owners(
                 [true, true] => ["rows", "columns"],
             };
             impossible(
-                format!("ranges of terms that are dealt out as {of_all}"),
+                format!("split-K partitions distributed as {of_all}"),
                 &format!(
-                    "one rank has all of the terms {}..{}, a range of the kernel: as they are stored, deal A out by {of_a} and B by \
-                     {of_b}, both cut between ranges",
+                    "one rank must have all of K = {}..{}, a partition of the kernel: distribute \
+                     A by {of_a} and B by {of_b}, as they are stored, both cut between partitions",
                     range.start, range.end
                 ),
             )
@@ -271,9 +273,9 @@ impl Sums<'_> {
         let len = count.checked_mul(rows).and_then(|all| all.checked_mul(cols));
         len.ok_or_else(|| {
             Error::Device(gemm_runtime::Error::TooLarge {
-                what: format!("the sums of {count} ranges have {count}·{rows}·{cols} elements"),
+                what: format!("the sums of {count} partitions have {count}·{rows}·{cols} elements"),
                 limit: usize::MAX as u64,
-                remedy: "Use fewer ranges, or deal out rows or columns in place of terms",
+                remedy: "Use fewer partitions, or distribute rows or columns instead of K",
             })
         })
     }

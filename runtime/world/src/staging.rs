@@ -45,7 +45,7 @@ impl StagingBuffers {
         let (factor, place) = at;
         let room = self.0.get(&at);
         room.ok_or_else(|| {
-            Error::internal(format!("there is no room for what of {factor} goes to {place}"))
+            Error::internal(format!("there is no buffer for the part of {factor} in {place}"))
         })
     }
 }
@@ -77,5 +77,5 @@ pub(crate) fn part<B: Backend>(area: &Area<B>, origin: &Block, block: &Block) ->
     let part = rows
         .zip(cols)
         .and_then(|(row, col)| area.part(row..row + block.rows.len(), col..col + block.cols.len()));
-    part.ok_or_else(|| Error::internal(format!("{block} is no part of {origin}")))
+    part.ok_or_else(|| Error::internal(format!("{block} is not a part of {origin}")))
 }

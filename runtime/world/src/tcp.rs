@@ -173,7 +173,7 @@ impl TcpChannel {
         let why = if self.node.has_left(self.rank()) {
             LossReason::Finished
         } else if other >= self.ranks() {
-            LossReason::Failed(format!("it spoke to rank {other} in a world of {}", self.ranks()))
+            LossReason::Failed(format!("it sent to rank {other} in a world of {}", self.ranks()))
         } else {
             return None;
         };

@@ -84,7 +84,10 @@ fn the_fault_may_come_before_what_it_is_not_ordered_with() {
 fn what_is_no_access_is_not_drawn() {
     let boxes = "tile: 128x64x64, stages: 2, arith: bf16x6, mma: wgmma, copy: tma";
     let faults = [
-        (fault(boxes, "barrier full[0]: no fence shows its initialisation"), "tensor_copy_3d("),
+        (
+            fault(boxes, "barrier full[0]: no fence makes its initialisation visible"),
+            "tensor_copy_3d(",
+        ),
         (fault("tile: 128x64x32, arith: tf32, mma: wgmma", "data race on As[0][0]"), "wgmma"),
     ];
     for (broken, statement) in faults {

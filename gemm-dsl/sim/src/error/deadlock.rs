@@ -72,7 +72,7 @@ fn lacking(arrivals: u32, bytes: i64) -> String {
         lacks.into_iter().filter(|(n, _)| *n > 0).map(|(n, of)| count(n, of)).collect();
     let more = (bytes < 0).then(|| {
         let have = if bytes == -1 { "has" } else { "have" };
-        format!("{} more {have} come than are expected", count(bytes.unsigned_abs(), "byte"))
+        format!("{} more {have} arrived than are expected", count(bytes.unsigned_abs(), "byte"))
     });
     let lacks = (!lacks.is_empty()).then(|| format!("lacks {}", lacks.join(" and ")));
     match (lacks, more) {
@@ -100,8 +100,8 @@ pub(super) fn named(waiting: &[WaitingWarp]) -> String {
 pub(super) fn not_begun(blocks: u32) -> String {
     match blocks {
         0 => String::new(),
-        1 => "; and one block need not begin before these are done".into(),
-        more => format!("; and {more} blocks need not begin before these are done"),
+        1 => "; and one block need not start before these are done".into(),
+        more => format!("; and {more} blocks need not start before these are done"),
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     fn what_a_phase_lacks_is_more_than_nothing() {
         assert_eq!(lacking(1, 0), "lacks 1 arrival");
         assert_eq!(lacking(2, 49152), "lacks 2 arrivals and 49152 bytes");
-        let more = "49152 bytes more have come than are expected";
+        let more = "49152 bytes more have arrived than are expected";
         assert_eq!(lacking(1, -49152), format!("lacks 1 arrival, and {more}"));
         assert_eq!(lacking(0, -49152), format!("has too much: {more}"));
         assert_eq!(lacking(0, 1), "lacks 1 byte");

@@ -92,20 +92,20 @@ pub enum FaultKind {
         width: u32,
     },
     /// An access through a pointer, which has no extents, is outside the launch's allocation.
-    #[error("{place} is element {offset} of an allocation of {len}")]
+    #[error("{place} is out of bounds: it is element {offset} of an allocation of {len}")]
     BeyondAllocation {
         place: Position,
         /// Distance from the base, in elements.
         offset: u64,
         len: u64,
     },
-    #[error("a pointer into `{into}` is used before it points anywhere")]
+    #[error("a pointer into `{into}` is used before it is set")]
     UnsetPointer { into: String },
-    #[error("pointer {index} of an array of {count}")]
+    #[error("pointer {index} does not exist in an array of {count}")]
     NoSuchPointer { index: i64, count: u32 },
     #[error("the 16-byte access at {place} is not aligned")]
     Misaligned { place: Position },
-    #[error("{place} is read and was never written")]
+    #[error("{place} is read but was never written")]
     Uninitialised { place: Position },
     /// Two accesses of one element are unordered, and one is a write.
     #[error("data race on {place}: this {} is not ordered after {earlier}", verb(*.writes))]
@@ -127,10 +127,10 @@ pub enum FaultKind {
         block: Option<(u32, u32, u32)>,
         wrong: MbarrierFault,
     },
-    #[error("block {block} of a cluster of {blocks}")]
+    #[error("block {block} does not exist in a cluster of {blocks}")]
     NoSuchBlock { block: i64, blocks: u32 },
     /// A multicast TMA copy names no block, or blocks outside the cluster.
-    #[error("a copy to the blocks of the bits {mask:#b} of a cluster of {blocks}")]
+    #[error("the block mask {mask:#b} of a copy does not fit a cluster of {blocks}")]
     NoSuchBlocks {
         /// Bit mask of the destination blocks.
         mask: i64,
@@ -147,12 +147,13 @@ pub enum FaultKind {
         extents: Vec<u64>,
     },
     /// A TMA box or a tile is not aligned to the repeat of its swizzle pattern.
-    #[error("the tile at {place} does not start on {bytes} bytes")]
+    #[error("the tile at {place} is not aligned to {bytes} bytes")]
     MisalignedTile { place: Position, bytes: u64 },
     /// A TMA box does not start on a multiple of 16 bytes within a row. An H200 reports the copy as
     /// an illegal instruction.
     #[error(
-        "a box begins at element {index} of a row, {bytes} bytes from its start: no multiple of 16"
+        "a box begins at element {index} of a row, {bytes} bytes from its start: not a multiple \
+         of 16"
     )]
     MisalignedBox {
         /// First element of the box within a row.
@@ -161,16 +162,18 @@ pub enum FaultKind {
         bytes: i64,
     },
     /// Accumulators are read or written while a matrix instruction is in flight.
-    #[error("{place} is a sum in flight: no wait that names it covers its matrix instruction")]
+    #[error(
+        "{place} is an accumulator in flight: no wait that names it covers its matrix instruction"
+    )]
     AccumulatorsInFlight { place: Position },
     /// No fence that names these accumulators follows their last ordinary access before the matrix
     /// instruction.
-    #[error("no fence orders what was done with `{buffer}` before the matrix instruction")]
+    #[error("no fence orders the accesses to `{buffer}` before the matrix instruction")]
     AccumulatorsNotFenced { buffer: String },
     #[error("the threads of the warpgroup name different operands")]
     OperandsDiffer,
     /// A warp executes a statement or operands that the other warps of its warpgroup do not.
-    #[error("the warps of a warpgroup are apart: {}", apart(.other.as_deref()))]
+    #[error("the warps of a warpgroup have diverged: {}", apart(.other.as_deref()))]
     WarpgroupApart {
         /// Statement that another warp has reached; `None` if that warp has left the kernel.
         other: Option<String>,
@@ -185,7 +188,8 @@ pub enum FaultKind {
     /// The warps of a block ask for more registers than the block has, so one of them waits
     /// forever.
     #[error(
-        "registers that are never there: the warps of the block ask for {asked} in all, and it was given {given}"
+        "registers that never become free: the warps of the block request {asked} in total, and \
+         the block has {given}"
     )]
     TooManyRegisters {
         /// Registers the warps would hold in the end.
@@ -194,14 +198,14 @@ pub enum FaultKind {
         given: u32,
     },
     /// Only some threads of a barrier's scope reach it.
-    #[error("{} under divergence: {absent} of its threads are not there", barrier(*.scope))]
+    #[error("{} under divergence: {absent} of its threads are absent", barrier(*.scope))]
     DivergentBarrier {
         scope: Scope,
         /// Missing threads of the scope.
         absent: u32,
     },
     /// Only some lanes of a warp reach a named barrier.
-    #[error("barrier {barrier} under divergence: {absent} lanes of the warp are not there")]
+    #[error("barrier {barrier} under divergence: {absent} lanes of the warp are absent")]
     DivergentNamedBarrier {
         barrier: u32,
         /// Missing lanes of the warp.
@@ -210,7 +214,8 @@ pub enum FaultKind {
     /// A warp arrives at a named barrier, and nothing orders the arrival after the completion of
     /// the previous round. The arrival may count in that round.
     #[error(
-        "nothing says that the last round of barrier {barrier} is complete: the warp may count in it"
+        "this arrival is not ordered after the last round of barrier {barrier}: it may count in \
+         that round"
     )]
     NamedBarrierTooEarly { barrier: u32 },
     /// Warps wait for one another, or for a block that need not be resident at the same time.
@@ -228,11 +233,9 @@ pub enum FaultKind {
     },
     /// Some threads of a block, or of a cluster, wait at its barrier after others have left the
     /// kernel.
-    #[error(
-        "threads wait at this barrier and {exited} threads that it is for have left the kernel"
-    )]
+    #[error("threads wait at this barrier, but {exited} threads of its scope have left the kernel")]
     BarrierAfterExit { exited: u32 },
-    #[error("`{intrinsic}` under divergence: {absent} lanes of the warp are not there")]
+    #[error("`{intrinsic}` under divergence: {absent} lanes of the warp are absent")]
     DivergentIntrinsic {
         /// Name in the CUDA text.
         intrinsic: &'static str,
@@ -276,14 +279,14 @@ fn width_note(width: u32) -> String {
 fn limited(limit: &RegisterLimit) -> String {
     let RegisterLimit { registers, more } = limit;
     match more {
-        true => format!("{registers} registers are asked for as more"),
-        false => format!("all but {registers} registers are given back"),
+        true => format!("{registers} registers are requested as an increase"),
+        false => format!("all but {registers} registers are released"),
     }
 }
 
 fn apart(other: Option<&str>) -> String {
     match other {
-        Some(statement) => format!("another one has come to `{statement}`, with its operands"),
+        Some(statement) => format!("another one has reached `{statement}`, with its operands"),
         None => "another one has left the kernel".to_owned(),
     }
 }

@@ -334,8 +334,8 @@ fn a_block_is_there_when_others_arrive() {
     assert!(leaving(true, false).run().is_ok());
     assert!(leaving(false, true).run().is_ok());
     let fault = fault(leaving(false, false).run());
-    let told = "barrier full[1] of block (1, 0, 0): nothing says that this arrival from another block comes \
-                before its block is gone";
+    let told = "barrier full[1] of block (1, 0, 0): this arrival from another block is not \
+                ordered before the exit of the barrier's block";
     assert!(fault.to_string().contains(told), "{fault}");
     assert_eq!((fault.block, fault.thread), ((0, 0, 0), (0, 0)));
     assert_eq!(fault.statement, "mbarrier_arrive_remote(&full[1], 1);");

@@ -295,8 +295,8 @@ fn a_copy_that_outlives_its_block() {
             continue;
         }
         let fault = fault(c.run());
-        let told =
-            "barrier full[0]: a copy that nobody has waited for may write when the block is gone";
+        let told = "barrier full[0]: a copy that no thread has waited for may write after the \
+                    block has exited";
         assert!(fault.to_string().contains(told), "{fault}");
         assert!(
             fault.thread == (0, 0) && fault.statement.starts_with("tensor_copy_2d("),

@@ -53,7 +53,7 @@ fn a_block_may_not_wait_for_one_that_need_not_run() {
     };
     assert!(statement.contains("flags"), "{statement}");
     let text = fault.to_string();
-    assert!(text.contains("; and 11 blocks need not begin before these are done"), "{text}");
+    assert!(text.contains("; and 11 blocks need not start before these are done"), "{text}");
     // Waiting for an earlier block hangs in descending order.
     let fault = scan(12, |_| (block(), block() - 1)).fault();
     assert_eq!((fault.block, fault.order), ((11, 0, 0), Some("descending")));

@@ -62,7 +62,7 @@ fn an_assumption_is_a_truth_about_variables() {
         b.k.push(Stmt::Assume(cond));
         b.k.finish().expect_err("a rule is broken").rule
     };
-    assert!(broken(|_| tid()).contains("no Bool"));
+    assert!(broken(|_| tid()).contains("not Bool"));
     assert!(broken(|b| b.read(0).ge(0.0)).contains("a load or a call"));
     let shuffled =
         |_: &Bench| Expr::Call(Intrinsic::ShuffleDown, vec![0.5.into(), 1.into()]).ge(0.0);

@@ -240,7 +240,7 @@ fn a_kernel_that_declares_such_a_name_breaks_a_rule() {
         let mut b = KernelBuilder::new("k");
         _ = b.constant(name, 1, "");
         let rule = b.finish().expect_err(name).rule;
-        assert_eq!(rule, format!("`{name}` is no C++ identifier"));
+        assert_eq!(rule, format!("`{name}` is not a C++ identifier"));
     }
     assert!(Elem::ALL.iter().all(|elem| !is_free(super::vector_type(*elem))));
     assert!(is_free("copy_async_2") && is_free("row"));

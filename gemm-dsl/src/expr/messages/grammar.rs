@@ -31,7 +31,7 @@ pub(crate) fn expected(key: &'static str, at: NodeSpan, what: &str, found: &str)
 pub(crate) fn not_ascii(key: &'static str, at: NodeSpan, word: &str) -> SpecError {
     let word = clip(word);
     let message =
-        format!("`{word}` is no name here: only ASCII letters, digits and `_`, and no `r#`");
+        format!("`{word}` is not a name here: use only ASCII letters, digits and `_`, and no `r#`");
     SpecError::at_tokens(key, at, message)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn cast(scope: &ExprScope, at: NodeSpan, ty: &str) -> SpecError {
             clip(ty)
         ),
         ty => format!(
-            "there is no `as` and no type `{}`; the one conversion is `f32(…)`, of an integer",
+            "there is no `as` and no type `{}`; the only conversion is `f32(…)`, of an integer",
             clip(ty)
         ),
     };
@@ -68,7 +68,7 @@ pub(crate) fn cast(scope: &ExprScope, at: NodeSpan, ty: &str) -> SpecError {
 pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError {
     let message = match scope.function(method) {
         Some(function) => format!("functions are not methods; write `{}`", call_of(function)),
-        None => "there are no fields and methods; write a function of its operands".into(),
+        None => "there are no fields and methods; call a function instead".into(),
     };
     SpecError::at_tokens(scope.key, at, message)
 }
@@ -76,28 +76,28 @@ pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError
 pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
     let message = match scope.function(last) {
         Some(function) => format!("there are no paths; write `{}`", call_of(function)),
-        None => "there are no paths and no `::`; a name stands alone".into(),
+        None => "there are no paths and no `::`; write the name alone".into(),
     };
     SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
     let message = match sign {
-        '=' => "`=` stands in `let` only; to compare, write `==`".into(),
-        '&' => "`&` is no operator; write `&&`".into(),
-        '|' => "`|` is no operator; write `||`".into(),
-        '^' => "`^` is no operator; a power is written as a product, `x * x`".into(),
+        '=' => "`=` belongs in `let` only; to compare, write `==`".into(),
+        '&' => "`&` is not an operator; write `&&`".into(),
+        '|' => "`|` is not an operator; write `||`".into(),
+        '^' => "`^` is not an operator; a power is written as a product, `x * x`".into(),
         '?' => "there is no `?`; write `if condition { a } else { b }`".into(),
-        ',' => "`,` stands between operands of a function only; leave it out".into(),
+        ',' => "`,` belongs between operands of a function only; leave it out".into(),
         ';' => "`;` ends a definition inside braces only; write `{ let t = …; … }`".into(),
         '.' => "`.` belongs inside a number, with digits on both sides".into(),
-        other => format!("`{other}` is no operator"),
+        other => format!("`{other}` is not an operator"),
     };
     SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn indexed(key: &'static str, at: NodeSpan) -> SpecError {
-    let message = "an index belongs to a parameter, between the bars; here the name stands alone";
+    let message = "an index belongs to a parameter, between the bars; here write the name alone";
     SpecError::at_tokens(key, at, message.into())
 }
 
@@ -149,8 +149,8 @@ pub(crate) fn annotated(key: &'static str, at: NodeSpan) -> SpecError {
 pub(crate) fn annotated_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, .. } = scope;
     let has = match &scope.typing {
-        Some(typing) => format!("is {} as it stands", Type::from(typing.float).name()),
-        None => "has the type of what it names".to_owned(),
+        Some(typing) => format!("is {} already", Type::from(typing.float).name()),
+        None => "has the type of its argument".to_owned(),
     };
     let message = format!("a parameter {has}; leave `: …` out, as in `{example}`");
     SpecError::at_tokens(key, at, message)
@@ -169,8 +169,9 @@ pub(crate) fn mutable_parameter(key: &'static str, at: NodeSpan) -> SpecError {
 
 pub(crate) fn assignment(key: &'static str, at: NodeSpan, op: Binary) -> SpecError {
     let sign = op.sign();
-    let message =
-        format!("`{sign}=` changes a value, and none changes here; write `{sign}` for the result");
+    let message = format!(
+        "`{sign}=` changes a value, and values here are immutable; write `{sign}` for the result"
+    );
     SpecError::at_tokens(key, at, message)
 }
 

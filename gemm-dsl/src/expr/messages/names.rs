@@ -47,9 +47,9 @@ pub(crate) fn many_values(scope: &ExprScope, at: NodeSpan, given: usize) -> Spec
 pub(crate) fn indexed_value(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
     let ExprScope { key, meaning, .. } = scope;
     let message = match scope.operands {
-        [] => format!("`{key}` names values, and no arrays; write `{name}` alone"),
+        [] => format!("`{key}` names values, not arrays; write `{name}` alone"),
         _ => format!(
-            "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
+            "`{name}` is {meaning}, not an array; write `{name}` alone, or name {meaning} before it"
         ),
     };
     SpecError::at_tokens(key, at, message)
@@ -69,15 +69,14 @@ pub(crate) fn wrong_index(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecEr
 
 pub(crate) fn output_index(scope: &ExprScope, at: NodeSpan, name: &str, by: &[&str]) -> SpecError {
     let message = format!(
-        "`{name}` is what the kernel writes, as it was before: write `{name}[{}]`, or use another name",
+        "`{name}` is the output before the launch: write `{name}[{}]`, or use another name",
         by.join(", ")
     );
     SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn reserved(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
-    let message =
-        format!("`{name}` has a meaning of its own; use another name, such as `{name}_value`");
+    let message = format!("`{name}` is reserved; use another name, such as `{name}_value`");
     SpecError::at_tokens(key, at, message)
 }
 
@@ -112,23 +111,19 @@ pub(crate) fn unknown_name(
     let hint = if gone {
         ": the block that defines it ends before; define it outside".into()
     } else if let Some(function) = scope.function(name) {
-        format!(" and no value but a function: `{}`", call_of(function))
+        format!("; it is a function: `{}`", call_of(function))
     } else if name == WAVES && scope.has_waves() {
-        " and no value but a function: `waves(128x256)`".into()
+        "; it is a function: `waves(128x256)`".into()
     } else if matches!(name, "true" | "false") {
         "; write the condition itself".into()
     } else if let Some(close) = closest(name, names) {
         format!("; did you mean `{close}`?")
     } else if names.is_empty() {
-        "; there is none, but numbers and functions".into()
+        "; only numbers and functions are allowed".into()
     } else {
         format!("; there are {}", quoted(names))
     };
-    SpecError::at_tokens(
-        scope.key,
-        at,
-        format!("`{}` is no name that is known here{hint}", clip(name)),
-    )
+    SpecError::at_tokens(scope.key, at, format!("`{}` is not a known name{hint}", clip(name)))
 }
 
 pub(super) fn call_of(function: Function) -> String {
@@ -168,12 +163,13 @@ pub(crate) fn unknown_function(scope: &ExprScope, at: NodeSpan, name: &str) -> S
         None if close == Some(WAVES) => "; did you mean `waves(128x256)`?".to_owned(),
         None => format!("; there are {}", quoted(&functions)),
     };
-    SpecError::at_tokens(scope.key, at, format!("`{}` is no function{hint}", clip(name)))
+    SpecError::at_tokens(scope.key, at, format!("`{}` is not a function{hint}", clip(name)))
 }
 
 pub(crate) fn waves(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
     let message = format!(
-        "`waves` is of a tile, rows and columns from 1 to {}, such as `waves(128x256)`, not {}",
+        "`waves` takes a tile, with rows and columns from 1 to {}, such as `waves(128x256)`, not \
+         {}",
         u32::MAX,
         clip(found)
     );

@@ -50,7 +50,7 @@ pub(crate) fn single_only(
     let single = format!("{name}(f32({text}))");
     let suggestion = to.map_or(single.clone(), |to| format!("{}({single})", to.name()));
     let message =
-        format!("`{name}` is of an f32 alone, and `{text}` is an f64; write `{suggestion}`");
+        format!("`{name}` takes only an f32, and `{text}` is an f64; write `{suggestion}`");
     SpecError::at_tokens(key, at, message)
 }
 
@@ -82,8 +82,8 @@ pub(crate) fn mixed(
         Type::Bool => "truth value",
     };
     let message = format!(
-        "`{}` stands between {} and the {found} `{}`, and nothing is converted by itself; \
-         write `{suggestion}`",
+        "`{}` combines {} and the {found} `{}`, and there is no implicit conversion; write \
+         `{suggestion}`",
         op.sign(),
         Type::from(other).name(),
         clip(text),
@@ -136,7 +136,7 @@ pub(crate) fn no_truths(
 pub(crate) fn remainder(key: &'static str, at: NodeSpan, float: Float) -> SpecError {
     let name = float.name();
     let message = format!(
-        "`%` is for integers; for {name} write `x - y * floor(x / y)`, rounded as it stands"
+        "`%` is for integers; for {name} write `x - y * floor(x / y)`, which rounds as written"
     );
     SpecError::at_tokens(key, at, message)
 }
@@ -149,9 +149,9 @@ pub(crate) fn wrong_sign(
     typing: &Typing,
 ) -> SpecError {
     let message = match op {
-        Unary::Neg => "`-` is of a number, and this is a truth value; write `!`".into(),
+        Unary::Neg => "`-` takes a number, and this is a truth value; write `!`".into(),
         Unary::Not => format!(
-            "`!` is of a truth value, and this is {}; compare it, as in `{}`",
+            "`!` takes a truth value, and this is {}; compare it, as in `{}`",
             found.name(),
             compared('x', found, "==", typing)
         ),
@@ -182,7 +182,7 @@ pub(crate) fn arms(
 ) -> SpecError {
     let suggestion = match suggestion {
         Some(suggestion) => format!("write `{suggestion}`"),
-        None => "let both have one type".into(),
+        None => "give both one type".into(),
     };
     let message =
         format!("one arm of `if` is {}, the other {}; {suggestion}", yes.name(), no.name());
@@ -200,7 +200,7 @@ pub(crate) fn wrong_result(
     let suggestion = match (wanted, found) {
         (Type::F32, Type::Int | Type::F64) => write(Float::F32),
         (Type::F64, Type::Int | Type::F32) => write(Float::F64),
-        (Type::Int, Type::F32 | Type::F64) => "nothing is converted to an integer".into(),
+        (Type::Int, Type::F32 | Type::F64) => "there is no conversion to an integer".into(),
         (Type::Bool, found) => format!("compare it, as in `{}`", compared('x', found, ">", typing)),
         (wanted, _) => format!("write `{}`", chosen(wanted, typing)),
     };
@@ -217,7 +217,7 @@ pub(crate) fn overflow(key: &'static str, at: NodeSpan, typing: &Typing) -> Spec
         Type::Int => "limit its parts first, as in `clamp(x, -1000, 1000)`".to_owned(),
         _ => format!("convert its parts by `{}(…)` first", typing.float.name()),
     };
-    SpecError::at_tokens(key, at, format!("the integer may leave 64 bits; {suggestion}"))
+    SpecError::at_tokens(key, at, format!("the integer may overflow 64 bits; {suggestion}"))
 }
 
 pub(crate) fn by_zero(
@@ -229,7 +229,7 @@ pub(crate) fn by_zero(
     typing: &Typing,
 ) -> SpecError {
     let divisor = clip(divisor);
-    let never = || "divide by what is never 0, such as `max(abs(x), 1)`".to_owned();
+    let never = || "divide by a value that is never 0, such as `max(abs(x), 1)`".to_owned();
     let convert = match typing.result {
         Type::Int => Some(never()),
         _ if !scope.has_floats() => None,
@@ -254,6 +254,6 @@ pub(crate) fn by_zero(
 
 /// A number with a point in a scope with integers only.
 pub(crate) fn no_floats(key: &'static str, at: NodeSpan, number: &str) -> SpecError {
-    let message = format!("`{number}`: a {key} is of integers; write a whole number");
+    let message = format!("`{number}`: a {key} uses only integers; write a whole number");
     SpecError::at_tokens(key, at, message)
 }

@@ -27,24 +27,20 @@ fn of_the_head() {
     fault(
         "max(acc, 0.0)",
         "max",
-        "takes a closure whose first name is the sum, as in `epilogue: |acc|",
+        "takes a closure whose first name is the accumulator, as in `epilogue: |acc|",
     );
-    fault("|| 1.0", "||", "names nothing; name the sum first");
+    fault("|| 1.0", "||", "names nothing; name the accumulator first");
     fault("|acc max(acc, 0.0)", "max", "expected `,` or `|`, found `max`");
     fault("|acc, ", "|", "`|` is not closed");
     fault("|1.0| acc", "1.0", "expected the name of a parameter, found `1.0`");
-    fault("|acc[n]| acc", "acc[n]", "`acc` is the sum, and no array");
+    fault("|acc[n]| acc", "acc[n]", "`acc` is the accumulator, not an array");
     fault(
         "|acc, bias[k]| acc + bias",
         "bias[k]",
         "an operand is one of `bias`, `bias[n]`, `bias[m]`, `bias[m, n]`",
     );
     fault("|acc, r[n, m]| acc + r", "r[n, m]", "an operand is one of `r`, `r[n]`");
-    fault(
-        "|acc, c[n]| acc + c",
-        "c[n]",
-        "what the kernel writes, as it was before: write `c[m, n]`",
-    );
+    fault("|acc, c[n]| acc + c", "c[n]", "the output before the launch: write `c[m, n]`");
     fault("|acc, c| acc + c", "c", "write `c[m, n]`, or use another name");
     fault("|acc, acc| acc", "acc", "`acc` is defined already");
     fault("|acc, max| max(acc, 0.0)", "max", "`max` is a function; use another name");
@@ -52,8 +48,8 @@ fn of_the_head() {
     fault("|acc, c[m, n]| acc", "c[m, n]", "`c` is never read; read it, or leave it out");
     assert_eq!(faults(&EPILOGUE, "|acc, b[n], s[m], r[m, n], x, c[m, n]| acc+b+s+r+x+c"), []);
     fault("|acc: f32| acc", ":", "leave `: …` out, as in `|acc| max(acc, 0.0)`");
-    fault("|row| row + 1.0", "row", "`row` has a meaning of its own; use another name");
-    fault("|len| len + 1.0", "len", "`len` has a meaning of its own");
+    fault("|row| row + 1.0", "row", "`row` is reserved; use another name");
+    fault("|len| len + 1.0", "len", "`len` is reserved");
     fault("|max| max", "max", "`max` is a function; use another name");
     fault("|r#fn| 1.0", "r#fn", "only ASCII letters");
     fault("|größe| größe", "größe", "only ASCII letters");
@@ -66,17 +62,17 @@ fn of_names_and_functions() {
     fault("|acc| ac + 1.0", "ac", "did you mean `acc`?");
     fault("|acc| acc + f32(rwo)", "rwo", "did you mean `row`?");
     fault("|acc| acc + x", "x", "there are `acc`, `m`, `n`, `k`, `row`, `col`");
-    fault("|acc| acc + f32(batch)", "batch", "no name that is known here");
+    fault("|acc| acc + f32(batch)", "batch", "not a known name");
     fault(
         "|acc| if acc > 0.0 { let t = acc; t } else { t }",
         "t",
         "the block that defines it ends before",
     );
-    fault("|acc| acc + gelu", "gelu", "no value but a function: `gelu(x)`");
+    fault("|acc| acc + gelu", "gelu", "it is a function: `gelu(x)`");
     fault("|acc| rlu(acc)", "rlu", "did you mean `relu(x)`?");
     fault("|acc| expf(acc)", "expf", "did you mean `exp(x)`?");
     fault("|acc| fmaxf(acc, 0.0)", "fmaxf", "did you mean `max(a, b)`?");
-    fault("|acc| frobnicate(acc)", "frobnicate", "is no function; there are `min`, `max`");
+    fault("|acc| frobnicate(acc)", "frobnicate", "is not a function; there are `min`, `max`");
     fault("|acc| max(acc)", "max(acc)", "`max` takes 2 operands, not 1: `max(a, b)`");
     fault("|acc| exp(acc, 2.0)", "exp(acc, 2.0)", "`exp` takes 1 operand, not 2: `exp(x)`");
     fault("|acc| acc.max(0.0)", ".", "functions are not methods; write `max(a, b)`");
@@ -88,14 +84,14 @@ fn of_names_and_functions() {
 
 #[test]
 fn of_types() {
-    fault("|acc| acc * 2", "2", "nothing is converted by itself; write `2.0`");
+    fault("|acc| acc * 2", "2", "there is no implicit conversion; write `2.0`");
     fault("|acc| row * acc", "row", "write `f32(row)`");
     fault("|acc| acc + f32(acc)", "acc", "this is an f32 already");
     fault("|acc| max(acc, 0)", "0", "`max` takes an f32 here, and `0` is an integer; write `0.0`");
     fault("|acc| exp(acc > 0.0)", "acc > 0.0", "`exp` takes a number, and this is a truth value");
     fault("|acc| acc % 2.0", "%", "`%` is for integers");
     fault("|acc| -(acc > 0.0)", "-(acc > 0.0)", "write `!`");
-    fault("|acc| if !acc { 1.0 } else { 2.0 }", "!acc", "`!` is of a truth value");
+    fault("|acc| if !acc { 1.0 } else { 2.0 }", "!acc", "`!` takes a truth value");
     fault("|acc| if acc { 1.0 } else { 2.0 }", "acc", "a condition is a truth value");
     fault(
         "|acc| if acc > 0.0 { 1 } else { acc }",
@@ -178,19 +174,23 @@ fn of_the_grammar() {
     fault("|acc| acc +", "+", "expected a number, a name or `(`, found the end");
     fault("|acc| acc acc", "acc", "expected an operator or the end of the expression");
     fault("|acc| 0.0 < acc < 1.0", "<", "comparisons do not chain");
-    fault("|acc| acc as i32", "as", "no type `i32`; the one conversion is `f32(…)`, of an integer");
+    fault(
+        "|acc| acc as i32",
+        "as",
+        "no type `i32`; the only conversion is `f32(…)`, of an integer",
+    );
     fault("|acc| acc as f64", "as", "there is no `as` and no type `f64`");
     fault("|acc| acc + row as f32", "as", "an integer is converted by `f32(…)`");
     for op in ["+", "-", "*", "/", "%"] {
-        let suggestion = format!("none changes here; write `{op}` for the result");
+        let suggestion = format!("values here are immutable; write `{op}` for the result");
         fault(&format!("|acc| acc {op}= 1.0"), &format!("{op}="), &suggestion);
     }
     assert_eq!(faults(&EPILOGUE, "|acc| if acc<=0.0 { acc } else { acc *-1.0 }"), []);
     fault("|acc| acc = 1.0", "=", "to compare, write `==`");
-    fault("|acc| acc ^ 2.0", "^", "`^` is no operator");
+    fault("|acc| acc ^ 2.0", "^", "`^` is not an operator");
     fault("|acc| acc & acc", "&", "write `&&`");
     fault("|acc| f32::max(acc, 0.0)", "::", "there are no paths; write `max(a, b)`");
-    fault("|acc| acc::x", "::", "a name stands alone");
+    fault("|acc| acc::x", "::", "write the name alone");
     fault("|mut acc| acc", "mut", "a parameter does not change; leave `mut` out");
     assert_eq!(faults(&EPILOGUE, "|mut| mut"), []);
     fault(
@@ -206,7 +206,7 @@ fn of_the_grammar() {
     fault("|acc| { let t = acc; t; }", ";", "leave the `;` out");
     fault("|acc| { let mut t = acc; t }", "mut", "leave `mut` out");
     fault("|acc| { let t: f32 = acc; t }", ":", "leave `: …` out");
-    fault("|acc| { acc } + 1.0", "+", "no operator");
+    fault("|acc| { acc } + 1.0", "+", "not an operator");
     fault("|acc| 1.0 + { acc }", "{", "here write `( … )`");
     fault("|acc| let", "let", "expected a number, a name or `(`, found `let`");
     fault("|acc| acc; 1.0", ";", "ends a definition inside braces only");
@@ -216,8 +216,8 @@ fn of_the_grammar() {
 fn of_numbers() {
     fault("|acc| acc * 2.0f32", "2.0f32", "a number has no suffix; write `2.0`");
     fault("|acc| acc * 2f64", "2f64", "write `2.0`");
-    fault("|acc| acc * f32(0x10)", "0x10", "is no decimal number");
-    fault("|acc| acc * f32(3u8)", "3u8", "is no decimal number");
+    fault("|acc| acc * f32(0x10)", "0x10", "is not a decimal number");
+    fault("|acc| acc * f32(3u8)", "3u8", "is not a decimal number");
     fault("|acc| acc * 1e39", "1e39", "is too large; an f32 is at most 3.4028235e38");
     fault("|acc| acc * 1e-60", "1e-60", "is too small for an f32");
     fault("|acc| acc + f32(9223372036854775808)", "9223372036854775808", "an integer is at most");
@@ -294,8 +294,8 @@ fn of_long_names() {
 
 #[test]
 fn of_integers_that_leave_their_range() {
-    fault("|acc| acc + f32(row * col * n)", "*", "the integer may leave 64 bits");
-    fault("|acc| acc + f32(9223372036854775807 + row)", "+", "may leave 64 bits");
+    fault("|acc| acc + f32(row * col * n)", "*", "the integer may overflow 64 bits");
+    fault("|acc| acc + f32(9223372036854775807 + row)", "+", "may overflow 64 bits");
     fault("|acc| acc + f32(row / n)", "n", "the right side of `/` may be 0; write `max(n, 1)`");
     fault("|acc| acc + f32(row % (col - 1))", "(col - 1)", "may be 0");
     let sound =

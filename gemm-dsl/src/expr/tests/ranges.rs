@@ -76,7 +76,7 @@ fn value(e: &Node, of: [i64; 3]) -> Option<i64> {
             let (yes, no) = (arm(yes)?, arm(no)?);
             Some(if less { yes } else { no })
         }
-        wrong => panic!("{wrong:?} is no integer"),
+        wrong => panic!("{wrong:?} is not an integer"),
     }
 }
 

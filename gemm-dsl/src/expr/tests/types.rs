@@ -95,37 +95,32 @@ fn an_environment_says_which_values_it_has() {
         "takes a closure whose names are an element of each input, as in `map: |x|",
     );
     only(&MAP, "|| 1.0", "||", "names nothing; name an element of each input, as in `|x| x * x`");
-    only(&MAP, "|x, y[n]| x * y", "y[n]", "`map` names values, and no arrays; write `y` alone");
-    only(&MAP, "|x: f64| x", ":", "has the type of what it names; leave `: …` out");
-    only(&MAP, "|x, len| x / len", "len", "`len` has a meaning of its own");
+    only(&MAP, "|x, y[n]| x * y", "y[n]", "`map` names values, not arrays; write `y` alone");
+    only(&MAP, "|x: f64| x", ":", "has the type of its argument; leave `: …` out");
+    only(&MAP, "|x, len| x / len", "len", "`len` is reserved");
     only(&MAP, "|x| x + row", "row", "there are `x`, `i`, `len`");
     only(&FOLD, "|a| a", "a", "names 1 value, and `fold` has 2: two values to fold, as in `|a, b|");
     only(&FOLD, "|a, b, c| a + b + c", "c", "names 3 values, and `fold` has 2");
-    only(&FOLD, "|a, b| a + b + i", "i", "no name that is known here; there are `a`, `b`");
+    only(&FOLD, "|a, b| a + b + i", "i", "not a known name; there are `a`, `b`");
     assert_eq!(faults(&FINISH, "|s| s * s"), []);
     assert_eq!(faults(&FINISH, "|s, len| sqrt(s / len)"), []);
     assert_eq!(faults(&FINISH, "|mean, m2, len| m2 / len - mean"), []);
-    only(&FINISH, "|len| len", "len", "`len` has a meaning of its own");
-    only(&FINISH, "|s, i| s / i", "i", "`i` has a meaning of its own");
+    only(&FINISH, "|len| len", "len", "`len` is reserved");
+    only(&FINISH, "|s, i| s / i", "i", "`i` is reserved");
     only(&FINISH, "|s, len, len| s / len", "len", "`len` is defined already");
-    only(&FINISH, "|s| { let len = s; len }", "len", "`len` has a meaning of its own");
-    only(&FINISH, "|s| s / len", "len", "no name that is known here; there are `s`");
+    only(&FINISH, "|s| { let len = s; len }", "len", "`len` is reserved");
+    only(&FINISH, "|s| s / len", "len", "not a known name; there are `s`");
     assert_eq!(faults(&IDENTITY, "-1.0 / 0.0"), []);
     only(&IDENTITY, "|a| 0.0", "|", "no values to name; write the expression alone, as in `0.0`");
-    only(
-        &IDENTITY,
-        "x",
-        "x",
-        "no name that is known here; there is none, but numbers and functions",
-    );
-    only(&IDENTITY, "min", "min", "no value but a function: `min(a, b)`");
+    only(&IDENTITY, "x", "x", "not a known name; only numbers and functions are allowed");
+    only(&IDENTITY, "min", "min", "it is a function: `min(a, b)`");
 }
 
 #[test]
 fn a_key_without_f64_does_not_know_the_word() {
     let found = faults(&EPILOGUE, "|acc| f64(acc)");
-    assert!(found[0].1.starts_with("`f64` is no function; there are"), "{found:?}");
-    assert!(!found[0].1["`f64` is no function".len()..].contains("f64"), "{found:?}");
+    assert!(found[0].1.starts_with("`f64` is not a function; there are"), "{found:?}");
+    assert!(!found[0].1["`f64` is not a function".len()..].contains("f64"), "{found:?}");
     assert_eq!(faults(&EPILOGUE, "|acc, f64| acc * f64"), []);
     assert!(faults(&MAP, "|f64| f64")[0].1.contains("`f64` is a function"));
     assert!(faults(&MAP, "|x| double(x)")[0].1.contains("did you mean `f64(integer)`?"));
@@ -141,7 +136,7 @@ fn of_floats_of_two_types() {
         &all,
         "|x| exp(x)",
         "exp(x)",
-        "is of an f32 alone, and `x` is an f64; write `f64(exp(f32(x)))`",
+        "takes only an f32, and `x` is an f64; write `f64(exp(f32(x)))`",
     );
     fault(&MAP, &all, "|x| x * f32(i)", "f32(i)", "`*` stands between an f64 and the f32 `f32(i)`");
     fault(&MAP, &all, "|x| x + (f32(i) - x)", "f32(i)", "`-` stands between an f64 and the f32");
@@ -157,7 +152,7 @@ fn of_floats_of_two_types() {
         &all,
         "|x| x * 2",
         "2",
-        "between an f64 and the integer `2`, and nothing is converted by itself; write `2.0`",
+        "combines an f64 and the integer `2`, and there is no implicit conversion; write `2.0`",
     );
     fault(&MAP, &all, "|x| x + i", "i", "write `f64(i)`");
     fault(
@@ -215,17 +210,23 @@ fn of_integers_and_truth_values() {
         &one,
         "|x| f32(x)",
         "f32(x)",
-        "gives an integer, and this is an f32; nothing is converted to an integer",
+        "gives an integer, and this is an f32; there is no conversion to an integer",
     );
     fault(&MAP, &one, "|x| x > 0", "x > 0", "write `if … { 1 } else { 0 }`");
     fault(&MAP, &one, "|x| max(x, x > 0)", "x > 0", "write `if … { 1 } else { 0 }`");
-    fault(&MAP, &one, "|x, y| x / y", "y", "write `max(y, 1)`, or divide by what is never 0");
+    fault(
+        &MAP,
+        &one,
+        "|x, y| x / y",
+        "y",
+        "write `max(y, 1)`, or divide by a value that is never 0",
+    );
     fault(
         &MAP,
         &one,
         "|x, y| y / x",
         "x",
-        "may be 0; divide by what is never 0, such as `max(abs(x), 1)`",
+        "may be 0; divide by a value that is never 0, such as `max(abs(x), 1)`",
     );
     fault(
         &FOLD,
@@ -246,7 +247,7 @@ fn of_integers_and_truth_values() {
     assert_eq!(of_types(&MAP, "|x, keep| keep && x > 0", &any), []);
     // Values that signed 64-bit integers do not hold are rejected where they are read.
     let wide = ValueType::Int { least: 0, most: u64::MAX.into() };
-    fault(&MAP, &integers(&[wide]), "|x| min(x, 1)", "x", "may leave 64 bits");
+    fault(&MAP, &integers(&[wide]), "|x| min(x, 1)", "x", "may overflow 64 bits");
     let turned = ValueType::Int { least: 1, most: 0 };
     fault(&MAP, &integers(&[turned]), "|x| 1 / x", "x", "may be 0");
     let all = [i128::MIN, 0, i128::MAX];

@@ -172,8 +172,8 @@ impl fmt::Display for ContractError {
             ),
             (Subject::Array { operand: Operand::Input(2..), .. }, Need::One) => write!(
                 f,
-                "one view as {subject}, but it is a list of {value}. Pass a view: what an operand has for each \
-                 product lies a fixed distance apart"
+                "one view as {subject}, but it is a list of {value}. Pass a view: an operand of a \
+                 batch has a fixed stride between GEMMs"
             ),
             (_, Need::One) => write!(
                 f,
@@ -203,24 +203,25 @@ impl fmt::Display for ContractError {
             (_, Need::Distinct(min)) => write!(
                 f,
                 "{subject} to be at least {min}, so that no element is written twice, but it is \
-                 {value}. Place them further apart"
+                 {value}. Use a larger stride"
             ),
             (Subject::Extent(Extent::TOTAL), Need::AtLeast(end)) => write!(
                 f,
-                "{subject} to be at least {end}, where the piece ends, but it is {value}. Give the length of the \
-                 whole that the piece is cut from"
+                "{subject} to be at least {end}, where the piece ends, but it is {value}. Pass \
+                 the length of the whole array that the piece is cut from"
             ),
             (_, Need::AtLeast(min)) => {
                 write!(f, "{subject} to be at least {min}, but it is {value}. Pad the operands")
             }
             (Subject::Blocks { .. }, Need::AtMost(max)) => write!(
                 f,
-                "{subject} to be at most {max}, but these extents take {value}. Use larger tiles, \
+                "{subject} to be at most {max}, but these extents need {value}. Use larger tiles, \
                  longer runs, or more items or rows per block, or split the problem"
             ),
             (Subject::Stride { .. }, Need::AtMost(max)) => write!(
                 f,
-                "{subject} to be at most {max}, but it is {value}. Copy the elements closer together"
+                "{subject} to be at most {max}, but it is {value}. Copy the elements to a smaller \
+                 stride"
             ),
             (_, Need::AtMost(max)) => write!(
                 f,
@@ -242,7 +243,7 @@ fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128)
         }
         Subject::Blocks { .. } => "Choose extents whose tiles make whole clusters".to_owned(),
         Subject::Stride { .. } => {
-            format!("Place them a multiple of {of} elements apart")
+            format!("Use a stride that is a multiple of {of} elements")
         }
         _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
     };
@@ -259,8 +260,9 @@ fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> f
     let divisor = i128::from(of);
     write!(
         f,
-        "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
-                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
+        "{subject} to be a multiple of {of}, because a piece has whole runs of that many \
+         elements, but it is {value} = {}·{of} + {}. Cut between runs: only the last piece may \
+         end elsewhere",
         value / divisor,
         value % divisor
     )
@@ -281,14 +283,14 @@ fn exactly(
         let remedy = other_layout(line, layouts.filter(|_| has_layouts));
         write!(
             f,
-            "the neighbours in a {line} of `{name}` next to one another, but they are {value} elements apart. \
+            "contiguous {line}s of `{name}`, but neighbours in one are {value} elements apart. \
              {remedy}"
         )
     };
     let padded = |f: &mut fmt::Formatter<'_>, lines| {
         write!(
             f,
-            "packed {lines} of `{name}`, {stride} elements apart, but they are {value} elements apart. Add \
+            "packed {lines} of `{name}` with a stride of {stride}, but it is {value}. Add \
              `pitched` to the kernel, or use a matrix without padding"
         )
     };
@@ -304,8 +306,8 @@ fn exactly(
         (Between::Columns, _) => padded(f, "columns"),
         (Between::Elements | Between::Matrices | Between::Others, _) => write!(
             f,
-            "{subject} to be {stride}, but it is {value}. Copy the elements so that they lie as the kernel \
-             reads them"
+            "{subject} to be {stride}, but it is {value}. Copy the elements to the layout that \
+             the kernel reads"
         ),
     }
 }
@@ -314,10 +316,10 @@ fn exactly(
 /// which kernels with these layouts read.
 fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>) -> String {
     match layouts {
-        None => format!("Copy the elements so that it lies {line} by {line}"),
+        None => format!("Copy the elements to a {line}-major matrix"),
         Some((other, [one, two])) => format!(
-            "If it lies {other} by {other}, use a kernel with `layout: {one}` or `layout: {two}`; else copy the \
-             elements"
+            "If it is {other}-major, use a kernel with `layout: {one}` or `layout: {two}`; \
+             otherwise copy the elements"
         ),
     }
 }
@@ -338,11 +340,11 @@ impl fmt::Display for Subject {
                     Between::Others => {
                         return write!(
                             f,
-                            "the distance between neighbours of `{name}` along dimension {dim}"
+                            "the stride between neighbours of `{name}` along dimension {dim}"
                         );
                     }
                 };
-                write!(f, "the distance between {what} of `{name}`")
+                write!(f, "the stride between {what} of `{name}`")
             }
             Subject::Dimension { name, dim, .. } => {
                 write!(f, "the extent of `{name}` along dimension {dim}")

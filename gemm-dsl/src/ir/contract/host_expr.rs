@@ -19,7 +19,7 @@ impl HostExpr {
     pub(super) fn new(k: &Kernel, expr: &Expr) -> Result<Self, String> {
         eval::check(expr, &k.consts, &|param| match is_bound(k, param) {
             true => Ok(()),
-            false => Err(format!("parameter {} is no extent and no stride", param.param)),
+            false => Err(format!("parameter {} is neither an extent nor a stride", param.param)),
         })?;
         if let Ok(value) = k.eval_const(expr) {
             let value = u64::try_from(value).map_err(|_| format!("it is {value}"))?;

@@ -62,14 +62,14 @@ const TILE: &str = "tile: 16x16x8, thread: 4x4";
 fn a_matrix_that_lies_the_other_way_needs_another_layout() {
     let neighbours = |line, name, apart, remedy| {
         Err(format!(
-            "the neighbours in a {line} of `{name}` next to one another, but they are {apart} elements apart. \
+            "contiguous {line}s of `{name}`, but neighbours in one are {apart} elements apart. \
              {remedy}"
         ))
     };
     let layouts = |other, one, two| {
         format!(
-            "If it lies {other} by {other}, use a kernel with `layout: {one}` or `layout: {two}`; else copy the \
-             elements"
+            "If it is {other}-major, use a kernel with `layout: {one}` or `layout: {two}`; \
+             otherwise copy the elements"
         )
     };
     // Padding does not matter: the layout is reported first.
@@ -100,7 +100,7 @@ fn a_matrix_that_lies_the_other_way_needs_another_layout() {
                         assert_eq!(told(B, b_rows), neighbours("column", "b", 8 + pad, remedy));
                     }
                 }
-                let copy = "Copy the elements so that it lies row by row".to_owned();
+                let copy = "Copy the elements to a row-major matrix".to_owned();
                 let c = [(4, 1), (8, 4 + pad)];
                 assert_eq!(told(C, c), neighbours("row", "c", 4 + pad, copy));
             }
@@ -112,7 +112,7 @@ fn a_matrix_that_lies_the_other_way_needs_another_layout() {
 fn padded_lines_need_a_pitched_kernel() {
     let packed = |lines, name, packed, apart| {
         Err(format!(
-            "packed {lines} of `{name}`, {packed} elements apart, but they are {apart} elements apart. Add \
+            "packed {lines} of `{name}` with a stride of {packed}, but it is {apart}. Add \
              `pitched` to the kernel, or use a matrix without padding"
         ))
     };
@@ -137,10 +137,11 @@ fn distances_that_are_no_multiple_are_told_apart() {
     let multiple = |what, apart: u64, remedy| {
         let (fours, rest) = (apart / 4, apart % 4);
         Err(format!(
-            "the distance between {what} to be a multiple of 4, but it is {apart} = {fours}·4 + {rest}. {remedy}"
+            "the stride between {what} to be a multiple of 4, but it is {apart} = {fours}·4 + \
+             {rest}. {remedy}"
         ))
     };
-    let place = "Place them a multiple of 4 elements apart";
+    let place = "Use a stride that is a multiple of 4 elements";
     let line = "tile: 4x8x4, thread: 1x4, float4, bounds: aligned, pitched";
     for (keys, operand, lies, batch, expected) in [
         ("layout: nn", A, [(4, 14), (12, 1)], None, ("rows of `a`", 14, "Pad the rows")),
@@ -189,10 +190,10 @@ fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
         assert!(told.contains(what), "`{told}` does not say `{what}`");
     };
     says(mapped(8, 100, 72, 1), "`a` aligned to 16 bytes, but it starts 8 bytes after");
-    says(mapped(0, 100, 68, 1), "the distance between rows of `a` to be a multiple of 8");
+    says(mapped(0, 100, 68, 1), "the stride between rows of `a` to be a multiple of 8");
     says(mapped(0, 0, 72, 1), "the extent of `a` along dimension 0 to be at least 1");
     says(mapped(0, (1 << 32) + 1, 72, 1), "along dimension 0 to be at most 4294967296");
-    says(mapped(0, 100, 1 << 39, 1), "the distance between rows of `a` to be at most 549755813887");
+    says(mapped(0, 100, 1 << 39, 1), "the stride between rows of `a` to be at most 549755813887");
     // An empty launch demands nothing.
     assert_eq!(mapped(8, 0, 72, 0), Ok(Vec::new()));
 }

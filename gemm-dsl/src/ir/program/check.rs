@@ -93,7 +93,7 @@ impl ProgramCheck<'_> {
         require(distinct(&p.extents), || "an extent is declared twice".to_owned())?;
         let arrays = p.inputs.iter().chain(&p.outputs);
         let names = arrays.clone().map(|a| &a.name).chain(p.arguments.iter().map(|a| &a.name));
-        require(distinct(names), || "two of what the caller gives have one name".to_owned())?;
+        require(distinct(names), || "two inputs of the caller have one name".to_owned())?;
         require(distinct(arrays.clone().map(|a| a.operand)), || {
             "two arrays of the caller are one operand".to_owned()
         })?;
@@ -111,7 +111,7 @@ impl ProgramCheck<'_> {
         }
         for (n, value) in p.values.iter().enumerate() {
             require(value.behind == p.extents.len() + p.arguments.len(), || {
-                format!("an extent or a number was added behind value {n}")
+                format!("an extent or a number was added after value {n}")
             })?;
             self.typed_over(n, &value.expr, Ty::U64, &format!("value {n}"))?;
         }
@@ -270,7 +270,7 @@ impl ProgramCheck<'_> {
                     require(launch.extents.iter().any(|(e, _)| *e == extent), || {
                         format!("{extent} of `{name}` is not given")
                     })?;
-                    require(ty.is_integer(), || format!("{extent} of `{name}` is no integer"))?;
+                    require(ty.is_integer(), || format!("{extent} of `{name}` is not an integer"))?;
                 }
                 Source::Stride { operand, dim } => {
                     let (rank, _) = self.array(slot_of(operand)?)?;

@@ -276,7 +276,7 @@ fn a_condition_may_ask_for_a_number() {
     says(&error.rule, "no value on the host");
     says(&changed(|p| _ = p.argument("alpha", Ty::F32)), "`alpha` is not used");
     let named = changed(|p| _ = p.argument("x", Ty::F32));
-    says(&named, "two of what the caller gives have one name");
+    says(&named, "two inputs of the caller have one name");
 }
 
 /// A value may use extents, numbers and earlier values, but not later ones.
@@ -318,7 +318,7 @@ fn values_are_computed_once_and_in_order() {
         changed(|p| _ = (p.value(Expr::U64(1)), p.argument("late", Ty::F32))),
         changed(|p| _ = (p.value(Expr::U64(1)), p.extent(Extent::OUTER))),
     ] {
-        says(&behind, "an extent or a number was added behind value 0");
+        says(&behind, "an extent or a number was added after value 0");
     }
     let typed = changed(|p| _ = p.value(Expr::I32(1)));
     says(&typed, "value 0 is of type i32, not u64");
@@ -342,10 +342,7 @@ fn nothing_is_declared_in_vain() {
 #[test]
 fn names_are_distinct() {
     says(&changed(|p| p.extents.push(Extent::LENGTH)), "an extent is declared twice");
-    says(
-        &changed(|p| p.outputs[0].name = "x".into()),
-        "two of what the caller gives have one name",
-    );
+    says(&changed(|p| p.outputs[0].name = "x".into()), "two inputs of the caller have one name");
 }
 
 #[test]
@@ -469,7 +466,7 @@ fn a_contract_rests_on_extents_and_strides() {
     let mut k = kernel("kernel", Body::Set);
     let number = k.scalar("number", Ty::U64, Source::Argument(0));
     k.geometry(grid(number.into()));
-    says(&k.finish().expect_err("broken").rule, "is no extent and no stride");
+    says(&k.finish().expect_err("broken").rule, "is neither an extent nor a stride");
     let mut k = kernel("kernel", Body::Set);
     k.geometry(grid(Expr::from(Special::BlockX).wide()));
     says(&k.finish().expect_err("broken").rule, "the grid along x");

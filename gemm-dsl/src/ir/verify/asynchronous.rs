@@ -19,7 +19,7 @@ const MOST_PENDING: u32 = 7;
 impl Verifier<'_> {
     pub(super) fn mbarriers(&self, decl: &MbarrierDecl) -> VerifyResult {
         let name = &decl.name;
-        require(self.ty(&decl.count)?.is_index(), || format!("how many {name} there are"))?;
+        require(self.ty(&decl.count)?.is_index(), || format!("the number of {name}"))?;
         let count = constant(self.k, &decl.count, name)?;
         require((1..=MOST_MBARRIERS).contains(&count), || format!("{count} barriers {name}"))
     }
@@ -35,7 +35,7 @@ impl Verifier<'_> {
                 format!("{name} is read by a tensor map")
             })?;
             require(matches!(buffer.layout, BufferLayout::Strided { .. }), || {
-                format!("{name} is no single array")
+                format!("{name} is not a single array")
             })?;
             require((2..=3).contains(&rank) && map.tile.len() == rank, || {
                 format!("a box of rank {} of {name}, whose rank is {rank}", map.tile.len())
@@ -82,7 +82,7 @@ impl Verifier<'_> {
         self.mbarrier_ref(&barrier.at)?;
         match &barrier.op {
             MbarrierOp::Init { count } => {
-                require(self.ty(count)? == Ty::I32, || "a count that is no I32".into())?;
+                require(self.ty(count)? == Ty::I32, || "a count that is not I32".into())?;
                 let count = constant(self.k, count, "the arrivals of a phase")?;
                 require((1..=Mbarrier::MOST.into()).contains(&count), || {
                     format!("a barrier of {count} arrivals")
@@ -94,14 +94,14 @@ impl Verifier<'_> {
                     format!("an arrival that is {order:?}")
                 })?;
                 require(self.ty(block)? == Ty::I32, || {
-                    "a block of the cluster that is no I32".into()
+                    "a block of the cluster that is not I32".into()
                 })
             }
             MbarrierOp::ArriveExpect { bytes } => {
                 require(self.ty(bytes)? == Ty::I32, || "bytes that are no I32".into())
             }
             MbarrierOp::Wait { parity } => {
-                require(self.ty(parity)? == Ty::I32, || "a parity that is no I32".into())
+                require(self.ty(parity)? == Ty::I32, || "a parity that is not I32".into())
             }
         }
     }
@@ -111,7 +111,7 @@ impl Verifier<'_> {
         let from = self.k.buffers.get(copy.from.id).ok_or("an unknown buffer")?;
         require(copy.at.len() == from.dims.len(), || format!("the rank of {}", from.name))?;
         for at in &copy.at {
-            require(self.ty(at)? == Ty::I32, || format!("an index of {} is no I32", from.name))?;
+            require(self.ty(at)? == Ty::I32, || format!("an index of {} is not I32", from.name))?;
         }
         if let Some(blocks) = &copy.multicast {
             require(self.ty(blocks)? == Ty::I32, || {
@@ -126,7 +126,7 @@ impl Verifier<'_> {
             format!("a copy of {} to {name}, of another type", from.name)
         })?;
         let rows = BoxRows::from_buffer(self.k, to)
-            .ok_or_else(|| format!("no box fits how {name} lies"))?;
+            .ok_or_else(|| format!("no box fits the layout of {name}"))?;
         require(rows.swizzle == map.swizzle, || {
             format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
         })?;
@@ -153,11 +153,12 @@ impl Verifier<'_> {
         require(columns.is_multiple_of(8) && (8..=most).contains(columns), || {
             format!("a matrix instruction of {columns} columns")
         })?;
-        require(self.ty(accumulate)? == Ty::Bool, || "whether to accumulate is no Bool".into())?;
+        require(self.ty(accumulate)? == Ty::Bool, || "the accumulate flag is not Bool".into())?;
         self.access(d)?;
         self.accumulators(d.buffer)?;
         let name = &self.k.buffers[d.buffer.id].name;
-        let last = self.k.buffers[d.buffer.id].dims.last().ok_or("a sum that is no array")?;
+        let last =
+            self.k.buffers[d.buffer.id].dims.last().ok_or("an accumulator that is not an array")?;
         let held = constant(self.k, last, name)?;
         let first = d.index.last() == Some(&crate::ir::Expr::I32(0)) && !d.is_vector();
         require(first && held == u64::from(columns / 2), || {
@@ -175,7 +176,7 @@ impl Verifier<'_> {
         let fits = Elem::of_format(format).contains(&buffer.elem);
         require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
         require(Descriptor::from_buffer(self.k, buffer).is_some(), || {
-            format!("{name} lies as no descriptor says")
+            format!("{name} has a layout that no descriptor describes")
         })?;
         let dim = buffer.dims.iter().nth_back(1).ok_or_else(|| format!("the rank of {name}"))?;
         let dim = constant(self.k, dim, name)?;

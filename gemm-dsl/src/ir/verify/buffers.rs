@@ -24,13 +24,13 @@ impl Verifier<'_> {
     pub(super) fn buffer(&self, buffer: &Buffer) -> VerifyResult {
         let name = &buffer.name;
         for dim in &buffer.dims {
-            require(self.ty(dim)?.is_index(), || format!("an extent of {name} is no integer"))?;
+            require(self.ty(dim)?.is_index(), || format!("an extent of {name} is not an integer"))?;
             if buffer.space != Space::Global {
                 constant(self.k, dim, name)?;
             }
         }
         let declared = buffer.unordered || buffer.exclusive;
-        require(buffer.layout.is_bound() || !declared, || format!("{name} is no result"))?;
+        require(buffer.layout.is_bound() || !declared, || format!("{name} is not a result"))?;
         match &buffer.layout {
             BufferLayout::Array { order, pad, swizzle } => {
                 require(buffer.space != Space::Global, || format!("{name} is global"))?;

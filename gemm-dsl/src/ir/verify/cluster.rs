@@ -13,7 +13,7 @@ impl Verifier<'_> {
         })?;
         if blocks == 1 {
             return require(!k.speaks_of_clusters(), || {
-                "what blocks of a cluster do, in a kernel without clusters".into()
+                "a cluster operation in a kernel without clusters".into()
             });
         }
         // The IR does not define the order in which blocks of the same or of other clusters would

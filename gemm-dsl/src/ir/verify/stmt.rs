@@ -39,7 +39,12 @@ impl Verifier<'_> {
             };
             hides |= used.is_some() && used == name;
         });
-        require(!hides, || format!("{} is made of what it hides", name.map_or("", |name| name)))
+        require(!hides, || {
+            format!(
+                "{} is computed from the variable that it shadows",
+                name.map_or("", |name| name)
+            )
+        })
     }
 
     pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> VerifyResult {
@@ -83,7 +88,7 @@ impl Verifier<'_> {
                 require(self.ty(value)? == ty, || "a store of another type".into())
             }
             Stmt::If { cond, then, otherwise } => {
-                require(self.ty(cond)? == Ty::Bool, || "a condition is no Bool".into())?;
+                require(self.ty(cond)? == Ty::Bool, || "a condition is not Bool".into())?;
                 self.block(then)?;
                 self.block(otherwise)
             }
@@ -97,13 +102,13 @@ impl Verifier<'_> {
             }
             Stmt::Advance { pointer, by } => {
                 self.pointer(pointer)?;
-                require(self.ty(by)?.is_index(), || "a distance is no integer".into())
+                require(self.ty(by)?.is_index(), || "a distance is not an integer".into())
             }
             Stmt::CopyAsync { target, source, guard } => {
                 self.copy_async(target, source, guard.as_ref())
             }
             Stmt::Assume(cond) => {
-                require(self.ty(cond)? == Ty::Bool, || "an assumption is no Bool".into())?;
+                require(self.ty(cond)? == Ty::Bool, || "an assumption is not Bool".into())?;
                 // An assumption that the compiler drops must access no memory and wait for no
                 // thread.
                 let mut acts = false;
@@ -167,8 +172,8 @@ impl Verifier<'_> {
     fn for_loop(&mut self, l: &Loop) -> VerifyResult {
         let outer = self.visible.len();
         self.declare(l.var, &l.from)?;
-        require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
-        require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
+        require(l.var.ty.is_index(), || "a loop variable is not an integer".into())?;
+        require(self.ty(&l.test)? == Ty::Bool, || "a loop test is not Bool".into())?;
         let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) = &l.change;
         require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
         self.block(&l.body)?;
@@ -188,7 +193,7 @@ impl Verifier<'_> {
         let bytes = u32::from(target.lanes) * target.buffer.elem.size();
         require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
         match guard {
-            Some(g) => require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into()),
+            Some(g) => require(self.ty(&g.cond)? == Ty::Bool, || "a guard is not Bool".into()),
             None => Ok(()),
         }
     }
@@ -220,7 +225,7 @@ impl Verifier<'_> {
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
         require(buffer.space == Space::Register, || format!("a fragment in {name}"))?;
-        require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is no {elem}"))?;
+        require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is not {elem}"))?;
         // Multiplies extents from the last dimension on until they cover `count` elements.
         let (mut covered, mut whole) =
             (1, buffer.layout == BufferLayout::row_major(buffer.dims.len()));

@@ -31,7 +31,7 @@ impl Verifier<'_> {
         if let AtomicOp::CompareExchange { expected } = op {
             require(self.ty(expected)? == ty, || format!("{name} is compared with another type"))?;
         }
-        require(*order != MemoryOrder::SeqCst, || "an atomic is no fence: SeqCst".into())?;
+        require(*order != MemoryOrder::SeqCst, || "an atomic is not a fence: SeqCst".into())?;
         require(*scope != Scope::Warp, || "an atomic of a warp".into())?;
         require(*scope != Scope::Cluster, || "an atomic of a cluster".into())?;
         // Declared last, so that its operands cannot use it.

@@ -182,7 +182,7 @@ fn a_swizzle_keeps_rows_and_vectors_together() {
     assert_eq!(rule(swizzled(32, by_vectors, 0)), Ok(()));
     breaks(swizzled(16, by_vectors, 0), "groups of 2^5");
     breaks(swizzled(32, by_vectors, 1), "groups of 2^5");
-    breaks(swizzled(32, Swizzle { base: 1, ..by_vectors }, 0), "parts a vector");
+    breaks(swizzled(32, Swizzle { base: 1, ..by_vectors }, 0), "splits a vector");
 }
 
 #[test]
@@ -242,8 +242,8 @@ fn what_hides_a_name_is_not_made_of_it() {
             });
         })
     };
-    breaks(hides("held", "held"), "held is made of what it hides");
-    breaks(hides("x", "x"), "x is made of what it hides");
+    breaks(hides("held", "held"), "held is computed from the variable that it shadows");
+    breaks(hides("x", "x"), "x is computed from the variable that it shadows");
     for (name, of) in [("held", "x"), ("x", "held"), ("y", "x")] {
         assert_eq!(rule(hides(name, of)), Ok(()));
     }

@@ -12,7 +12,7 @@ impl Verifier<'_> {
         let buffer = self.k.buffers.get(pointer.buffer.id).ok_or("an unknown pointer")?;
         let name = &buffer.name;
         let BufferLayout::Pointer { into } = buffer.layout else {
-            return Err(format!("{name} is no pointer"));
+            return Err(format!("{name} is not a pointer"));
         };
         require(self.registers.contains(&pointer.buffer), || format!("{name} out of scope"))?;
         require(pointer.index.len() == buffer.dims.len(), || format!("the rank of {name}"))?;
@@ -41,7 +41,7 @@ impl Verifier<'_> {
         let pointer = matches!(buffer.layout, BufferLayout::Pointer { .. });
         let chosen = matches!(buffer.layout, BufferLayout::OfList { .. });
         require(self.k.tensor_map(access.buffer).is_none(), || {
-            format!("{name} is accessed, of which there is a tensor map only")
+            format!("{name} is accessed, but has only a tensor map")
         })?;
         if buffer.space == Space::Register || pointer || chosen {
             require(self.registers.contains(&access.buffer), || format!("{name} out of scope"))?;
@@ -67,7 +67,7 @@ impl Verifier<'_> {
                 _ => None,
             };
             require(swizzle.is_none_or(|s| 1 << s.base >= lanes), || {
-                format!("the swizzle of {name} parts a vector")
+                format!("the swizzle of {name} splits a vector")
             })?;
         }
         Ok(access.ty())

@@ -6,7 +6,8 @@ pub(crate) fn no_arrow(when: &str, line: &str, row: &str) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "a row is a condition, `=>` and a line, such as `{when} => {line}`; `{row}` has no `=>`"
+            "a rule is a condition, `=>` and a spec, such as `{when} => {line}`; `{row}` has no \
+             `=>`"
         ),
     )
 }
@@ -14,21 +15,22 @@ pub(crate) fn no_arrow(when: &str, line: &str, row: &str) -> SpecError {
 pub(crate) fn no_condition(when: &str) -> SpecError {
     SpecError::at_value(
         &[],
-        format!("a row begins with its condition, such as `{when}`, or with `else`"),
+        format!("a rule begins with its condition, such as `{when}`, or with `else`"),
     )
 }
 
 pub(crate) fn no_else() -> SpecError {
     SpecError::at_value(
         &[],
-        "a table needs a row for what no condition holds of; add `else => …` at the end".to_owned(),
+        "a table needs a rule for problems that match no condition; add `else => …` at the end"
+            .to_owned(),
     )
 }
 
 pub(crate) fn behind_else() -> SpecError {
     SpecError::at_value(
         &[],
-        "no problem comes to a row behind `else`; move `else` to the end, or leave the row out"
+        "a rule after `else` is never reached; move `else` to the end, or leave the rule out"
             .to_owned(),
     )
 }
@@ -37,7 +39,8 @@ pub(crate) fn repeated(row: usize) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "row {row} has this condition, so that no problem comes here; leave one of them out"
+            "rule {row} has the same condition, so this rule is never reached; leave one of them \
+             out"
         ),
     )
 }
@@ -45,7 +48,8 @@ pub(crate) fn repeated(row: usize) -> SpecError {
 pub(crate) fn no_problem() -> SpecError {
     SpecError::at_value(
         &[],
-        "no problem comes here: the rows before are for all of which this holds; leave the row out, or move it up"
+        "this rule is never reached: earlier rules match every problem that it matches; leave it \
+         out, or move it up"
             .to_owned(),
     )
 }
@@ -53,9 +57,10 @@ pub(crate) fn no_problem() -> SpecError {
 pub(crate) fn constant(always: bool) -> SpecError {
     let message = match always {
         true => {
-            "this holds of every problem, so that none comes to the rows behind; write `else`, at the end"
+            "this condition is always true, so later rules are never reached; write `else`, at \
+             the end"
         }
-        false => "this holds of no problem; leave the row out",
+        false => "this condition is never true; leave the rule out",
     };
     SpecError::at_value(&[], message.to_owned())
 }
@@ -64,8 +69,8 @@ pub(crate) fn other_work(key: &'static str) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "all rows of a table compute the same, and `{key}` here is not as in the first row; rows differ in \
-             how it is computed"
+            "all rules of a table compute the same function, but `{key}` here differs from the \
+             first rule; rules may differ only in how they compute it"
         ),
     )
 }
@@ -74,8 +79,9 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
     SpecError::at_key(
         &[key],
         format!(
-            "`{key}` follows from the matrices of a problem: a row has a kernel for each way in which they may lie; \
-             leave it out, and ask {asked} in the condition where the row is for some alone"
+            "`{key}` follows from the matrices of a problem: a rule has a kernel for each of \
+             their layouts; leave it out, and test {asked} in the condition if the rule is only \
+             for some of them"
         ),
     )
 }
@@ -83,21 +89,21 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
 /// A fault that a rule has only for some layouts.
 pub(crate) fn where_they_lie(fault: &SpecError, so: &str) -> SpecError {
     fault.clone().with_message(format!(
-        "where {so}: {}; or ask in the condition how matrices lie",
+        "where {so}: {}; or test the layout in the condition",
         fault.message()
     ))
 }
 
 pub(crate) fn late_word(word: &str, again: bool) -> SpecError {
     let message = match again {
-        true => format!("`{word}` is said already; leave this one out"),
-        false => format!("`{word}` is about all rows; move it before the first one"),
+        true => format!("`{word}` is given already; leave this one out"),
+        false => format!("`{word}` applies to all rules; move it before the first one"),
     };
     SpecError::at_value(&[], message)
 }
 
 pub(crate) fn no_semicolon(class: &str, found: &str) -> SpecError {
-    SpecError::at_key(&[], format!("expected `;` behind `accuracy: {class}`, found `{found}`"))
+    SpecError::at_key(&[], format!("expected `;` after `accuracy: {class}`, found `{found}`"))
 }
 
 pub(crate) fn no_accuracy(fault: &UnknownWord) -> SpecError {
@@ -111,8 +117,8 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "`{said}` makes several sums of an element, and rows of an `invariant` table make one, in \
-             ascending K; leave `{key}` out, or `invariant`"
+            "`{said}` computes several partial sums per element, but rules of an `invariant` \
+             table compute one sum, in ascending K; leave `{key}` out, or `invariant`"
         ),
     )
 }
@@ -121,26 +127,25 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
 pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecError {
     let message = match needed {
         Some(needed) => format!(
-            "`{key}: {value}` rounds otherwise than `f32` does, and which row a problem comes to would be seen in its \
-             result; grant it by `accuracy: {needed};` before the rows, or leave it out"
+            "`{key}: {value}` rounds differently from `f32`, so the result would depend on the \
+             rule that a problem matches; allow it with `accuracy: {needed};` before the rules, \
+             or leave it out"
         ),
         None => format!(
-            "`{key}: {value}` rounds A and B, which no table grants: which row a problem comes to would be seen in its \
-             result; leave it out, or make it a kernel of its own"
+            "`{key}: {value}` rounds A and B, which no table allows: the result would depend on \
+             the rule that a problem matches; leave it out, or make it a kernel of its own"
         ),
     };
     SpecError::at_value(&[], message)
 }
 
 pub(crate) fn too_many_rows(most: usize) -> SpecError {
-    SpecError::at_value(&[], format!("a table has {most} rows at most"))
+    SpecError::at_value(&[], format!("a table has at most {most} rules"))
 }
 
 pub(crate) fn too_long_table(bytes: usize, most: usize) -> SpecError {
     SpecError::at_value(
         &[],
-        format!(
-            "a table of {bytes} bytes, as it is printed, is too long to be meant; use at most {most}"
-        ),
+        format!("the printed table has {bytes} bytes, which is too long; use at most {most}"),
     )
 }

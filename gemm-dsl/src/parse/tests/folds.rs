@@ -7,32 +7,37 @@ pub(super) const SPECS: &[Faulty] = &[
         "map: |output| output",
         &[(
             "output",
-            "`output` is what a result is called; call the array otherwise, as in `output_in`",
+            "`output` is the name of a result; use another name for the array, such as `output_in`",
         )],
     ),
     (
         "op: mean_var, map: |x, var| x + var",
-        &[("var", "`var` is what a result is called; call the array otherwise, as in `var_in`")],
+        &[(
+            "var",
+            "`var` is the name of a result; use another name for the array, such as `var_in`",
+        )],
     ),
     (
         "over: segments, map: |offsets| offsets * 2.0",
         &[(
             "offsets",
-            "`offsets` is what the array of where segments begin is called; call the array otherwise, as in `offsets_in`",
+            "`offsets` is the name of the array of segment offsets; use another name for the \
+             array, such as `offsets_in`",
         )],
     ),
     (
         "type: u8, acc: i32, op: max, compensated",
         &[(
             "compensated",
-            "`compensated` has nothing to act on: it is the rounding of sums that is made good; leave it out",
+            "`compensated` has no effect: only the rounding of sums is compensated; leave it out",
         )],
     ),
     (
         "type: u32, acc: i32",
         &[(
             "i32",
-            "`acc: i32` does not hold every `u32`: a `map` says what is folded in its place, or use `acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`",
+            "`acc: i32` cannot hold every `u32`; convert the elements with a `map`, or use `acc: \
+             u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`",
         )],
     ),
     (
@@ -46,28 +51,31 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: logsumexp, acc: f64",
         &[(
             "logsumexp",
-            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; use `acc: f32`",
+            "`op: logsumexp` folds in `f32`: its exponentials are computed in that type; use \
+             `acc: f32`",
         )],
     ),
     (
         "op: logsumexp, type: f64",
         &[(
             "logsumexp",
-            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; use `acc: f32` with a `map` such as `|x| f32(x)`",
+            "`op: logsumexp` folds in `f32`: its exponentials are computed in that type; use \
+             `acc: f32` with a `map` such as `|x| f32(x)`",
         )],
     ),
     (
         "op: argmax, result: u64",
         &[(
             "result",
-            "`result` has nothing to act on: its result is an index or a truth value; leave it out",
+            "`result` has no effect: its result is an index or a truth value; leave it out",
         )],
     ),
     (
         "type: i32, fold: |a, b| max(a, b), identity: 3000000000",
         &[(
             "3000000000",
-            "the identity 3000000000 is no `i32`, which goes from -2147483648 to 2147483647; use a number of these",
+            "the identity 3000000000 is out of range for `i32`, which holds -2147483648 to \
+             2147483647; use a number in this range",
         )],
     ),
     (
@@ -81,14 +89,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: columns, block: 64, coarsen: 64, op: mean_var, blocks: 2",
         &[(
             "64",
-            "the 64 threads of a block · 64 columns · 12 bytes + 16 for the ticket of a block = 49168 bytes meet in shared memory, and a block has 49152; use a smaller block, or fewer columns of a thread",
+            "the 64 threads of a block · 64 columns · 12 bytes + 16 for the ticket of a block = \
+             49168 bytes exceed the 49152 bytes of shared memory that a block has; use a smaller \
+             block, or fewer columns per thread",
         )],
     ),
     (
         "over: columns, block: 128, coarsen: 64, op: mean_var",
         &[(
             "128",
-            "the 128 threads of a block · 64 columns · 12 bytes = 98304 bytes meet in shared memory, and a block has 49152; use a smaller block, or fewer columns of a thread",
+            "the 128 threads of a block · 64 columns · 12 bytes = 98304 bytes exceed the 49152 \
+             bytes of shared memory that a block has; use a smaller block, or fewer columns per \
+             thread",
         )],
     ),
     (
@@ -99,7 +111,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: segments, launch: once",
         &[(
             "launch",
-            "`launch` has nothing to act on: one block folds a result where neither `blocks` nor `run` says more; leave it out",
+            "`launch` has no effect: one block folds a result unless `blocks` or `run` is given; \
+             leave it out",
         )],
     ),
 ];

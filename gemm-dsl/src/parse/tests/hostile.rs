@@ -63,7 +63,7 @@ fn nesting_is_refused_at_the_bracket_that_goes_too_deep() {
 fn a_text_that_is_too_long_is_refused() {
     let longest = format!("{}shuffle", " ".repeat(MAX_TEXT - 7));
     assert_eq!(message::<ReduceSpec>(&longest), "");
-    let expected = "a spec of 65537 bytes is too long to be meant; use at most 65536\n  |\n1 | ";
+    let expected = "a spec of 65537 bytes is too long; use at most 65536\n  |\n1 | ";
     let message = message::<ReduceSpec>(&format!(" {longest}"));
     assert!(message.starts_with(expected), "{message}");
     assert!(message.len() < 400, "{message}");
@@ -124,8 +124,8 @@ fn the_token_is_underlined_in_the_middle_of_a_long_line() {
     let text = format!("op: max,{}items: 0,{}float4", " ".repeat(200), " ".repeat(200));
     let shown = message::<ReduceSpec>(&text);
     let expected = format!(
-        "`items: 0`: a thread takes in at least one item; use 1 or more\n  |\n\
-         1 | …{}items: 0,{}…\n  | {}^",
+        "`items: 0`: a thread folds at least one item; use 1 or more\n  |\n1 | …{}items: 0,{}…\n  \
+         | {}^",
         " ".repeat(18),
         " ".repeat(73),
         " ".repeat(26)

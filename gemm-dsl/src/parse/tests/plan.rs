@@ -8,7 +8,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "warp: 32x32",
         &[(
             "warp",
-            "`warp` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+            "`warp` has no effect: without `tile` nothing is staged in shared memory; add a tile \
+             such as `tile: 64x64x8`, or leave it out",
         )],
     ),
     (
@@ -29,7 +30,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x32, thread: 4x4, slices: 3",
         &[(
             "3",
-            "`slices: 3` do not divide the 32 k steps of a tile: 32 mod 3 = 2; use a divisor of 32",
+            "`slices: 3` does not divide the 32 k steps of a tile: 32 mod 3 = 2; use a divisor of \
+             32",
         )],
     ),
     (
@@ -43,7 +45,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, thread: 4x4, split_k: auto, stream_k",
         &[(
             "split_k",
-            "`split_k` has nothing to act on: under `stream_k` blocks share the terms of all tiles evenly; leave one of the two out",
+            "`split_k` has no effect: under `stream_k` blocks share the K steps of all tiles \
+             evenly; leave one of the two out",
         )],
     ),
     (
@@ -54,21 +57,26 @@ pub(super) const SPECS: &[Faulty] = &[
         "stream_k",
         &[(
             "stream_k",
-            "`stream_k` has nothing to act on: without `tile` nothing is staged in shared memory; add a tile such as `tile: 64x64x8`, or leave it out",
+            "`stream_k` has no effect: without `tile` nothing is staged in shared memory; add a \
+             tile such as `tile: 64x64x8`, or leave it out",
         )],
     ),
     (
         "slices: 3, partials: 2",
         &[(
             "partials",
-            "`partials` has nothing to act on: without `tile` it shapes a thread that has one sum after the other, and with `slices` it has all at once; use more of `slices`, or leave it out",
+            "`partials` has no effect: it is for threads that compute one element after the \
+             other, and with `slices` a thread computes all of them at once; use more `slices`, \
+             or leave it out",
         )],
     ),
     (
         "lanes: k, coarsen: 4",
         &[(
             "coarsen",
-            "`coarsen` has nothing to act on: without `tile` it shapes a thread that has one sum after the other, and with `lanes` it has all at once; use `thread: 1x4` for four elements of a row",
+            "`coarsen` has no effect: it is for threads that compute one element after the other, \
+             and with `lanes` a thread computes all of them at once; use `thread: 1x4` for four \
+             elements of a row",
         )],
     ),
     (
@@ -89,49 +97,57 @@ pub(super) const SPECS: &[Faulty] = &[
         "layout: tn, thread: 2x2, float4",
         &[(
             "float4",
-            "`float4` has nothing to act on: under `layout: tn` neither matrix lies along K, and `thread: 2x2` has no four adjacent rows or columns; use a multiple of 4 such as `thread: 4x4`, or leave it out",
+            "`float4` has no effect: under `layout: tn` neither matrix is K-major, and `thread: \
+             2x2` has no four adjacent rows or columns; use a multiple of 4 such as `thread: \
+             4x4`, or leave it out",
         )],
     ),
     (
         "thread: 4x4, unroll: 64",
         &[(
             "64",
-            "a thread needs 4 · 4 = 16 registers for its sums + 512 for fragments = 528, and a thread has at most 255; use a smaller `unroll`",
+            "a thread needs 4 · 4 = 16 registers for its accumulators + 512 for fragments = 528, \
+             and a thread has at most 255; use a smaller `unroll`",
         )],
     ),
     (
         "thread: 16x16",
         &[(
             "16x16",
-            "a thread needs 16 · 16 = 256 registers for its sums + 32 for fragments = 288, and a thread has at most 255; use a smaller thread tile or fewer threads",
+            "a thread needs 16 · 16 = 256 registers for its accumulators + 32 for fragments = \
+             288, and a thread has at most 255; use a smaller thread tile or fewer threads",
         )],
     ),
     (
         "tile: 32x32x32, fragment: strided",
         &[(
             "fragment",
-            "`fragment: strided` has nothing to act on: a thread owns one element; give it more, such as `thread: 4x4`, or leave it out",
+            "`fragment: strided` has no effect: a thread owns one element; give it more, such as \
+             `thread: 4x4`, or leave it out",
         )],
     ),
     (
         "tile: 32x32x32, thread: 1x4, order: column",
         &[(
             "order",
-            "`order: column` has nothing to act on: the elements of `thread: 1x4` lie in one line, which every order visits alike; use more rows and columns, or leave it out",
+            "`order: column` has no effect: the elements of `thread: 1x4` form one row or column, \
+             which every order visits in the same way; use more rows and columns, or leave it out",
         )],
     ),
     (
         "tile: 32x32x32, thread: 4x1, order: column",
         &[(
             "order",
-            "`order: column` has nothing to act on: the elements of `thread: 4x1` lie in one line, which every order visits alike; use more rows and columns, or leave it out",
+            "`order: column` has no effect: the elements of `thread: 4x1` form one row or column, \
+             which every order visits in the same way; use more rows and columns, or leave it out",
         )],
     ),
     (
         "tile: 32x32x32, spread: 4",
         &[(
             "spread",
-            "`spread` has nothing to act on: it spreads the asynchronous copies of `stages`; add `stages: 3`, or leave it out",
+            "`spread` has no effect: it spreads the asynchronous copies of `stages`; add `stages: \
+             3`, or leave it out",
         )],
     ),
     (
@@ -214,14 +230,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x6, transpose, stages: 2, float4, pad_b: 1",
         &[(
             "float4",
-            "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access of `tile: 32x32x6` covers 16 aligned bytes; make the padding a multiple of 4, or leave it out",
+            "`float4` has no effect: with these paddings, `thread` and `fragment`, no access of \
+             `tile: 32x32x6` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
+             it out",
         )],
     ),
     (
         "tile: 64x64x8, thread: 4x2, fragment: split",
         &[(
             "split",
-            "`fragment: split` gives a thread vectors of four on both axes, and `thread: 4x2` leaves 4 mod 4 = 0 and 2 mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or another one",
+            "`fragment: split` gives a thread vectors of four on both axes, and `thread: 4x2` \
+             leaves 4 mod 4 = 0 and 2 mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or \
+             another `fragment`",
         )],
     ),
     (
@@ -242,42 +262,50 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, partials: 4, unroll: 6",
         &[(
             "6",
-            "`unroll: 6` is no multiple of `partials: 4`, and a round of the unrolled loop adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
+            "`unroll: 6` is not a multiple of `partials: 4`, and a round of the unrolled loop \
+             adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
         )],
     ),
     (
         "partials: 4, unroll: 6",
         &[(
             "6",
-            "`unroll: 6` is no multiple of `partials: 4`, and a round of the unrolled loop adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
+            "`unroll: 6` is not a multiple of `partials: 4`, and a round of the unrolled loop \
+             adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
         )],
     ),
     (
         "tile: 128x128x8, thread: 16x16",
         &[(
             "16x16",
-            "a thread needs 16 · 16 = 256 registers for its sums + 32 for fragments = 288, and a thread has at most 255; use a smaller thread tile or fewer threads",
+            "a thread needs 16 · 16 = 256 registers for its accumulators + 32 for fragments = \
+             288, and a thread has at most 255; use a smaller thread tile or fewer threads",
         )],
     ),
     (
         "tile: 256x256x8, thread: 8x8",
         &[(
             "8x8",
-            "a thread needs 8 · 8 = 64 registers for its sums + 16 for fragments = 80, and 65536 shared by 1024 threads · 1 blocks are 64 a thread; use a smaller thread tile or fewer threads",
+            "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, \
+             and 65536 shared by 1024 threads · 1 blocks leave 64 a thread; use a smaller thread \
+             tile or fewer threads",
         )],
     ),
     (
         "tile: 128x128x8, thread: 8x8, blocks_per_sm: 4",
         &[(
             "4",
-            "a thread needs 8 · 8 = 64 registers for its sums + 16 for fragments = 80, and 65536 shared by 256 threads · 4 blocks are 64 a thread; use fewer blocks",
+            "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, \
+             and 65536 shared by 256 threads · 4 blocks leave 64 a thread; use fewer blocks",
         )],
     ),
     (
         "partials: 200, block: 32x32",
         &[(
             "200",
-            "a thread needs 1 · 1 · 200 partial sums = 200 registers for its sums + 2 for fragments = 202, and 65536 shared by 1024 threads · 1 blocks are 64 a thread; use fewer partial sums",
+            "a thread needs 1 · 1 · 200 partial sums = 200 registers for its accumulators + 2 for \
+             fragments = 202, and 65536 shared by 1024 threads · 1 blocks leave 64 a thread; use \
+             fewer partial sums",
         )],
     ),
     (
@@ -332,7 +360,11 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 66x70x330, thread: 6x7, slices: 3, stream_k, pad_a: 1",
         &[(
             "3",
-            "the block needs 235248 bytes of shared memory: 66·331 elements · 4 = 87384 for A, 330·70 elements · 4 = 92400 for B, 4 for who has the last ticket, 18480 for the sums of all parts, 36960 for the sums that slices hand over, 20 between arrays, which start on 16 bytes, and a block has at most 232448 (227 KiB); leave `slices` out, or use a smaller tile",
+            "the block needs 235248 bytes of shared memory: 66·331 elements · 4 = 87384 for A, \
+             330·70 elements · 4 = 92400 for B, 4 for the ticket of the block, 18480 for the \
+             partial sums, 36960 for the accumulators of the slices, 20 to align arrays to 16 \
+             bytes, and a block has at most 232448 (227 KiB); leave `slices` out, or use a \
+             smaller tile",
         )],
     ),
     (
@@ -344,7 +376,10 @@ pub(super) const SPECS: &[Faulty] = &[
             ),
             (
                 "4294967295x4294967295x4294967295",
-                "the block needs 147573952520956936212 bytes of shared memory: 4294967295·4294967295 elements · 4 = 73786976260478468100 for A, 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, 12 between arrays, which start on 16 bytes, and a block has at most 232448 (227 KiB); use a smaller tile",
+                "the block needs 147573952520956936212 bytes of shared memory: \
+                 4294967295·4294967295 elements · 4 = 73786976260478468100 for A, \
+                 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, 12 to align \
+                 arrays to 16 bytes, and a block has at most 232448 (227 KiB); use a smaller tile",
             ),
         ],
     ),
@@ -352,18 +387,21 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 128x128x64, thread: 8x8, blocks_per_sm: 4",
         &[(
             "4",
-            "`blocks_per_sm: 4` with 65536 bytes of shared memory a block and 1024 that the system reserves is 266240 bytes, and a multiprocessor has at most 233472 (228 KiB); use 3 or less",
+            "`blocks_per_sm: 4` with 65536 bytes of shared memory a block and 1024 that the \
+             system reserves is 266240 bytes, and an SM has at most 233472 (228 KiB); use 3 or \
+             less",
         )],
     ),
     (
         "blocks_per_sm: 33",
-        &[("33", "`blocks_per_sm: 33`: a multiprocessor holds at most 32 blocks; use 32 or less")],
+        &[("33", "`blocks_per_sm: 33`: an SM holds at most 32 blocks; use 32 or less")],
     ),
     (
         "blocks_per_sm: 9",
         &[(
             "9",
-            "`blocks_per_sm: 9` with 256 threads a block is 2304 threads, and a multiprocessor holds at most 2048; use 8 or less",
+            "`blocks_per_sm: 9` with 256 threads a block is 2304 threads, and an SM holds at most \
+             2048; use 8 or less",
         )],
     ),
     (

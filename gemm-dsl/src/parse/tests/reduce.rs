@@ -9,7 +9,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 8x8x8",
         &[(
             "tile",
-            "unknown key `tile`: it belongs to `sgemm_kernel!`, and this is `reduce_kernel!`; leave it out",
+            "unknown key `tile`: it belongs to `sgemm_kernel!`, not to `reduce_kernel!`; leave it \
+             out",
         )],
     ),
     ("zzz", &[("zzz", "unknown key `zzz`; `reduce_kernel!` has {keys}")]),
@@ -32,7 +33,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ("block: big", &[("big", "`block` takes a whole number, not `big`")]),
     ("block: \"64\"", &[("\"64\"", "`block` takes a whole number, not `\"64\"`")]),
     ("block: -8", &[("-8", "`block: -8` is negative; use a whole number")]),
-    ("block: 1.5", &[("1.5", "`block: 1.5`: `1.5` is no whole number")]),
+    ("block: 1.5", &[("1.5", "`block: 1.5`: `1.5` is not a whole number")]),
     ("block: 1_024", &[("1_024", "`block: 1_024`: numbers are written without `_`: `1024`")]),
     (
         "block: 5000000000",
@@ -42,7 +43,7 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     ("block: 16x16", &[("16x16", "`block` takes one whole number, not the size `16x16`")]),
-    ("block: 12u32", &[("12u32", "`block: 12u32`: `12u32` is no plain decimal number")]),
+    ("block: 12u32", &[("12u32", "`block: 12u32`: `12u32` is not a plain decimal number")]),
     ("block: (4)", &[("(4)", "`block` takes a whole number, not `(4)`")]),
     (
         "op: sun",
@@ -84,8 +85,8 @@ pub(super) const SPECS: &[Faulty] = &[
     (",", &[(",", "expected a key before `,`; leave the comma out")]),
     ("3: 4", &[("3", "expected a key, found `3`; write `key: value`, or a flag")]),
     ("<block: 64", &[("<", "`<` is not closed; end the spec with `>`, or leave it out")]),
-    ("block: 64>", &[(">", "`>` closes nothing; start the spec with `<`, or leave it out")]),
-    ("block: 128e", &[("128e", "`block: 128e`: `128e` is no plain decimal number")]),
+    ("block: 64>", &[(">", "`>` has no matching `<`; start the spec with `<`, or leave it out")]),
+    ("block: 128e", &[("128e", "`block: 128e`: `128e` is not a plain decimal number")]),
     (
         "block: 0x100",
         &[("0x100", "`block: 0x100` is hexadecimal; write one number in decimal, as in `256`")],
@@ -95,10 +96,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ("block: (64]", &[("]", "`]` does not close `(`; pair the brackets")]),
     ("name: \"sum", &[("\"", "`\"` is not closed; close it, or leave it out")]),
     ("op: max /* or min", &[("/*", "`/*` is not closed; close it, or leave it out")]),
-    (
-        "block: 64 €",
-        &[("€", "'€' starts no Rust token, and a spec is made of those; leave it out")],
-    ),
+    ("block: 64 €", &[("€", "'€' does not start a Rust token; leave it out")]),
     ("last warp", &[("last", "unknown key `last`; did you mean `unroll_last_warp`?")]),
     ("foo = 4", &[("foo", "unknown key `foo`; `reduce_kernel!` has {keys}")]),
     (
@@ -135,7 +133,7 @@ pub(super) const SPECS: &[Faulty] = &[
             "`block: 3000` is more than the 1024 threads a block may have; use 1024 or less",
         )],
     ),
-    ("items: 0", &[("0", "`items: 0`: a thread takes in at least one item; use 1 or more")]),
+    ("items: 0", &[("0", "`items: 0`: a thread folds at least one item; use 1 or more")]),
     (
         "items: 4294967295",
         &[(
@@ -168,7 +166,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tree: interleaved, shuffle",
         &[(
             "tree",
-            "`tree` has nothing to act on: `shuffle` replaces the shared-memory tree; leave one of them out",
+            "`tree` has no effect: `shuffle` replaces the shared-memory tree; leave one of them \
+             out",
         )],
     ),
     (
@@ -182,105 +181,125 @@ pub(super) const SPECS: &[Faulty] = &[
         "launch: tiles, map: |x| x * x",
         &[(
             "tiles",
-            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `map` says otherwise; leave one of them out",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
+             chooses the numbers of launches and blocks itself; `map` contradicts this; leave one \
+             of them out",
         )],
     ),
     (
         "launch: tiles, over: rows, group: 256, blocks: 2",
         &[(
             "tiles",
-            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `over` says otherwise; leave one of them out",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
+             chooses the numbers of launches and blocks itself; `over` contradicts this; leave \
+             one of them out",
         )],
     ),
     (
         "blocks: 8, launch: tiles",
         &[(
             "tiles",
-            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `blocks` says otherwise; leave one of them out",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
+             chooses the numbers of launches and blocks itself; `blocks` contradicts this; leave \
+             one of them out",
         )],
     ),
     (
         "launch: tiles, run: 1024",
         &[(
             "tiles",
-            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and blocks as it takes, and `run` says otherwise; leave one of them out",
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
+             chooses the numbers of launches and blocks itself; `run` contradicts this; leave one \
+             of them out",
         )],
     ),
     (
         "blocks: 8, run: 1024",
         &[(
             "1024",
-            "`run` and `blocks` contradict each other: a run of 1024 elements has a block of its own, and `blocks` says how many blocks take turns; leave one of them out",
+            "`run` and `blocks` contradict each other: each run of 1024 elements has a block of \
+             its own, and `blocks` sets the number of blocks; leave one of them out",
         )],
     ),
     (
         "items: 4, float4, run: 10000",
         &[(
             "10000",
-            "`run: 10000`: a block takes in 256 threads · 4 items · 4 = 4096 elements of a result at once, and a run is a multiple of them: 10000 mod 4096 = 1808; use `run: 8192` or `run: 12288`",
+            "`run: 10000`: a block reads 256 threads · 4 items · 4 = 4096 elements of a result at \
+             once, and a run is a multiple of that: 10000 mod 4096 = 1808; use `run: 8192` or \
+             `run: 12288`",
         )],
     ),
     (
         "type: f64, float4, run: 100",
         &[(
             "100",
-            "`run: 100`: a block takes in 256 threads · 1 items · 2 = 512 elements of a result at once, and a run is a multiple of them: 100 mod 512 = 100; use `run: 512`",
+            "`run: 100`: a block reads 256 threads · 1 items · 2 = 512 elements of a result at \
+             once, and a run is a multiple of that: 100 mod 512 = 100; use `run: 512`",
         )],
     ),
     (
         "over: columns, float4, group: 4, items: 3, run: 13",
         &[(
             "13",
-            "`run: 13`: a block takes in 4 threads · 3 items = 12 elements of a result at once, and a run is a multiple of them: 13 mod 12 = 1; use `run: 12` or `run: 24`",
+            "`run: 13`: a block reads 4 threads · 3 items = 12 elements of a result at once, and \
+             a run is a multiple of that: 13 mod 12 = 1; use `run: 12` or `run: 24`",
         )],
     ),
     (
         "items: 3, run: 1073741823",
         &[(
             "1073741823",
-            "`run: 1073741823`: a block takes in 256 threads · 3 items = 768 elements of a result at once, and a run is a multiple of them: 1073741823 mod 768 = 255; use `run: 1073741568`",
+            "`run: 1073741823`: a block reads 256 threads · 3 items = 768 elements of a result at \
+             once, and a run is a multiple of that: 1073741823 mod 768 = 255; use `run: \
+             1073741568`",
         )],
     ),
     (
         "items: 3, run: 4294967295",
         &[(
             "4294967295",
-            "`run: 4294967295` is more than the 2^30 = 1073741824 elements that a block takes in; use `run: 1073741568` or less",
+            "`run: 4294967295` is more than the 2^30 = 1073741824 elements that a block may fold; \
+             use `run: 1073741568` or less",
         )],
     ),
     (
         "over: rows, run: 32",
         &[(
             "32",
-            "`run` has several blocks fold a row, and here 32 threads fold one; use `group: 256`, or leave `run` out",
+            "`run` makes several blocks fold a row, but here 32 threads fold one; use `group: \
+             256`, or leave `run` out",
         )],
     ),
     (
         "over: segments, run: 4096",
         &[(
             "run",
-            "`run` has nothing to act on: the length of a segment is not known when it is launched; leave it out",
+            "`run` has no effect: the length of a segment is unknown at launch; leave it out",
         )],
     ),
     (
         "over: rows, launch: passes",
         &[(
             "launch",
-            "`launch` has nothing to act on: one block folds a result where neither `blocks` nor `run` says more; leave it out",
+            "`launch` has no effect: one block folds a result unless `blocks` or `run` is given; \
+             leave it out",
         )],
     ),
     (
         "over: rows, block: 64, shuffle",
         &[(
             "shuffle",
-            "`shuffle` has nothing to act on: no block folds one result: a warp, or a part of one, shuffles, and columns are folded in a tree; leave it out",
+            "`shuffle` has no effect: no block folds one result: groups of up to a warp use \
+             shuffles, and columns have a tree; leave it out",
         )],
     ),
     (
         "finish: |s, len, more| s",
         &[(
             "|s, len, more| s",
-            "`finish` names 3 values, and there are 1 and, behind them, the number of elements: `finish: |s, len| s / len`",
+            "`finish` names 3 values, but it takes 1 and then the number of elements: `finish: \
+             |s, len| s / len`",
         )],
     ),
     (
@@ -291,18 +310,13 @@ pub(super) const SPECS: &[Faulty] = &[
         "type: f16, acc: f16",
         &[("f16", "`acc` takes one of `f32`, `f64`, `i32`, `u32`, `i64`, `u64`, not `f16`")],
     ),
-    (
-        "name: __",
-        &[(
-            "__",
-            "`name: __` says nothing of the kernel; use a name with a letter, or leave it out",
-        )],
-    ),
+    ("name: __", &[("__", "`name: __` has no letter; use a name with a letter, or leave it out")]),
     (
         "name: ünder",
         &[(
             "ünder",
-            "`name: ünder` is no CUDA C++ identifier: only ASCII letters, digits and `_`, and no digit first",
+            "`name: ünder` is not a CUDA C++ identifier: use only ASCII letters, digits and `_`, \
+             and no digit first",
         )],
     ),
     ("name: 3x", &[("3x", "`name` takes an identifier, not `3x`")]),
@@ -313,12 +327,12 @@ pub(super) const SPECS: &[Faulty] = &[
                 "96",
                 "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
             ),
-            ("0", "`items: 0`: a thread takes in at least one item; use 1 or more"),
+            ("0", "`items: 0`: a thread folds at least one item; use 1 or more"),
             ("blok", "unknown key `blok`; did you mean `block`?"),
         ],
     ),
     ("shufle, tree: interleaved", &[("shufle", "unknown key `shufle`; did you mean `shuffle`?")]),
-    ("block: 9é", &[("9é", "`block: 9é`: `9é` is no plain decimal number")]),
+    ("block: 9é", &[("9é", "`block: 9é`: `9é` is not a plain decimal number")]),
     ("r#block: 3", &[("r#block", "unknown key `r#block`; `reduce_kernel!` has {keys}")]),
     ("struct: 3", &[("struct", "unknown key `struct`; `reduce_kernel!` has {keys}")]),
     (
@@ -355,7 +369,7 @@ pub(super) const SPECS: &[Faulty] = &[
             ("blok", "unknown key `blok`; did you mean `block`?"),
             ("block", "`block` is given twice, first as `block: 7`; leave one out"),
             ("items", "expected `,` before `items`"),
-            ("0", "`items: 0`: a thread takes in at least one item; use 1 or more"),
+            ("0", "`items: 0`: a thread folds at least one item; use 1 or more"),
         ],
     ),
 ];

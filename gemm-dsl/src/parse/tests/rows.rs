@@ -46,7 +46,7 @@ fn acts<S: Family + Table>() {
         let line = format!("{elsewhere}, {}", written::<S>(key.name, key.kind, number));
         let line = line.trim_start_matches(", ");
         let suggestion = on.suggestion.text(&S::default());
-        let message = format!("`{}` has nothing to act on: {}; {suggestion}", key.name, on.because);
+        let message = format!("`{}` has no effect: {}; {suggestion}", key.name, on.because);
         let found = faults::<S>(line);
         assert!(found.contains(&(key.name.to_owned(), message)), "{line}: {found:?}");
     }

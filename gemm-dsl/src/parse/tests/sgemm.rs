@@ -53,13 +53,13 @@ pub(super) const SPECS: &[Faulty] = &[
         "foo, bar: 4",
         &[("foo", "unknown key `foo`; `sgemm_kernel!` has {keys}"), ("bar", "unknown key `bar`")],
     ),
-    ("tile: 128x", &[("128x", "`tile: 128x`: a number is missing beside an `x`; write MxNxK")]),
+    ("tile: 128x", &[("128x", "`tile: 128x`: a number is missing next to an `x`; write MxNxK")]),
     (
         "tile: 0x8x8",
         &[("0x8x8", "`tile: 0x8x8` has a dimension of 0; every dimension must be at least 1")],
     ),
-    ("tile: 8X8X8", &[("8X8X8", "`tile: 8X8X8`: a size is written with a small `x`: `8x8x8`")]),
-    ("tile: 1.5x2x3", &[("1.5x2x3", "`tile: 1.5x2x3`: `1.5` is no whole number")]),
+    ("tile: 8X8X8", &[("8X8X8", "`tile: 8X8X8`: a size is written with a lowercase `x`: `8x8x8`")]),
+    ("tile: 1.5x2x3", &[("1.5x2x3", "`tile: 1.5x2x3`: `1.5` is not a whole number")]),
     (
         "tile: 8x8",
         &[("8x8", "`tile: 8x8` has 2 dimensions, and MxNxK has 3; write it as in `128x128x8`")],
@@ -85,8 +85,8 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     ("tile: 8 x8x8", &[("8 x8x8", "`tile: 8 x8x8`: a size is written without spaces: `8x8x8`")]),
     ("tile: 8", &[("8", "`tile: 8` has 1 dimension, and MxNxK has 3; write it as in `128x128x8`")]),
-    ("tile: 8xx8", &[("8xx8", "`tile: 8xx8`: a number is missing beside an `x`; write MxNxK")]),
-    ("tile: 8x8xe", &[("8x8xe", "`tile: 8x8xe`: `e` is no plain decimal number")]),
+    ("tile: 8xx8", &[("8xx8", "`tile: 8xx8`: a number is missing next to an `x`; write MxNxK")]),
+    ("tile: 8x8xe", &[("8x8xe", "`tile: 8x8xe`: `e` is not a plain decimal number")]),
     ("tile: big", &[("big", "`tile` takes a size MxNxK such as `128x128x8`, not `big`")]),
     (
         "thread: 0x8, tile: 8x8x8",
@@ -96,7 +96,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "items: 4",
         &[(
             "items",
-            "unknown key `items`: it belongs to `reduce_kernel!`, and this is `sgemm_kernel!`; leave it out",
+            "unknown key `items`: it belongs to `reduce_kernel!`, not to `sgemm_kernel!`; leave \
+             it out",
         )],
     ),
     ("aligned", &[("aligned", "unknown key `aligned`; did you mean `bounds: aligned`?")]),
@@ -109,7 +110,7 @@ pub(super) const SPECS: &[Faulty] = &[
             "`fragment` takes one of `blocked`, `strided`, `split`, not `stride`; did you mean `strided`?",
         )],
     ),
-    ("tile: 1e5x2x2", &[("1e5x2x2", "`tile: 1e5x2x2`: `1e5` is no plain decimal number")]),
+    ("tile: 1e5x2x2", &[("1e5x2x2", "`tile: 1e5x2x2`: `1e5` is not a plain decimal number")]),
     (
         "tile: 32x32x32, prefetch, stages: 2, transpoze, pad_a: x",
         &[

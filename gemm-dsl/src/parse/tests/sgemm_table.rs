@@ -25,32 +25,40 @@ fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
 }
 
 const NO_ELSE: &str =
-    "a table needs a row for what no condition holds of; add `else => …` at the end";
-const TWO_SUMS: &str = "`partials: 2` makes several sums of an element, and rows of an `invariant` table make one, in \
-                        ascending K; leave `partials` out, or `invariant`";
-const BY_LANES: &str = "`lanes: k` makes several sums of an element, and rows of an `invariant` table make one, in \
-                        ascending K; leave `lanes` out, or `invariant`";
-const BY_SLICES: &str = "`slices: 2` makes several sums of an element, and rows of an `invariant` table make one, in \
-                         ascending K; leave `slices` out, or `invariant`";
-const LATE: &str = "`invariant` is about all rows; move it before the first one";
-const TWICE: &str = "`invariant` is said already; leave this one out";
-const LATE_CLASS: &str = "`accuracy` is about all rows; move it before the first one";
-const CLASS_TWICE: &str = "`accuracy` is said already; leave this one out";
-const BY_ARITH: &str = "`arith: bf16x6` makes several sums of an element, and rows of an `invariant` table make one, in \
-                        ascending K; leave `arith` out, or `invariant`";
-const NEEDS_BOUND: &str = "`arith: bf16x6` rounds otherwise than `f32` does, and which row a problem comes to would be \
-                           seen in its result; grant it by `accuracy: bound;` before the rows, or leave it out";
-const NEEDS_NORM: &str = "`arith: f16x3` rounds otherwise than `f32` does, and which row a problem comes to would be \
-                          seen in its result; grant it by `accuracy: norm;` before the rows, or leave it out";
-const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table grants: which row a problem comes to would be seen in \
-                       its result; leave it out, or make it a kernel of its own";
-const TILE: &str =
-    "`waves` is of a tile, rows and columns from 1 to 4294967295, such as `waves(128x256)`, not ";
+    "a table needs a rule for problems that match no condition; add `else => …` at the end";
+const TWO_SUMS: &str = "`partials: 2` computes several partial sums per element, but rules of an \
+                        `invariant` table compute one sum, in ascending K; leave `partials` out, \
+                        or `invariant`";
+const BY_LANES: &str = "`lanes: k` computes several partial sums per element, but rules of an \
+                        `invariant` table compute one sum, in ascending K; leave `lanes` out, or \
+                        `invariant`";
+const BY_SLICES: &str = "`slices: 2` computes several partial sums per element, but rules of an \
+                         `invariant` table compute one sum, in ascending K; leave `slices` out, \
+                         or `invariant`";
+const LATE: &str = "`invariant` applies to all rules; move it before the first one";
+const TWICE: &str = "`invariant` is given already; leave this one out";
+const LATE_CLASS: &str = "`accuracy` applies to all rules; move it before the first one";
+const CLASS_TWICE: &str = "`accuracy` is given already; leave this one out";
+const BY_ARITH: &str = "`arith: bf16x6` computes several partial sums per element, but rules of \
+                        an `invariant` table compute one sum, in ascending K; leave `arith` out, \
+                        or `invariant`";
+const NEEDS_BOUND: &str = "`arith: bf16x6` rounds differently from `f32`, so the result would \
+                           depend on the rule that a problem matches; allow it with `accuracy: \
+                           bound;` before the rules, or leave it out";
+const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the result would \
+                          depend on the rule that a problem matches; allow it with `accuracy: \
+                          norm;` before the rules, or leave it out";
+const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table allows: the result would \
+                       depend on the rule that a problem matches; leave it out, or make it a \
+                       kernel of its own";
+const TILE: &str = "`waves` takes a tile, with rows and columns from 1 to 4294967295, such as \
+                    `waves(128x256)`, not ";
 
 const ALWAYS: &str =
-    "this holds of every problem, so that none comes to the rows behind; write `else`, at the end";
-const NEVER: &str = "this holds of no problem; leave the row out";
-const NONE_LEFT: &str = "no problem comes here: the rows before are for all of which this holds; leave the row out, or move it up";
+    "this condition is always true, so later rules are never reached; write `else`, at the end";
+const NEVER: &str = "this condition is never true; leave the rule out";
+const NONE_LEFT: &str = "this rule is never reached: earlier rules match every problem that it \
+                         matches; leave it out, or move it up";
 
 const TABLES: &[Faulty] = &[
     ("m <= 8 => ; m <= 4 => ; else =>", &[("m <= 4", NONE_LEFT)]),
@@ -86,9 +94,9 @@ const TABLES: &[Faulty] = &[
     ("accuracy: ; else =>", &[("accuracy:", "`accuracy` is one of `ieee`, `bound`, `norm`")]),
     (
         "accuracy: bound, m < 2 => ; else =>",
-        &[(",", "expected `;` behind `accuracy: bound`, found `,`")],
+        &[(",", "expected `;` after `accuracy: bound`, found `,`")],
     ),
-    ("accuracy: bound else =>", &[("else", "expected `;` behind `accuracy: bound`, found `else`")]),
+    ("accuracy: bound else =>", &[("else", "expected `;` after `accuracy: bound`, found `else`")]),
     (
         "accuracy: bound, norm; else =>",
         &[("bound, norm", "`accuracy` is one of `ieee`, `bound`, `norm`, not `bound, norm`")],
@@ -124,7 +132,8 @@ const TABLES: &[Faulty] = &[
         "invariant; else => unroll: 3, partials: 2",
         &[(
             "3",
-            "`unroll: 3` is no multiple of `partials: 2`, and a round of the unrolled loop adds to each partial sum equally often: 3 mod 2 = 1; use a multiple of 2",
+            "`unroll: 3` is not a multiple of `partials: 2`, and a round of the unrolled loop \
+             adds to each partial sum equally often: 3 mod 2 = 1; use a multiple of 2",
         )],
     ),
     (
@@ -132,12 +141,13 @@ const TABLES: &[Faulty] = &[
         &[
             (
                 "else =>",
-                "no problem comes to a row behind `else`; move `else` to the end, or leave the row out",
+                "a rule after `else` is never reached; move `else` to the end, or leave the rule \
+                 out",
             ),
             (
                 "else =>",
-                "all rows of a table compute the same, and `batch` here is not as in the first row; rows differ in how \
-             it is computed",
+                "all rules of a table compute the same function, but `batch` here differs from \
+                 the first rule; rules may differ only in how they compute it",
             ),
         ],
     ),
@@ -156,28 +166,28 @@ const TABLES: &[Faulty] = &[
         &[
             (
                 "2",
-                "`>` stands between an f64 and the integer `2`, and nothing is converted by itself; write `2.0`",
+                "`>` combines an f64 and the integer `2`, and there is no implicit conversion; \
+                 write `2.0`",
             ),
             (
                 "m",
-                "`>` stands between an f64 and the integer `m`, and nothing is converted by itself; write `f64(m)`",
+                "`>` combines an f64 and the integer `m`, and there is no implicit conversion; \
+                 write `f64(m)`",
             ),
             (
                 "1.5 > 1.0",
-                "this holds of every problem, so that none comes to the rows behind; write `else`, at the end",
+                "this condition is always true, so later rules are never reached; write `else`, \
+                 at the end",
             ),
-            ("sin", "`sin` is no function; did you mean `min(a, b)`?"),
-            ("wave", "`wave` is no function; did you mean `waves(128x256)`?"),
+            ("sin", "`sin` is not a function; did you mean `min(a, b)`?"),
+            ("wave", "`wave` is not a function; did you mean `waves(128x256)`?"),
         ],
     ),
     (
         "{ let m = 4; m > 3 } => ; { let aligned = 4; aligned > 3 } => ; { let waves = 4; waves > 3 } => ; else =>",
         &[
-            ("m", "`m` has a meaning of its own; use another name, such as `m_value`"),
-            (
-                "aligned",
-                "`aligned` has a meaning of its own; use another name, such as `aligned_value`",
-            ),
+            ("m", "`m` is reserved; use another name, such as `m_value`"),
+            ("aligned", "`aligned` is reserved; use another name, such as `aligned_value`"),
             ("waves", "`waves` is a function; use another name, such as `waves_value`"),
         ],
     ),
@@ -195,7 +205,8 @@ fn every_fault_of_a_table_has_its_message_and_token() {
     // `invariant` belongs to the header of tables of GEMMs, not to conditions.
     assert_eq!(
         faults("invariant => ; else =>")[0].1,
-        "`invariant` is no name that is known here; there are `m`, `n`, `k`, `batch`, `sms`, `arch`, `nn`, `nt`, `tn`, `tt`, `padded`, `aligned`"
+        "`invariant` is not a known name; there are `m`, `n`, `k`, `batch`, `sms`, `arch`, `nn`, \
+         `nt`, `tn`, `tt`, `padded`, `aligned`"
     );
 }
 
@@ -294,7 +305,7 @@ fn rows_differ_in_how_and_by_what_lies_where() {
         [("batch", "batch: pointers"), ("scaled", "scaled"), ("epilogue", "epilogue: |acc| -acc")]
     {
         let told = faults(&format!("m < 2 => ; m < 3 => {other}; else => unroll: 2"));
-        let message = format!("all rows of a table compute the same, and `{key}` here");
+        let message = format!("all rules of a table compute the same function, but `{key}` here");
         assert!(
             matches!(told.as_slice(), [(at, of)] if at == other && of.starts_with(&message)),
             "{told:?}"
@@ -323,8 +334,9 @@ fn rows_are_for_matrices_however_they_lie() {
     {
         let told = faults(&format!("m < 2 => {value}; else =>"));
         let message = format!(
-            "`{key}` follows from the matrices of a problem: a row has a kernel for each way in which they may lie; \
-             leave it out, and ask {asked} in the condition where the row is for some alone"
+            "`{key}` follows from the matrices of a problem: a rule has a kernel for each of \
+             their layouts; leave it out, and test {asked} in the condition if the rule is only \
+             for some of them"
         );
         assert_eq!(told, [(key.to_owned(), message)]);
     }

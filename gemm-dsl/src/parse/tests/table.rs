@@ -27,15 +27,16 @@ fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
 }
 
 const NO_ELSE: &str =
-    "a table needs a row for what no condition holds of; add `else => …` at the end";
+    "a table needs a rule for problems that match no condition; add `else => …` at the end";
 const BEHIND: &str =
-    "no problem comes to a row behind `else`; move `else` to the end, or leave the row out";
-const NO_CONDITION: &str = "a row begins with its condition, such as `len <= 64`, or with `else`";
+    "a rule after `else` is never reached; move `else` to the end, or leave the rule out";
+const NO_CONDITION: &str = "a rule begins with its condition, such as `len <= 64`, or with `else`";
 const ALWAYS: &str =
-    "this holds of every problem, so that none comes to the rows behind; write `else`, at the end";
-const NEVER: &str = "this holds of no problem; leave the row out";
+    "this condition is always true, so later rules are never reached; write `else`, at the end";
+const NEVER: &str = "this condition is never true; leave the rule out";
 const NO_OP: &str = "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `mx`; did you mean `max`?";
-const OTHER_OP: &str = "all rows of a table compute the same, and `op` here is not as in the first row; rows differ in how it is computed";
+const OTHER_OP: &str = "all rules of a table compute the same function, but `op` here differs \
+                        from the first rule; rules may differ only in how they compute it";
 
 /// Each fault is at its own token, and none follows from another.
 const TABLES: &[Faulty] = &[
@@ -47,14 +48,16 @@ const TABLES: &[Faulty] = &[
         "len <= 4 items: 4; else =>",
         &[(
             "len <= 4 items: 4",
-            "a row is a condition, `=>` and a line, such as `len <= 64 => over: rows, group: 4`; `len<=4 items:4` has no `=>`",
+            "a rule is a condition, `=>` and a spec, such as `len <= 64 => over: rows, group: 4`; \
+             `len<=4 items:4` has no `=>`",
         )],
     ),
     (
         "len <= 4 => items: 4; else items: 8",
         &[(
             "else items: 8",
-            "a row is a condition, `=>` and a line, such as `len <= 64 => over: rows, group: 4`; `else items:8` has no `=>`",
+            "a rule is a condition, `=>` and a spec, such as `len <= 64 => over: rows, group: 4`; \
+             `else items:8` has no `=>`",
         )],
     ),
     (
@@ -62,7 +65,8 @@ const TABLES: &[Faulty] = &[
         &[
             (
                 "len ==> items: 8",
-                "a row is a condition, `=>` and a line, such as `len <= 64 => over: rows, group: 4`; `len==>items:8` has no `=>`",
+                "a rule is a condition, `=>` and a spec, such as `len <= 64 => over: rows, group: \
+                 4`; `len==>items:8` has no `=>`",
             ),
             ("8", NO_ELSE),
         ],
@@ -75,7 +79,7 @@ const TABLES: &[Faulty] = &[
         "len <= 4 => ; len <= 8 => ; (len <= 4) => ; else =>",
         &[(
             "(len <= 4)",
-            "row 1 has this condition, so that no problem comes here; leave one of them out",
+            "rule 1 has the same condition, so this rule is never reached; leave one of them out",
         )],
     ),
     // Rules are counted as they are written.
@@ -84,11 +88,13 @@ const TABLES: &[Faulty] = &[
         &[
             (
                 "len < 2",
-                "a row is a condition, `=>` and a line, such as `len <= 64 => over: rows, group: 4`; `len<2` has no `=>`",
+                "a rule is a condition, `=>` and a spec, such as `len <= 64 => over: rows, group: \
+                 4`; `len<2` has no `=>`",
             ),
             (
                 "len <= 4",
-                "row 2 has this condition, so that no problem comes here; leave one of them out",
+                "rule 2 has the same condition, so this rule is never reached; leave one of them \
+                 out",
             ),
         ],
     ),
@@ -110,10 +116,10 @@ const TABLES: &[Faulty] = &[
                 "len",
                 "`condition` gives a truth value, and this is an integer; compare it, as in `x > 0`",
             ),
-            ("n", "`n` is no name that is known here; there are `outer`, `len`, `inner`"),
-            ("1.5", "`1.5`: a condition is of integers; write a whole number"),
-            ("sqrt", "`sqrt` is no function; there are `min`, `max`, `abs`, `clamp`"),
-            ("=", "`=` stands in `let` only; to compare, write `==`"),
+            ("n", "`n` is not a known name; there are `outer`, `len`, `inner`"),
+            ("1.5", "`1.5`: a condition uses only integers; write a whole number"),
+            ("sqrt", "`sqrt` is not a function; there are `min`, `max`, `abs`, `clamp`"),
+            ("=", "`=` belongs in `let` only; to compare, write `==`"),
             (
                 "|",
                 "`condition` has no values to name; write the expression alone, as in `len <= 64`",
@@ -126,7 +132,7 @@ const TABLES: &[Faulty] = &[
         "len <= 4 && => items: 0",
         &[
             ("&", "expected a number, a name or `(`, found the end"),
-            ("0", "`items: 0`: a thread takes in at least one item; use 1 or more"),
+            ("0", "`items: 0`: a thread folds at least one item; use 1 or more"),
             ("0", NO_ELSE),
         ],
     ),
@@ -141,7 +147,8 @@ const TABLES: &[Faulty] = &[
         "len < 9 => op: max; else => op: min, group: 1",
         &[(
             "group",
-            "`group` has nothing to act on: all threads fold the one result; leave it out, or say what is folded by `over`",
+            "`group` has no effect: all threads fold the one result; leave it out, or choose the \
+             results by `over`",
         )],
     ),
     // A misread first rule is not compared with the others.
@@ -154,7 +161,7 @@ const TABLES: &[Faulty] = &[
         "len < 9 => op: max, compensated; else => op: max",
         &[(
             "compensated",
-            "`compensated` has nothing to act on: it is the rounding of sums that is made good; leave it out",
+            "`compensated` has no effect: only the rounding of sums is compensated; leave it out",
         )],
     ),
     (
@@ -194,7 +201,8 @@ fn rows_that_compute_different_things_name_the_key() {
         for (one, other) in [(one, other), (other, one)] {
             let found =
                 faults(&format!("len < 4 => {one}; len < 5 => {one}, block: 64; else => {other}"));
-            let message = format!("all rows of a table compute the same, and `{key}` here");
+            let message =
+                format!("all rules of a table compute the same function, but `{key}` here");
             assert!(
                 matches!(found.as_slice(), [(_, told)] if told.starts_with(&message)),
                 "{one} | {other}: {found:?}"
@@ -302,7 +310,7 @@ fn large_tables_are_read_or_refused() {
     let most = format!("{}else => items: 2;", rows(MAX_ROWS - 1, "items: 2"));
     assert_eq!(table(&most).rules().len(), MAX_ROWS);
     let text = format!("{} else => items: 2; len < 9 => block: 7", rows(MAX_ROWS, "items: 2"));
-    let one_more = [("else => items: 2".to_owned(), "a table has 256 rows at most".to_owned())];
+    let one_more = [("else => items: 2".to_owned(), "a table has at most 256 rules".to_owned())];
     assert_eq!(faults(&text), one_more);
     // Empty rules do not count.
     assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rules().len(), MAX_ROWS);
@@ -312,9 +320,8 @@ fn large_tables_are_read_or_refused() {
     let long = format!("{}else => {sum}", rows(MAX_ROWS - 1, &sum));
     let told = read(tokens(&long)).expect_err("a long table");
     let bytes = long.replace(';', ";\n").len() + ";\n".len();
-    let message = format!(
-        "a table of {bytes} bytes, as it is printed, is too long to be meant; use at most {MAX_TEXT}"
-    );
+    let message =
+        format!("the printed table has {bytes} bytes, which is too long; use at most {MAX_TEXT}");
     assert_eq!(told, std::slice::from_ref(&message));
     let dense = long.replace([' ', '\n'], "").replace("len<", "len <");
     assert!(dense.len() < MAX_TEXT);

@@ -33,7 +33,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 128x128x64, arith: bf16, mma: wgmma, copy: tma tma",
         "tma",
-        "`tma` stands twice; remove one",
+        "`tma` is given twice; remove one",
         "tile: 128x128x64, arith: bf16, mma: wgmma, copy: tma",
     ),
     (
@@ -106,7 +106,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 64x64x32, warp: 32x32, arith: tf32, slices: 256",
         "256",
-        "32 / 8 = 4 of `arith: tf32`: 4 mod 256 = 4; use a divisor of 4",
+        "32 / 8 = 4 steps of `arith: tf32`: 4 mod 256 = 4; use a divisor of 4",
         "tile: 64x64x32, warp: 32x32, arith: tf32, slices: 4",
     ),
 ];

@@ -108,8 +108,8 @@ pub(crate) fn tree_without_block(tree: Tree) -> SpecError {
     SpecError::at_value(
         &["tree", "over"],
         format!(
-            "`tree: {tree}` is how a block folds one result, and here none does: groups of up to a warp \
-             shuffle, and columns have a tree of their own; leave it out"
+            "`tree: {tree}` applies only if a block folds one result: groups of up to a warp use \
+             shuffles, and columns have a tree of their own; leave it out"
         ),
     )
 }
@@ -118,8 +118,8 @@ pub(crate) fn group_of_row(group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &["group", "block"],
         format!(
-            "`group: {group}`: the threads of a result are 1, 2, 4, 8, 16 or {WARP}, so that they shuffle, or \
-             the whole block of {block}"
+            "`group: {group}`: a result has 1, 2, 4, 8, 16 or {WARP} threads, which combine by \
+             shuffles, or the whole block of {block}"
         ),
     )
 }
@@ -128,7 +128,8 @@ pub(crate) fn group_of_column(group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &["group", "block"],
         format!(
-            "`group: {group}`: the threads of a column are a power of two up to the {block} of the block"
+            "`group: {group}`: the number of threads of a column is a power of two, at most the \
+             {block} of the block"
         ),
     )
 }
@@ -145,8 +146,8 @@ pub(crate) fn blocks_of_groups(key: &'static str, group: u32, block: u32) -> Spe
     SpecError::at_value(
         &[key, "group"],
         format!(
-            "`{key}` has several blocks fold a row, and here {group} threads fold one; use `group: {block}`, or \
-             leave `{key}` out"
+            "`{key}` makes several blocks fold a row, but here {group} threads fold one; use \
+             `group: {block}`, or leave `{key}` out"
         ),
     )
 }
@@ -155,8 +156,8 @@ pub(crate) fn run_and_blocks(run: u32) -> SpecError {
     SpecError::at_value(
         &["run", "blocks"],
         format!(
-            "`run` and `blocks` contradict each other: a run of {run} elements has a block of its own, and `blocks` \
-             says how many blocks take turns; leave one of them out"
+            "`run` and `blocks` contradict each other: each run of {run} elements has a block of \
+             its own, and `blocks` sets the number of blocks; leave one of them out"
         ),
     )
 }
@@ -176,8 +177,9 @@ pub(crate) fn run_of_rounds(run: u32, round: (u32, u32, u32)) -> SpecError {
     SpecError::at_value(
         &["run", "items", "block", "group", "float4"],
         format!(
-            "`run: {run}`: a block takes in {threads} threads · {items} items{width} = {round} elements of a result \
-             at once, and a run is a multiple of them: {run} mod {round} = {}; use {better}",
+            "`run: {run}`: a block reads {threads} threads · {items} items{width} = {round} \
+             elements of a result at once, and a run is a multiple of that: {run} mod {round} = \
+             {}; use {better}",
             run % round,
         ),
     )
@@ -188,8 +190,8 @@ pub(crate) fn run_long(run: u32, round: u64) -> SpecError {
     SpecError::at_value(
         &["run"],
         format!(
-            "`run: {run}` is more than the 2^30 = {MAX_BLOCK_ELEMENTS} elements that a block takes in; use \
-             `run: {most}` or less"
+            "`run: {run}` is more than the 2^30 = {MAX_BLOCK_ELEMENTS} elements that a block may \
+             fold; use `run: {most}` or less"
         ),
     )
 }
@@ -198,24 +200,21 @@ pub(crate) fn run_long(run: u32, round: u64) -> SpecError {
 pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
     let remedy = match over {
         Over::Segments => {
-            "the length of a segment is not known when it is launched; cut the array \
-                           between segments instead"
+            "the length of a segment is unknown at launch; cut the array between segments instead"
                 .to_owned()
         }
         _ => {
             let example = (1 << 20) / round.max(1) * round;
             format!(
-                "without `run` a block's share of them is spread over all, and no piece holds all of it; add a \
-                 multiple of the {round} elements that a block takes in at once, such as `run: {example}`"
+                "without `run` the elements of a block are spread over the whole array, and no \
+                 shard holds them all; add a multiple of the {round} elements that a block reads \
+                 at once, such as `run: {example}`"
             )
         }
     };
     SpecError::at_key(
         &["run", "over"],
-        format!(
-            "the elements of a result are folded piece by piece, with the same bits, where each piece has whole \
-             runs: {remedy}"
-        ),
+        format!("a result has the same bits in shards only if each shard has whole runs: {remedy}"),
     )
 }
 
@@ -224,8 +223,9 @@ pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
     SpecError::at_value(
         &["launch", beyond],
         format!(
-            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and \
-             blocks as it takes, and `{beyond}` says otherwise; leave one of them out"
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
+             chooses the numbers of launches and blocks itself; `{beyond}` contradicts this; \
+             leave one of them out"
         ),
     )
 }
@@ -234,7 +234,7 @@ pub(crate) fn fold_without_identity() -> SpecError {
     // An unreadable identity counts as present.
     SpecError::at_key(
         &["fold", "identity"],
-        "`fold` needs the value that changes no other, which stands for missing elements; add it, such as \
+        "`fold` needs its identity, the value that replaces missing elements; add it, such as \
          `identity: 0.0`"
             .into(),
     )
@@ -244,7 +244,8 @@ pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
     SpecError::at_value(
         &["acc", "type"],
         format!(
-            "`acc: {acc}` does not hold every `{element}`: a `map` says what is folded in its place, or use {}",
+            "`acc: {acc}` cannot hold every `{element}`; convert the elements with a `map`, or \
+             use {}",
             widths(element)
         ),
     )
@@ -283,7 +284,7 @@ pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
     SpecError::at_value(
         &["op", "acc", "type"],
         format!(
-            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; {remedy}"
+            "`op: logsumexp` folds in `f32`: its exponentials are computed in that type; {remedy}"
         ),
     )
 }
@@ -293,7 +294,8 @@ pub(crate) fn identity_range(acc: Elem, value: i128, least: i128, most: i128) ->
     SpecError::at_value(
         &["identity"],
         format!(
-            "the identity {value} is no `{acc}`, which goes from {least} to {most}; use a number of these"
+            "the identity {value} is out of range for `{acc}`, which holds {least} to {most}; use \
+             a number in this range"
         ),
     )
 }
@@ -303,7 +305,9 @@ pub(crate) fn taken_name(at: NodeSpan, name: &str, of: &str) -> SpecError {
     SpecError::at_tokens(
         "map",
         at,
-        format!("`{name}` is what {of} is called; call the array otherwise, as in `{name}_in`"),
+        format!(
+            "`{name}` is the name of {of}; use another name for the array, such as `{name}_in`"
+        ),
     )
 }
 
@@ -316,7 +320,7 @@ pub(crate) fn wrong_result(acc: Elem, result: Elem, finish: bool) -> SpecError {
     };
     SpecError::at_value(
         &["result", "acc", "type"],
-        format!("of what is folded in `{acc}` the results are {results}, not `{result}`"),
+        format!("a fold in `{acc}` can give {results}, not `{result}`"),
     )
 }
 
@@ -324,7 +328,7 @@ pub(crate) fn expression_of_u64(key: &'static str) -> SpecError {
     SpecError::at_value(
         &[key, "type", "acc"],
         format!(
-            "`{key}` computes with integers of 64 bits that have a sign, which do not hold every `u64`; use \
+            "`{key}` computes with signed 64-bit integers, which do not hold every `u64`; use \
              `i64`, or leave it out"
         ),
     )
@@ -334,7 +338,7 @@ pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecErro
     SpecError::at_value(
         &["finish"],
         format!(
-            "`finish` names {has} values, and there are {least} and, behind them, the number of elements: \
+            "`finish` names {has} values, but it takes {least} and then the number of elements: \
              `finish: {example}`"
         ),
     )
@@ -353,8 +357,9 @@ pub(crate) fn too_much_shared(
     SpecError::at_value(
         &["block", "coarsen", "float4"],
         format!(
-            "the {block} threads of a block{columns} · {kept} bytes{ticket} = {} bytes meet in shared memory, and \
-             a block has {most}; use a smaller block, or fewer columns of a thread",
+            "the {block} threads of a block{columns} · {kept} bytes{ticket} = {} bytes exceed the \
+             {most} bytes of shared memory that a block has; use a smaller block, or fewer \
+             columns per thread",
             u64::from(block) * width * kept + word
         ),
     )

@@ -192,11 +192,7 @@ fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
         if results.iter().any(|(name, _)| *name == param.name) {
             faults.0.push(messages::taken_name(param.at, &param.name, "a result"));
         } else if spec.over == Over::Segments && param.name == OFFSETS {
-            faults.0.push(messages::taken_name(
-                param.at,
-                OFFSETS,
-                "the array of where segments begin",
-            ));
+            faults.0.push(messages::taken_name(param.at, OFFSETS, "the array of segment offsets"));
         }
     }
 }

@@ -113,7 +113,7 @@ fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
         return;
     }
     if spec.products > BLOCK_THREADS {
-        let because = "each takes a thread of the block at least";
+        let because = "each needs at least one thread of the block";
         faults.0.push(messages::above("products", spec.products, BLOCK_THREADS, because));
     } else if spec.products > 1 {
         faults.require(spec.batch.is_some(), messages::products_of_one);

@@ -65,12 +65,12 @@ impl SharedExtras {
     /// Non-empty arrays, each with its purpose.
     pub fn arrays(&self) -> impl Iterator<Item = (u128, &'static str)> + use<> {
         let arrays = [
-            (self.word, "who has the last ticket"),
-            (self.all, "the sums of all parts"),
-            (self.unrepresentable, "whether a slice has lost a number"),
-            (self.slices, "the sums that slices hand over"),
-            (self.barriers[0], "tiles that have come"),
-            (self.barriers[1], "tiles that have been read"),
+            (self.word, "the ticket of the block"),
+            (self.all, "the partial sums"),
+            (self.unrepresentable, "the flag for numbers that are not representable"),
+            (self.slices, "the accumulators of the slices"),
+            (self.barriers[0], "mbarriers of full buffers"),
+            (self.barriers[1], "mbarriers of empty buffers"),
         ];
         arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
     }

@@ -7,8 +7,8 @@ fn registers_are_shared_by_whole_warps() {
     // 897 threads are 29 warps, with 64 registers per thread; rounding to warps ignored, it would
     // be 72.
     let text = message(product("tile: 312x161x1, thread: 8x7"));
-    let needed = "8 · 7 = 56 registers for its sums + 15 for fragments = 71";
-    let limit = "65536 shared by 897 threads · 1 blocks are 64 a thread";
+    let needed = "8 · 7 = 56 registers for its accumulators + 15 for fragments = 71";
+    let limit = "65536 shared by 897 threads · 1 blocks leave 64 a thread";
     assert!(text.contains(needed) && text.contains(limit), "{text}");
     assert!(product("tile: 312x161x1, thread: 8x7").is_err());
     // The same number of warps, with few enough registers.
@@ -20,8 +20,8 @@ fn fragments_take_registers_twice_under_stages() {
     // 24 warps leave 80 registers per thread: 64 accumulators and 16 for one pair of fragments.
     assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
     let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
-    let needed = "8 · 8 = 64 registers for its sums + 32 for fragments = 96";
-    assert!(text.contains(needed) && text.contains("are 80 a thread"), "{text}");
+    let needed = "8 · 8 = 64 registers for its accumulators + 32 for fragments = 96";
+    assert!(text.contains(needed) && text.contains("leave 80 a thread"), "{text}");
 }
 
 /// Spec of stage 22 with an epilogue that reads `count` vectors along the columns of C.
@@ -45,7 +45,7 @@ fn operands_take_the_registers_that_hold_them() {
             panic!("{function} with {most}: {errors}");
         }
         let text = message(product(&with_vectors(function, most + 1)));
-        let needed = "128 registers for its sums + 128 for what the epilogue reads = 256";
+        let needed = "128 registers for its accumulators + 128 for operands of the epilogue = 256";
         assert!(text.contains(needed), "{text}");
     }
 }
@@ -78,6 +78,6 @@ fn sums_that_fit_registers_can_be_handed_over() {
 fn steps_under_way_take_registers() {
     assert!(product("thread: 4x4, float4, unroll: 7").is_ok());
     let text = message(product("thread: 4x4, float4, unroll: 8"));
-    let needed = "4 · 4 = 16 registers for its sums + 256 for fragments = 272";
+    let needed = "4 · 4 = 16 registers for its accumulators + 256 for fragments = 272";
     assert!(text.contains(needed) && text.contains("; use a smaller `unroll`\n"), "{text}");
 }

@@ -15,7 +15,7 @@ pub(super) const SHARED_TREE: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const NO_FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_none(),
     rests_on: &["fold"],
-    because: "`fold` says what is made of two values",
+    because: "`fold` replaces the operator",
     suggestion: Suggestion::Say("leave one of them out"),
 };
 
@@ -46,7 +46,7 @@ pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.operator() == Some(Op::Sum),
     rests_on: &["op"],
-    because: "it is the rounding of sums that is made good",
+    because: "only the rounding of sums is compensated",
     suggestion: Suggestion::Say("leave it out"),
 };
 
@@ -55,14 +55,14 @@ pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
     rests_on: &["over"],
     because: "all threads fold the one result",
-    suggestion: Suggestion::Say("leave it out, or say what is folded by `over`"),
+    suggestion: Suggestion::Say("leave it out, or choose the results by `over`"),
 };
 
 /// Reductions of tensors with more than one dimension.
 pub(super) const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Rows | Over::Columns | Over::Middle),
     rests_on: &["over"],
-    because: "there are no rows that may lie apart",
+    because: "there are no rows to pad",
     suggestion: Suggestion::Say("leave it out"),
 };
 
@@ -70,7 +70,7 @@ pub(super) const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
-    because: "the length of a segment is not known when it is launched",
+    because: "the length of a segment is unknown at launch",
     suggestion: Suggestion::Say("leave it out"),
 };
 
@@ -80,7 +80,7 @@ pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
         spec.run.is_some() || spec.blocks.map_or(spec.over == Over::All, |blocks| blocks > 1)
     },
     rests_on: &["over"],
-    because: "one block folds a result where neither `blocks` nor `run` says more",
+    because: "one block folds a result unless `blocks` or `run` is given",
     suggestion: Suggestion::Say("leave it out"),
 };
 
@@ -88,7 +88,7 @@ pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const ALIGNED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
-    because: "a segment begins anywhere",
+    because: "a segment may begin at any element",
     suggestion: Suggestion::Say("leave it out"),
 };
 
@@ -96,7 +96,7 @@ pub(super) const ALIGNED: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Columns | Over::Middle) && !spec.float4,
     rests_on: &["over"],
-    because: "only of columns that are not read by vectors a thread folds several that lie apart",
+    because: "a thread folds several columns only if it folds columns and does not read vectors",
     suggestion: Suggestion::Say("leave it out"),
 };
 
@@ -104,6 +104,7 @@ pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::folds_by_blocks,
     rests_on: &["over"],
-    because: "no block folds one result: a warp, or a part of one, shuffles, and columns are folded in a tree",
+    because: "no block folds one result: groups of up to a warp use shuffles, and columns have a \
+              tree",
     suggestion: Suggestion::Say("leave it out"),
 };

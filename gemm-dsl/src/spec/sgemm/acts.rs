@@ -15,7 +15,7 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
 pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,
     rests_on: &["arith"],
-    because: "under `arith: f32` no tensor core is asked",
+    because: "under `arith: f32` no tensor core is used",
     suggestion: Suggestion::Say("add an arithmetic such as `arith: bf16x6`, or leave it out"),
 };
 
@@ -23,7 +23,7 @@ pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
 pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma(),
     rests_on: &["mma", "arith"],
-    because: "lanes bring what `mma: sync` multiplies",
+    because: "under `mma: sync` lanes load the operands",
     suggestion: Suggestion::Add(&[ARITH, WGMMA]),
 };
 
@@ -45,7 +45,7 @@ pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
 pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
     rests_on: &["producer", "copy", "mma", "arith"],
-    because: "no warpgroup only asks for tiles",
+    because: "no warps only load tiles",
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, ASKER]),
 };
 
@@ -54,7 +54,7 @@ pub(super) const fn naive(suggestion: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
         includes: |spec| spec.tile.is_none(),
         rests_on: &["tile"],
-        because: "it shapes a kernel without `tile`",
+        because: "it is for kernels without `tile`",
         suggestion: Suggestion::Say(suggestion),
     }
 }

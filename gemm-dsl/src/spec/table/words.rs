@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Error for a word that an enumeration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{word}` is none of {expected}")]
+#[error("`{word}` is not one of {expected}")]
 pub struct UnknownWord {
     pub word: String,
     /// All words of the enumeration, quoted and separated by commas.

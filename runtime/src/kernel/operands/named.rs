@@ -51,9 +51,10 @@ pub enum ByName {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not what a kernel takes for an operand",
+    message = "`{Self}` cannot be an operand of a kernel",
     label = "neither a number nor a reference to an array",
-    note = "an operand is given as an `f32`, or as a reference to a vector or a matrix of `f32` on a device"
+    note = "pass an operand as an `f32`, or as a reference to a vector or a matrix of `f32` on a \
+            device"
 )]
 pub trait AnyOperand: Give {}
 

@@ -24,7 +24,7 @@ use half::{bf16, f16};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` lists no elements of arrays",
-    label = "no element, and no tuple of elements",
+    label = "neither an element nor a tuple of elements",
     note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four of one type, such \
             as `(f32, f32)`"
 )]

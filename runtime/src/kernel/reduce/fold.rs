@@ -165,6 +165,6 @@ fn check_elements<B: Backend>(
 fn check_length(spec: &ReduceSpec, argument: &str, length: u64) -> Result<()> {
     let index = spec.operator().filter(|op| op.is_index());
     let (Some(op), Over::All, 0) = (index, spec.over, length) else { return Ok(()) };
-    let need = format!("the index that `op: {op}` gives is that of one of them");
+    let need = format!("`op: {op}` needs at least one, whose index is the result");
     Err(Error::WrongExtent { argument: argument.to_owned(), has: 0, need })
 }

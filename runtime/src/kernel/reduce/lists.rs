@@ -27,8 +27,8 @@ use gemm_dsl::target::element::Element;
 #[diagnostic::on_unimplemented(
     message = "the kernel folds `{T}`, but is given `{Self}`",
     label = "no inputs `{T}`",
-    note = "one input is given as a reference to an array on a device, `&x`, several as a tuple in the order of \
-            `map`, `(&x, &y)`"
+    note = "pass one input as a reference to an array on a device, `&x`, and several as a tuple \
+            in the order of `map`, `(&x, &y)`"
 )]
 pub trait InputsFor<T>: sealed::Reads {}
 
@@ -55,8 +55,8 @@ pub trait InputsFor<T>: sealed::Reads {}
 #[diagnostic::on_unimplemented(
     message = "the kernel has the results `{R}`, but is given `{Self}` for them",
     label = "not for the results `{R}`",
-    note = "a result goes to a mutable reference to an array on a device, `&mut out`, those of `mean_var` to two, \
-            `(&mut mean, &mut var)`"
+    note = "pass a mutable reference to an array on a device for the result, `&mut out`, and two \
+            for `mean_var`, `(&mut mean, &mut var)`"
 )]
 pub trait ResultsFor<R>: sealed::Writes {}
 

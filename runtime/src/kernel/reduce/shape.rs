@@ -201,7 +201,8 @@ fn padded(argument: &str, shape: &Shape, remedy: &'static str) -> Error {
         format!("its matrices of {rows}x{cols} start every {} elements", batch.distance)
     } else {
         format!(
-            "its rows of {cols} start every {row_stride} elements, with neighbours in a row {col_stride} apart"
+            "its rows of {cols} have a row stride of {row_stride} elements and a column stride of \
+             {col_stride}"
         )
     };
     let [cols, row_stride, col_stride] = [cols, row_stride, col_stride].map(|n| n as u64);

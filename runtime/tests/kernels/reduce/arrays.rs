@@ -153,7 +153,7 @@ fn what_is_folded_has_the_shape_that_over_says() {
     let error = ROWS.launch(&device, &matrix.t(), &mut to).expect_err("columns");
     let Error::Unmet(unmet) = &error else { panic!("{error}") };
     assert_eq!((&unmet.need, unmet.value), (&Need::Exactly(1), 6));
-    let remedy = "apart. Copy the elements so that it lies row by row";
+    let remedy = "apart. Copy the elements to a row-major matrix";
     assert!(error.to_string().contains(remedy), "{error}");
     let part = matrix.part(0..4, 1..4).expect("inside");
     for kernel in [&ROWS, &COLUMNS, &MIDDLE] {
@@ -240,8 +240,8 @@ fn matrices_that_lie_apart_are_no_array() {
     let error = kernel.launch(&device, &apart, &mut output).expect_err("gaps");
     assert_eq!(
         error.to_string(),
-        "`input` is to be of consecutive elements, but its matrices of 4x2 start every 10 elements. Copy it to a \
-         buffer of its own first"
+        "`input` must have consecutive elements, but its matrices of 4x2 start every 10 elements. \
+         Copy it to a buffer of its own first"
     );
 }
 
@@ -293,7 +293,7 @@ fn inputs_agree() {
     dot.launch(&device, (&x, &y.slice(0..12).expect("all")), &mut to).expect("12 each");
     assert_eq!(device.download(&to).expect("ours")[0], 72.0);
     let error = dot.launch(&device, (&x, &y.slice(1..).expect("11")), &mut to).expect_err("11");
-    assert_eq!(error.to_string(), "len is 12 in `x` but 11 in `y`: the shapes do not fit");
+    assert_eq!(error.to_string(), "len is 12 in `x` but 11 in `y`: the shapes do not match");
     let line = "over: middle, map: |p, q, r| p * q + r";
     let of_three = ReduceKernel::<(f32, f32, f32), f32>::new(spec(line)).expect("its type");
     let shaped = |outer, len, inner| MatrixRef::batch(&x, outer, len, inner).expect("room");
@@ -309,7 +309,7 @@ fn inputs_agree() {
         let other = shaped(other.0, other.1, other.2);
         let arrays = (&shaped(2, 3, 2), &shaped(2, 3, 2), &other);
         let error = of_three.launch(&device, arrays, &mut to).expect_err("another shape");
-        assert_eq!(error.to_string(), format!("{extent} in `r`: the shapes do not fit"));
+        assert_eq!(error.to_string(), format!("{extent} in `r`: the shapes do not match"));
     }
 }
 
@@ -337,7 +337,7 @@ fn no_index_is_asked_of_no_elements() {
     let error = argmax.run(&device, &[]).expect_err("no element");
     assert_eq!(
         error.to_string(),
-        "`input` has 0 elements, but the index that `op: argmax` gives is that of one of them"
+        "`input` has 0 elements, but `op: argmax` needs at least one, whose index is the result"
     );
     assert!(matches!(argmin.run(&device, &[]), Err(Error::WrongExtent { has: 0, .. })));
     assert_eq!(argmax.run(&device, &[1.0, 3.0, 3.0]).expect("three"), 1);

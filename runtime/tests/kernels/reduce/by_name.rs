@@ -43,11 +43,11 @@ fn names_are_checked() {
     );
     assert_eq!(
         message(call().input("z", &x).launch()),
-        "`z` is no operand of the kernel, which takes `x`, `y`"
+        "`z` is not an operand of the kernel, which takes `x`, `y`"
     );
     assert_eq!(
         message(call().input("y", &x).output("output", &mut a).launch()),
-        "`output` is no operand of the kernel, which takes `mean`, `var`"
+        "`output` is not an operand of the kernel, which takes `mean`, `var`"
     );
     assert_eq!(
         message(call().input("y", &x).input("x", &x).launch()),

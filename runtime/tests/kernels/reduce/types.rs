@@ -19,7 +19,7 @@ fn the_type_says_what_is_folded_into_what() {
     assert_eq!(FAR.run(&device, &x).expect("sound"), 1_u64);
     assert_eq!(FOUR.run(&device, (&[5, 1], &[2, 1], &[3, 0], &[1, 9])).expect("sound"), 4.0);
     let error = DOT.run(&device, (&[1.0, 2.0], &[3.0])).expect_err("one is short");
-    assert_eq!(error.to_string(), "len is 2 in `x` but 1 in `y`: the shapes do not fit");
+    assert_eq!(error.to_string(), "len is 2 in `x` but 1 in `y`: the shapes do not match");
 }
 
 fn refused<T: Elements, R: Elements>(line: &str) -> String {
@@ -34,8 +34,8 @@ fn another_type_is_refused_and_told() {
     assert_eq!(
         refused::<f32, f32>("op: mean_var"),
         "a kernel of `op: mean_var` takes `input: f32`, `mean: f32`, `var: f32`: its type is \
-         `ReduceKernel<f32, (f32, f32)>`, not `ReduceKernel`. Use that type, or `Kernel<ReduceSpec, ByName>`, \
-         whatever the operands are"
+         `ReduceKernel<f32, (f32, f32)>`, not `ReduceKernel`. Use that type, or \
+         `Kernel<ReduceSpec, ByName>`, which takes any operands"
     );
     for (message, types) in [
         (refused::<(f32, f32), f32>(""), "`ReduceKernel`, not `ReduceKernel<(f32, f32), f32>`"),

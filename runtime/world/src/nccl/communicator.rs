@@ -64,7 +64,7 @@ impl Communicator {
         let doing = Doing::Connect;
         let (count, place) = match (c_int::try_from(ranks), c_int::try_from(rank)) {
             (Ok(count), Ok(place)) if place < count => (count, place),
-            _ => return Err(doing.refused(format!("rank {rank} is none of {ranks}"))),
+            _ => return Err(doing.refused(format!("rank {rank} is not one of {ranks}"))),
         };
         if let Some(max) = max_ctas.filter(|max| *max < 1) {
             return Err(doing.refused(format!("max_ctas has to be positive, not {max}")));
@@ -90,7 +90,7 @@ impl Communicator {
         // A handle that was returned with an error is given back when the communicator is dropped.
         let is_done = communicator.library.begun(doing.text(), code)?;
         if handle.is_null() {
-            return Err(doing.odd("it has made no communicator".to_owned()));
+            return Err(doing.odd("it returned no communicator".to_owned()));
         }
         if is_done {
             communicator.join()?;

@@ -45,7 +45,8 @@ impl Doing {
         let begun = BEGUN.try_with(|begun| begun.borrow().upgrade());
         let is_busy = |begun: Arc<AtomicBool>| begun.load(Ordering::Relaxed);
         if begun.is_ok_and(|begun| begun.is_some_and(is_busy)) {
-            let need = "what this thread has begun with another communicator has to be settled or aborted before";
+            let need = "the operation that this thread began with another communicator must be \
+                        settled or aborted first";
             return Err(self.refused(need.to_owned()));
         }
         Ok(())

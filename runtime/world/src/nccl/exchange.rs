@@ -105,7 +105,10 @@ impl Communicator {
         if own(true).eq(own(false)) {
             return Ok(());
         }
-        Err(format!("what rank {} sends itself has to be what it receives of itself", self.rank()))
+        Err(format!(
+            "rank {} must receive from itself exactly what it sends to itself",
+            self.rank()
+        ))
     }
 
     fn is_rank(&self, rank: usize) -> Result<(), String> {

@@ -83,7 +83,7 @@ fn one_move(
     } else if !shards.of_factor(factor)[*from].contains(block) {
         "the sender does not have all of it"
     } else if *into == Place::Shard {
-        "a shard stays as it is"
+        "a shard must not be overwritten"
     } else if !needed.contains(block) {
         "the receiver needs less"
     } else {
@@ -189,7 +189,7 @@ impl<'s> CheckState<'s> {
                     self.fault(role.exchange, "others wait for it while it is in a later one")
                 );
             }
-            _ => return Err(self.fault(exchange, "it takes part in it no more, or never")),
+            _ => return Err(self.fault(exchange, "it takes no part in it, or no longer")),
         };
         let (mut into, mut blocks) = std::mem::take(&mut self.scratch);
         by_slot(self.all.got(&self.schedule.exchanges, role), &mut into);
@@ -220,8 +220,9 @@ impl<'s> CheckState<'s> {
 
     fn wait(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
         let begun = find(&self.roles[..self.begun], exchange);
-        let number =
-            begun.ok_or_else(|| self.fault(exchange, "it waits for what it has not begun"))?;
+        let number = begun.ok_or_else(|| {
+            self.fault(exchange, "it waits for an exchange that it has not begun")
+        })?;
         if std::mem::replace(&mut self.awaited[number], true) {
             return Ok(());
         }
@@ -268,7 +269,7 @@ impl<'s> CheckState<'s> {
             Place::Slot(slot) => {
                 let held = self.slots.get(&(factor, slot)).filter(|held| held.awaited);
                 let within = held.map_or(0, |held| held.arrived.within(outer));
-                (within == needed.len(), " by then, or no more")
+                (within == needed.len(), " by then, or no longer")
             }
         };
         match there {

@@ -81,12 +81,13 @@ pub enum Cut {
 pub enum DistributionError {
     /// The text is not a distribution.
     #[error(
-        "`{0}` is no layout: write the extents and how they are split, `4096x1024 whole`, `… rows`, `… cols/128`, \
-         `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or `… grid 16x32 patch 2x4 rows/128 cols`"
+        "`{0}` is not a layout: write the extents and how they are split, `4096x1024 whole`, `… \
+         rows`, `… cols/128`, `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or `… grid \
+         16x32 patch 2x4 rows/128 cols`"
     )]
     Text(String),
     /// The number of ranks is 0.
-    #[error("a matrix cannot be dealt out to 0 ranks")]
+    #[error("a matrix cannot be distributed over 0 ranks")]
     Nobody,
     /// The unit of a cut is 0.
     #[error("an extent cannot be cut at multiples of 0: leave the unit out, or make it 1")]
@@ -102,7 +103,7 @@ pub enum DistributionError {
         parts: usize,
     },
     /// The lengths do not add up to the extent.
-    #[error("the lengths of the {what} come to {sum}, but there are {extent}")]
+    #[error("the lengths of the {what} add up to {sum}, but there are {extent}")]
     Sum {
         /// Cut extent: `rows` or `columns`.
         what: &'static str,
@@ -112,7 +113,7 @@ pub enum DistributionError {
         extent: usize,
     },
     /// The size of the grid differs from the number of ranks.
-    #[error("a grid of {}x{} is of {} ranks, but there are {has}", ranks[0], ranks[1], ranks[0].saturating_mul(ranks[1]))]
+    #[error("a grid of {}x{} needs {} ranks, but there are {has}", ranks[0], ranks[1], ranks[0].saturating_mul(ranks[1]))]
     Grid {
         /// Rows and columns of the grid.
         ranks: [usize; 2],

@@ -13,7 +13,7 @@ pub enum ScheduleFault {
         error: DistributionError,
     },
     /// The extents of a distribution are not those of the GEMM.
-    #[error("{matrix} is {}x{}, but that of a product of {}x{}x{} is {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
+    #[error("{matrix} is {}x{}, but that of a GEMM of {}x{}x{} is {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
     Extents {
         /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
@@ -25,7 +25,7 @@ pub enum ScheduleFault {
         size: Size,
     },
     /// A matrix exceeds the address space.
-    #[error("{matrix} is {}x{}: that is more than an address space has room for", has[0], has[1])]
+    #[error("{matrix} is {}x{}: that is more than the address space holds", has[0], has[1])]
     TooLarge {
         /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
@@ -33,7 +33,7 @@ pub enum ScheduleFault {
         has: [usize; 2],
     },
     /// A strategy gathers in 0 parts.
-    #[error("`{strategy}`: what ranks lack comes in at least 1 part")]
+    #[error("`{strategy}`: missing blocks are gathered in at least 1 part")]
     NoParts {
         /// Strategy that gathers in 0 parts.
         strategy: Strategy,
@@ -77,7 +77,8 @@ pub enum ScheduleFault {
     },
     /// An exchange writes a slot that an earlier exchange, not yet waited for, still fills.
     #[error(
-        "rank {rank}: exchange {exchange} brings something into slot {slot} of {factor}, which it has not waited for exchange {before} to fill"
+        "rank {rank}: exchange {exchange} writes to slot {slot} of {factor} before the wait for \
+         exchange {before}, which fills it"
     )]
     Unawaited {
         /// Number of the rank, from 0.
@@ -120,7 +121,7 @@ pub enum ScheduleFault {
         second: Block,
     },
     /// A rank multiplies an empty block, or elements of C that another rank keeps.
-    #[error("rank {rank} computes {block} of C, which is not a part of what it keeps, {shard}")]
+    #[error("rank {rank} computes {block} of C, which is not a part of its shard, {shard}")]
     Foreign {
         /// Number of the rank, from 0.
         rank: usize,
@@ -130,7 +131,7 @@ pub enum ScheduleFault {
         shard: Block,
     },
     /// A rank does not compute all elements of its share of C.
-    #[error("rank {rank} computes {computed} of the {len} elements of C that it keeps")]
+    #[error("rank {rank} computes {computed} of the {len} elements of its shard of C")]
     Uncomputed {
         /// Number of the rank, from 0.
         rank: usize,

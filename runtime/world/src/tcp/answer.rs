@@ -107,7 +107,7 @@ impl Answer {
         }
         if length > ANSWER_LIMIT {
             return Err(MissingAnswer::nonsense(format!(
-                "an answer of {length} bytes was to come, of at most {ANSWER_LIMIT}"
+                "an answer of {length} bytes was announced, more than {ANSWER_LIMIT}"
             )));
         }
         let body = read_exactly(&mut patient, length as u64);
@@ -145,7 +145,7 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
 
 /// Formats an error for use after a colon.
 fn reason(error: &io::Error) -> String {
-    if is_timeout(error) { "nothing came in time".to_owned() } else { error.to_string() }
+    if is_timeout(error) { "nothing arrived in time".to_owned() } else { error.to_string() }
 }
 
 /// Reader that fails at a deadline, and after a time of silence.

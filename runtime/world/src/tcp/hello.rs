@@ -222,7 +222,7 @@ impl Greeting {
         put_list(&mut body, self.failure.as_slice(), |to, text| put_bytes(to, text.as_bytes()));
         if body.len() > HELLO_LIMIT {
             return Err(format!(
-                "what this rank says of itself takes {} bytes, of {HELLO_LIMIT}",
+                "the greeting of this rank takes {} bytes, more than {HELLO_LIMIT}",
                 body.len()
             ));
         }

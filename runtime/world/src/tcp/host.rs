@@ -61,7 +61,7 @@ pub(super) fn host(
                     let welcome = match Answer::Welcome(met.clone()).encode() {
                         Ok(welcome) => welcome,
                         Err(_) => {
-                            let reason = "what the ranks have said is too long".to_owned();
+                            let reason = "the messages of the ranks are too long".to_owned();
                             let fault = rendezvous.tell(RendezvousFault::Rendezvous { reason });
                             return Err(fault.error(&address, hello));
                         }
@@ -149,7 +149,7 @@ impl Rendezvous<'_> {
                 }
                 if now >= self.deadline {
                     let reason = format!(
-                        "{} did not come in {:.1} s",
+                        "{} did not arrive within {:.1} s",
                         self.missing(),
                         limits.rendezvous.as_secs_f64()
                     );

@@ -220,7 +220,7 @@ impl Job {
             for launcher in others {
                 if let Some((name, ranks)) = variables.first(launcher.ranks)? {
                     let need = format!(
-                        "with it {} has to be set, to which of the ranks this one is",
+                        "with it {} has to be set to the number of this rank",
                         launcher.rank
                     );
                     return Err(wrong(name, &ranks, &need));
@@ -233,7 +233,7 @@ impl Job {
         };
         let Some((name, ranks)) = variables.number(launcher.ranks)? else {
             let last = launcher.ranks.last().copied().unwrap_or_default();
-            let need = format!("with it {last} has to be set, to how many ranks there are");
+            let need = format!("with it {last} has to be set to the number of ranks");
             return Err(wrong(launcher.rank, &rank.to_string(), &need));
         };
         if !(1..=MAX_RANKS).contains(&ranks) {

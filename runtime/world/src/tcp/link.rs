@@ -50,7 +50,7 @@ pub(super) trait Around {
 
 /// Reason for the loss of a rank whose process sends invalid frames.
 pub(super) fn nonsense() -> LossReason {
-    LossReason::Failed("what came from its process cannot be read".to_owned())
+    LossReason::Failed("a message of its process cannot be read".to_owned())
 }
 
 impl Connection {

@@ -330,7 +330,7 @@ fn a_rank_cannot_speak_to_one_that_is_not_there_or_after_it_has_left() {
         });
         let broken = RankLoss {
             rank: 0,
-            why: LossReason::Failed("it spoke to rank 2 in a world of 2".to_owned()),
+            why: LossReason::Failed("it sent to rank 2 in a world of 2".to_owned()),
         };
         assert_eq!(got, [Some(Err(broken.clone())), Some(Err(broken))], "{kind}");
 

@@ -12,18 +12,19 @@ fn told<T>(outcome: Result<T, Error>) -> String {
 fn what_cannot_be_is_named_with_what_is_needed() {
     assert_eq!(
         told(World::simulated(0)),
-        "a world of 0 ranks cannot be: at least one device is needed"
+        "a world of 0 ranks cannot be used: at least one device is needed"
     );
     let device = gemm_runtime::Device::simulator();
     assert_eq!(
         told(World::new(vec![device.clone(), device])),
-        "a world that has the simulator twice cannot be: each rank needs a device of its own: make one for each"
+        "a world that has the simulator twice cannot be used: each rank needs a device of its \
+         own: make one for each"
     );
     let gathered = World::simulated(4).expect("a world").run(|rank| {
         let part = rank.alloc::<f32>(&Distribution::rows(4, 4))?;
         rank.gather(&part, 7)
     });
-    assert_eq!(told(gathered), "rank 7 cannot be: there are 4 ranks, numbered from 0");
+    assert_eq!(told(gathered), "rank 7 cannot be used: there are 4 ranks, numbered from 0");
 }
 
 #[test]
@@ -42,7 +43,8 @@ fn faults_of_ranks_that_are_not_there_are_refused() {
             assert_eq!(
                 told(world),
                 format!(
-                    "a fault of rank {rank} cannot be: there are {ranks} ranks, numbered from 0"
+                    "a fault of rank {rank} cannot be used: there are {ranks} ranks, numbered \
+                     from 0"
                 )
             );
         }
@@ -52,17 +54,18 @@ fn faults_of_ranks_that_are_not_there_are_refused() {
 #[test]
 fn a_reduction_without_runs_is_told_which_it_could_have() {
     let said = |line: &str| WorldError::Unrun { line: line.to_owned() }.to_string();
-    let why = "folds elements of which each rank has some, by blocks that take turns along all of them: the bits would \
-               depend on how many ranks there are.";
+    let why = "folds elements that are spread over the ranks, by blocks that take turns along all \
+               of them: the bits would depend on the number of ranks.";
     assert_eq!(
         said("block: 64, blocks: 3"),
         format!(
-            "`block: 64, blocks: 3` {why} Write `run: 65536`, or another multiple of 64, what a block takes in at once, in place \
-             of `blocks`, and cut the elements between runs"
+            "`block: 64, blocks: 3` {why} Write `run: 65536`, or another multiple of 64, the \
+             elements that a block reads at once, instead of `blocks`, and cut the elements \
+             between runs"
         )
     );
     assert!(said("").starts_with(&format!("the plain sum {why} Write `run: ")), "{}", said(""));
-    assert!(!said("").contains("in place of"), "{}", said(""));
+    assert!(!said("").contains("instead of"), "{}", said(""));
     // The suggested spec is a valid kernel.
     for line in [
         "",

@@ -86,7 +86,7 @@ impl Links {
                 None | Some(TransportKind::Host) => Ok(by_wire()),
                 Some(other) => Err(impossible(
                     format!("simulated devices that `{other}` connects"),
-                    "what they send goes through the host",
+                    "their data goes through the host",
                 )),
             };
         }
@@ -268,7 +268,8 @@ pub(crate) fn in_job(
         Some(TransportKind::Peers) => {
             return Err(impossible(
                 "peers among processes".to_owned(),
-                "the memory of a GPU is reached within one process: set GEMM_CARRY=nccl or host, or leave it out",
+                "the memory of a GPU can be reached only within one process: set GEMM_CARRY=nccl \
+                 or host, or leave it out",
             ));
         }
         Some(TransportKind::Host) => false,
@@ -282,7 +283,7 @@ pub(crate) fn in_job(
         None => !device.is_simulator() && cfg!(feature = "nccl"),
     };
     let name = if takes_nccl { TransportKind::Nccl } else { TransportKind::Host };
-    hello.facts.push(Fact::same("what carries data", name.to_string(), SAME));
+    hello.facts.push(Fact::same("the transport of data", name.to_string(), SAME));
     if !takes_nccl {
         return Ok(InJob::Channel);
     }

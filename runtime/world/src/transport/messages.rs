@@ -58,7 +58,7 @@ impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
                         has: format!("sent {} bytes", bytes.len()),
                         other: self.collective.number(),
                         others: format!("room for {} elements", to.len()),
-                        remedy: "What carries messages between the ranks has changed one",
+                        remedy: "The transport between the ranks has changed a message",
                     })
                 })?;
             backend.write_area(&to, &elements)?;

@@ -188,8 +188,9 @@ impl<'t> PeerTransport<'t> {
         self.collective.hear(rank, Signal::Ready)?;
         let published = self.peers.board.own.lock().unwrap_or_else(PoisonError::into_inner);
         let published = published.get(&(self.collective.call(), rank)).cloned();
-        let published = published
-            .ok_or_else(|| Error::internal(format!("rank {rank} says nothing of its parts")))?;
+        let published = published.ok_or_else(|| {
+            Error::internal(format!("rank {rank} reports nothing about its parts"))
+        })?;
         self.peers.stream.wait(&published.ready).map_err(failed("waiting for another GPU"))?;
         self.others.insert(rank, Arc::clone(&published));
         Ok(published)
@@ -290,7 +291,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
             let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
             let done = done.get(&(call, rank)).cloned();
             let done = done.ok_or_else(|| {
-                Error::internal(format!("rank {rank} is done, but says not when"))
+                Error::internal(format!("rank {rank} is done, but reports no event"))
             })?;
             wait(gpu.stream(), &done)?;
         }

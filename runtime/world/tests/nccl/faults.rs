@@ -144,7 +144,7 @@ pub fn strange() -> Result<(), Failed> {
     stand.set("none", 1)?;
     let outcome = whole(&stand.nccl()?);
     let is_said = matches!(&outcome, Err(WorldError::Nccl { text, .. })
-        if text == "it has made no communicator");
+        if text == "it returned no communicator");
     ensure(is_said, || format!("{outcome:?}"))?;
     ensure(stand.get("ncclCommAbort")? == 0, || "nothing was there to abort".to_owned())?;
     stand.is_clean()

@@ -26,9 +26,9 @@ pub fn calls() -> Result<(), Failed> {
     let library = stand.nccl()?;
     let id = library.unique_id()?;
     let begin = |ranks, rank, max| Communicator::begin(Arc::clone(&library), id, ranks, rank, max);
-    is_refused(begin(0, 0, None), &["connecting the ranks", "rank 0 is none of 0"])?;
-    is_refused(begin(2, 2, None), &["rank 2 is none of 2"])?;
-    is_refused(begin(usize::MAX, 0, None), &["rank 0 is none of"])?;
+    is_refused(begin(0, 0, None), &["connecting the ranks", "rank 0 is not one of 0"])?;
+    is_refused(begin(2, 2, None), &["rank 2 is not one of 2"])?;
+    is_refused(begin(usize::MAX, 0, None), &["rank 0 is not one of"])?;
     is_refused(begin(usize::MAX, usize::MAX, None), &["rank"])?;
     is_refused(begin(1, 0, Some(0)), &["max_ctas has to be positive, not 0"])?;
     is_refused(begin(1, 0, Some(-4)), &["not -4"])?;
@@ -51,11 +51,11 @@ pub fn calls() -> Result<(), Failed> {
     is_refused(exchange(&[NcclTransfer::Send { at: 0, bytes: 3, to: 0 }]), &["3 bytes", "at 0x0"])?;
     let last = NcclTransfer::Receive { at: u64::MAX - 1, bytes: 3, from: 0 };
     is_refused(exchange(&[last]), &["3 bytes", "at 0xfffffffffffffffe"])?;
-    is_refused(exchange(&[send(4, 0)]), &["what rank 0 sends itself"])?;
-    is_refused(exchange(&[receive(4, 0)]), &["what rank 0 sends itself"])?;
-    is_refused(exchange(&[send(4, 0), receive(5, 0)]), &["what rank 0 sends itself"])?;
+    is_refused(exchange(&[send(4, 0)]), &["rank 0 must receive from itself"])?;
+    is_refused(exchange(&[receive(4, 0)]), &["rank 0 must receive from itself"])?;
+    is_refused(exchange(&[send(4, 0), receive(5, 0)]), &["rank 0 must receive from itself"])?;
     let crossed = [send(4, 0), send(5, 0), receive(5, 0), receive(4, 0)];
-    is_refused(exchange(&crossed), &["what rank 0 sends itself"])?;
+    is_refused(exchange(&crossed), &["rank 0 must receive from itself"])?;
     // Without bytes NCCL is not called, at any address.
     exchange(&[])?;
     exchange(&[NcclTransfer::Send { at: 0, bytes: 0, to: 0 }])?;
@@ -86,10 +86,13 @@ pub fn unsettled() -> Result<(), Failed> {
 
     let one = begin()?;
     is_refused(exchange(&one), &["connecting the ranks has to be settled before"])?;
-    is_refused(begin(), &["what this thread has begun with another communicator"])?;
+    is_refused(begin(), &["the operation that this thread began with another communicator"])?;
     settle(&one)?;
     let other = begin()?;
-    is_refused(exchange(&one), &["what this thread has begun with another communicator"])?;
+    is_refused(
+        exchange(&one),
+        &["the operation that this thread began with another communicator"],
+    )?;
     settle(&other)?;
     exchange(&one)?;
     is_refused(exchange(&one), &["an exchange has to be settled before"])?;

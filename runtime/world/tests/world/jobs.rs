@@ -147,11 +147,13 @@ fn what_carries_data_is_as_the_environment_says_or_an_error() {
     for (carry, told) in [
         (
             "nccl",
-            "simulated devices that `nccl` connects cannot be: what they send goes through the host",
+            "simulated devices that `nccl` connects cannot be used: their data goes through the \
+             host",
         ),
         (
             "peers",
-            "simulated devices that `peers` connects cannot be: what they send goes through the host",
+            "simulated devices that `peers` connects cannot be used: their data goes through the \
+             host",
         ),
         ("Host", "the environment has GEMM_CARRY=Host: it has to be `peers`, `nccl` or `host`"),
     ] {

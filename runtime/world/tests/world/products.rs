@@ -273,7 +273,7 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
         Ok(call.launch(&a, &b, &mut c).expect_err("they are at odds").to_string())
     });
     let errors = errors.expect("all go on");
-    assert!(errors[0].contains("at odds") && errors[0] == errors[1], "{errors:?}");
+    assert!(errors[0].contains("disagree") && errors[0] == errors[1], "{errors:?}");
     // Received data exceeds the memory limit.
     let world = World::simulated(3).expect("a world").memory(16);
     let error = world.run(|rank| {
@@ -316,11 +316,11 @@ fn matrices_that_are_stored_otherwise_are_told() {
     let (a, b) = (Distribution::rows(5, 16), Distribution::cols(16, 6));
     let error = product(NT, None, a.clone(), b.clone(), false);
     let need =
-        "B, whose transpose is stored (`layout`), is 6x16, but that of a product of 5x6x16 is 16x6";
+        "B, whose transpose is stored (`layout`), is 6x16, but that of a GEMM of 5x6x16 is 16x6";
     assert!(error.contains(need), "{error}");
     let error = product(TN, None, a.clone(), b.clone(), false);
     let need =
-        "A, whose transpose is stored (`layout`), is 16x5, but that of a product of 5x6x5 is 5x5";
+        "A, whose transpose is stored (`layout`), is 16x5, but that of a GEMM of 5x6x5 is 5x5";
     assert!(error.contains(need), "{error}");
     let error = product(NT, None, a.clone(), b.clone(), true);
     assert!(error.contains("B, whose transpose is stored (`layout`), its columns"), "{error}");
@@ -330,8 +330,8 @@ fn matrices_that_are_stored_otherwise_are_told() {
     }
     // A cut within a partition of K.
     for (line, a, b, need) in [
-        (NT, a.clone(), b.t(), "deal A out by columns and B by columns"),
-        (TN, a.t(), b.clone(), "deal A out by rows and B by rows"),
+        (NT, a.clone(), b.t(), "distribute A by columns and B by columns"),
+        (TN, a.t(), b.clone(), "distribute A by rows and B by rows"),
     ] {
         let error = product(line, None, a, b, true);
         assert!(error.contains(need), "{error}");
@@ -347,7 +347,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
         Ok(made.expect_err("they are at odds").to_string())
     });
     let errors = errors.expect("all go on");
-    assert!(errors[0].contains("at odds") && errors[0] == errors[1], "{errors:?}");
+    assert!(errors[0].contains("disagree") && errors[0] == errors[1], "{errors:?}");
 }
 
 /// A kernel that must not be `pitched` accepts parts that are whole rows as stored.

@@ -360,5 +360,5 @@ fn a_middle_axis_of_nothing() {
     found.expect("there is nothing to be cut");
     assert_eq!(fold(Distribution::rows(3, 0), 7).expect("a row each"), vec![vec![1.0; 7]; 3]);
     let error = fold(Distribution::whole(0, 7), 21).expect_err("how many matrices?").to_string();
-    assert!(error.contains("outer rows of no elements, 3x0"), "{error}");
+    assert!(error.contains("outer rows without elements, 3x0"), "{error}");
 }

@@ -81,7 +81,8 @@ fn what_carries_is_obeyed_or_refused() {
     let error = told(options.devices(2).and_then(|devices| options.world(devices)));
     assert_eq!(
         error,
-        "--carry nccl: simulated devices that `nccl` connects cannot be: what they send goes through the host"
+        "--carry nccl: simulated devices that `nccl` connects cannot be used: their data goes \
+         through the host"
     );
 }
 

@@ -33,8 +33,8 @@ fn a_barrier_in_shared_memory_has_a_number_of_arrivals() {
     }
     breaks(init(0.into()), "a barrier of 0 arrivals");
     breaks(init((1 << 20).into()), "a barrier of 1048576 arrivals");
-    breaks(init(Expr::U64(1)), "a count that is no I32");
-    breaks(at_barrier(|b, of| b.mbarrier_wait(of, 0, Expr::U64(0))), "a parity that is no I32");
+    breaks(init(Expr::U64(1)), "a count that is not I32");
+    breaks(at_barrier(|b, of| b.mbarrier_wait(of, 0, Expr::U64(0))), "a parity that is not I32");
     breaks(
         at_barrier(|b, of| b.mbarrier_arrive_expect(of, 0, Expr::U64(0))),
         "bytes that are no I32",
@@ -126,14 +126,14 @@ fn a_box_fits_its_map_and_where_it_goes() {
     Boxed { tile: vec![16, 32], ..plain() }.breaks("has gaps in s");
     Boxed { lies: None, ..Boxed::default() }.breaks("g is swizzled Bytes128, and s None");
     Boxed { lies: Some(TensorSwizzle::Bytes64), ..Boxed::default() }
-        .breaks("no box fits how s lies");
-    Boxed { pad: 64, ..Boxed::default() }.breaks("no box fits how s lies");
+        .breaks("no box fits the layout of s");
+    Boxed { pad: 64, ..Boxed::default() }.breaks("no box fits the layout of s");
     Boxed { to: Elem::F16, ..Boxed::default() }.breaks("of another type");
     Boxed { operand: Operand::Output(1), ..Boxed::default() }.breaks("g is read by a tensor map");
     let accessed = Boxed::default().kernel(|b, [from, _]| {
         _ = b.let_("x", Access::new(from, [0.into(), 0.into()]).load());
     });
-    breaks(accessed, "g is accessed, of which there is a tensor map only");
+    breaks(accessed, "g is accessed, but has only a tensor map");
     let integers = Boxed {
         elem: Elem::I32,
         to: Elem::I32,
@@ -202,9 +202,12 @@ fn a_matrix_instruction_of_a_warpgroup_has_tiles_that_a_descriptor_can_say() {
     breaks(multiplied(128, bf16, |w| w.columns = 60), "a matrix instruction of 60 columns");
     breaks(multiplied(128, bf16, |w| w.columns = 264), "a matrix instruction of 264 columns");
     breaks(multiplied(128, bf16, |w| w.columns = 32), "32 columns in acc, whose last extent is 32");
-    breaks(multiplied(128, bf16, |w| w.accumulate = 1.into()), "accumulate is no Bool");
+    breaks(multiplied(128, bf16, |w| w.accumulate = 1.into()), "accumulate flag is not Bool");
     breaks(multiplied(128, bf16, |w| w.a = w.d.clone()), "bf16 in acc");
-    breaks(multiplied(128, (Elem::Bf16, 128), |_| ()), "a lies as no descriptor says");
+    breaks(
+        multiplied(128, (Elem::Bf16, 128), |_| ()),
+        "a has a layout that no descriptor describes",
+    );
 }
 
 #[test]

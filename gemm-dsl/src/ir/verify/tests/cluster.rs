@@ -64,7 +64,7 @@ fn what_is_for_clusters_is_in_kernels_with_clusters() {
         assert_eq!(rule(kernel), Ok(()));
     }
     for kernel in kernels(1) {
-        breaks(kernel, "what blocks of a cluster do, in a kernel without clusters");
+        breaks(kernel, "a cluster operation in a kernel without clusters");
     }
     assert_eq!(rule(bringing(1, None)), Ok(()));
     assert_eq!(rule(bringing(2, None)), Ok(()));
@@ -72,7 +72,7 @@ fn what_is_for_clusters_is_in_kernels_with_clusters() {
 
 #[test]
 fn blocks_of_a_cluster_have_numbers() {
-    breaks(arriving(2, Expr::U64(1)), "a block of the cluster that is no I32");
+    breaks(arriving(2, Expr::U64(1)), "a block of the cluster that is not I32");
     breaks(bringing(2, Some(Expr::U64(1))), "blocks of a multicast that are no I32");
     let unknown = |b: &mut KernelBuilder, _| b.mbarrier_arrive_remote(MbarrierId { id: 1 }, 0, 1);
     breaks(of(2, unknown), "unknown barriers");

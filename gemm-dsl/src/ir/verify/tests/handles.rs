@@ -26,8 +26,5 @@ fn a_broken_rule_says_whose_it_is() {
     assert_eq!(rule(named("value")), Ok(()));
     let text = named("out").finish().expect_err("it hides the buffer").to_string();
     assert!(text.contains("kernel `kernel` breaks a rule of the IR: `out` is shadowed."), "{text}");
-    assert!(
-        text.contains("Whoever has built it has to mend it; if it comes from a spec"),
-        "{text}"
-    );
+    assert!(text.contains("Fix the code that builds it; if it comes from a spec"), "{text}");
 }

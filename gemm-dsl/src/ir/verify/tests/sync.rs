@@ -134,7 +134,7 @@ fn an_atomic_has_an_order_and_a_scope() {
         }
         breaks(with(order, Scope::Warp), "an atomic of a warp");
     }
-    breaks(with(MemoryOrder::SeqCst, Scope::Device), "an atomic is no fence");
+    breaks(with(MemoryOrder::SeqCst, Scope::Device), "an atomic is not a fence");
 }
 
 #[test]
@@ -247,5 +247,5 @@ fn what_blocks_may_reorder_is_declared() {
     };
     let k = declared(false).finish().expect("a sound kernel");
     assert_eq!(k.buffers.iter().map(|b| b.unordered).collect::<Vec<_>>(), [false, true, false]);
-    breaks(declared(true), "x is no result");
+    breaks(declared(true), "x is not a result");
 }

@@ -10,7 +10,7 @@ pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> Spe
 pub(crate) fn name_of_matrix(param: &ClosureParam) -> SpecError {
     let name = &param.name;
     let message =
-        format!("`{name}` is a matrix of the product; use another name, as `{name}_value`");
+        format!("`{name}` is a matrix of the GEMM; use another name, such as `{name}_value`");
     SpecError::at_tokens("epilogue", param.at, message)
 }
 
@@ -20,8 +20,8 @@ pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
         "epilogue",
         param.at,
         format!(
-            "`{name}` is a factor that a `scaled` product takes by itself, and the sum is scaled already; \
-             use another name, or leave `scaled` out"
+            "`{name}` is a factor of a `scaled` GEMM, which scales the accumulator itself; use \
+             another name, or leave `scaled` out"
         ),
     )
 }
@@ -29,8 +29,8 @@ pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
 pub(crate) fn shared_twice() -> SpecError {
     SpecError::at_key(
         &["split_k", "stream_k"],
-        "`split_k` has nothing to act on: under `stream_k` blocks share the terms of all tiles evenly; leave \
-         one of the two out"
+        "`split_k` has no effect: under `stream_k` blocks share the K steps of all tiles evenly; \
+         leave one of the two out"
             .into(),
     )
 }
@@ -38,8 +38,8 @@ pub(crate) fn shared_twice() -> SpecError {
 pub(crate) fn products_of_one() -> SpecError {
     SpecError::at_key(
         &["products", "batch"],
-        "`products` has nothing to act on: a block computes several products of a batch; add \
-         `batch: strided`, or leave it out"
+        "`products` has no effect: it is the number of GEMMs of a batch that a block computes; \
+         add `batch: strided`, or leave it out"
             .into(),
     )
 }
@@ -57,7 +57,7 @@ pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
     SpecError::at_value(
         &["unroll", "partials"],
         format!(
-            "`unroll: {unroll}` is no multiple of `partials: {partials}`, and a round of the \
+            "`unroll: {unroll}` is not a multiple of `partials: {partials}`, and a round of the \
              unrolled loop adds to each partial sum equally often: {unroll} mod {partials} = {}; \
              use a multiple of {partials}",
             unroll % partials.max(1),

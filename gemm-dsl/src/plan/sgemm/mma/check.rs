@@ -19,15 +19,15 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
         (
             "thread",
             spec.thread != Rect::new(1, 1),
-            "a lane has its share of what its warp multiplies",
+            "the warp tile determines the elements of a lane",
         ),
         (
             "fragment",
             spec.fragment != Fragment::Blocked,
-            "a lane's elements are those of the instruction",
+            "the instruction determines the elements of a lane",
         ),
         ("order", spec.order != Order::Row, "there are no multiply-adds"),
-        ("partials", spec.partials > 1, "each element is one sum, as `promote` says"),
+        ("partials", spec.partials > 1, "each element has one accumulator, as `promote` sets it"),
     ];
     for (key, is_given, because) in given {
         if is_given && faults.sound(&[key]) {

@@ -17,7 +17,7 @@ pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     // With tensor cores, the warp tile determines the elements of a thread.
     let (part, larger, of) = match (spec.arith, spec.warp) {
         (Arith::F32, _) | (_, None) => ("thread", "thread tile", format!("`thread: {thread}`")),
-        (_, Some(warp)) => ("warp", "warp tile", format!("{thread} of `warp: {warp}` a thread")),
+        (_, Some(warp)) => ("warp", "warp tile", format!("{thread} per thread of `warp: {warp}`")),
     };
     let most = |of: u64| u64::from(BLOCK_THREADS) / of;
     let (guilty, remedy) = match (most(of_slice), most(of_slice.saturating_mul(slices.into()))) {
@@ -68,8 +68,8 @@ pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
             "layout",
         ],
         format!(
-            "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access \
-             of `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
+            "`float4` has no effect: with these paddings, `thread` and `fragment`, no access of \
+             `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
              it out"
         ),
     )
@@ -90,7 +90,7 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         format!("a thread has at most {available}")
     } else {
         let (threads, blocks, all) = (r.threads, r.blocks_per_sm, LARGEST.registers);
-        format!("{all} shared by {threads} threads · {blocks} blocks are {available} a thread")
+        format!("{all} shared by {threads} threads · {blocks} blocks leave {available} a thread")
     };
     let remedy = match guilty {
         "warp" => "use a smaller warp tile or fewer threads",
@@ -106,14 +106,14 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
     let pipelines = ["prefetch", "double_buffer", "stages"];
     keys.extend(involved.into_iter().chain(pipelines).filter(|key| *key != guilty));
     let beside = match guilty {
-        "epilogue" => format!("{} for what the epilogue reads", r.operands),
+        "epilogue" => format!("{} for operands of the epilogue", r.operands),
         _ => format!("{} for fragments{staged}", r.fragments),
     };
     SpecError::at_value(
         &keys,
         format!(
-            "a thread needs {m} · {n}{partials} = {} registers for its sums + {beside} = {}, and \
-             {limit}; {remedy}",
+            "a thread needs {m} · {n}{partials} = {} registers for its accumulators + {beside} = \
+             {}, and {limit}; {remedy}",
             r.sums(),
             r.needed(),
         ),
@@ -132,7 +132,7 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
     let arrays = a + b + sum.beside.arrays().map(|(bytes, _)| bytes).sum::<u128>();
     let between = match sum.total() - arrays {
         0 => String::new(),
-        bytes => format!(", {bytes} between arrays, which start on 16 bytes"),
+        bytes => format!(", {bytes} to align arrays to 16 bytes"),
     };
     let buffers = times(sum.products, "products") + &times(sum.buffers, "buffers");
     SpecError::at_value(
@@ -156,8 +156,7 @@ pub(crate) fn resident_blocks(blocks: u32) -> SpecError {
     SpecError::at_value(
         &["blocks_per_sm"],
         format!(
-            "`blocks_per_sm: {blocks}`: a multiprocessor holds at most {most} blocks; use {most} or \
-             less",
+            "`blocks_per_sm: {blocks}`: an SM holds at most {most} blocks; use {most} or less",
             most = LARGEST.blocks,
         ),
     )
@@ -168,8 +167,8 @@ pub(crate) fn resident_threads(blocks: u32, threads: u64) -> SpecError {
     SpecError::at_value(
         &["blocks_per_sm", "tile", "thread", "block"],
         format!(
-            "`blocks_per_sm: {blocks}` with {threads} threads a block is {} threads, and a \
-             multiprocessor holds at most {most}; use {} or less",
+            "`blocks_per_sm: {blocks}` with {threads} threads a block is {} threads, and an SM \
+             holds at most {most}; use {} or less",
             u64::from(blocks) * threads,
             u64::from(most) / threads.max(1),
         ),
@@ -182,8 +181,8 @@ pub(crate) fn resident_shared(blocks: u32, bytes: u128, most: u128) -> SpecError
         &["blocks_per_sm", "tile", "pad_a", "pad_b", "stages", "double_buffer"],
         format!(
             "`blocks_per_sm: {blocks}` with {bytes} bytes of shared memory a block and {reserved} \
-             that the system reserves is {} bytes, and a multiprocessor has at most {all} ({} KiB); \
-             use {most} or less",
+             that the system reserves is {} bytes, and an SM has at most {all} ({} KiB); use \
+             {most} or less",
             u128::from(blocks) * (bytes + u128::from(reserved)),
             all / 1024,
         ),

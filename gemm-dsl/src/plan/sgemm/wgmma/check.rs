@@ -15,16 +15,16 @@ use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
 /// Rejects keys for other kernels' ways of staging or dividing tiles.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
-    const LIES: &str = "planes lie as the instruction reads them";
-    const COPIED: &str = "planes are copied as they lie";
-    const SHARES: &str = "sums are those of whole warpgroups";
+    const LIES: &str = "A and B are converted to the layout that the instruction reads";
+    const COPIED: &str = "A and B are copied as they were converted";
+    const SHARES: &str = "accumulators belong to whole warpgroups";
     let given = [
-        ("unroll", spec.unroll.is_some(), "the steps of a tile are written out"),
+        ("unroll", spec.unroll.is_some(), "the steps of a tile are always unrolled"),
         ("transpose", spec.transpose, LIES),
         ("pad_a", spec.pad_a > 0, LIES),
         ("pad_b", spec.pad_b > 0, LIES),
         ("swizzle", spec.swizzle, LIES),
-        ("ldmatrix", spec.ldmatrix, "no lane brings anything"),
+        ("ldmatrix", spec.ldmatrix, "the instruction reads shared memory itself"),
         ("prefetch", spec.prefetch, COPIED),
         ("double_buffer", spec.double_buffer, COPIED),
         ("spread", spec.spread > 1, COPIED),

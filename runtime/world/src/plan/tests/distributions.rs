@@ -190,14 +190,14 @@ fn layouts_that_are_not_for_these_ranks() {
     let of = |text: &str, ranks| {
         text.parse::<Distribution>().unwrap().shards(ranks).unwrap_err().to_string()
     };
-    assert_eq!(of("4x4 rows", 0), "a matrix cannot be dealt out to 0 ranks");
+    assert_eq!(of("4x4 rows", 0), "a matrix cannot be distributed over 0 ranks");
     assert!(of("4x4 rows/0", 2).contains("multiples of 0"));
     assert_eq!(
         of("4x4 cols[1,3]", 3),
         "columns are cut into 2 lengths, but there are 3 ranks along them"
     );
-    assert_eq!(of("4x4 cols[1,2]", 2), "the lengths of the columns come to 3, but there are 4");
-    assert_eq!(of("4x4 grid 2x2", 5), "a grid of 2x2 is of 4 ranks, but there are 5");
+    assert_eq!(of("4x4 cols[1,2]", 2), "the lengths of the columns add up to 3, but there are 4");
+    assert_eq!(of("4x4 grid 2x2", 5), "a grid of 2x2 needs 4 ranks, but there are 5");
     assert_eq!(
         of("4x4 grid 2x2 patch 2x0", 4),
         "a grid of 2x2 ranks is not made of patches of 2x0"
@@ -205,5 +205,5 @@ fn layouts_that_are_not_for_these_ranks() {
     // A sum that overflows equals no extent.
     let most = usize::MAX;
     let sum = of(&format!("{most}x1 rows[{most},1]"), 2);
-    assert_eq!(sum, format!("the lengths of the rows come to {most}, but there are {most}"));
+    assert_eq!(sum, format!("the lengths of the rows add up to {most}, but there are {most}"));
 }

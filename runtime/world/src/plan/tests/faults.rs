@@ -38,7 +38,7 @@ fn faults_of_moves() {
     );
     assert_eq!(
         of(|of| of.into = Place::Shard),
-        "exchange 0: 1 -> 0 [2..4, 0..6] into shard: a shard stays as it is"
+        "exchange 0: 1 -> 0 [2..4, 0..6] into shard: a shard must not be overwritten"
     );
     assert_eq!(
         of(|of| of.block.rows.end = 2),
@@ -70,11 +70,11 @@ fn faults_of_exchanges() {
     );
     assert_eq!(
         of(|steps| steps[1] = Step::Begin(0)),
-        "rank 0, exchange 0: it takes part in it no more, or never"
+        "rank 0, exchange 0: it takes no part in it, or no longer"
     );
     assert_eq!(
         of(|steps| steps[0] = Step::Wait(0)),
-        "rank 0, exchange 0: it waits for what it has not begun"
+        "rank 0, exchange 0: it waits for an exchange that it has not begun"
     );
     // The rank has no more steps, but others need it.
     assert_eq!(of(Vec::clear), "rank 0, exchange 0: others wait for it, but it does not begin it");
@@ -87,7 +87,8 @@ fn faults_of_slots() {
             of.into = Place::Slot(7);
         }
     });
-    let text = "rank 0: exchange 1 brings something into slot 7 of A, which it has not waited for exchange 0 to fill";
+    let text = "rank 0: exchange 1 writes to slot 7 of A before the wait for exchange 0, which \
+                fills it";
     assert_eq!(one_slot, text);
     // The third exchange's fault names the second.
     let distributions = by_columns(8);
@@ -106,7 +107,8 @@ fn faults_of_slots() {
 #[test]
 fn faults_of_products() {
     let of = |change: fn(&mut Vec<Step>)| fault(|schedule| change(&mut schedule.steps[0]));
-    let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its slot 0 by then, or no more";
+    let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its slot 0 by \
+                then, or no longer";
     let no_wait = |steps: &mut Vec<Step>| {
         steps.remove(3);
     };
@@ -118,11 +120,11 @@ fn faults_of_products() {
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Shard)), own);
     let twice = "rank 0: [0..2, 0..2] and [1..2, 0..2] of C have elements in common";
     assert_eq!(of(|steps| steps.push(product(1..2, Place::Shard))), twice);
-    let missing = "rank 0 computes 10 of the 12 elements of C that it keeps";
+    let missing = "rank 0 computes 10 of the 12 elements of its shard of C";
     assert_eq!(of(|steps| steps[2] = product(0..1, Place::Shard)), missing);
     for rows in [0..0, 5..7] {
         let text = format!(
-            "rank 0 computes [{}..{}, 0..2] of C, which is not a part of what it keeps, [0..6, 0..2]",
+            "rank 0 computes [{}..{}, 0..2] of C, which is not a part of its shard, [0..6, 0..2]",
             rows.start, rows.end
         );
         assert_eq!(fault(|schedule| schedule.steps[0].push(product(rows, Place::Shard))), text);
@@ -145,6 +147,9 @@ fn what_is_gathered_comes_in_some_part() {
     for ranks in [1, 3] {
         let fault = Schedule::new(by_columns(6), ranks, strategy).unwrap_err();
         assert_eq!(fault, ScheduleFault::NoParts { strategy });
-        assert_eq!(fault.to_string(), "`gather in 0`: what ranks lack comes in at least 1 part");
+        assert_eq!(
+            fault.to_string(),
+            "`gather in 0`: missing blocks are gathered in at least 1 part"
+        );
     }
 }

@@ -201,7 +201,7 @@ fn layouts_of_other_products_are_refused() {
         c: Distribution::cols(4, 6),
     };
     let fault = Schedule::new(distributions, 2, Strategy::Rotate).unwrap_err();
-    assert_eq!(fault.to_string(), "B is 6x6, but that of a product of 4x6x5 is 5x6");
+    assert_eq!(fault.to_string(), "B is 6x6, but that of a GEMM of 4x6x5 is 5x6");
     let most = usize::MAX;
     let distributions = Distributions {
         a: Distribution::rows(most, 1),
@@ -216,5 +216,5 @@ fn layouts_of_other_products_are_refused() {
         c: Distribution::cols(4, 4),
     };
     let fault = Schedule::new(distributions, 3, Strategy::Rotate).unwrap_err();
-    assert_eq!(fault.to_string(), "B: a grid of 2x2 is of 4 ranks, but there are 3");
+    assert_eq!(fault.to_string(), "B: a grid of 2x2 needs 4 ranks, but there are 3");
 }

@@ -64,7 +64,7 @@ fn message(to: usize, from: usize) -> Vec<u8> {
 /// Bytes written on a raw connection, whether it is then closed, and the expected reason for the
 /// loss.
 fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, LossReason)> {
-    let nonsense = || LossReason::Failed("what came from its process cannot be read".to_owned());
+    let nonsense = || LossReason::Failed("a message of its process cannot be read".to_owned());
     let late = || LossReason::Late(quick().silence);
     let half = message(to, from)[..40].to_vec();
     let mut lost = Vec::new();
@@ -85,7 +85,7 @@ fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, LossReason)
 #[test]
 fn however_a_rank_ends_all_others_are_told() {
     let mut cases = ends(0, 1);
-    let nonsense = LossReason::Failed("what came from its process cannot be read".to_owned());
+    let nonsense = LossReason::Failed("a message of its process cannot be read".to_owned());
     let mut left = Vec::new();
     Frame::Left(2).write(&mut left).expect("there is room");
     cases.push(("for another one", message(0, 2), false, nonsense.clone()));

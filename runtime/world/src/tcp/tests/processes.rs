@@ -261,7 +261,7 @@ fn a_rank_that_never_comes_is_named() {
     let there: Vec<_> =
         [0, 1, 3].map(|rank| start((rank, 4), (&place, "this one"), ("speaks", 0), SHORT)).into();
     for mut process in there {
-        assert_eq!(told(&mut process), "rank 2 did not come in 3.0 s");
+        assert_eq!(told(&mut process), "rank 2 did not arrive within 3.0 s");
     }
 }
 

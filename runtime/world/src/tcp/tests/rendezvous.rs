@@ -80,7 +80,10 @@ fn those_that_come_are_told_who_did_not() {
         let WorldError::Rendezvous { address: at, reason } = &error else {
             panic!("{error}");
         };
-        assert_eq!((at, reason), (&address.to_string(), &format!("{names} did not come in 0.4 s")));
+        assert_eq!(
+            (at, reason),
+            (&address.to_string(), &format!("{names} did not arrive within 0.4 s"))
+        );
     }
 }
 
@@ -94,8 +97,8 @@ fn one_that_came_first_waits_for_as_long_as_rank_0_does() {
         let host = meet_at(Some(listener), &job(0, 3, &address), &Hello::default(), &short(900));
         (guest.join().expect("no panic"), host)
     });
-    assert_eq!(refusal(host), "rank 2 did not come in 0.9 s");
-    assert_eq!(refusal(guest), "rank 2 did not come in 0.9 s", "as rank 0 says");
+    assert_eq!(refusal(host), "rank 2 did not arrive within 0.9 s");
+    assert_eq!(refusal(guest), "rank 2 did not arrive within 0.9 s", "as rank 0 says");
 }
 
 #[test]
@@ -348,7 +351,7 @@ fn nobody_meets_where_something_else_listens() {
     type Something = fn(TcpStream);
     let what: [(Something, &str); 5] = [
         (nothing, "c"),
-        (silence, "nothing came in time"),
+        (silence, "nothing arrived in time"),
         (nonsense, "says \"HTTP/1.1 400 Bad"),
         (greed, "4294967295 bytes"),
         (other, "protocol 7"),
@@ -368,7 +371,7 @@ fn nobody_meets_where_something_else_listens() {
         }
         let reason = refusal(guest.join().expect("no panic"));
         // The last attempt may instead run out of time before it is answered.
-        assert!(reason.contains(told) || reason.contains("nothing came"), "{reason}");
+        assert!(reason.contains(told) || reason.contains("nothing arrived"), "{reason}");
     }
 }
 

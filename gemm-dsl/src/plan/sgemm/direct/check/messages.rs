@@ -9,13 +9,13 @@ use crate::target::arch::{BLOCK_THREADS, WARP};
 pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> SpecError {
     let remedy = match key {
         "coarsen" => "use `thread: 1x4` for four elements of a row",
-        _ => "use more of `slices`, or leave it out",
+        _ => "use more `slices`, or leave it out",
     };
     SpecError::at_key(
         &[key, by],
         format!(
-            "`{key}` has nothing to act on: without `tile` it shapes a thread that has one sum after the other, \
-             and with `{by}` it has all at once; {remedy}"
+            "`{key}` has no effect: it is for threads that compute one element after the other, \
+             and with `{by}` a thread computes all of them at once; {remedy}"
         ),
     )
 }
@@ -53,9 +53,9 @@ pub(crate) fn float4_without_access(layout: GemmLayout, thread: Rect) -> SpecErr
     SpecError::at_key(
         &["float4", "thread", "layout"],
         format!(
-            "`float4` has nothing to act on: under `layout: {layout}` neither matrix lies along K, and \
-             `thread: {thread}` has no four adjacent rows or columns; use a multiple of 4 such as `thread: 4x4`, \
-             or leave it out"
+            "`float4` has no effect: under `layout: {layout}` neither matrix is K-major, and \
+             `thread: {thread}` has no four adjacent rows or columns; use a multiple of 4 such as \
+             `thread: 4x4`, or leave it out"
         ),
     )
 }

@@ -6,9 +6,7 @@ use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 pub(crate) fn beside_tensor_cores(key: &'static str, because: &str) -> SpecError {
     SpecError::at_key(
         &[key, "arith"],
-        format!(
-            "`{key}` has nothing to act on: {because}, since `arith` asks tensor cores; leave it out"
-        ),
+        format!("`{key}` has no effect: {because}, since `arith` uses tensor cores; leave it out"),
     )
 }
 
@@ -16,8 +14,9 @@ pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
     SpecError::at_value(
         &["arith", "mma"],
         format!(
-            "`arith: {arith}` scales rows and columns by their greatest numbers, which only who makes planes before the \
-             product knows; add `mma: wgmma`, or use `arith: bf16x6`"
+            "`arith: {arith}` scales rows and columns by their greatest magnitudes, which are \
+             known only if A and B are split before the GEMM; add `mma: wgmma`, or use `arith: \
+             bf16x6`"
         ),
     )
 }
@@ -25,8 +24,9 @@ pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
 pub(crate) fn ldmatrix_of_nothing() -> SpecError {
     SpecError::at_key(
         &["ldmatrix", "layout", "transpose", "pad_a", "pad_b"],
-        "`ldmatrix` has nothing to act on: it reads tiles that lie along K, 16 bytes of a row at once, and with this \
-         `layout`, `transpose` and padding there is none whose rows start on 16 bytes; leave it out"
+        "`ldmatrix` has no effect: it reads 16 bytes of a row of a K-major tile at once, and with \
+         this `layout`, `transpose` and padding no such tile has rows that are aligned to 16 \
+         bytes; leave it out"
             .into(),
     )
 }
@@ -42,7 +42,7 @@ pub(crate) fn without_warp(arith: Arith, better: Option<Rect>) -> SpecError {
     SpecError::at_value(
         &["arith", "warp", "tile", "mma"],
         format!(
-            "`arith: {arith}` is computed by whole warps, each of which has a tile of its own; {remedy}"
+            "`arith: {arith}` is computed by whole warps, each with a tile of its own; {remedy}"
         ),
     )
 }
@@ -52,8 +52,8 @@ pub(crate) fn warp_of_instructions(warp: Rect, of: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "arith"],
         format!(
-            "`warp: {warp}` is no multiple of the {of} sums of a matrix instruction: {} mod {} = {}, {} mod {} = \
-             {}; use `warp: {}x{}`",
+            "`warp: {warp}` is not a multiple of the {of} tile of a matrix instruction: {} mod {} \
+             = {}, {} mod {} = {}; use `warp: {}x{}`",
             warp.m,
             of.m,
             warp.m % of.m,
@@ -70,13 +70,13 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecEr
     let terms = spec.terms_of_step();
     let slices = match spec.slices {
         1 => String::new(),
-        slices => format!(", {slices} slices {of_all}"),
+        slices => format!(", {slices} slices multiply {of_all}"),
     };
     SpecError::at_value(
         &["tile", "arith", "slices"],
         format!(
-            "`arith: {}` multiplies {terms} terms at once{slices}, and `tile: {tile}` has K = {}: {} mod {of_all} = {}; \
-             use a multiple of {of_all}",
+            "`arith: {}` multiplies {terms} elements of K at once{slices}, and `tile: {tile}` has \
+             K = {}: {} mod {of_all} = {}; use a multiple of {of_all}",
             spec.arith,
             tile.k,
             tile.k,
@@ -91,8 +91,9 @@ pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecE
     SpecError::at_value(
         &["slices", "tile", "arith"],
         format!(
-            "`slices: {slices}` take turns at the steps of a tile, and `tile: {tile}` has {} / {terms} = {steps} of `arith: \
-             {}`: {steps} mod {slices} = {}; use a divisor of {steps}",
+            "`slices: {slices}` distributes the steps of a tile, and `tile: {tile}` has {} / \
+             {terms} = {steps} steps of `arith: {}`: {steps} mod {slices} = {}; use a divisor of \
+             {steps}",
             tile.k,
             spec.arith,
             steps % slices,
@@ -103,16 +104,16 @@ pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecE
 pub(crate) fn promote_of_instructions(promote: u32, arith: Arith, terms: u32) -> SpecError {
     if promote == 0 {
         let message = format!(
-            "`promote: 0`: something is summed before it is added; use a multiple of {terms}, which an instruction of \
-             `arith: {arith}` takes"
+            "`promote: 0`: tensor cores accumulate before an addition; use a multiple of {terms}, \
+             the K of an instruction of `arith: {arith}`"
         );
         return SpecError::at_value(&["promote", "arith"], message);
     }
     SpecError::at_value(
         &["promote", "arith"],
         format!(
-            "`promote: {promote}` is no multiple of the {terms} terms that an instruction of `arith: {arith}` takes: \
-             {promote} mod {terms} = {}; use a multiple of {terms}",
+            "`promote: {promote}` is not a multiple of {terms}, the K of an instruction of \
+             `arith: {arith}`: {promote} mod {terms} = {}; use a multiple of {terms}",
             promote % terms.max(1),
         ),
     )
@@ -122,8 +123,8 @@ pub(crate) fn promote_of_tile(promote: u32, own: u32) -> SpecError {
     SpecError::at_value(
         &["promote", "tile", "slices"],
         format!(
-            "`promote: {promote}` does not divide the {own} terms of a tile that a warp sums: {own} mod {promote} = \
-             {}; use a divisor of {own}",
+            "`promote: {promote}` does not divide {own}, the part of the tile's K that a warp \
+             sums: {own} mod {promote} = {}; use a divisor of {own}",
             own % promote.max(1),
         ),
     )

@@ -7,8 +7,8 @@ pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
     SpecError::at_key(
         &["fragment", "thread"],
         format!(
-            "`fragment: {fragment}` has nothing to act on: a thread owns one element; give it more, such as \
-             `thread: 4x4`, or leave it out"
+            "`fragment: {fragment}` has no effect: a thread owns one element; give it more, such \
+             as `thread: 4x4`, or leave it out"
         ),
     )
 }
@@ -16,8 +16,8 @@ pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
 pub(crate) fn transpose_of_nothing() -> SpecError {
     SpecError::at_key(
         &["transpose", "layout"],
-        "`transpose` has nothing to act on: under `layout: tn` A lies along M and B along N, as their \
-         shared tiles do; leave it out"
+        "`transpose` has no effect: under `layout: tn` A is contiguous along M and B along N, as \
+         their shared tiles are; leave it out"
             .into(),
     )
 }
@@ -25,8 +25,8 @@ pub(crate) fn transpose_of_nothing() -> SpecError {
 pub(crate) fn swizzle_of_nothing() -> SpecError {
     SpecError::at_key(
         &["swizzle", "layout", "transpose"],
-        "`swizzle` has nothing to act on: it exchanges the vectors of tiles that lie along K, and with this \
-         `layout` and `transpose` none does; leave it out"
+        "`swizzle` has no effect: it permutes the vectors of K-major tiles, and with this \
+         `layout` and `transpose` no tile is K-major; leave it out"
             .into(),
     )
 }
@@ -45,8 +45,8 @@ pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "swizzle"],
         format!(
-            "`swizzle` exchanges the vectors of four of a row, as many as a power of two and two at least, and a row has \
-             K = {k} elements; use K = {next}"
+            "`swizzle` permutes vectors of four within a row and needs a power of two of them, at \
+             least 2, but a row has K = {k} elements; use K = {next}"
         ),
     )
 }
@@ -55,8 +55,9 @@ pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
     SpecError::at_key(
         &["order", "thread"],
         format!(
-            "`order: {order}` has nothing to act on: the elements of `thread: {thread}` lie in one \
-             line, which every order visits alike; use more rows and columns, or leave it out"
+            "`order: {order}` has no effect: the elements of `thread: {thread}` form one row or \
+             column, which every order visits in the same way; use more rows and columns, or \
+             leave it out"
         ),
     )
 }
@@ -64,8 +65,8 @@ pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
 pub(crate) fn spread_without_stages() -> SpecError {
     SpecError::at_key(
         &["spread", "stages"],
-        "`spread` has nothing to act on: it spreads the asynchronous copies of `stages`; add \
-         `stages: 3`, or leave it out"
+        "`spread` has no effect: it spreads the asynchronous copies of `stages`; add `stages: 3`, \
+         or leave it out"
             .into(),
     )
 }
@@ -130,9 +131,9 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
     SpecError::at_value(
         &["fragment", "thread"],
         format!(
-            "`fragment: split` gives a thread vectors of four on both axes, and `thread: {thread}` \
-             leaves {} mod 4 = {} and {} mod 4 = {}; use multiples of 4 such as `thread: 8x8`, or \
-             another one",
+            "`fragment: split` gives a thread vectors of four on both axes, and `thread: \
+             {thread}` leaves {} mod 4 = {} and {} mod 4 = {}; use multiples of 4 such as \
+             `thread: 8x8`, or another `fragment`",
             thread.m,
             thread.m % 4,
             thread.n,
@@ -169,7 +170,8 @@ pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
     SpecError::at_value(
         &["slices", "tile"],
         format!(
-            "`slices: {slices}` do not divide the {k} k steps of a tile: {k} mod {slices} = {}; use a divisor of {k}",
+            "`slices: {slices}` does not divide the {k} k steps of a tile: {k} mod {slices} = {}; \
+             use a divisor of {k}",
             k % slices.max(1),
         ),
     )
@@ -178,8 +180,8 @@ pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
 pub(crate) fn unroll_with_stages() -> SpecError {
     SpecError::at_key(
         &["unroll", "stages"],
-        "`unroll` has nothing to act on: `stages` unrolls the k steps of a tile, which alternate \
-         between two fragments; leave it out"
+        "`unroll` has no effect: `stages` unrolls the k steps of a tile, which alternate between \
+         two fragments; leave it out"
             .to_owned(),
     )
 }

@@ -7,15 +7,15 @@ use crate::spec::{Arith, Rect, Tile};
 pub(crate) fn beside_wgmma(key: &'static str, because: &str) -> SpecError {
     SpecError::at_key(
         &[key, "mma"],
-        format!("`{key}` has nothing to act on: {because}, under `mma: wgmma`; leave it out"),
+        format!("`{key}` has no effect: {because}, under `mma: wgmma`; leave it out"),
     )
 }
 
 pub(crate) fn stages_without_boxes() -> SpecError {
     SpecError::at_key(
         &["stages", "copy"],
-        "`stages` has nothing to act on: all threads copy a tile, and then all multiply it; add `copy: tma`, or leave \
-         it out"
+        "`stages` has no effect: all threads copy a tile, and then all multiply it; add `copy: \
+         tma`, or leave it out"
             .into(),
     )
 }
@@ -53,8 +53,8 @@ pub(crate) fn warp_of_warpgroup(warp: Rect, better: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "mma"],
         format!(
-            "`warp: {warp}`: under `mma: wgmma` a warp has {} rows of C and a multiple of 8 columns that divides those of \
-             the tile; use `warp: {better}`, or leave it out",
+            "`warp: {warp}`: under `mma: wgmma` a warp has {} rows of C and a multiple of 8 \
+             columns that divides the columns of the tile; use `warp: {better}`, or leave it out",
             better.m,
         ),
     )
@@ -66,8 +66,8 @@ pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     SpecError::at_value(
         &["tile", "arith", "mma"],
         format!(
-            "`tile: {tile}` has K = {}, and `mma: wgmma` reads rows of 32, 64 or 128 bytes, which are {} terms of `arith: \
-             {arith}`; use one of these",
+            "`tile: {tile}` has K = {}, and `mma: wgmma` reads rows of 32, 64 or 128 bytes, which \
+             are {} elements of `arith: {arith}`; use one of these",
             tile.k,
             rows.join(", "),
         ),
@@ -78,8 +78,9 @@ pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError 
     SpecError::at_value(
         &["cluster", "tile"],
         format!(
-            "`cluster: {blocks}`: its blocks, at most {most}, each bring a part of the {} columns of `tile: {tile}`, a \
-             multiple of 8; use 2 to {most} blocks, and an N that is a multiple of 8 for each",
+            "`cluster: {blocks}`: each of its blocks, at most {most}, loads a part of the {} \
+             columns of `tile: {tile}`, a multiple of 8; use 2 to {most} blocks, and an N that is \
+             a multiple of 8 for each",
             tile.n,
         ),
     )
@@ -88,7 +89,8 @@ pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError 
 pub(crate) fn ranges_of_cluster() -> SpecError {
     SpecError::at_key(
         &["cluster", "split_k"],
-        "`cluster` and `split_k`: blocks of a cluster take no tickets; leave one of them out"
+        "`cluster` and `split_k` contradict each other: blocks of a cluster take no tickets; \
+         leave one of them out"
             .into(),
     )
 }
@@ -110,8 +112,8 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
     let (fresh, operands) = (plan.fresh(), plan.operands());
     let more = match fresh.max(operands) {
         0 => String::new(),
-        more if operands > fresh => format!(" + {more} for what the epilogue reads"),
-        more => format!(" + {more} for those that are not added yet"),
+        more if operands > fresh => format!(" + {more} for operands of the epilogue"),
+        more => format!(" + {more} for accumulators that are not added yet"),
     };
     let needed = plan.registers_of_thread();
     let beside = needed - sums - fresh.max(operands);
@@ -127,8 +129,9 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
     SpecError::at_value(
         &keys,
         format!(
-            "a thread needs 64 · {} / 128 = {sums} registers for its sums{more} + {beside} beside = {needed}, and {} \
-             threads · {blocks} {} leave it {available}; {remedy}",
+            "a thread needs 64 · {} / 128 = {sums} registers for its accumulators{more} + \
+             {beside} others = {needed}, and {} threads · {blocks} {} leave it {available}; \
+             {remedy}",
             plan.columns(),
             plan.threads(),
             if blocks == 1 { "block" } else { "blocks" },
