@@ -143,15 +143,21 @@ fn keys(family: &FamilyInfo) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// A list item, wrapped at 140 columns outside of code spans.
+/// A list item, wrapped at 140 columns outside of code spans. Its indentation stays.
 fn wrapped(item: &str) -> String {
-    const WIDTH: usize = 140;
+    let indent = &item[..item.len() - item.trim_start().len()];
+    let wrapped = wrapped_at_margin(item.trim_start(), 140 - indent.len());
+    wrapped.lines().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+/// The same for an item without indentation.
+fn wrapped_at_margin(item: &str, width: usize) -> String {
     let (mut lines, mut line, mut word, mut is_code) =
         (Vec::new(), String::new(), String::new(), false);
     for c in item.chars().chain([' ']) {
         is_code ^= c == '`';
         if c.is_whitespace() && !is_code {
-            if line.chars().count() + 1 + word.chars().count() > WIDTH && !line.is_empty() {
+            if line.chars().count() + 1 + word.chars().count() > width && !line.is_empty() {
                 lines.push(std::mem::replace(&mut line, " ".to_owned()));
             }
             if !line.is_empty() {
@@ -342,7 +348,9 @@ fn commands() -> Result<(), Failed> {
                 line.split([' ', '`', '|']).filter(|word| !word.is_empty()).collect();
             for pair in words.windows(2) {
                 let is_known = match pair {
-                    ["--example", program] => programs.iter().any(|known| known == program),
+                    ["--example", program] => {
+                        *program == "NAME" || programs.iter().any(|known| known == program)
+                    }
                     [script, _]
                         if script.starts_with("examples/bench/peers/")
                             || script.starts_with(".ci/") =>

@@ -199,7 +199,8 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
         }
         Expr::Cast(to, e) => {
             if let Some(spelling) = conversion(e.ty(), *to) {
-                note((HelperFamily::Conversion, 0), spelling.definition.to_owned());
+                let is_from = u8::from(e.ty() != Ty::F32);
+                note((HelperFamily::Conversion, is_from), spelling.definition.to_owned());
             }
         }
         Expr::Call(f, args) => {
