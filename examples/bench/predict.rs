@@ -32,7 +32,7 @@ fn run() -> Result<Outcome, Failure> {
 }
 
 fn record(line: &str) -> Result<Value, Failure> {
-    let usage = || Failure::Usage(format!("`{line}` is no size and spec"));
+    let usage = || Failure::Usage(format!("`{line}` is not a size and a spec"));
     let (size, spec) = line.split_once(' ').ok_or_else(usage)?;
     let n: usize = size.parse().map_err(|_| usage())?;
     let launches = match spec.strip_prefix("reduce ") {

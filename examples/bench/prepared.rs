@@ -71,7 +71,7 @@ impl PreparedOptions {
                     Ok(spec.clone())
                 }
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
-                None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
+                None => Err(named("it has no split operands. Add `mma: wgmma`".to_owned())),
             }
         };
         self.line.iter().map(spec).collect()
@@ -99,7 +99,7 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
     let seed = seed_or_new(options.seed);
     let device = open_gpu()?;
     let gpu = Gpu::new(&device);
-    let gpu = gpu.ok_or_else(|| Failure::Missing("products are timed on a GPU".to_owned()))?;
+    let gpu = gpu.ok_or_else(|| Failure::Missing("GEMMs are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
     let host = [(seed, a), (seed.wrapping_add(1), b)]
         .map(|(seed, len)| data::uniform(seed, len, -1.0, 1.0));
@@ -119,11 +119,11 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
         text("arith"),
         text("m x n x k"),
         number("cuBLAS ms"),
-        number("each time ms"),
+        number("split per call ms"),
         number("of cuBLAS"),
-        number("B once ms"),
+        number("B split once ms"),
         number("of cuBLAS"),
-        number("A and B once ms"),
+        number("A and B split once ms"),
         number("of cuBLAS"),
         number("error"),
     ]);
@@ -203,7 +203,7 @@ impl PreparedBench<'_> {
             is_right &= *first.get_or_insert_with(|| bits.clone()) == bits;
         }
         if !is_right {
-            eprintln!("{shape}: `{spec}`: wrong, or other bits: an error of {error:.1e}");
+            eprintln!("{shape}: `{spec}`: wrong result or different bits: error {error:.1e}");
         }
         let (a, b) = (&*a, &*b);
         let c = RefCell::new(c);

@@ -167,7 +167,7 @@ fn compares() -> Result<(), Failed> {
                 keys(report).into_iter().filter(|key| !others.contains(key)).collect();
             if own.is_empty() { "none".to_owned() } else { own.join(", ") }
         };
-        let said = compared(&mut session, "Keys that the other has not")?;
+        let said = compared(&mut session, "Keys that the other lacks")?;
         same(said, vec![own(before, now), own(now, before), String::new()])?;
         let address: Value = session.value("location.hash")?;
         let files = [one, other].map(|stage| {

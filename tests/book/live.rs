@@ -258,7 +258,7 @@ fn stopped() -> Result<(), Failed> {
         \x0a\x14\x04\x04\0\x41\0\x0b\x03\0\0\x0b\x04\0\x41\0\x0b\x04\0\x41\0\x0b";
     let shown = shown(&page(TRAPS, "a test")?, &address("sgemm_kernel", "float4"), &[])?;
     if attribute(&shown, "data-state") != Some("failed")
-        || !shown.contains("The module has stopped.")
+        || !shown.contains("The module stopped.")
     {
         return Err("it does not say that the module has stopped".into());
     }

@@ -180,7 +180,7 @@ mod tests {
         assert!(vector_error(&file).contains("3 bytes after"));
         for text in ["not an array at all", "1 2 3", "\n"] {
             std::fs::write(file.path(), text).expect("written");
-            assert!(vector_error(&file).contains("no .npy file"), "{text}");
+            assert!(vector_error(&file).contains("not a .npy file"), "{text}");
         }
     }
 

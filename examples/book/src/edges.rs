@@ -79,11 +79,11 @@ pub(super) fn none(spec: &Spec) -> Option<String> {
     let multiples: Vec<String> =
         multiples.map(|(extent, of)| format!("{extent} must be a multiple of {of}")).collect();
     let asked = match multiples.is_empty() {
-        true => "any shape is one".to_owned(),
-        false => format!("{}, and any other launch is refused", multiples.join(", ")),
+        true => "any shape qualifies".to_owned(),
+        false => format!("{}; any other launch is refused", multiples.join(", ")),
     };
     Some(format!(
-        "There are none. Under bounds: aligned no access is guarded, so that all tiles must be whole: {asked}."
+        "Not supported. With bounds: aligned no access is guarded, so all tiles must be full: {asked}."
     ))
 }
 

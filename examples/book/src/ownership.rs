@@ -148,10 +148,10 @@ impl OwnedTile {
         let are_alike = self.groups.iter().all(|of| like(of) == like(&self.groups[0]));
         let (count, name) = (others.len(), &self.name);
         let alike = match are_alike {
-            true => ", each of as many elements, which as many threads read as often",
+            true => ", each with the same number of elements, threads and reads",
             false => "",
         };
-        format!("{count} more groups of elements of {name} are not in the table{alike}.")
+        format!("{count} more groups of elements of {name} are omitted{alike}.")
     }
 
     /// Describes the elements that the first thread copies, reads or stores.
@@ -461,7 +461,7 @@ mod tests {
                 let said = tile.unlisted();
                 let hidden = tile.groups.len() - tile.listed().len();
                 assert_eq!(said.starts_with(&hidden.to_string()), hidden > 0, "{line}: {said}");
-                if said.contains("as many elements") {
+                if said.contains("the same number of elements") {
                     assert!(tile.groups.iter().all(|of| of.count == tile.groups[0].count));
                 }
                 for group in &tile.groups {

@@ -73,8 +73,8 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
         }
         roles.push(role);
         let role = match role {
-            [true, true] => "asks for tiles, and multiplies",
-            [true, false] => "asks for tiles",
+            [true, true] => "requests tiles, and multiplies",
+            [true, false] => "requests tiles",
             [false, true] => "multiplies",
             [false, false] => "",
         };
@@ -148,7 +148,7 @@ mod tests {
             "tile: 128x256x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma, producer";
         let drawn = pipelines(line);
         let roles: Vec<(u32, &str)> = drawn.iter().map(|of| (of.warp, of.role)).collect();
-        assert_eq!(roles, [(0, "multiplies"), (8, "asks for tiles")]);
+        assert_eq!(roles, [(0, "multiplies"), (8, "requests tiles")]);
         // A warp that copies and multiplies has three of four slots in flight, with four matrix
         // instructions each.
         let line = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";

@@ -194,7 +194,7 @@ mod tests {
             message.contains("128x4096x4095,2^20x128") && message.contains("logsumexp"),
             "{message}"
         );
-        assert!(error("--shape 3y3").contains("`3y3` is no whole number"));
+        assert!(error("--shape 3y3").contains("`3y3` is not a whole number"));
         assert!(error("--shape=-3x3").contains("negative"));
         assert!(error("--op mean").contains("mean_var"));
         assert!(error("--only columns").contains("segments"));

@@ -80,13 +80,13 @@ impl TableOptions {
         let Some(table) = &self.table else {
             return match self.shapes.is_given() {
                 true => {
-                    usage("--m, --n, --k, --layout and --only are of tables. Add --table FILE.rs")
+                    usage("--m, --n, --k, --layout and --only are options of tables. Add --table FILE.rs")
                 }
                 false => Ok(None),
             };
         };
         if !(1..=MOST_ROWS).contains(&self.rows) {
-            return usage("--rows: a table has between 1 and 256 of them. Give such a number");
+            return usage("--rows: a table has between 1 and 256 rules. Give such a number");
         }
         let read = |option: &str, path: &PathBuf| {
             let named = |error| Failure::Usage(format!("{option} {}: {error}", path.display()));
@@ -104,7 +104,7 @@ impl TableOptions {
         let rows = self.rows.saturating_sub(first.count());
         if rows == 0 {
             return Err(Failure::Usage(format!(
-                "--rows {}: there are {} by --first, and at least one more is fitted. Give more",
+                "--rows {}: --first gives {}, and at least one more is fitted. Give more",
                 self.rows,
                 first.count()
             )));
@@ -211,15 +211,15 @@ mod tests {
             (format!("{out} --first no-such-file"), "--first no-such-file"),
             (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
             (format!("{out} --first {first} --rows 1"), "1 by --first"),
-            (format!("{out} --accuracy best"), "`best` is no accuracy"),
-            (format!("{out} --first {emulated}"), "`accuracy: bound;` before the rows"),
+            (format!("{out} --accuracy best"), "`best` is not an accuracy class"),
+            (format!("{out} --first {emulated}"), "`accuracy: bound;` before the rules"),
             (
                 format!("{out} --first {granted}"),
-                "its rows are of accuracy `bound`. Add --accuracy bound",
+                "its rules are of accuracy `bound`. Add --accuracy bound",
             ),
             (format!("{out} --lines {lines}"), "Add --accuracy bound"),
             (format!("{out} --times nowhere/a"), "nowhere/a"),
-            (format!("{out} --limit soon"), "no whole number of seconds"),
+            (format!("{out} --limit soon"), "not a whole number of seconds"),
             ("--table nowhere/a.rs".to_owned(), "nowhere/a.rs"),
         ] {
             let error = task(&line).expect_err(&line);
