@@ -132,7 +132,8 @@ fn print(session: &mut Session) -> Result<(), Failed> {
 
 /// The tables of the front page need no scrolling at 1280 × 800 pixels.
 fn screen() -> Result<(), Failed> {
-    const ASKS: &str = "[...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => e.scrollWidth - e.clientWidth)";
+    const ASKS: &str = "[...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => \
+                        e.scrollWidth - e.clientWidth)";
     let mut session = Session::start()?;
     session.size(1280, 800)?;
     session.open("index.html", crate::page("index.html")?, "")?;
@@ -145,7 +146,8 @@ fn screen() -> Result<(), Failed> {
 }
 
 /// JavaScript that formats the violations found by axe-core.
-const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.nodes.length}, first ${v.nodes[0].target}`))";
+const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.nodes.length}, \
+                     first ${v.nodes[0].target}`))";
 
 fn axe() -> Result<String, Failed> {
     Ok(fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?)
@@ -174,8 +176,8 @@ fn accessible() -> Result<(), Failed> {
 /// Script that runs axe-core once a JavaScript condition holds.
 pub fn asking_axe(when: &str) -> Result<String, Failed> {
     let asks = format!(
-        "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : \
-         axe.run(){FOUND}.then((found) => {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
+        "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : axe.run(){FOUND}.then((found) => \
+         {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
     );
     // The script's text must not close its own element.
     let axe = axe()?.replace("</script", "<\\/script");

@@ -61,7 +61,8 @@ fn order(session: &mut Session) -> Result<Vec<String>, Failed> {
 }
 
 /// Header cell of the column.
-const HEAD: &str = "[...document.querySelectorAll('#reduce .ladder thead th')].find((th) => th.textContent === 'Registers, sm_90')";
+const HEAD: &str = "[...document.querySelectorAll('#reduce .ladder thead th')].find((th) => \
+                    th.textContent === 'Registers, sm_90')";
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {
     if found == expected {
@@ -107,7 +108,8 @@ fn sorts_by_address() -> Result<(), Failed> {
     ] {
         // The order is read after the `hashchange` event.
         session.value(&format!(
-            "new Promise((done) => {{ addEventListener('hashchange', done, {{ once: true }}); location.hash = '{address}'; }})"
+            "new Promise((done) => {{ addEventListener('hashchange', done, {{ once: true }}); \
+             location.hash = '{address}'; }})"
         ))?;
         same(order(&mut session)?, expected)?;
     }

@@ -374,7 +374,8 @@ pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     let dom = parse(fault::race()?);
     let said = text(&dom.document);
     let (_, behind) = said.split_once("changed at line ").ok_or("no change is named")?;
-    let (line, what) = behind.split_once(" of its unchanged source, ").ok_or("no source is named")?;
+    let (line, what) =
+        behind.split_once(" of its unchanged source, ").ok_or("no source is named")?;
     let number: usize = line.parse()?;
     let spec: SgemmSpec = fault::LINE.parse()?;
     let unchanged = cuda::source(&spec.plan()?.program()?.kernels[0]);

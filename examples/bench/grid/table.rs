@@ -57,7 +57,8 @@ pub fn few_launches(rows: &[GridRow]) -> Option<String> {
     let few: Vec<usize> = launches.filter(|launches| *launches < repeats::LEAST).collect();
     let (least, count) = (few.iter().min()?, few.len());
     Some(format!(
-        "The graphs of {count} GEMMs, whose launches take more than {:.0} ms, have fewer than {} launches, at least {least}.",
+        "The graphs of {count} GEMMs, whose launches take more than {:.0} ms, have fewer than {} \
+         launches, at least {least}.",
         repeats::LONG / 1e3,
         repeats::LEAST
     ))

@@ -72,7 +72,8 @@ impl<'d> ReductionBench<'d> {
                     if peers.is_empty() { "no peer".to_owned() } else { peers.join(" and ") };
                 let rate = clock.read_rate;
                 format!(
-                    "reductions on {device}, compared with {beside} (seed {seed}); reading only: {rate:.0} GB/s"
+                    "reductions on {device}, compared with {beside} (seed {seed}); reading only: \
+                     {rate:.0} GB/s"
                 )
             }
         }

@@ -115,7 +115,8 @@ pub fn products_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Products, 
     taken.find(fits).ok_or_else(|| {
         let [m, n, k] = others;
         format!(
-            "both specs share no shape that is small enough to simulate: the other spec is `bounds: aligned` and takes only multiples of {m} x {n} x {k}"
+            "both specs share no shape that is small enough to simulate: the other spec is \
+             `bounds: aligned` and takes only multiples of {m} x {n} x {k}"
         )
     })
 }

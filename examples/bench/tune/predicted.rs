@@ -46,7 +46,8 @@ fn products(problem: &TuneProblem) -> Result<&[Products], Failure> {
             "the time model ranks single GEMMs: leave out --batch, or --for".to_owned(),
         )),
         TuneProblem::Arrays(_) => Err(Failure::Usage(
-            "the time model ranks only GEMMs, not reductions: leave out --for and give --device gpu, or leave out --family reduce"
+            "the time model ranks only GEMMs, not reductions: leave out --for and give --device \
+             gpu, or leave out --family reduce"
                 .to_owned(),
         )),
     }

@@ -31,8 +31,10 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     };
     let table = read(&fit::text(&rows)).map_err(internal)?;
     let regret = fit::regret(&table, &samples).map_err(internal)?;
-    let mut about =
-        vec![summary(&times, &samples, &rows, task.first.count()), said_regret("at these shapes", &regret)];
+    let mut about = vec![
+        summary(&times, &samples, &rows, task.first.count()),
+        said_regret("at these shapes", &regret),
+    ];
     let drawn = |shape: &GemmShape| !shape.is_of_grid();
     let unseen = fit::unseen(&samples, &task.first, &limits, drawn).map_err(internal)?;
     if unseen.count > 0 {
@@ -43,7 +45,8 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let beside = fit::over_cublas(&table, &samples, cublas).map_err(internal)?;
     if let Some((least, shape)) = beside.least {
         about.push(format!(
-            "cuBLAS time over that of the table: {:.3} in the geometric mean, at least {least:.3}, at {shape}",
+            "cuBLAS time over that of the table: {:.3} in the geometric mean, at least \
+             {least:.3}, at {shape}",
             beside.mean
         ));
     }

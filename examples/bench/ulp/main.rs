@@ -78,10 +78,7 @@ fn run() -> Result<Outcome, Failure> {
     let device = Device::auto().unwrap_or_else(|_| Device::simulator());
     match Gpu::new(&device) {
         Some(_) => println!("All 2^32 inputs on {}.\n", device.name()),
-        None => println!(
-            "No GPU: {} inputs of each function on the simulator.\n",
-            host::SAMPLE
-        ),
+        None => println!("No GPU: {} inputs of each function on the simulator.\n", host::SAMPLE),
     }
     let mut table =
         Table::new([text("function"), number("worst ulp"), number("bound"), text("at"), text("")]);

@@ -154,7 +154,8 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     }
     lines.push(String::new());
     lines.push(format!(
-        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need less: caches serve some requests to L2 and memory."
+        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need less: \
+         caches serve some requests to L2 and memory."
     ));
     lines
 }

@@ -73,7 +73,8 @@ pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
         None => Ok(given),
         Some((name, text)) if name == family.macro_name() => Ok(text),
         Some((name, _)) => Err(Failure::Usage(format!(
-            "--against: the spec is of {name}!, and the other one of {}!. Only specs of one macro can be compared",
+            "--against: the spec is of {name}!, and the other one of {}!. Only specs of one macro \
+             can be compared",
             family.macro_name()
         ))),
     }

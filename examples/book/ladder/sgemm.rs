@@ -130,7 +130,8 @@ fn problems<'j>(
             let (left, right) = (npy::read_matrix(a)?, npy::read_matrix(b)?);
             if left.cols != right.rows {
                 return Err(Failure::Usage(format!(
-                    "{} is {}x{} and {} is {}x{}: the first needs as many columns as the second has rows",
+                    "{} is {}x{} and {} is {}x{}: the first needs as many columns as the second \
+                     has rows",
                     a.display(),
                     left.rows,
                     left.cols,

@@ -34,7 +34,8 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     }
     if ladders.contains(&"reduce") && ladders.contains(&"sgemm") {
         return Err(Failure::Usage(format!(
-            "--source {wanted}: both ladders have such a stage. Name the ladder: `ladder reduce` or `ladder sgemm`"
+            "--source {wanted}: both ladders have such a stage. Name the ladder: `ladder reduce` \
+             or `ladder sgemm`"
         )));
     }
     let mut out = std::io::stdout().lock();

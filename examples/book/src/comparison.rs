@@ -51,7 +51,8 @@ impl AccessComparison {
                 .to_owned(),
             others => {
                 format!(
-                    "{others} more patterns that the other kernel lacks are no further above their minimum."
+                    "{others} more patterns that the other kernel lacks are no further above \
+                     their minimum."
                 )
             }
         }

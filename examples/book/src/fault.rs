@@ -22,7 +22,8 @@ const MOST: usize = 12;
 /// Block order that is recorded.
 const FIRST: &str = "ascending";
 /// Message for a fault in barriers, box copies, tensor cores or arithmetic, which is not drawn.
-const NO_ACCESS: &str = "The faulting access is not an access of lanes to elements in shared or global memory";
+const NO_ACCESS: &str =
+    "The faulting access is not an access of lanes to elements in shared or global memory";
 /// Message for a fault that occurs only in an order that was not recorded.
 const UNSEEN: &str = "The faulting access is not in the recorded trace";
 
@@ -106,7 +107,8 @@ pub(super) fn without(
         let all: Vec<String> = all.iter().map(usize::to_string).collect();
         let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         return Err(Failure::Usage(format!(
-            "--without {at}: no synchronisation statement begins there; lines of this kernel with one: {known}"
+            "--without {at}: no synchronisation statement begins there; lines of this kernel with \
+             one: {known}"
         )));
     };
     let launch =
@@ -201,10 +203,12 @@ impl FaultReport {
     pub fn order(&self) -> &'static str {
         match &self.accesses[..] {
             [first, _] if first.is_fault => {
-                "The faulting access is first, followed by the access it is not ordered with. The lane that accesses the element is lit."
+                "The faulting access is first, followed by the access it is not ordered with. The \
+                 lane that accesses the element is lit."
             }
             [_, _] => {
-                "The faulting access is last, preceded by the access it is not ordered with. The lane that accesses the element is lit."
+                "The faulting access is last, preceded by the access it is not ordered with. The \
+                 lane that accesses the element is lit."
             }
             _ if self.reached.is_some() => {
                 "The faulting access as requested. Invalid requests of lanes are lit."

@@ -29,25 +29,30 @@ pub fn of_stage(ladder: &str, stage: &str) -> Option<&'static Idea> {
 const REDUCE: [Idea; 11] = [
     idea(
         "interleaved_divergent",
-        "Each block loads one element per thread into shared memory and reduces them as a tree. In the first step every second thread adds its neighbour's element to its own, then every fourth, and so on. Further launches add the block results.",
+        "Each block loads one element per thread into shared memory and reduces them as a tree. \
+         In the first step every second thread adds its neighbour's element to its own, then \
+         every fourth, and so on. Further launches add the block results.",
         "Fewer threads are active in each step. Which line shows the divergence?",
         "source",
     ),
     idea(
         "interleaved",
-        "The same tree, but the first threads do the additions. Whole warps become idle instead of some lanes of every warp. The distance of the added elements is unchanged.",
+        "The same tree, but the first threads do the additions. Whole warps become idle instead \
+         of some lanes of every warp. The distance of the added elements is unchanged.",
         "Lanes now access every second word, then every fourth. How does that affect the banks?",
         "accesses",
     ),
     idea(
         "sequential",
-        "The upper half of the elements is added to the lower half, then again to the remaining half, and so on. Neighbouring threads access neighbouring words.",
+        "The upper half of the elements is added to the lower half, then again to the remaining \
+         half, and so on. Neighbouring threads access neighbouring words.",
         "Which of the two faults of the previous stages are gone?",
         "change",
     ),
     idea(
         "items",
-        "Each thread reads two elements and adds them before the tree begins. Half as many blocks are needed, and no thread only loads.",
+        "Each thread reads two elements and adds them before the tree begins. Half as many blocks \
+         are needed, and no thread only loads.",
         "How many barriers are needed per element now?",
         "change",
     ),
@@ -59,37 +64,43 @@ const REDUCE: [Idea; 11] = [
     ),
     idea(
         "shuffle",
-        "Lanes of a warp exchange values in registers. Shared memory holds only one value per warp.",
+        "Lanes of a warp exchange values in registers. Shared memory holds only one value per \
+         warp.",
         "How many shared-memory wavefronts does the tree take now?",
         "change",
     ),
     idea(
         "ticket",
-        "One launch: each block stores its partial sum and takes a ticket. The block with the last ticket adds all partial sums. An atomic and a fence make this safe.",
+        "One launch: each block stores its partial sum and takes a ticket. The block with the \
+         last ticket adds all partial sums. An atomic and a fence make this safe.",
         "What does a block do besides adding, and how often?",
         "source",
     ),
     idea(
         "grid_stride",
-        "Only as many blocks as the GPU runs at once. Each strides through the array by the size of the grid, with several 16-byte loads in flight per thread.",
+        "Only as many blocks as the GPU runs at once. Each strides through the array by the size \
+         of the grid, with several 16-byte loads in flight per thread.",
         "How many instructions are executed per element?",
         "units",
     ),
     idea(
         "rows",
-        "A group of lanes reduces each row of a matrix, several rows per block. Groups need no barrier: the lanes of a warp shuffle.",
+        "A group of lanes reduces each row of a matrix, several rows per block. Groups need no \
+         barrier: the lanes of a warp shuffle.",
         "Which lanes read which part of a row?",
         "accesses",
     ),
     idea(
         "columns",
-        "Each column of a matrix is reduced. Lanes run along a row, so neighbours read neighbouring elements; threads along the columns share the work.",
+        "Each column of a matrix is reduced. Lanes run along a row, so neighbours read \
+         neighbouring elements; threads along the columns share the work.",
         "Are the loaded sectors fully used?",
         "accesses",
     ),
     idea(
         "online",
-        "The logarithm of a sum of exponentials, in one pass. A thread keeps the maximum so far and the sum relative to it; two such pairs combine into one.",
+        "The logarithm of a sum of exponentials, in one pass. A thread keeps the maximum so far \
+         and the sum relative to it; two such pairs combine into one.",
         "What does a step cost besides the addition?",
         "source",
     ),
@@ -99,31 +110,39 @@ const REDUCE: [Idea; 11] = [
 const SGEMM: [Idea; 43] = [
     idea(
         "naive_uncoalesced",
-        "One thread computes each element of C from a row of A and a column of B. The 32 lanes of a warp execute each instruction together. Here neighbouring lanes have neighbouring rows of C, so their elements of A are a whole row apart.",
+        "One thread computes each element of C from a row of A and a column of B. The 32 lanes of \
+         a warp execute each instruction together. Here neighbouring lanes have neighbouring rows \
+         of C, so their elements of A are a whole row apart.",
         "How many sectors does one load of A fetch for a warp, and how much of them is used?",
         "accesses",
     ),
     idea(
         "naive",
-        "The same kernel, but neighbouring lanes have neighbouring columns of C. They read neighbouring elements of B and the same element of A.",
+        "The same kernel, but neighbouring lanes have neighbouring columns of C. They read \
+         neighbouring elements of B and the same element of A.",
         "What does swapping the two indices save?",
         "change",
     ),
     idea(
         "unroll",
-        "The loop over K is unrolled four times, so its test and increment run once per four multiply-adds.",
+        "The loop over K is unrolled four times, so its test and increment run once per four \
+         multiply-adds.",
         "Which instructions decrease, and which do not?",
         "change",
     ),
     idea(
         "coarsen",
-        "A thread computes four neighbouring elements of a row of C, one accumulator after the other. This needs fewer threads, but the accumulators share no loads. The lanes of a warp are now four columns apart.",
+        "A thread computes four neighbouring elements of a row of C, one accumulator after the \
+         other. This needs fewer threads, but the accumulators share no loads. The lanes of a \
+         warp are now four columns apart.",
         "What happens to the loads of B?",
         "accesses",
     ),
     idea(
         "shared_tile",
-        "The threads of a block copy a tile of A and a tile of B to shared memory, synchronise, and compute from there. Each element is read from global memory once per block instead of once per thread.",
+        "The threads of a block copy a tile of A and a tile of B to shared memory, synchronise, \
+         and compute from there. Each element is read from global memory once per block instead \
+         of once per thread.",
         "Which unit is the bottleneck now?",
         "units",
     ),
@@ -135,7 +154,8 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "thread_strided",
-        "A thread computes four by four elements, spaced by the size of the block. It uses each value loaded from shared memory four times.",
+        "A thread computes four by four elements, spaced by the size of the block. It uses each \
+         value loaded from shared memory four times.",
         "How many multiply-adds are there per load from shared memory?",
         "change",
     ),
@@ -147,13 +167,16 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "register_tile_padded",
-        "Eight by eight neighbouring elements for each of sixteen threads. Rows of A in shared memory are padded by one element.",
+        "Eight by eight neighbouring elements for each of sixteen threads. Rows of A in shared \
+         memory are padded by one element.",
         "What is the padding for, with so few threads?",
         "ledger",
     ),
     idea(
         "padded_prefetch",
-        "The next tile is loaded into registers while the current one is multiplied. Each accumulator is split into four, so that a multiply-add need not wait for the previous one.",
+        "The next tile is loaded into registers while the current one is multiplied. Each \
+         accumulator is split into four, so that a multiply-add need not wait for the previous \
+         one.",
         "How much arithmetic is there between a load and its use?",
         "source",
     ),
@@ -165,13 +188,15 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "outer_product",
-        "In each step along K a thread reads four elements of A and four of B, and accumulates their sixteen products.",
+        "In each step along K a thread reads four elements of A and four of B, and accumulates \
+         their sixteen products.",
         "How many loads are there per multiply-add?",
         "change",
     ),
     idea(
         "block_128",
-        "Tiles of 128 by 128, and eight by eight elements per thread: 64 multiply-adds for 16 elements from shared memory.",
+        "Tiles of 128 by 128, and eight by eight elements per thread: 64 multiply-adds for 16 \
+         elements from shared memory.",
         "Which bank conflicts remain, and where?",
         "accesses",
     ),
@@ -183,31 +208,36 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "transpose",
-        "A is transposed on its way to shared memory. There it is contiguous along M, and the eight elements of a thread are two 16-byte loads.",
+        "A is transposed on its way to shared memory. There it is contiguous along M, and the \
+         eight elements of a thread are two 16-byte loads.",
         "What does the transpose cost, and where?",
         "accesses",
     ),
     idea(
         "split_fragment",
-        "The eight columns of a thread become two groups of four, half a tile apart. The lanes of a warp then read neighbouring words.",
+        "The eight columns of a thread become two groups of four, half a tile apart. The lanes of \
+         a warp then read neighbouring words.",
         "Which conflicts are gone?",
         "change",
     ),
     idea(
         "double_buffer",
-        "Two tiles in shared memory: the next one is stored in the free buffer while the current one is multiplied. One barrier per tile is enough.",
+        "Two tiles in shared memory: the next one is stored in the free buffer while the current \
+         one is multiplied. One barrier per tile is enough.",
         "How many barriers are saved?",
         "change",
     ),
     idea(
         "guarded_scalar",
-        "The same plan for matrices whose rows are not aligned to 16 bytes: every access is guarded and covers one element.",
+        "The same plan for matrices whose rows are not aligned to 16 bytes: every access is \
+         guarded and covers one element.",
         "What does unknown alignment cost?",
         "change",
     ),
     idea(
         "pitched",
-        "Matrices may have any leading dimension, as submatrices do. Copies past an edge read adjacent elements.",
+        "Matrices may have any leading dimension, as submatrices do. Copies past an edge read \
+         adjacent elements.",
         "Which tests are gone from the source?",
         "change",
     ),
@@ -219,13 +249,16 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "async_pipeline",
-        "Asynchronous copies (cp.async) move tiles from global to shared memory without registers. Shared memory is a ring of four tiles: while one is multiplied, up to three are in flight.",
+        "Asynchronous copies (cp.async) move tiles from global to shared memory without \
+         registers. Shared memory is a ring of four tiles: while one is multiplied, up to three \
+         are in flight.",
         "How early is a tile requested before its use?",
         "source",
     ),
     idea(
         "fastest",
-        "A larger tile, a ring of five tiles, copies spread over the multiplication steps, an L2-friendly order of C tiles, and an order of multiply-adds that reuses operands.",
+        "A larger tile, a ring of five tiles, copies spread over the multiplication steps, an \
+         L2-friendly order of C tiles, and an order of multiply-adds that reuses operands.",
         "Which of these keys does a counter see, and which only a clock?",
         "ledger",
     ),
@@ -255,103 +288,120 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "epilogue_bias_relu",
-        "A bias is added to each row and ReLU is applied before C is stored. This saves a kernel and a pass over memory.",
+        "A bias is added to each row and ReLU is applied before C is stored. This saves a kernel \
+         and a pass over memory.",
         "How many bytes does the epilogue read?",
         "change",
     ),
     idea(
         "epilogue_gelu_residual",
-        "A smooth activation plus the sum with another matrix, fused. It uses the library's own tanh, with the same bits on the GPU and in the simulator.",
+        "A smooth activation plus the sum with another matrix, fused. It uses the library's own \
+         tanh, with the same bits on the GPU and in the simulator.",
         "What share of all instructions is the epilogue?",
         "source",
     ),
     idea(
         "matrix_vector",
-        "A single column has no tile to share. The lanes of a warp run along K; each accumulates its part, and shuffles add the parts.",
+        "A single column has no tile to share. The lanes of a warp run along K; each accumulates \
+         its part, and shuffles add the parts.",
         "Which operand is read more than once?",
         "accesses",
     ),
     idea(
         "slices",
-        "For a small C: groups of threads of a block divide K among themselves and add their accumulators in shared memory at the end (sliced-K).",
+        "For a small C: groups of threads of a block divide K among themselves and add their \
+         accumulators in shared memory at the end (sliced-K).",
         "Which two purposes does shared memory serve?",
         "source",
     ),
     idea(
         "split_k",
-        "Several blocks share one tile of C along K (split-K). Each stores its partial sums; the last block adds them in a fixed order.",
+        "Several blocks share one tile of C along K (split-K). Each stores its partial sums; the \
+         last block adds them in a fixed order.",
         "What is written besides C?",
         "source",
     ),
     idea(
         "stream_k",
-        "All steps of all tiles are distributed evenly over the blocks that the GPU runs at once. No block waits for a last wave.",
+        "All steps of all tiles are distributed evenly over the blocks that the GPU runs at once. \
+         No block waits for a last wave.",
         "How does a block find its start?",
         "source",
     ),
     idea(
         "mma_sync",
-        "Tensor cores: the 32 lanes of a warp multiply small bf16 matrices together. Values are converted to bf16 between shared memory and registers.",
+        "Tensor cores: the 32 lanes of a warp multiply small bf16 matrices together. Values are \
+         converted to bf16 between shared memory and registers.",
         "How many instructions are there per matrix instruction?",
         "counters",
     ),
     idea(
         "ldmatrix",
-        "One instruction loads four small matrices for the whole warp. Rows in shared memory are swizzled to avoid bank conflicts.",
+        "One instruction loads four small matrices for the whole warp. Rows in shared memory are \
+         swizzled to avoid bank conflicts.",
         "What happened to the padding?",
         "change",
     ),
     idea(
         "mma_ring",
-        "The same with asynchronous copies, in a ring of two tiles: while one tile is multiplied, the next is in flight.",
+        "The same with asynchronous copies, in a ring of two tiles: while one tile is multiplied, \
+         the next is in flight.",
         "Who converts now, and when?",
         "source",
     ),
     idea(
         "mma_bf16x6",
-        "Each f32 is split into three bf16 numbers. Six of the nine partial products reach f32 accuracy.",
+        "Each f32 is split into three bf16 numbers. Six of the nine partial products reach f32 \
+         accuracy.",
         "How many matrix instructions replace one?",
         "counters",
     ),
     idea(
         "wgmma",
-        "Four warps multiply matrices in shared memory together (wgmma). A previous launch converts the operands to bf16.",
+        "Four warps multiply matrices in shared memory together (wgmma). A previous launch \
+         converts the operands to bf16.",
         "Which fragment loads remain?",
         "source",
     ),
     idea(
         "tma",
-        "One thread requests a box of the matrix, and the TMA unit copies it. An mbarrier counts the bytes that have arrived.",
+        "One thread requests a box of the matrix, and the TMA unit copies it. An mbarrier counts \
+         the bytes that have arrived.",
         "How many instructions does a copy take?",
         "counters",
     ),
     idea(
         "warp_specialised",
-        "Warp specialisation: one warpgroup only loads tiles, the others only multiply. mbarriers hand the slots of the ring back and forth.",
+        "Warp specialisation: one warpgroup only loads tiles, the others only multiply. mbarriers \
+         hand the slots of the ring back and forth.",
         "Which lines does each role execute?",
         "source",
     ),
     idea(
         "persistent",
-        "Persistent kernel: as many blocks as the GPU has SMs, each looping over tiles of C. Loads for the next tile continue while accumulators are stored.",
+        "Persistent kernel: as many blocks as the GPU has SMs, each looping over tiles of C. \
+         Loads for the next tile continue while accumulators are stored.",
         "How does a block find its next tile?",
         "source",
     ),
     idea(
         "wgmma_bf16x6",
-        "Each value is split into three bf16 numbers, with six partial products: f32 accuracy from tensor cores. An f32 fallback handles values the split cannot represent.",
+        "Each value is split into three bf16 numbers, with six partial products: f32 accuracy \
+         from tensor cores. An f32 fallback handles values the split cannot represent.",
         "How much more work do the units do than for plain bf16?",
         "change",
     ),
     idea(
         "wgmma_f16x3",
-        "A split into two f16 numbers with three partial products. Rows and columns are scaled by powers of two to fit.",
+        "A split into two f16 numbers with three partial products. Rows and columns are scaled by \
+         powers of two to fit.",
         "What does the previous launch find out?",
         "decisions",
     ),
     idea(
         "cluster_multicast",
-        "Two blocks with vertically adjacent tiles of C use the same tile of B: each loads a part of it for both.",
+        "Two blocks with vertically adjacent tiles of C use the same tile of B: each loads a part \
+         of it for both.",
         "How many bytes are requested from L2, and how many arrive?",
         "counters",
     ),

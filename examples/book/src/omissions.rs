@@ -16,11 +16,13 @@ pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) 
     };
     let steps = &report.steps;
     if is_product {
-        let owners = "No tile of at most 1024 × 1024 elements was found that threads of the observed block load, read or store.";
+        let owners = "No tile of at most 1024 × 1024 elements was found that threads of the \
+                      observed block load, read or store.";
         lacks("owners", "Which threads own which elements?", report.owners.is_some(), owners);
         let rounds = match report.has_ring() {
             true => {
-                "No loop was found in which threads copy elements to shared memory. The slots of the ring are drawn tile by tile."
+                "No loop was found in which threads copy elements to shared memory. The slots of \
+                 the ring are drawn tile by tile."
             }
             false => "No loop was found in which threads copy elements to shared memory.",
         };

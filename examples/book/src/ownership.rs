@@ -319,7 +319,8 @@ mod tests {
     /// warp are 4 x 8.
     #[test]
     fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let owners = owners(Family::Sgemm, line).expect("a product");
         let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
         assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));

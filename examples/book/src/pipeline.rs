@@ -116,7 +116,8 @@ mod tests {
     /// step is 8 x 16 multiply-adds.
     #[test]
     fn a_ring_hides_copies_behind_more_than_three_tiles() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let fma = (3 * 16 + 6) * 8 * 16;
         assert_eq!(hidden(line), [(4, [fma; 2], [0; 2])]);
         let drawn = &pipelines(line)[0];

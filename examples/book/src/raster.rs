@@ -54,7 +54,8 @@ const UNMET: &str =
 const UNSTORED: &str = "Some block does not store its tile of C: it passes partial sums to others.";
 
 /// Message for lists of matrices, whose elements cannot be located.
-pub(super) const LIST: &str = "The matrices of a pointer batch can be anywhere in memory: an address does not tell which element of which matrix is accessed.";
+pub(super) const LIST: &str = "The matrices of a pointer batch can be anywhere in memory: an \
+                               address does not tell which element of which matrix is accessed.";
 
 /// Returns the order of a GEMM's blocks from a launch with small K, or the reason for a missing
 /// order.

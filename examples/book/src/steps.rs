@@ -306,7 +306,8 @@ mod tests {
     /// awaited. Each round fills the slot read last.
     #[test]
     fn slots_of_a_ring_are_filled_in_turn() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let steps = steps_of(Family::Sgemm, line);
         assert_eq!((&*steps.var, steps.slots, steps.rounds.len(), steps.left_out), ("k0", 5, 9, 0));
         let texts =

@@ -53,7 +53,9 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
             let share = percent(least as f64 / moved as f64);
             say(
                 "accesses",
-                format!("Global accesses are {share} coalesced (minimum over transferred sectors)."),
+                format!(
+                    "Global accesses are {share} coalesced (minimum over transferred sectors)."
+                ),
             );
         }
     }
@@ -81,7 +83,8 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
             (
                 "accesses",
                 format!(
-                    "In the source, bank conflicts cost {some} wavefronts ({by_text}); the compiler merges or omits these accesses."
+                    "In the source, bank conflicts cost {some} wavefronts ({by_text}); the \
+                     compiler merges or omits these accesses."
                 ),
             ),
         ],
@@ -94,7 +97,10 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
             if compiled != by_text {
                 said.push((
                     "accesses",
-                    format!("In the source, bank conflicts are {by_text} of the wavefronts of shared memory."),
+                    format!(
+                        "In the source, bank conflicts are {by_text} of the wavefronts of shared \
+                         memory."
+                    ),
                 ));
             }
             said

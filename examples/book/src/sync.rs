@@ -196,9 +196,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
             // A barrier cannot be used without its initial count.
             MbarrierOp::Init { .. } => None,
             MbarrierOp::Arrive => without("mbarrier arrival"),
-            MbarrierOp::ArriveRemote { .. } => {
-                without("mbarrier arrival in another block")
-            }
+            MbarrierOp::ArriveRemote { .. } => without("mbarrier arrival in another block"),
             MbarrierOp::ArriveExpect { .. } => {
                 without("mbarrier arrival that sets the expected bytes")
             }
@@ -340,7 +338,8 @@ mod tests {
     /// Each block has one K tile, so that nothing is read after the wait in the loop.
     #[test]
     fn what_is_not_needed_in_a_run_is_said_so() {
-        let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: 8, split_k: auto";
+        let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: \
+                    8, split_k: auto";
         let found = syncs(Family::Sgemm, line);
         assert!(found.iter().any(|sync| sync.outcome == TrialOutcome::Same), "{found:#?}");
         assert!(found.iter().any(|sync| fault(sync).contains("data race on partials")));

@@ -23,11 +23,7 @@ impl fmt::Display for Source {
                 "measured efficiencies; published peak rates and L2 cache size ({documents})"
             ),
             Self::Published(document) => {
-                write!(
-                    f,
-                    "published rates ({document}); all else as measured on {}",
-                    H200.name
-                )
+                write!(f, "published rates ({document}); all else as measured on {}", H200.name)
             }
         }
     }

@@ -15,7 +15,8 @@ type Outside = (&'static str, &'static [(u32, f64)], &'static str);
 const OUTSIDE: [Outside; 1] = [(
     "12_outer_product",
     &[(512, 0.588)],
-    "one block on every other SM; the compiler needs so few instructions to load a tile that it predicates them instead of branching, and so requests the tile before it multiplies",
+    "one block on every other SM; the compiler needs so few instructions to load a tile that it \
+     predicates them instead of branching, and so requests the tile before it multiplies",
 )];
 
 /// Required rank correlation and median error over all stages and sizes, and worst error of a

@@ -48,7 +48,8 @@ impl Blas {
     pub fn new(gpu: Gpu<'_>) -> Result<Self, Failure> {
         if !library::is_usable() {
             return Err(Failure::Missing(
-                "cuBLAS, the reference for GEMMs, was not found. Install it with `pip install nvidia-cublas` or with the CUDA toolkit"
+                "cuBLAS, the reference for GEMMs, was not found. Install it with `pip install \
+                 nvidia-cublas` or with the CUDA toolkit"
                     .to_owned(),
             ));
         }

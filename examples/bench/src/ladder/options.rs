@@ -186,7 +186,9 @@ impl LadderOptions {
         };
         let input = match (&self.input[..], n) {
             ([path], None) => ReduceInput::File(path.clone()),
-            ([_], Some(_)) => return usage("--n and --input: the file determines the length. Leave out --n"),
+            ([_], Some(_)) => {
+                return usage("--n and --input: the file determines the length. Leave out --n");
+            }
             (_, Some(n)) => ReduceInput::Random(n),
             (_, None) => ReduceInput::Default,
         };

@@ -21,7 +21,8 @@ const MOST_PREDICTED: usize = 2048;
 fn predictable(text: &str) -> Result<usize, String> {
     match some(text)? {
         ranks if ranks > MOST_PREDICTED => Err(format!(
-            "it has to be at most {MOST_PREDICTED}: the exchange between ranks is modelled pair by pair"
+            "it has to be at most {MOST_PREDICTED}: the exchange between ranks is modelled pair \
+             by pair"
         )),
         ranks => Ok(ranks),
     }
@@ -142,7 +143,8 @@ impl ScaleOptions {
         let Some(first) = self.gpus.iter().max() else { return Ok((0..there).collect()) };
         match there {
             0 => Err(Failure::Usage(format!(
-                "--gpus {first}: the driver reports no GPU here; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or give --simulated {}",
+                "--gpus {first}: the driver reports no GPU here; check `nvidia-smi` and \
+                 CUDA_VISIBLE_DEVICES, or give --simulated {}",
                 self.gpus.len()
             ))),
             _ if *first >= there => Err(Failure::Usage(format!(
@@ -182,7 +184,8 @@ impl ScaleOptions {
         ];
         match said.into_iter().find(|(_, said)| *said) {
             Some((option, _)) => Err(Failure::Usage(format!(
-                "{option}: the launcher already sets {ranks} ranks and the index of this one. Leave it out; GEMM_CARRY selects the transport"
+                "{option}: the launcher already sets {ranks} ranks and the index of this one. \
+                 Leave it out; GEMM_CARRY selects the transport"
             ))),
             None => Ok(Some((world, device))),
         }
@@ -274,7 +277,9 @@ impl ScaleOptions {
             self.sum_line.parse().map_err(|faults: SpecErrors| wrong(&faults))?;
         if spec.over != Over::All {
             let over = spec.over;
-            return Err(wrong(&format!("it reduces {over}, and only reductions of a whole array can be split over ranks")));
+            return Err(wrong(&format!(
+                "it reduces {over}, and only reductions of a whole array can be split over ranks"
+            )));
         }
         if spec.run.is_none() {
             return Err(wrong(
@@ -302,12 +307,15 @@ impl ScaleOptions {
         let one = match self.carry {
             Some(TransportKind::Host) => {
                 return Err(Failure::Usage(
-                    "--carry host: the transfer rate through a host has not been measured; predict with peers or nccl".to_owned(),
+                    "--carry host: the transfer rate through a host has not been measured; \
+                     predict with peers or nccl"
+                        .to_owned(),
                 ));
             }
             Some(TransportKind::Peers) if !is_one_host => {
                 return Err(Failure::Usage(format!(
-                    "--carry peers: {ranks} ranks span several hosts of {} GPUs each, and peers are of one process; give nccl, or --host {ranks}",
+                    "--carry peers: {ranks} ranks span several hosts of {} GPUs each, and peers \
+                     are of one process; give nccl, or --host {ranks}",
                     self.host
                 )));
             }
@@ -333,7 +341,8 @@ impl ScaleOptions {
                 return Err(wrong(
                     "--line",
                     line,
-                    &"among plain f32 kernels only the stage `fastest` has a measured rate: leave out --line, or give a tensor-core spec, as in `arith: bf16x6`",
+                    &"among plain f32 kernels only the stage `fastest` has a measured rate: leave \
+                      out --line, or give a tensor-core spec, as in `arith: bf16x6`",
                 ));
             }
             for n in self.sizes()? {

@@ -91,8 +91,7 @@ impl ScaleRow {
         is_right: bool,
     ) -> Self {
         let shape = format!("{}x{}x{terms}", c.rows, c.cols);
-        let of =
-            RowSubject { what: "GEMM", size: format!("GEMM of {terms}"), shape, shares: 1.0 };
+        let of = RowSubject { what: "GEMM", size: format!("GEMM of {terms}"), shape, shares: 1.0 };
         Self::measured(of, rank, measured, predicted, is_right)
     }
 
@@ -185,8 +184,7 @@ pub fn predicted(options: &ScaleOptions, ranks: usize) -> Result<Vec<ScaleRow>, 
         let said = writeln!(io::stderr(), "{chosen}");
         said.map_err(Failure::Output)?;
         let estimate = &chosen.estimate;
-        let of =
-            RowSubject { what: "GEMM", size: format!("GEMM of {n}"), shape, shares: 1.0 };
+        let of = RowSubject { what: "GEMM", size: format!("GEMM of {n}"), shape, shares: 1.0 };
         let predicted = PredictedTimes { time: estimate.time, efficiency: estimate.efficiency() };
         rows.push(ScaleRow::predicted(of, &computing, ranks, estimate.local, predicted));
     }

@@ -258,7 +258,8 @@ mod tests {
             Ok(options) => panic!("{text} was taken for {}", options.seconds),
         };
         for text in ["-1", "1.5", "soon", "", "NaN", "inf", "1e300", "18446744073709551616"] {
-            let expected = format!("`{text}` is not a whole number of seconds. Give one such as 300");
+            let expected =
+                format!("`{text}` is not a whole number of seconds. Give one such as 300");
             assert!(error(text).contains(&expected), "{}", error(text));
         }
     }

@@ -175,7 +175,8 @@ mod tests {
         );
         for line in [
             "apart(float *C, const float *__restrict__ p_bias, const float *__restrict__ p_scale, \
-             const float *__restrict__ p_res, float v_slope, unsigned int vectors, int m, int n, int k)",
+             const float *__restrict__ p_res, float v_slope, unsigned int vectors, int m, int n, \
+             int k)",
             "const Vector v_acc = ((const Vector *)C)[v];",
             "const Vector v_bias = ((const Vector *)p_bias)[v - line * per_line];",
             "const float v_scale = p_scale[row];",
@@ -203,7 +204,8 @@ mod tests {
     #[test]
     fn an_expression_is_written_in_cuda_c() {
         let text = kernel_text(
-            "|acc| { let t = 0.5 * acc; if col > row && !(acc < 1e-3) { max(t, 0.25) } else { -t * f32(m / 2) } }",
+            "|acc| { let t = 0.5 * acc; if col > row && !(acc < 1e-3) { max(t, 0.25) } else { -t \
+             * f32(m / 2) } }",
             1,
         );
         let body = "const auto v_t = (0.5f * v_acc); return [&] { if (((v_col > v_row) && \
@@ -236,8 +238,9 @@ mod tests {
                 assert!(compiled.is_ok(), "{compiled:?}\n{text}");
             }
         }
-        let all = "|acc, s[m], r[m, n], x, c[m, n]| { let t = s * acc; let w = if row > 3 { row % 4 - m } else { col }; \
-                   if t < x || w == k { let u = r * c; u - 1e-30 } else { -t * f32(min(w, n)) } }";
+        let all = "|acc, s[m], r[m, n], x, c[m, n]| { let t = s * acc; let w = if row > 3 { row % \
+                   4 - m } else { col }; if t < x || w == k { let u = r * c; u - 1e-30 } else { \
+                   -t * f32(min(w, n)) } }";
         let compiled = compile("apart", &kernel_text(all, 4), Arch::sm(80), &Options::default());
         assert!(compiled.is_ok(), "{compiled:?}\n{}", kernel_text(all, 4));
     }

@@ -73,7 +73,8 @@ pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, Strin
     fitting.ok_or_else(|| {
         let (elements, most) = (part.max(plan.elements_per_block()), most.elements);
         format!(
-            "the block is too large to simulate: it reduces {elements} elements, and the limit is {most}"
+            "the block is too large to simulate: it reduces {elements} elements, and the limit is \
+             {most}"
         )
     })
 }
@@ -113,7 +114,8 @@ pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize
         let SimulationLimits { elements, fmas } = most;
         let each = if products > 1 { " of each GEMM" } else { "" };
         format!(
-            "the block is too large to simulate: it computes {rows} x {cols} elements of C{each}, and the limits are {elements} elements and {fmas} multiply-adds"
+            "the block is too large to simulate: it computes {rows} x {cols} elements of C{each}, \
+             and the limits are {elements} elements and {fmas} multiply-adds"
         )
     })
 }

@@ -205,7 +205,8 @@ fn left_out(others: &[&Access]) -> String {
     match others.len() {
         0 => String::new(),
         count => format!(
-            "{count} more {} not drawn, with {}: none is further above its minimum than those drawn of the same kind and buffer.",
+            "{count} more {} not drawn, with {}: none is further above its minimum than those \
+             drawn of the same kind and buffer.",
             if count == 1 { "pattern is" } else { "patterns are" },
             costs.join(" and ")
         ),
@@ -242,9 +243,7 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
         let by = match cure.by {
             LayoutChange::Padding(1) => "1 element of padding per row".to_owned(),
             LayoutChange::Padding(pad) => format!("{pad} elements of padding per row"),
-            LayoutChange::Swizzle => {
-                "swizzled rows (key swizzle)".to_owned()
-            }
+            LayoutChange::Swizzle => "swizzled rows (key swizzle)".to_owned(),
         };
         let unit = unit(true, cure.wavefronts);
         let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
@@ -401,7 +400,8 @@ mod tests {
         assert_eq!(left_out(&others), "");
         let more = [&all[0], &all[1], &all[1], &all[1]];
         let (_, others) = parted(more.to_vec());
-        let said = "2 more patterns are not drawn, with 5 to 16 sectors: none is further above its minimum than those drawn of the same kind and buffer.";
+        let said = "2 more patterns are not drawn, with 5 to 16 sectors: none is further above \
+                    its minimum than those drawn of the same kind and buffer.";
         assert_eq!(left_out(&others), said);
     }
 

@@ -46,9 +46,7 @@ pub enum Failure {
     #[error("{0}")]
     Simulator(#[from] SimError),
     /// An array of the program has too many elements.
-    #[error(
-        "too large to simulate: a local array has {0} elements, and the limit is {ELEMENTS}"
-    )]
+    #[error("too large to simulate: a local array has {0} elements, and the limit is {ELEMENTS}")]
     TooLarge(u64),
     /// The generated program launched nothing.
     #[error("internal error of the generator: nothing was launched")]

@@ -96,7 +96,8 @@ pub(super) fn pieces(
                 }
                 // The events of a nested loop need not be contiguous.
                 let end = rounds.of_events.get(number + 1).map_or(of.end, |(_, next)| next.start);
-                let last = if is_last { ", the last, up to the last recorded instruction" } else { "" };
+                let last =
+                    if is_last { ", the last, up to the last recorded instruction" } else { "" };
                 parts.push((format!("{name} = {value}{last}"), of.start..end));
             }
             parts.push(("after the loop".to_owned(), all.end..end));

@@ -37,7 +37,8 @@ pub enum Contradiction {
     NothingStored { by: String },
     /// Part of a tile is read at an address other than the one it was written to.
     #[error(
-        "chunk {part} of row {row} of a tile of `{array}` was written at byte {written} and is read at byte {read}"
+        "chunk {part} of row {row} of a tile of `{array}` was written at byte {written} and is \
+         read at byte {read}"
     )]
     OtherAddress {
         array: String,

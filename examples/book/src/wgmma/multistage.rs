@@ -130,8 +130,7 @@ impl Turn {
     /// Describes the request and the wait before it.
     pub fn asks(&self) -> String {
         if self.barrier.is_empty() {
-            let before =
-                self.after.map_or(String::new(), |_| "a block barrier; ".to_owned());
+            let before = self.after.map_or(String::new(), |_| "a block barrier; ".to_owned());
             return format!("{before}{} store", warps(&self.asked_by));
         }
         let waits = match (&self.waited_at, self.after) {

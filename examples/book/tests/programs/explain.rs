@@ -19,12 +19,7 @@ fn a_spec_is_explained() {
     let product = explain(&["tile: 32x32x8, thread: 4x4, double_buffer", "--arch", "sm_90"]);
     let shown = text(&product.stdout);
     assert!(product.status.success(), "{}", text(&product.stderr));
-    for part in [
-        "64 (2 warps)",
-        "4096 bytes",
-        "Load of an SM, as compiled",
-        "__global__",
-    ] {
+    for part in ["64 (2 warps)", "4096 bytes", "Load of an SM, as compiled", "__global__"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(product.stderr.is_empty(), "{}", text(&product.stderr));
@@ -216,7 +211,10 @@ fn a_refusal_is_on_the_page() {
     let output = explain(&["--html", &page, "--arch", "80", "--family", "sgemm", line]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let html = std::fs::read_to_string(&page).expect("the page");
-    assert!(html.contains("The compiler gave no register counts: for sm_80, needs sm_90a."), "{html}");
+    assert!(
+        html.contains("The compiler gave no register counts: for sm_80, needs sm_90a."),
+        "{html}"
+    );
     assert!(html.contains("explain --html FILE --family sgemm --arch 80 &#39;tile: 64x64x16"));
 }
 
@@ -240,7 +238,8 @@ fn a_page_is_written() {
     assert!(output.status.success());
     assert_eq!(html, std::fs::read_to_string(&again).expect("the page"));
 
-    let command = "explain --html FILE --against &#39;tile: 32x32x8, thread: 4x4&#39; &#39;tile: 32x32x8, thread: 4x4, float4&#39;";
+    let command = "explain --html FILE --against &#39;tile: 32x32x8, thread: 4x4&#39; &#39;tile: \
+                   32x32x8, thread: 4x4, float4&#39;";
     assert!(html.contains(command), "the page names what makes it");
 
     let object = explain(&["--json", spec]);

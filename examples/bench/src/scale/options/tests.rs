@@ -81,7 +81,8 @@ fn what_carries_is_obeyed_or_refused() {
     let error = told(options.devices(2).and_then(|devices| options.world(devices)));
     assert_eq!(
         error,
-        "--carry nccl: simulated devices that `nccl` connects cannot be: what they send goes through the host"
+        "--carry nccl: simulated devices that `nccl` connects cannot be: what they send goes \
+         through the host"
     );
 }
 
@@ -102,7 +103,10 @@ fn predictions_are_of_what_was_measured() {
         "{error}"
     );
     let error = of("--predict 2 --carry host", 2).expect_err("not measured");
-    assert!(error.starts_with("--carry host: the transfer rate through a host has not been measured"), "{error}");
+    assert!(
+        error.starts_with("--carry host: the transfer rate through a host has not been measured"),
+        "{error}"
+    );
     let error = told(options("--predict 4 --size 2^33").check_predictions());
     assert!(
         error.starts_with("--size 8589934592: the matrices of such a GEMM on 4 ranks"),

@@ -79,9 +79,9 @@ impl TableOptions {
         let usage = |message: &str| Err(Failure::Usage(message.to_owned()));
         let Some(table) = &self.table else {
             return match self.shapes.is_given() {
-                true => {
-                    usage("--m, --n, --k, --layout and --only are options of tables. Add --table FILE.rs")
-                }
+                true => usage(
+                    "--m, --n, --k, --layout and --only are options of tables. Add --table FILE.rs",
+                ),
                 false => Ok(None),
             };
         };

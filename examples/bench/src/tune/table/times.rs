@@ -106,10 +106,7 @@ impl TimesFile {
         let head: Head = serde_json::from_str(head).map_err(|error| format!("line 1: {error}"))?;
         if !(1..=MOST).contains(&(head.sms as usize)) || !(1..=MOST).contains(&(head.arch as usize))
         {
-            return Err(format!(
-                "line 1: no GPU has {} SMs of sm_{}",
-                head.sms, head.arch
-            ));
+            return Err(format!("line 1: no GPU has {} SMs of sm_{}", head.sms, head.arch));
         }
         let mut times = Self::new(head);
         for (number, line) in lines {
