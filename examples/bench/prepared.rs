@@ -41,7 +41,8 @@ const STAGES: [&str; 2] = ["wgmma_bf16x6", "wgmma_f16x3"];
 #[command(name = "prepared")]
 struct PreparedOptions {
     /// Rows of A and C
-    #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024", "4096"])]
+    #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024",
+        "4096"])]
     rows: Vec<usize>,
     /// Rows and columns of the weights, B
     #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["4096", "8192"])]

@@ -106,7 +106,10 @@ fn print(session: &mut Session) -> Result<(), Failed> {
     const CUT: &str = "[...document.querySelectorAll('.wide, .wide > *')].filter((e) =>
         e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') ||
         e.getBoundingClientRect().right > document.documentElement.clientWidth + 1
-    ).map((e) => `${e.className} ${e.scrollWidth} ${e.parentElement.getAttribute('aria-labelledby')}`)";
+    ).map((e) => {
+        const name = e.parentElement.getAttribute('aria-labelledby');
+        return `${e.className} ${e.scrollWidth} ${name}`;
+    })";
     const BROKEN: &str = "{
         const broken = [];
         const range = document.createRange();

@@ -119,7 +119,8 @@ fn sorts_by_address() -> Result<(), Failed> {
 /// Cells of a row of the comparison.
 fn compared(session: &mut Session, what: &str) -> Result<Vec<String>, Failed> {
     let row = format!(
-        "[...document.querySelectorAll('#reduce .compare tbody tr')].filter((row) => row.cells[0].textContent === '{what}')
+        "[...document.querySelectorAll('#reduce .compare tbody tr')]
+         .filter((row) => row.cells[0].textContent === '{what}')
          .flatMap((row) => [...row.cells].slice(1).map((cell) => cell.textContent))"
     );
     Ok(serde_json::from_value(session.value(&row)?)?)

@@ -250,7 +250,12 @@ fn underlines() -> Result<(), Failed> {
 
 /// If the module's `run` traps, the page says so and stays usable.
 fn stopped() -> Result<(), Failed> {
-    const TRAPS: &[u8] = b"\0asm\x01\0\0\0\x01\x0d\x03\x60\x01\x7f\x01\x7f\x60\0\0\x60\0\x01\x7f\x03\x05\x04\0\x01\x02\x02\x05\x03\x01\0\x01\x07\x29\x05\x06memory\x02\0\x04room\0\0\x03run\0\x01\x06result\0\x02\x06length\0\x03\x0a\x14\x04\x04\0\x41\0\x0b\x03\0\0\x0b\x04\0\x41\0\x0b\x04\0\x41\0\x0b";
+    const TRAPS: &[u8] = b"\0asm\x01\0\0\0\
+        \x01\x0d\x03\x60\x01\x7f\x01\x7f\x60\0\0\x60\0\x01\x7f\
+        \x03\x05\x04\0\x01\x02\x02\
+        \x05\x03\x01\0\x01\
+        \x07\x29\x05\x06memory\x02\0\x04room\0\0\x03run\0\x01\x06result\0\x02\x06length\0\x03\
+        \x0a\x14\x04\x04\0\x41\0\x0b\x03\0\0\x0b\x04\0\x41\0\x0b\x04\0\x41\0\x0b";
     let shown = shown(&page(TRAPS, "a test")?, &address("sgemm_kernel", "float4"), &[])?;
     if attribute(&shown, "data-state") != Some("failed") || !shown.contains("The module stopped.") {
         return Err("it does not say that the module has stopped".into());

@@ -63,7 +63,8 @@ furthest(const float *__restrict__ c, const double *__restrict__ values,
     most[threadIdx.x] = error;
     __syncthreads();
     for (int half = 128; half > 0; half /= 2) {
-        if (threadIdx.x < half) most[threadIdx.x] = fmax(most[threadIdx.x], most[threadIdx.x + half]);
+        if (threadIdx.x < half)
+            most[threadIdx.x] = fmax(most[threadIdx.x], most[threadIdx.x + half]);
         __syncthreads();
     }
     if (threadIdx.x == 0) errors[blockIdx.x] = most[0];

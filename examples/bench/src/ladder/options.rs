@@ -65,7 +65,8 @@ pub struct LadderOptions {
         long,
         value_name = "DIR",
         conflicts_with_all = [
-            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block", "op",
+            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block",
+            "op",
             "input", "seed",
         ]
     )]

@@ -33,7 +33,8 @@ fn predictable(text: &str) -> Result<usize, String> {
 #[command(name = "scale")]
 pub struct ScaleOptions {
     /// Number of simulated devices, instead of GPUs
-    #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true, conflicts_with = "gpus")]
+    #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true,
+        conflicts_with = "gpus")]
     pub simulated: Option<usize>,
     /// GPU ordinals, each a rank; a repeated ordinal shares the GPU's time. Default: all GPUs
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
@@ -70,7 +71,8 @@ pub struct ScaleOptions {
     )]
     pub predict: Vec<usize>,
     /// GPUs of a host, for predictions
-    #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true, requires = "predict")]
+    #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true,
+        requires = "predict")]
     pub host: usize,
     /// Rounds of each measurement. Default: 21, or 1 on simulated devices
     #[arg(long, value_parser = some, allow_negative_numbers = true)]

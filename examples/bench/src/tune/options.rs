@@ -84,14 +84,13 @@ enum Preset {
 }
 
 /// Neighbourhood of the best known kernels for large GEMMs.
-const LARGE: &[&str] = &[
-    "tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32 | 256x128x16 | 256x128x8 | 128x128x16 | 128x128x8,
+const LARGE: &[&str] = &["tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32 | 256x128x16
+         | 256x128x8 | 128x128x16 | 128x128x8,
      thread: 8x16 | 16x8 | 8x8, warp: 64x64 | 32x128 | 128x32 | 64x32 | 32x64,
      float4, fragment: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
      spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16 | 20 | 24 | 30,
      raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
-     blocks_per_sm: 1 | 2",
-];
+     blocks_per_sm: 1 | 2"];
 
 /// Small tiles, for more blocks than SMs.
 const SMALL: &[&str] = &[

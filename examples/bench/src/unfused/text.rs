@@ -80,7 +80,8 @@ extern \"C\" __global__ void __launch_bounds__({THREADS})
     const unsigned int per_line = n / {width};
     const unsigned int stride = gridDim.x * blockDim.x;
     for (unsigned int v = blockIdx.x * blockDim.x + threadIdx.x; v < vectors; v += stride) {{
-        const unsigned int line = v / per_line, row = line % m, col = (v - line * per_line) * {width};
+        const unsigned int line = v / per_line, row = line % m;
+        const unsigned int col = (v - line * per_line) * {width};
 {loads}        Vector c;
 #pragma unroll
         for (int i = 0; i < {width}; ++i) c.e[i] = value({given}, row, col + i, m, n, k);

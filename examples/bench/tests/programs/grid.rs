@@ -45,7 +45,8 @@ fn times(path: &Path) {
     for m in [16, 64, 100, 1024, 3000] {
         for k in [32, 64, 2000, 4096] {
             for (line, us) in [("tile: 8x8x8", k), ("tile: 16x16x8", 400), ("cuBLAS", 800)] {
-                let time = json!({ "m": m, "n": 40, "k": k, "layout": "nn", "line": line, "us": f64::from(us) });
+                let time = json!({ "m": m, "n": 40, "k": k, "layout": "nn", "line": line,
+                    "us": f64::from(us) });
                 lines.push(time.to_string());
             }
         }

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 pub struct TableOptions {
     /// Measure specs over a grid of shapes and write the fitted table to a file, as `sgemm_table!`;
     /// nothing is searched
-    #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size", "batch", "json"])]
+    #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size",
+        "batch", "json"])]
     table: Option<PathBuf>,
     /// Candidate specs, one a line, with alternatives as in --space; none names a layout, and each
     /// is measured in all. Default: a list of proven specs
@@ -26,18 +27,21 @@ pub struct TableOptions {
     #[arg(long, value_name = "FILE", requires = "table")]
     times: Option<PathBuf>,
     /// Measure only the shapes in the file of times, for specs that are new or were removed from it
-    #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout", "only"])]
+    #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout",
+        "only"])]
     again: bool,
     /// Measure this many random sizes in addition to the grid, each extent from 1 to 8192, in all
     /// layouts
     #[arg(long, value_name = "N", default_value_t = 0, requires = "table")]
     random: usize,
     /// Time limit of the measurements, in seconds; 0 for none at all
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds, allow_negative_numbers = true, requires = "table")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds,
+        allow_negative_numbers = true, requires = "table")]
     limit: u64,
     /// Accuracy class of the rules: `bound` and `norm` also try specs that emulate f32 on tensor
     /// cores
-    #[arg(long, value_name = "CLASS", default_value = "ieee", value_parser = accuracy, requires = "table")]
+    #[arg(long, value_name = "CLASS", default_value = "ieee", value_parser = accuracy,
+        requires = "table")]
     accuracy: Accuracy,
     /// Largest number of rules in the table
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
