@@ -83,7 +83,7 @@ fn faults() -> Result<(), Failed> {
         }
     }
     let report = unknown("<none>");
-    if !report.said.contains("no macro") || report.said.contains("<none>") {
+    if !report.said.contains("Unknown macro") || report.said.contains("<none>") {
         return Err(report.said.into());
     }
     Ok(())
@@ -308,7 +308,7 @@ fn one_request() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Rows of the two counter tables of a page: by the text and as compiled.
+/// Rows of the two counter tables of a page: from source and as compiled.
 fn counters(html: &str) -> Vec<String> {
     let table = |id: &str| {
         let (_, rest) = html.split_once(&format!("id=\"{id}\""))?;

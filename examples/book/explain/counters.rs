@@ -52,7 +52,7 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Counts the work of a launch on a simulator, by the text and for the compiled kernel. If the
+/// Counts the work of a launch on a simulator, from source and for the compiled kernel. If the
 /// program has several kernels, the main one is counted.
 fn counted(
     bits: Option<u32>,

@@ -60,7 +60,7 @@ pub struct Key {
     pub now: String,
 }
 
-/// Counters of a launch, by the text and for the compiled kernel.
+/// Counters of a launch, from source and for the compiled kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     pub text: Counters,

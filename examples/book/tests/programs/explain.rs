@@ -211,10 +211,7 @@ fn a_refusal_is_on_the_page() {
     let output = explain(&["--html", &page, "--arch", "80", "--family", "sgemm", line]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let html = std::fs::read_to_string(&page).expect("the page");
-    assert!(
-        html.contains("The compiler gave no register counts: for sm_80, needs sm_90a."),
-        "{html}"
-    );
+    assert!(html.contains("The compiler reported nothing: for sm_80, needs sm_90a."), "{html}");
     assert!(html.contains("explain --html FILE --family sgemm --arch 80 &#39;tile: 64x64x16"));
 }
 
@@ -340,7 +337,7 @@ fn specs_are_compared_where_both_can_be_launched() {
 
     for (line, other, says) in [
         ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "both specs share no shape"),
-        (small, "reduce_kernel!(items: 4)", "the line is one of reduce_kernel!"),
+        (small, "reduce_kernel!(items: 4)", "the spec is of reduce_kernel!"),
     ] {
         let output = explain(&["--json", line, "--against", other]);
         let message = text(&output.stderr);

@@ -216,7 +216,7 @@ mod tests {
             (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
             (format!("{out} --first {first} --rows 1"), "1 by --first"),
             (format!("{out} --accuracy best"), "`best` is not an accuracy class"),
-            (format!("{out} --first {emulated}"), "`accuracy: bound;` before the rules"),
+            (format!("{out} --first {emulated}"), "`accuracy: bound;`"),
             (
                 format!("{out} --first {granted}"),
                 "its rules are of accuracy `bound`. Add --accuracy bound",
