@@ -377,7 +377,7 @@ mod tests {
                 assert!(alike.iter().all(|drawn| *drawn >= excess(other)), "{other:?}");
                 let said = left_out(&others);
                 assert!(said.starts_with(&others.len().to_string()), "{said}");
-                let (_, costs) = said.split_once("of ").expect("cost");
+                let (_, costs) = said.split_once("with ").expect("cost");
                 let is_named = costs.split(" and ").any(|part| {
                     let numbers: Vec<u64> =
                         part.split(' ').filter_map(|word| word.parse().ok()).collect();
