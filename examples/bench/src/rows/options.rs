@@ -153,7 +153,7 @@ fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     let on = if simulator { " on the simulator" } else { "" };
     format!(
         "--only, --shape, --axis and --op leave nothing to measure{on}. There are --shape {} and \
-         --op {}, not each with each",
+         --op {}, but not every combination",
         shapes.join(","),
         folds.join(",")
     )

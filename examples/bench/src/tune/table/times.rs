@@ -161,7 +161,7 @@ impl TimesFile {
         if let Some(known) = known.as_ref().filter(|known| known.head != head) {
             let (there, here) = (&known.head.device, &head.device);
             return Err(Failure::Usage(format!(
-                "--times {}: it is of {there}, and this is {here}. Give another file",
+                "--times {}: recorded on {there}, not on {here}. Give another file",
                 path.display()
             )));
         }
