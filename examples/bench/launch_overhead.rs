@@ -54,7 +54,7 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
     if options.choice {
         let (rows, [middle, slowest]) = choice()?;
         println!(
-            "choosing one of the {rows} rows of sm_90: {middle:.3} µs, at most {slowest:.3} µs"
+            "choosing one of the {rows} rules of sm_90: {middle:.3} µs, at most {slowest:.3} µs"
         );
         return Ok(Outcome::Right);
     }
@@ -74,11 +74,11 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
     row("typed launch", buffers);
     row("typed launch on slices of cudarc", slices);
     row("bare driver call", bare);
-    row(&format!("choosing one of the {rows} rows of sm_90"), choosing);
-    row("sgemm, by the table that ships", by_table);
-    row("NVRTC compiles the kernel", compilation(&device)?);
+    row(&format!("choosing one of the {rows} rules of sm_90"), choosing);
+    row("sgemm, with the built-in table", by_table);
+    row("NVRTC compilation of the kernel", compilation(&device)?);
     let cache = tempfile::tempdir()?;
-    row("first launch, compiled anew", first_launch_of_process(cache.path())?);
+    row("first launch, compiled", first_launch_of_process(cache.path())?);
     row("first launch, from the disk cache", first_launch_of_process(cache.path())?);
     println!("\n{}", table.text());
     Ok(Outcome::Right)
@@ -166,7 +166,7 @@ struct Launches {
 }
 
 /// Times the typed launches and the bare driver call.
-#[allow(unsafe_code, reason = "the bare driver call is what is compared with")]
+#[allow(unsafe_code, reason = "the bare driver call is the reference")]
 fn launches(device: &Device) -> Result<Launches, Error> {
     let gpu = Gpu::new(device).ok_or(Error::NoGpu)?;
     let input = device.upload(&[1.0; LENGTH])?;

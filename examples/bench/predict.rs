@@ -32,7 +32,7 @@ fn run() -> Result<Outcome, Failure> {
 }
 
 fn record(line: &str) -> Result<Value, Failure> {
-    let usage = || Failure::Usage(format!("`{line}` is no size and spec"));
+    let usage = || Failure::Usage(format!("`{line}` is not a size and a spec"));
     let (size, spec) = line.split_once(' ').ok_or_else(usage)?;
     let n: usize = size.parse().map_err(|_| usage())?;
     let launches = match spec.strip_prefix("reduce ") {
@@ -53,13 +53,16 @@ fn object(counted: &LaunchCounts) -> Value {
     let l = &counted.launch;
     let (w, r) = (&l.work, &l.reads);
     json!({
-        "kernel": counted.kernel, "blocks": l.blocks, "threads": l.threads, "shared_bytes": l.shared_bytes,
+        "kernel": counted.kernel, "blocks": l.blocks, "threads": l.threads,
+        "shared_bytes": l.shared_bytes,
         "instructions": w.instructions, "fma": w.fma, "mma": w.mma, "mma_flops": w.mma_flops,
         "wgmma_flops": w.wgmma_flops, "shared_wavefronts": w.shared_wavefronts,
         "shared_load_bytes": w.shared_load_bytes, "lines": w.lines, "sectors": w.sectors,
-        "rounds": l.waits.rounds, "ahead": l.waits.ahead, "barriers": l.waits.barriers, "code": l.waits.code,
+        "rounds": l.waits.rounds, "ahead": l.waits.ahead, "barriers": l.waits.barriers,
+        "code": l.waits.code,
         "parts": l.waits.parts, "part_bytes": l.waits.part_bytes,
-        "tile_rows": r.tiles[0], "tile_cols": r.tiles[1], "strip_a": r.strips[0], "strip_b": r.strips[1],
+        "tile_rows": r.tiles[0], "tile_cols": r.tiles[1], "strip_a": r.strips[0],
+        "strip_b": r.strips[1],
         "raster": r.raster, "once": r.once,
     })
 }

@@ -41,7 +41,8 @@ const STAGES: [&str; 2] = ["wgmma_bf16x6", "wgmma_f16x3"];
 #[command(name = "prepared")]
 struct PreparedOptions {
     /// Rows of A and C
-    #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024", "4096"])]
+    #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024",
+        "4096"])]
     rows: Vec<usize>,
     /// Rows and columns of the weights, B
     #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["4096", "8192"])]
@@ -71,7 +72,7 @@ impl PreparedOptions {
                     Ok(spec.clone())
                 }
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
-                None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
+                None => Err(named("it has no split operands. Add `mma: wgmma`".to_owned())),
             }
         };
         self.line.iter().map(spec).collect()
@@ -99,7 +100,7 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
     let seed = seed_or_new(options.seed);
     let device = open_gpu()?;
     let gpu = Gpu::new(&device);
-    let gpu = gpu.ok_or_else(|| Failure::Missing("products are timed on a GPU".to_owned()))?;
+    let gpu = gpu.ok_or_else(|| Failure::Missing("GEMMs are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
     let host = [(seed, a), (seed.wrapping_add(1), b)]
         .map(|(seed, len)| data::uniform(seed, len, -1.0, 1.0));
@@ -119,11 +120,11 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
         text("arith"),
         text("m x n x k"),
         number("cuBLAS ms"),
-        number("each time ms"),
+        number("split per call ms"),
         number("of cuBLAS"),
-        number("B once ms"),
+        number("B split once ms"),
         number("of cuBLAS"),
-        number("A and B once ms"),
+        number("A and B split once ms"),
         number("of cuBLAS"),
         number("error"),
     ]);
@@ -203,7 +204,7 @@ impl PreparedBench<'_> {
             is_right &= *first.get_or_insert_with(|| bits.clone()) == bits;
         }
         if !is_right {
-            eprintln!("{shape}: `{spec}`: wrong, or other bits: an error of {error:.1e}");
+            eprintln!("{shape}: `{spec}`: wrong result or different bits: error {error:.1e}");
         }
         let (a, b) = (&*a, &*b);
         let c = RefCell::new(c);

@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
     let device = match (options.compiled, options.device) {
         (true, DeviceChoice::Cuda) => {
-            let lacks = "--compiled: what the simulator counts. Leave out --device cuda";
+            let lacks = "--compiled: only for the simulator. Leave out --device cuda";
             return Err(Failure::Usage(lacks.to_owned()));
         }
         (true, _) => Device::simulator_compiled(),
@@ -114,7 +114,7 @@ fn known(options: &ProfileOptions) -> Result<(), Failure> {
         None => Ok(()),
         Some(stage) => {
             let last = known.iter().max().copied().unwrap_or(0);
-            let lacks = format!("--stage {stage}: there is none. They go from 0 to {last}");
+            let lacks = format!("--stage {stage}: no such stage. They go from 0 to {last}");
             Err(Failure::Usage(lacks))
         }
     }
@@ -163,20 +163,20 @@ fn told(
 fn extents(text: &str) -> Result<Vec<usize>, String> {
     let extents: Option<Vec<usize>> =
         text.split('x').map(|part| part.parse().ok().filter(|extent| *extent > 0)).collect();
-    extents.ok_or_else(|| format!("`{text}` is no shape. Give extents such as 500x516x508"))
+    extents.ok_or_else(|| format!("`{text}` is not a shape. Give extents such as 500x516x508"))
 }
 
 fn product(text: &str) -> Result<Size, String> {
     match extents(text)?[..] {
         [n] => Ok(Size::square(n)),
         [m, n, k] => Ok(Size { m, n, k }),
-        _ => Err(format!("`{text}` is no product. Give m, n and k, or one extent for all")),
+        _ => Err(format!("`{text}` is not a GEMM. Give m, n and k, or one extent for all")),
     }
 }
 
 fn matrix(text: &str) -> Result<(usize, usize), String> {
     match extents(text)?[..] {
         [rows, cols] => Ok((rows, cols)),
-        _ => Err(format!("`{text}` is no matrix. Give its rows and columns, as in 1024x1000")),
+        _ => Err(format!("`{text}` is not a matrix. Give its rows and columns, as in 1024x1000")),
     }
 }

@@ -106,7 +106,10 @@ fn print(session: &mut Session) -> Result<(), Failed> {
     const CUT: &str = "[...document.querySelectorAll('.wide, .wide > *')].filter((e) =>
         e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') ||
         e.getBoundingClientRect().right > document.documentElement.clientWidth + 1
-    ).map((e) => `${e.className} ${e.scrollWidth} ${e.parentElement.getAttribute('aria-labelledby')}`)";
+    ).map((e) => {
+        const name = e.parentElement.getAttribute('aria-labelledby');
+        return `${e.className} ${e.scrollWidth} ${name}`;
+    })";
     const BROKEN: &str = "{
         const broken = [];
         const range = document.createRange();
@@ -132,7 +135,8 @@ fn print(session: &mut Session) -> Result<(), Failed> {
 
 /// The tables of the front page need no scrolling at 1280 × 800 pixels.
 fn screen() -> Result<(), Failed> {
-    const ASKS: &str = "[...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => e.scrollWidth - e.clientWidth)";
+    const ASKS: &str = "[...document.querySelectorAll('.wide:has(> .ladder)')].map((e) => \
+                        e.scrollWidth - e.clientWidth)";
     let mut session = Session::start()?;
     session.size(1280, 800)?;
     session.open("index.html", crate::page("index.html")?, "")?;
@@ -145,7 +149,8 @@ fn screen() -> Result<(), Failed> {
 }
 
 /// JavaScript that formats the violations found by axe-core.
-const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.nodes.length}, first ${v.nodes[0].target}`))";
+const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.nodes.length}, \
+                     first ${v.nodes[0].target}`))";
 
 fn axe() -> Result<String, Failed> {
     Ok(fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?)
@@ -174,8 +179,8 @@ fn accessible() -> Result<(), Failed> {
 /// Script that runs axe-core once a JavaScript condition holds.
 pub fn asking_axe(when: &str) -> Result<String, Failed> {
     let asks = format!(
-        "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : \
-         axe.run(){FOUND}.then((found) => {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
+        "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : axe.run(){FOUND}.then((found) => \
+         {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
     );
     // The script's text must not close its own element.
     let axe = axe()?.replace("</script", "<\\/script");

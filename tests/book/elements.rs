@@ -63,9 +63,10 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
     let lies = |shown: &str| -> Vec<Cells> { paths(shown, "mark") };
     let click = |picture: usize, (x, y): (u64, u64)| {
         format!(
-            "const svg = document.querySelectorAll(\".owners svg\")[{picture}]; const box = svg.getScreenCTM(); \
-             const point = new DOMPoint({x}.5, {y}.5).matrixTransform(box); \
-             svg.dispatchEvent(new PointerEvent(\"click\", {{ bubbles: true, clientX: point.x, clientY: point.y }}));"
+            "const svg = document.querySelectorAll(\".owners svg\")[{picture}]; const box = \
+             svg.getScreenCTM(); const point = new DOMPoint({x}.5, {y}.5).matrixTransform(box); \
+             svg.dispatchEvent(new PointerEvent(\"click\", {{ bubbles: true, clientX: point.x, \
+             clientY: point.y }}));"
         )
     };
     let shown = match by {
@@ -79,9 +80,11 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
         }
         By::Fields => {
             let script = format!(
-                "const set = (id, value) => {{ const field = document.getElementById(id); field.value = value; }}; \
-                 set(\"element-tile\", \"{name}\"); set(\"element-row\", {y}); set(\"element-column\", {x}); \
-                 document.getElementById(\"element-column\").dispatchEvent(new Event(\"input\", {{ bubbles: true }}));"
+                "const set = (id, value) => {{ const field = document.getElementById(id); \
+                 field.value = value; }}; set(\"element-tile\", \"{name}\"); set(\"element-row\", \
+                 {y}); set(\"element-column\", {x}); \
+                 document.getElementById(\"element-column\").dispatchEvent(new Event(\"input\", \
+                 {{ bubbles: true }}));"
             );
             after(page, &script, "")?
         }

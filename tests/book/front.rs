@@ -61,7 +61,8 @@ fn order(session: &mut Session) -> Result<Vec<String>, Failed> {
 }
 
 /// Header cell of the column.
-const HEAD: &str = "[...document.querySelectorAll('#reduce .ladder thead th')].find((th) => th.textContent === 'Registers, sm_90')";
+const HEAD: &str = "[...document.querySelectorAll('#reduce .ladder thead th')].find((th) => \
+                    th.textContent === 'Registers, sm_90')";
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {
     if found == expected {
@@ -107,7 +108,8 @@ fn sorts_by_address() -> Result<(), Failed> {
     ] {
         // The order is read after the `hashchange` event.
         session.value(&format!(
-            "new Promise((done) => {{ addEventListener('hashchange', done, {{ once: true }}); location.hash = '{address}'; }})"
+            "new Promise((done) => {{ addEventListener('hashchange', done, {{ once: true }}); \
+             location.hash = '{address}'; }})"
         ))?;
         same(order(&mut session)?, expected)?;
     }
@@ -117,7 +119,8 @@ fn sorts_by_address() -> Result<(), Failed> {
 /// Cells of a row of the comparison.
 fn compared(session: &mut Session, what: &str) -> Result<Vec<String>, Failed> {
     let row = format!(
-        "[...document.querySelectorAll('#reduce .compare tbody tr')].filter((row) => row.cells[0].textContent === '{what}')
+        "[...document.querySelectorAll('#reduce .compare tbody tr')]
+         .filter((row) => row.cells[0].textContent === '{what}')
          .flatMap((row) => [...row.cells].slice(1).map((cell) => cell.textContent))"
     );
     Ok(serde_json::from_value(session.value(&row)?)?)
@@ -167,7 +170,7 @@ fn compares() -> Result<(), Failed> {
                 keys(report).into_iter().filter(|key| !others.contains(key)).collect();
             if own.is_empty() { "none".to_owned() } else { own.join(", ") }
         };
-        let said = compared(&mut session, "Keys that the other has not")?;
+        let said = compared(&mut session, "Keys that the other lacks")?;
         same(said, vec![own(before, now), own(now, before), String::new()])?;
         let address: Value = session.value("location.hash")?;
         let files = [one, other].map(|stage| {

@@ -309,7 +309,7 @@ fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     }
     for row in all(&ledger, "tr") {
         let said = text(&row);
-        if !said.contains("no counter sees it") {
+        if !said.contains("no counter shows it") {
             continue;
         }
         let changed = all(&row, "tr")
@@ -352,11 +352,11 @@ fn section(name: &str, id: &str) -> Result<String, Failed> {
 /// kernels are next to their difference.
 pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     for (name, id, says) in [
-        ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a box that brings it there"),
+        ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a TMA box"),
         ("sgemm_41_wgmma_bf16x6.html", "owners", " #ring"),
         ("sgemm_41_wgmma_bf16x6.html", "owners", " #held"),
         ("sgemm_41_wgmma_bf16x6.html", "pipeline", "#ring"),
-        ("sgemm_22_fastest.html", "owners", "A to the left of C"),
+        ("sgemm_22_fastest.html", "owners", "A is to the left of C"),
         ("sgemm_22_fastest.html", "change", "Shared memory of a block: "),
         ("sgemm_22_fastest.html", "change", "sm_90"),
         ("sgemm_22_fastest.html", "occupancy", "The scalar variant"),
@@ -374,7 +374,8 @@ pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     let dom = parse(fault::race()?);
     let said = text(&dom.document);
     let (_, behind) = said.split_once("changed at line ").ok_or("no change is named")?;
-    let (line, what) = behind.split_once(" of its unchanged text, ").ok_or("no text is named")?;
+    let (line, what) =
+        behind.split_once(" of its unchanged source, ").ok_or("no source is named")?;
     let number: usize = line.parse()?;
     let spec: SgemmSpec = fault::LINE.parse()?;
     let unchanged = cuda::source(&spec.plan()?.program()?.kernels[0]);

@@ -99,7 +99,7 @@ pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
         let work = if words.next() == Some("TFLOP/s,") { 2000.0 } else { 4000.0 };
         let most = work / (rate * 1e12) * DEVICE.hertz() * f64::from(DEVICE.sms);
         for (unit, _, cycles) in bars {
-            let cycles = cycles.trim_end_matches(", by the text").trim_end_matches(ONCE);
+            let cycles = cycles.trim_end_matches(", from source").trim_end_matches(ONCE);
             let cycles: f64 = cycles.replace(',', "").parse()?;
             // Both are printed with three digits.
             if cycles > 1.02 * most {

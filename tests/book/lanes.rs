@@ -34,15 +34,18 @@ pub fn trials() -> Vec<Trial> {
 
 /// Clicks a cell that belongs to the lane alone.
 const CLICK: &str = r##"
-    const cell = [...document.querySelectorAll(".grid tbody td")].find((cell) => cell.textContent === "11");
+    const cells = [...document.querySelectorAll(".grid tbody td")];
+    const cell = cells.find((cell) => cell.textContent === "11");
     cell.dispatchEvent(new PointerEvent("click", { bubbles: true }));
     if (location.hash !== "#lane=11") throw new Error(location.hash);"##;
 /// Points at the cell of another lane, which highlights that lane, and then away.
 const POINT_AWAY: &str = r##"
-    const cell = [...document.querySelectorAll(".grid tbody td")].find((cell) => cell.textContent === "5");
+    const cells = [...document.querySelectorAll(".grid tbody td")];
+    const cell = cells.find((cell) => cell.textContent === "5");
     cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
     if (document.body.dataset.lit !== "5") throw new Error("not lit");
-    document.querySelector("h1").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));"##;
+    const title = document.querySelector("h1");
+    title.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));"##;
 /// Sets the slider by script; its own keys fire the same event.
 const RANGE: &str = r##"
     const range = document.getElementById("lane");
@@ -93,13 +96,17 @@ fn points_at_tiles() -> Result<(), Failed> {
         for (x, y) in [ends.0, ends.1] {
             let shown = done(name, "", |session| {
                 let place = session.value(&format!(
-                    "{{ const svg = document.querySelector('.owners svg'); svg.scrollIntoView({{ block: 'center' }});
-                     const point = new DOMPoint({x}.5, {y}.5).matrixTransform(svg.getScreenCTM()); [point.x, point.y]; }}"
+                    "{{ const svg = document.querySelector('.owners svg');
+                     svg.scrollIntoView({{ block: 'center' }});
+                     const place = new DOMPoint({x}.5, {y}.5);
+                     const point = place.matrixTransform(svg.getScreenCTM());
+                     [point.x, point.y]; }}"
                 ))?;
                 session.point(serde_json::from_value(place)?)?;
                 let filled = session.value(&format!(
-                    "[...document.querySelectorAll('.owners svg')[0].querySelectorAll('path.own.on')]
-                     .filter((path) => path.isPointInFill(new DOMPoint({x}.5, {y}.5))).map((path) => path.dataset.lane)"
+                    "[...document.querySelector('.owners svg').querySelectorAll('path.own.on')]
+                     .filter((path) => path.isPointInFill(new DOMPoint({x}.5, {y}.5)))
+                     .map((path) => path.dataset.lane)"
                 ))?;
                 match filled == serde_json::json!([LANE.to_string()]) {
                     true => Ok(()),

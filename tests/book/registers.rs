@@ -98,8 +98,9 @@ fn as_compiled() -> Result<(), Failed> {
     if env::var("INSTA_UPDATE").is_ok_and(|how| how == "always") {
         let rows: Vec<String> = lines.par_iter().map(row).collect::<Result<_, _>>()?;
         let head = format!(
-            "# NVRTC {PINNED_NVRTC} for an H200, without a GPU; the preferred kernel of each line; written by \
-             `cargo bless-registers`\nfamily,line,arch,registers,spill_stores,spill_loads,shared_bytes\n"
+            "# NVRTC {PINNED_NVRTC} for an H200, without a GPU; the preferred kernel of each \
+             line; written by `cargo \
+             bless-registers`\nfamily,line,arch,registers,spill_stores,spill_loads,shared_bytes\n"
         );
         fs::write(file(), head + &rows.join("\n") + "\n")?;
         return Ok(());

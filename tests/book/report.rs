@@ -154,10 +154,10 @@ fn conflicts(report: &Report) -> Result<(), Failed> {
     let says = |proof: &str, text: &str| {
         report.answer.iter().any(|said| said.proof == proof && said.text.contains(text))
     };
-    let denies = says("accesses", "No access to shared memory has a bank conflict");
-    let denies_compiled = says("compiled", "As compiled no access");
+    let denies = says("accesses", "Shared-memory accesses have no bank conflicts");
+    let denies_compiled = says("compiled", "As compiled, shared-memory accesses have no");
     let tells_text =
-        says("accesses", &format!("By the text bank conflicts take {by_text} wavefronts"));
+        says("accesses", &format!("In the source, bank conflicts cost {by_text} wavefronts"));
     let is_drawn = report.accesses.iter().any(|of| of.space == "shared" && of.cost > of.least);
     let Wavefronts { conflicts, is_by_text, .. } = report.wavefronts;
     let right = match (is_by_text, conflicts, by_text) {

@@ -17,7 +17,8 @@ pub fn trials() -> Vec<Trial> {
 fn shown(session: &mut Session, name: &str) -> Result<(String, Vec<String>, String), Failed> {
     let asks = format!(
         "[document.querySelector('output[for=step-{name}]').textContent,
-          [...document.querySelector('#step-{name}').closest('p').nextElementSibling.querySelectorAll('span')].map((part) => part.textContent),
+          [...document.querySelector('#step-{name}').closest('p').nextElementSibling
+            .querySelectorAll('span')].map((part) => part.textContent),
           location.hash]"
     );
     Ok(serde_json::from_value(session.value(&asks)?)?)

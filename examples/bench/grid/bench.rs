@@ -36,7 +36,7 @@ impl<'d> GridBench<'d> {
         seed: u64,
     ) -> Result<Self, Failure> {
         let gpu = Gpu::new(device);
-        let gpu = gpu.ok_or_else(|| Failure::Missing("products are timed on a GPU".to_owned()))?;
+        let gpu = gpu.ok_or_else(|| Failure::Missing("GEMMs are timed on a GPU".to_owned()))?;
         let gpu = gpu.without_events();
         let timer = Timer::new(gpu)?;
         let blas = Blas::for_graphs(gpu).map_err(|missing| eprintln!("note: {missing}")).ok();
@@ -66,7 +66,7 @@ impl<'d> GridBench<'d> {
         device.synchronize()?;
         let seconds = start.elapsed().as_secs_f64();
         let lines: HashSet<&String> = kernels.keys().map(|(line, _)| line).collect();
-        Ok(format!("the kernels of {} lines compiled in {seconds:.1} s", lines.len()))
+        Ok(format!("the kernels of {} specs compiled in {seconds:.1} s", lines.len()))
     }
 
     /// Returns the kernel of a GEMM, and the condition of its rule.
@@ -103,13 +103,13 @@ impl<'d> GridBench<'d> {
         row.error = Some(error).filter(|error| error.is_finite());
         row.ok = Some(ok);
         if !ok {
-            row.message = Some(format!("the result is wrong: an error of {error:.1e}"));
+            row.message = Some(format!("wrong result: error {error:.1e}"));
             return Ok(());
         }
         if let Some(blas) = &self.blas {
             let (error, ok) = arena.check(shape, Arith::F32, |arena| arena.blas(blas, shape))?;
             if !ok {
-                row.message = Some(format!("cuBLAS is off by {error:.1e}"));
+                row.message = Some(format!("cuBLAS has an error of {error:.1e}"));
             }
         }
         let Pace { launches, replays } = self.pace(shape)?;

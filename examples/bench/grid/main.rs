@@ -39,7 +39,7 @@ fn run(options: &GridOptions) -> Result<Outcome, Failure> {
     let device = open_gpu()?;
     let mut bench = GridBench::new(&device, table, options.accuracy, &shapes, seed)?;
     let name = device_label(&device);
-    say(&format!("{} products on {name}, {} (seed {seed})", shapes.len(), bench.beside()))?;
+    say(&format!("{} GEMMs on {name}, {} (seed {seed})", shapes.len(), bench.beside()))?;
     say(&bench.compile(&shapes)?)?;
 
     let mut rows: Vec<GridRow> = Vec::new();

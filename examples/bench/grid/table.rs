@@ -57,8 +57,8 @@ pub fn few_launches(rows: &[GridRow]) -> Option<String> {
     let few: Vec<usize> = launches.filter(|launches| *launches < repeats::LEAST).collect();
     let (least, count) = (few.iter().min()?, few.len());
     Some(format!(
-        "The graphs of {count} products, whose launches take more than {:.0} ms, have fewer than {} launches, {least} at \
-         least.",
+        "The graphs of {count} GEMMs, whose launches take more than {:.0} ms, have fewer than {} \
+         launches, at least {least}.",
         repeats::LONG / 1e3,
         repeats::LEAST
     ))
@@ -118,7 +118,7 @@ pub fn map(rows: &[GridRow], device: &str) -> Heat {
     };
     let kinds = layouts.iter().flat_map(|&layout| ks.iter().map(move |&k| (layout, k)));
     Heat {
-        title: format!("time of cuBLAS over ours on {device}"),
+        title: format!("cuBLAS time over ours on {device}"),
         labels: ["m", "n"].map(str::to_owned),
         panels: kinds.map(panel).collect(),
         across: ks.len(),

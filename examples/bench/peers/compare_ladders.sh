@@ -32,7 +32,7 @@ done
 [ ${#binaries[@]} -eq 2 ] || usage
 old=${binaries[0]} new=${binaries[1]}
 for binary in "$old" "$new"; do
-    [ -x "$binary" ] || { echo "error: $binary is no program" >&2; exit 2; }
+    [ -x "$binary" ] || { echo "error: $binary is not a program" >&2; exit 2; }
 done
 
 lines=$(mktemp)

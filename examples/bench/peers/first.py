@@ -47,7 +47,7 @@ def main():
         spaces = [option for line in lines for option in ("--space", line)]
         timed = tune(args.program, len(lines), "--size", n, "--seed", args.seed, *spaces)
         if len(timed) != len(lines):
-            raise SystemExit(f"{preset}: of {len(lines)} specs {len(timed)} were timed")
+            raise SystemExit(f"{preset}: {len(timed)} of {len(lines)} specs were timed")
         for row in sorted(timed, key=lambda row: row["time_ms"]):
             out.writerow([preset, n, classes, args.seed, places.get(row["spec"], ""), row["spec"], f"{row['time_ms']:.6g}"])
         sys.stdout.flush()

@@ -106,7 +106,7 @@ def main():
     launches = [json.loads(line) for line in told.splitlines()]
     found = rows(report)
     if [launch["kernel"] for launch in launches] != [row["Kernel Name"] for row in found]:
-        sys.exit("ncu saw other kernels than the program has launched")
+        sys.exit("ncu reported other kernels than the program launched")
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["ladder", "stage", "shape", "kernel", *METRICS, *COUNTED])
     for launch, row in zip(launches, found):

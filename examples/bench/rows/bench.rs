@@ -64,7 +64,7 @@ impl<'d> ReductionBench<'d> {
         let seed = self.seed;
         match &self.clock {
             None => format!(
-                "reductions on the {device} (seed {seed}): what the table chooses, without times"
+                "reductions on the {device} (seed {seed}): choices of the table, without times"
             ),
             Some(clock) => {
                 let peers: Vec<&str> = self.peers.names().iter().map(|(_, name)| &**name).collect();
@@ -72,7 +72,8 @@ impl<'d> ReductionBench<'d> {
                     if peers.is_empty() { "no peer".to_owned() } else { peers.join(" and ") };
                 let rate = clock.read_rate;
                 format!(
-                    "reductions on {device}, beside {beside} (seed {seed}); reading alone: {rate:.0} GB/s"
+                    "reductions on {device}, compared with {beside} (seed {seed}); reading only: \
+                     {rate:.0} GB/s"
                 )
             }
         }
@@ -117,7 +118,7 @@ impl<'d> ReductionBench<'d> {
             Err(error @ Error::OutOfMemory { .. }) => {
                 // The next problems may be smaller.
                 self.inputs = None;
-                complaints.push(format!("{problem} is left out: {error}"));
+                complaints.push(format!("{problem} is skipped: {error}"));
                 row.error = Some(error.to_string());
             }
             Err(error) => return Err(error.into()),

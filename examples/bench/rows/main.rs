@@ -74,7 +74,9 @@ fn summary(rows: &[ReductionRow]) -> Result<(), Failure> {
         say(&format!("{}\n", table::means(&means).text()))?;
     }
     let (peers, reading) = behind(rows);
-    for (title, lines) in [("Slower than a peer", peers), ("Slower than reading allows", reading)] {
+    for (title, lines) in
+        [("Slower than a peer", peers), ("Slower than expected for its memory traffic", reading)]
+    {
         if !lines.is_empty() {
             say(&format!("{title}:\n  {}\n", lines.join("\n  ")))?;
         }

@@ -161,6 +161,6 @@ fn bars(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>) 
         title: format!("{op} on {device}"),
         x_label: "GB/s read".to_owned(),
         bars,
-        ceiling: read_rate.map(|rate| ("reading alone".to_owned(), rate)),
+        ceiling: read_rate.map(|rate| ("reading only".to_owned(), rate)),
     }
 }

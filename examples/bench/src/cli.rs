@@ -67,7 +67,7 @@ fn reworded(error: &Error) -> Option<(String, &'static str)> {
             "Check `nvidia-smi` and CUDA_VISIBLE_DEVICES",
         ),
         Error::OutOfMemory { bytes, device } => (
-            format!("out of memory on {device}: {bytes} bytes were asked for"),
+            format!("out of memory on {device}: {bytes} bytes requested"),
             "Ask for a smaller problem",
         ),
         _ => return None,
@@ -98,7 +98,7 @@ pub fn count(text: &str) -> Result<usize, String> {
             IntErrorKind::Empty if text != part => {
                 format!("`{text}` lacks a number. Write it as in 1000, 2^20 or 2^20+7")
             }
-            _ => format!("`{part}` is no whole number. Write it as in 1000, 2^20 or 2^20+7"),
+            _ => format!("`{part}` is not a whole number. Write it as in 1000, 2^20 or 2^20+7"),
         })
     };
     let Some((base, exponent)) = text.split_once('^') else {
@@ -117,7 +117,7 @@ pub fn count(text: &str) -> Result<usize, String> {
 /// Returns a message if the text is not a whole number.
 pub fn seconds(text: &str) -> Result<u64, String> {
     text.parse()
-        .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
+        .map_err(|_| format!("`{text}` is not a whole number of seconds. Give one such as 300"))
 }
 
 /// Parses a positive count, in the notation of [`count`].
@@ -267,14 +267,14 @@ mod tests {
             ("2^64", "too large"),
             ("2^99999999999", "too large"),
             ("-1", "negative"),
-            ("1e6", "`1e6` is no whole number"),
+            ("1e6", "`1e6` is not a whole number"),
             ("1_000", "2^20+7"),
-            ("1k", "`1k` is no whole number"),
-            ("2^x", "`x` is no whole number"),
+            ("1k", "`1k` is not a whole number"),
+            ("2^x", "`x` is not a whole number"),
             ("2^", "`2^` lacks a number. Write it as in 1000, 2^20"),
             ("^2", "`^2` lacks a number"),
             ("2^3+", "`2^3+` lacks a number"),
-            ("", "no whole number"),
+            ("", "not a whole number"),
         ] {
             let message = count(text).expect_err(text);
             assert!(message.contains(reason), "{message}");

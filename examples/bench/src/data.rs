@@ -23,7 +23,7 @@ pub fn elements(extents: &[usize]) -> Result<usize, Failure> {
         let number: Vec<String> = factors.map(usize::to_string).collect();
         let number = number.join(" x ");
         Failure::Usage(format!(
-            "{number} elements do not fit into this machine's memory. Ask for fewer"
+            "{number} elements do not fit into the memory of this machine. Ask for fewer"
         ))
     })
 }

@@ -43,7 +43,7 @@ pub enum PeerError {
     #[error("it ended: {0}")]
     Ended(String),
     /// The peer wrote a line that is not an answer.
-    #[error("`{0}` is no answer")]
+    #[error("`{0}` is not an answer")]
     Garbled(String),
     /// The peer could not answer this question, but may answer the next one.
     #[error("{0}")]

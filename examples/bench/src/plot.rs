@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn pictures_are_drawn_in_both_formats() {
         let lines = Lines {
-            title: "Products".to_owned(),
+            title: "GEMMs".to_owned(),
             x_label: "m = n = k".to_owned(),
             y_label: "GFLOP/s".to_owned(),
             x: vec!["512".to_owned(), "1024".to_owned()],

@@ -114,8 +114,8 @@ pub fn products_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Products, 
     taken.find(fits).ok_or_else(|| {
         let [m, n, k] = others;
         format!(
-            "no shape that is small enough to simulate is taken by both specs: the other one is `bounds: \
-             aligned`, and takes multiples of {m} x {n} x {k} alone"
+            "both specs share no shape that is small enough to simulate: the other spec is \
+             `bounds: aligned` and takes only multiples of {m} x {n} x {k}"
         )
     })
 }
@@ -136,7 +136,7 @@ fn fits(products: &Products) -> bool {
 /// # Errors
 /// Returns [`Error::Internal`] if the simulator counted nothing.
 pub fn counters(launched: &LaunchReport) -> Result<&Counters, Error> {
-    launched.counters().ok_or_else(|| uncounted("its text"))
+    launched.counters().ok_or_else(|| uncounted("its source"))
 }
 
 /// Returns the counts of a step, of its CUDA C and of its machine code, from a simulator that runs
@@ -145,7 +145,7 @@ pub fn counters(launched: &LaunchReport) -> Result<&Counters, Error> {
 /// # Errors
 /// Returns [`Error::Internal`] if the simulator did not count one of them.
 pub fn compiled<'l>(step: &StepReport<'l>) -> Result<(&'l Counters, &'l SassCounters), Error> {
-    let text = step.counters().ok_or_else(|| uncounted("its text"))?;
+    let text = step.counters().ok_or_else(|| uncounted("its source"))?;
     Ok((text, step.compiled_counters().ok_or_else(|| uncounted("it as compiled"))?))
 }
 
@@ -158,7 +158,7 @@ pub fn compiled_of_main(launched: &LaunchReport) -> Result<(&Counters, &SassCoun
 }
 
 fn uncounted(what: &str) -> Error {
-    Error::Internal(format!("the simulator has counted nothing of {what}"))
+    Error::Internal(format!("the simulator counted nothing for {what}"))
 }
 
 /// Launches GEMMs.
@@ -177,10 +177,10 @@ pub fn product(
     let work = products.count() as u64 * m as u64 * n as u64 * k as u64;
     let mut shape = format!("m = {m}, n = {n}, k = {k}");
     if let Some(count) = products.batch {
-        shape += &format!(", {count} products");
+        shape += &format!(", {count} GEMMs");
     }
     if let KernelKind::Wgmma(_) = spec.plan()?.kind() {
-        shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
+        shape += &format!(" (the GEMM kernel, of {} launches)", launched.passes());
     }
     Ok(SampleLaunch { shape, launched, flops: 2.0 * work as f64, work })
 }

@@ -222,7 +222,7 @@ mod tests {
             number("bank\nconflicts"),
             number("barriers").optional(1),
             number("sectors").optional(2),
-            text("since the stage before").wrapping(),
+            text("since the previous stage").wrapping(),
         ];
         let mut table = Table::new(columns);
         let row = |cells: [&str; 5]| cells.map(str::to_owned);

@@ -119,7 +119,7 @@ fn print<T: Target>(size: &str, all: &[Final], json: bool) -> Result<(), Failure
     ];
     if fused {
         columns.push(number("epilogue\nadds"));
-        columns.push(number("cuBLAS, then\na kernel for it"));
+        columns.push(number("cuBLAS plus\nepilogue kernel"));
     }
     columns.push(text("spec").wrapping());
     let mut table = Table::new(columns);

@@ -76,7 +76,7 @@ struct TableBench<'d> {
 pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
     let (start, limit) = (Instant::now(), Duration::from_secs(task.limit));
     let gpu = Gpu::new(device);
-    let gpu = gpu.ok_or_else(|| Failure::Missing("lines are timed on a GPU".to_owned()))?;
+    let gpu = gpu.ok_or_else(|| Failure::Missing("specs are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
     let blas = Blas::for_graphs(gpu).map_err(|missing| eprintln!("note: {missing}")).ok();
     let (arch, sms) = (gpu.arch.number(), gpu.multiprocessors);
@@ -193,7 +193,7 @@ fn compile(
     bar.finish_and_clear();
     let lines: HashSet<usize> = kernels.iter().map(|(number, _)| *number).collect();
     let seconds = start.elapsed().as_secs_f64();
-    eprintln!("the kernels of {} lines compiled in {seconds:.0} s", lines.len());
+    eprintln!("the kernels of {} specs compiled in {seconds:.0} s", lines.len());
 }
 
 impl TableBench<'_> {
@@ -210,7 +210,7 @@ impl TableBench<'_> {
             match self.check(shape, who) {
                 Ok(None) => sound.push(who),
                 Ok(Some(error)) if who == Candidate::Cublas => {
-                    eprintln!("note: cuBLAS is off by {error:.1e} at {shape}");
+                    eprintln!("note: cuBLAS has an error of {error:.1e} at {shape}");
                 }
                 Ok(Some(error)) => {
                     let text = self.name(who);
@@ -323,6 +323,6 @@ fn launch(
             arena.launch(&lines[number].kernel(shape).1, shape).map(drop)
         }
         (Candidate::Cublas, Some(blas)) => arena.blas(blas, shape),
-        (Candidate::Cublas, None) => Err(Error::Internal("cuBLAS is not there".to_owned())),
+        (Candidate::Cublas, None) => Err(Error::Internal("cuBLAS is not available".to_owned())),
     }
 }

@@ -43,11 +43,11 @@ fn products(problem: &TuneProblem) -> Result<&[Products], Failure> {
             Ok(products)
         }
         TuneProblem::Products(_) => Err(Failure::Usage(
-            "the model of time ranks single products: leave out --batch, or --for".to_owned(),
+            "the time model ranks single GEMMs: leave out --batch, or --for".to_owned(),
         )),
         TuneProblem::Arrays(_) => Err(Failure::Usage(
-            "the model of time ranks products alone, not yet spaces of reductions: leave out --for and give --device gpu, or \
-             leave out --family reduce"
+            "the time model ranks only GEMMs, not reductions: leave out --for and give --device \
+             gpu, or leave out --family reduce"
                 .to_owned(),
         )),
     }
@@ -68,7 +68,7 @@ pub fn print(
     let device = options.model_of.unwrap_or(&H200);
     let products = products(problem)?;
     eprintln!(
-        "{}, ranked for {} by the model of time: {} (seed {seed})",
+        "{}, ranked for {} by the time model: {} (seed {seed})",
         space.describe(),
         device.name,
         device.source

@@ -83,7 +83,7 @@ where
     }
     bar.finish_and_clear();
     eprintln!(
-        "{} specs timed, {} kept values on the stack, {} were refused, {} were wrong, in {:.0} s",
+        "{} specs timed, {} with a stack frame, {} refused, {} wrong, in {:.0} s",
         ranking.count(),
         dropped.on_stack,
         dropped.refused,

@@ -18,10 +18,10 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let (times, outcome) = times(task, seed)?;
     let samples = FitSamples::new(&times, task.accuracy);
     for line in &samples.unknown {
-        eprintln!("note: `{line}` is no line of a table, and its times are left out");
+        eprintln!("note: `{line}` is not a spec of a table; its times are skipped");
     }
     if samples.shapes.is_empty() {
-        return Err(Failure::Usage("no line has a time, and no table follows".to_owned()));
+        return Err(Failure::Usage("no spec has a time, so no table is written".to_owned()));
     }
     let limits = TreeLimits::of_rows(task.rows);
     let usage = |reason: String| Failure::Usage(format!("--first: {reason}"));
@@ -31,19 +31,22 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     };
     let table = read(&fit::text(&rows)).map_err(internal)?;
     let regret = fit::regret(&table, &samples).map_err(internal)?;
-    let mut about =
-        vec![summary(&times, &samples, &rows, task.first.count()), said_regret("at them", &regret)];
+    let mut about = vec![
+        summary(&times, &samples, &rows, task.first.count()),
+        said_regret("at these shapes", &regret),
+    ];
     let drawn = |shape: &GemmShape| !shape.is_of_grid();
     let unseen = fit::unseen(&samples, &task.first, &limits, drawn).map_err(internal)?;
     if unseen.count > 0 {
-        let of = format!("at {} drawn shapes, by tables of others", unseen.count);
+        let of = format!("at {} drawn shapes, by cross-validated tables", unseen.count);
         about.push(said_regret(&of, &unseen));
     }
     let cublas = |shape: &GemmShape| times.get(shape, CUBLAS).and_then(Time::us);
     let beside = fit::over_cublas(&table, &samples, cublas).map_err(internal)?;
     if let Some((least, shape)) = beside.least {
         about.push(format!(
-            "time of cuBLAS over that of the table: {:.3} in the geometric mean, {least:.3} at least, at {shape}",
+            "cuBLAS time over that of the table: {:.3} in the geometric mean, at least \
+             {least:.3}, at {shape}",
             beside.mean
         ));
     }
@@ -62,7 +65,7 @@ fn times(task: &Task, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
         (Some(path), _) if task.limit == 0 => Ok((TimesFile::open(path)?, Outcome::Right)),
         (_, Ok(device)) => measure::run(task, &device, seed),
         (Some(path), Err(failure)) => {
-            eprintln!("note: nothing is measured: {failure}");
+            eprintln!("note: nothing was measured: {failure}");
             Ok((TimesFile::open(path)?, Outcome::Right))
         }
         (None, Err(failure)) => Err(failure),
@@ -76,7 +79,7 @@ fn summary(times: &TimesFile, samples: &FitSamples, rows: &[Rule], by_hand: usiz
         count => format!(", the first {count} by hand,"),
     };
     format!(
-        "{} rows{by_hand} of {} lines, from the times of {} lines at {} shapes on {}",
+        "{} rules{by_hand} of {} specs, from the times of {} specs at {} shapes on {}",
         rows.len(),
         kernels.len(),
         samples.lines.len(),
@@ -92,7 +95,7 @@ fn said_regret(of: &str, regret: &Comparison) -> String {
         format!(", at most {}, at {shape}", percent(ratio))
     });
     format!(
-        "slower than the best line, {of}: {} in the geometric mean{worst}",
+        "slower than the best spec, {of}: {} in the geometric mean{worst}",
         percent(regret.mean)
     )
 }

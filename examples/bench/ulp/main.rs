@@ -69,7 +69,7 @@ fn each(name: &str, len: u32) -> Result<VerifiedKernel, Failure> {
     let block = Expr::from(Special::BlockX);
     let i = k.let_("i", block * THREADS as i32 + Special::ThreadX);
     let at = |buffer| Access::new(buffer, [i.into()]);
-    let value = lowered.apply([at(input).load()], |name| unreachable!("`{name}` is not read"));
+    let value = lowered.apply([at(input).load()], |name| unreachable!("`{name}` cannot be parsed"));
     k.store(at(output), value);
     Ok(k.finish().map_err(SpecErrors::from)?)
 }
@@ -78,10 +78,7 @@ fn run() -> Result<Outcome, Failure> {
     let device = Device::auto().unwrap_or_else(|_| Device::simulator());
     match Gpu::new(&device) {
         Some(_) => println!("All 2^32 inputs on {}.\n", device.name()),
-        None => println!(
-            "There is no GPU: {} inputs of each function on the simulator.\n",
-            host::SAMPLE
-        ),
+        None => println!("No GPU: {} inputs of each function on the simulator.\n", host::SAMPLE),
     }
     let mut table =
         Table::new([text("function"), number("worst ulp"), number("bound"), text("at"), text("")]);

@@ -53,7 +53,7 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Counts the work of a launch on a simulator, by the text and for the compiled kernel. If the
+/// Counts the work of a launch on a simulator, from source and for the compiled kernel. If the
 /// program has several kernels, the main one is counted.
 fn counted(
     bits: Option<u32>,
@@ -81,8 +81,8 @@ fn count(
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
         ("warp instructions", number(c.instructions as f64)),
-        ("block barriers", format!("up to {} a block", c.block_barriers)),
-        ("warp barriers", format!("up to {} a block", c.warp_barriers)),
+        ("block barriers", format!("up to {} per block", c.block_barriers)),
+        ("warp barriers", format!("up to {} per block", c.warp_barriers)),
         ("divergent branches", number(c.divergent_branches as f64)),
         ("global sectors", sectors(c)),
         ("shared wavefronts", number(c.shared_wavefronts as f64)),
@@ -92,11 +92,11 @@ fn count(
     if c.mma_flops > 0 {
         lines.push(("matrix instructions", number((c.mma + c.wgmma) as f64)));
         let times = number(c.mma_flops as f64 / flops);
-        lines.push(("FLOPs of tensor cores", format!("{times} for each of the product's")));
+        lines.push(("tensor-core FLOPs", format!("{times} per element of the GEMM")));
         if c.bulk_copies > 0 {
             let (boxes, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
             lines.push(("boxes", format!("{boxes}, of {bytes} bytes")));
-            lines.push(("waits at barriers", number(c.mbarrier_waits as f64)));
+            lines.push(("mbarrier waits", number(c.mbarrier_waits as f64)));
         }
     } else if flops > 0.0 {
         let share = percent(c.fma as f64 / c.instructions as f64);
@@ -123,9 +123,9 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
         let text = match unit.is_by_text {
-            true => "; by the text, as compiled it is not known".to_owned(),
+            true => "; from source, the compiled count is unknown".to_owned(),
             false if cycles == by_text => String::new(),
-            false => format!("; by the text {by_text}"),
+            false => format!("; from source {by_text}"),
         };
         format!("{:22}{cycles:>6} cycles, at {}{text}", unit.name, unit.rate)
     };
@@ -133,12 +133,12 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     let (most, unit) = (units[0].cycles, units[0].name);
     if c.fma > 0 {
         let share = percent(issuing_fmas(c) / most);
-        lines.push(format!("issuing the multiply-adds alone takes {share} of the first of these"));
+        lines.push(format!("issuing the multiply-adds takes {share} of the first of these"));
     }
     let wavefronts = wavefronts(c, Some(compiled));
     let share = wavefronts.conflicts as f64 / wavefronts.all.max(1) as f64;
     if share > WORTH_NAMING {
-        let by_text = if wavefronts.is_by_text { ", by the text" } else { "" };
+        let by_text = if wavefronts.is_by_text { ", from source" } else { "" };
         let share = percent(share);
         lines.push(format!(
             "bank conflicts are {share} of the wavefronts of shared memory{by_text}"
@@ -147,16 +147,16 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);
     if used < 1.0 - WORTH_NAMING {
         let bytes = number(32.0 * used);
-        lines.push(format!("of the 32 bytes of a global sector {bytes} are asked for, on average"));
+        lines.push(format!("{bytes} of the 32 bytes of a global sector are requested, on average"));
     }
     if c.divergent_branches as f64 > WORTH_NAMING * c.branch as f64 {
         let share = percent(c.divergent_branches as f64 / c.branch as f64);
-        lines.push(format!("the lanes of a warp part at {share} of the branches"));
+        lines.push(format!("{share} of the branches diverge"));
     }
     lines.push(String::new());
     lines.push(format!(
-        "By a model of what the compiler makes of it, {unit} has most to do. A GPU may need less: caches \
-         answer some of what is asked of L2 and memory."
+        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need less: \
+         caches serve some requests to L2 and memory."
     ));
     lines
 }

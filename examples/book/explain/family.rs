@@ -27,12 +27,12 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure>
         let family = Family::ALL.into_iter().find(|family| family.macro_name() == name);
         return match (family, asked) {
             (None, _) => Err(Failure::Usage(format!(
-                "`{name}!` is none of the macros {}! and {}!",
+                "`{name}!` is not one of the macros {}! and {}!",
                 ReduceSpec::MACRO,
                 SgemmSpec::MACRO
             ))),
             (Some(family), Some(asked)) if family != asked => Err(Failure::Usage(format!(
-                "the line is one of {name}!, and --family {} asks for {}!. Leave out --family",
+                "the spec is of {name}!, and --family {} is for {}!. Leave out --family",
                 asked.word(),
                 asked.macro_name()
             ))),
@@ -73,7 +73,8 @@ pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
         None => Ok(given),
         Some((name, text)) if name == family.macro_name() => Ok(text),
         Some((name, _)) => Err(Failure::Usage(format!(
-            "--against: the line is one of {name}!, and the spec one of {}!. Only lines of one macro are compared",
+            "--against: the spec is of {name}!, and the other one of {}!. Only specs of one macro \
+             can be compared",
             family.macro_name()
         ))),
     }

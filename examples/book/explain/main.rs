@@ -65,7 +65,7 @@ fn run(options: &ExplainOptions) -> Result<Outcome, Failure> {
         && options.html.is_none()
         && !options.json
     {
-        let lacks = format!("{asks}: what a page says. Give --html FILE, or --json");
+        let lacks = format!("{asks}: an option of pages. Give --html FILE, or --json");
         return Err(Failure::Usage(lacks));
     }
     let line = family::line(&options.spec, options.family)?;
@@ -106,7 +106,7 @@ fn explain<P: Plan>(
     writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;
     if let Some(fallback) = program.variants().nth(1) {
         let (first, second) = (&kernel.variant, &fallback.variant);
-        let variants = format!("{first} where the operands allow it, else {second}");
+        let variants = format!("{first} if the operands allow it, else {second}");
         writeln!(out, "  {:22}{variants}", "accesses")?;
     }
 
@@ -120,7 +120,7 @@ fn explain<P: Plan>(
             for (name, value) in &counted.lines {
                 writeln!(out, "  {name:22}{value}")?;
             }
-            writeln!(out, "\nWhat is asked of a multiprocessor, as compiled\n")?;
+            writeln!(out, "\nLoad of an SM, as compiled\n")?;
             for line in &counted.asked {
                 writeln!(out, "  {line}")?;
             }

@@ -106,7 +106,7 @@ pub fn architecture(text: &str) -> Result<u32, String> {
     };
     known.clone().find(is_it).ok_or_else(|| {
         let all: Vec<String> = known.map(|arch| arch.to_string()).collect();
-        format!("the limits of `{text}` are not known. Known are {}", all.join(", "))
+        format!("the limits of `{text}` are unknown. Known are {}", all.join(", "))
     })
 }
 

@@ -39,6 +39,6 @@ pub fn write(folder: &Path) -> Result<Outcome, Failure> {
     let kb = bytes.div_ceil(1000);
     let first = folder.join("index.html");
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{} pages, {kb} KB, from {} on", pages.len(), first.display())?;
+    writeln!(out, "{} pages, {kb} KB; the first is {}", pages.len(), first.display())?;
     Ok(Outcome::Right)
 }

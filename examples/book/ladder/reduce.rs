@@ -108,7 +108,7 @@ pub fn run(
         None => output.table(&table::counters(&rows))?,
         Some(bench) => {
             output.table(&table::times(&rows, n, bench))?;
-            output.say(&format!("reading alone: {:.0} GB/s", bench.read_rate))?;
+            output.say(&format!("reading only: {:.0} GB/s", bench.read_rate))?;
         }
     }
     for path in &job.plots {
@@ -130,7 +130,7 @@ fn planned(
             Ok(plan) => planned.push((stage, plan)),
             Err(faults) => {
                 if !planned.is_empty() {
-                    output.say(&format!("{} is left out: {faults}", stage.name))?;
+                    output.say(&format!("{} is skipped: {faults}", stage.name))?;
                 }
                 refused = Some(faults);
             }

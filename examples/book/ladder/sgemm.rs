@@ -78,8 +78,8 @@ pub fn run(
     for problem in problems(job, device, seed) {
         let problem = problem?;
         let what = match problem.products.batch {
-            None => "product",
-            Some(_) => "products",
+            None => "GEMM",
+            Some(_) => "GEMMs",
         };
         output.say(&format!("{what} of {} on {name} ({})", problem.products, problem.origin))?;
         let bar = progress::bar(stages.len());
@@ -93,7 +93,7 @@ pub fn run(
         rungs.push(rung);
     }
     if let Some(bench) = &bench {
-        output.say(&format!("multiply-adds alone: {:.0} GFLOP/s", bench.fma_rate))?;
+        output.say(&format!("multiply-adds only: {:.0} GFLOP/s", bench.fma_rate))?;
     }
     for path in &job.plots {
         table::save_picture(&rungs, &name, bench.is_some(), path)?;
@@ -131,8 +131,8 @@ fn problems<'j>(
             let (left, right) = (npy::read_matrix(a)?, npy::read_matrix(b)?);
             if left.cols != right.rows {
                 return Err(Failure::Usage(format!(
-                    "{} is {}x{} and {} is {}x{}: the columns of the first must be as many as \
-                     the rows of the second",
+                    "{} is {}x{} and {} is {}x{}: the first needs as many columns as the second \
+                     has rows",
                     a.display(),
                     left.rows,
                     left.cols,

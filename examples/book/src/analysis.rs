@@ -191,7 +191,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         no_folds: (subject.family == Family::Reduce && folds.is_none()).then_some(partials::NONE),
         folds,
         tensor: wgmma::tiles(kernel, &looked.trace)
-            .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
+            .map_err(|why| internal(&format!("tensor-core instructions cannot be drawn: {why}")))?,
         edges: edges::edges(&spec, &looked, &listing)?,
         no_edges: edges::none(&spec),
         order,

@@ -37,7 +37,7 @@ impl AccessComparison {
     /// Caption with the array and both costs.
     pub fn said(&self) -> String {
         let [before, now] = self.drawn().map(|of| match of.cost > of.least {
-            true => format!("{} {}, where {} would do", of.cost, of.unit, of.least),
+            true => format!("{} {} (minimum {})", of.cost, of.unit, of.least),
             false => format!("{} {}", of.cost, of.unit),
         });
         format!("{}, {}: {before} → {now}", self.buffer, self.done)
@@ -47,11 +47,12 @@ impl AccessComparison {
     pub fn left_out(&self, side: &usize) -> String {
         match self.others[*side] {
             0 => String::new(),
-            1 => "One more way, which the other kernel has not, takes no more beyond the least."
+            1 => "One more pattern that the other kernel lacks is no further above its minimum."
                 .to_owned(),
             others => {
                 format!(
-                    "{others} more ways, which the other kernel has not, take no more beyond the least."
+                    "{others} more patterns that the other kernel lacks are no further above \
+                     their minimum."
                 )
             }
         }

@@ -35,7 +35,7 @@ impl KernelDiff {
     /// Sentence about counters that sum several launches.
     pub fn repeated(&self) -> Option<String> {
         let of = |name: &str, launches| {
-            format!("Counters of {name} are of {launches} launches, one for each product.")
+            format!("Counters of {name} cover {launches} launches, one per GEMM.")
         };
         match self.launches {
             [1, 1] => None,
@@ -60,7 +60,7 @@ pub struct Key {
     pub now: String,
 }
 
-/// Counters of a launch, by the text and for the compiled kernel.
+/// Counters of a launch, from source and for the compiled kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     pub text: Counters,
@@ -96,7 +96,7 @@ impl CountBasis {
     pub fn text(self) -> &'static str {
         match self {
             Self::Compiled => "as compiled",
-            Self::TextAlone | Self::Text => "by the text",
+            Self::TextAlone | Self::Text => "from source",
         }
     }
 }

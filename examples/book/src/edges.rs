@@ -79,11 +79,12 @@ pub(super) fn none(spec: &Spec) -> Option<String> {
     let multiples: Vec<String> =
         multiples.map(|(extent, of)| format!("{extent} must be a multiple of {of}")).collect();
     let asked = match multiples.is_empty() {
-        true => "any shape is one".to_owned(),
-        false => format!("{}, and any other launch is refused", multiples.join(", ")),
+        true => "any shape qualifies".to_owned(),
+        false => format!("{}; any other launch is refused", multiples.join(", ")),
     };
     Some(format!(
-        "There are none. Under bounds: aligned no access is guarded, so that all tiles must be whole: {asked}."
+        "Not supported. With bounds: aligned no access is guarded, so all tiles must be full: \
+         {asked}."
     ))
 }
 
@@ -254,7 +255,8 @@ mod tests {
     /// Four blocks of 128 x 256 each compute 80 steps of K: 76, and four that are padded.
     #[test]
     fn large_tiles_are_mostly_beyond_the_edge() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let edges = edges_of(line).expect("a product");
         assert_eq!(kinds(&edges), [([128, 256], 1), ([128, 20], 1), ([20, 256], 1), ([20, 20], 1)]);
         assert_eq!(edges.fmas, Some([4 * 128 * 256 * 80, 148 * 276 * 76]));

@@ -23,9 +23,10 @@ const MOST: usize = 12;
 /// Block order that is recorded.
 const FIRST: &str = "ascending";
 /// Message for a fault in barriers, box copies, tensor cores or arithmetic, which is not drawn.
-const NO_ACCESS: &str = "It is in no access that the lanes of a warp make themselves to elements in shared or global memory";
+const NO_ACCESS: &str =
+    "The faulting access is not an access of lanes to elements in shared or global memory";
 /// Message for a fault that occurs only in an order that was not recorded.
-const UNSEEN: &str = "The access at fault is not among what was seen";
+const UNSEEN: &str = "The faulting access is not in the recorded trace";
 
 /// Fault of a launch, with its history.
 #[derive(Clone, Debug, Serialize)]
@@ -105,9 +106,10 @@ pub(super) fn without(
     let Some((changed, change)) = sync::changed(&looked.kernel, &listing, at)? else {
         let all = sync::lines(&looked.kernel, &listing);
         let all: Vec<String> = all.iter().map(usize::to_string).collect();
-        let known = if all.is_empty() { "none does".to_owned() } else { all.join(", ") };
+        let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         return Err(Failure::Usage(format!(
-            "--without {at}: no statement begins there that synchronises; of this kernel's lines: {known}"
+            "--without {at}: no synchronisation statement begins there; lines of this kernel with \
+             one: {known}"
         )));
     };
     let launch =
@@ -115,7 +117,7 @@ pub(super) fn without(
     let patience = sync::patience(&looked.profile.total);
     match drawn(family, line, launch, Some(change), patience)? {
         Some(broken) => Ok(broken),
-        None => Err(Failure::Usage(format!("--without {at}: no fault is found in this launch"))),
+        None => Err(Failure::Usage(format!("--without {at}: this launch has no fault"))),
     }
 }
 
@@ -202,17 +204,17 @@ impl FaultReport {
     pub fn order(&self) -> &'static str {
         match &self.accesses[..] {
             [first, _] if first.is_fault => {
-                "The access at fault comes first, behind it the one that nothing orders with it; lit is the lane that accesses the \
-                 element."
+                "The faulting access is first, followed by the access it is not ordered with. The \
+                 lane that accesses the element is lit."
             }
             [_, _] => {
-                "The access at fault comes last, before it the one that nothing orders with it; lit is the lane that accesses the \
-                 element."
+                "The faulting access is last, preceded by the access it is not ordered with. The \
+                 lane that accesses the element is lit."
             }
             _ if self.reached.is_some() => {
-                "The access at fault as it would have been; lit is what lanes ask for that may not have it."
+                "The faulting access as requested. Invalid requests of lanes are lit."
             }
-            _ => "The access at fault; lit is the lane that accesses the element.",
+            _ => "The faulting access. The lane that accesses the element is lit.",
         }
     }
 

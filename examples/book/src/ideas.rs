@@ -29,68 +29,79 @@ pub fn of_stage(ladder: &str, stage: &str) -> Option<&'static Idea> {
 const REDUCE: [Idea; 11] = [
     idea(
         "interleaved_divergent",
-        "Each block takes as many elements as it has threads into shared memory and adds them as a tree: in the first step every second thread adds its neighbour's element to its own, in the next every fourth, and so on. What blocks are left with is summed by further launches.",
-        "In each step fewer threads have something to do. Which line shows that the lanes of a warp part?",
+        "Each block loads one element per thread into shared memory and reduces them as a tree. \
+         In the first step every second thread adds its neighbour's element to its own, then \
+         every fourth, and so on. Further launches add the block results.",
+        "Fewer threads are active in each step. Which line shows the divergence?",
         "source",
     ),
     idea(
         "interleaved",
-        "The same tree, but the threads that add are the first ones, so that whole warps have nothing to do instead of some lanes of every warp. The places that they add lie as far apart as before.",
-        "Lanes now access every second word, then every fourth. What does that do to the banks?",
+        "The same tree, but the first threads do the additions. Whole warps become idle instead \
+         of some lanes of every warp. The distance of the added elements is unchanged.",
+        "Lanes now access every second word, then every fourth. How does that affect the banks?",
         "accesses",
     ),
     idea(
         "sequential",
-        "The upper half of the elements is added to the lower half, then the upper half of those, and so on: neighbouring threads access neighbouring words.",
-        "Which of the two faults of the stages before are gone?",
+        "The upper half of the elements is added to the lower half, then again to the remaining \
+         half, and so on. Neighbouring threads access neighbouring words.",
+        "Which of the two faults of the previous stages are gone?",
         "change",
     ),
     idea(
         "items",
-        "A thread reads two elements and adds them before the tree begins: half as many blocks, and no thread that only loads.",
-        "How many barriers are there now for each element?",
+        "Each thread reads two elements and adds them before the tree begins. Half as many blocks \
+         are needed, and no thread only loads.",
+        "How many barriers are needed per element now?",
         "change",
     ),
     idea(
         "unroll_last_warp",
-        "As soon as one warp is left its steps are written out one after the other, with barriers of that warp alone in place of those of the block.",
-        "How many barriers of the block are left?",
+        "The last warp's steps are unrolled, with warp barriers instead of block barriers.",
+        "How many block barriers remain?",
         "counters",
     ),
     idea(
         "shuffle",
-        "Lanes of a warp hand their values to one another in registers. Shared memory holds one value for each warp only.",
-        "How many wavefronts of shared memory does the tree take now?",
+        "Lanes of a warp exchange values in registers. Shared memory holds only one value per \
+         warp.",
+        "How many shared-memory wavefronts does the tree take now?",
         "change",
     ),
     idea(
         "ticket",
-        "One launch: each block leaves its sum and takes a ticket, and the block with the last ticket adds what all have left. An atomic and a fence say that it may.",
+        "One launch: each block stores its partial sum and takes a ticket. The block with the \
+         last ticket adds all partial sums. An atomic and a fence make this safe.",
         "What does a block do besides adding, and how often?",
         "source",
     ),
     idea(
         "grid_stride",
-        "As many blocks as the GPU holds at once, each of which goes through the array in steps of the whole grid, with several loads of 16 bytes under way in each thread.",
-        "How many instructions are there for each element?",
+        "Only as many blocks as the GPU runs at once. Each strides through the array by the size \
+         of the grid, with several 16-byte loads in flight per thread.",
+        "How many instructions are executed per element?",
         "units",
     ),
     idea(
         "rows",
-        "Each row of a matrix is folded by a group of lanes, several rows to a block. Groups need no barrier: lanes of a warp shuffle.",
+        "A group of lanes reduces each row of a matrix, several rows per block. Groups need no \
+         barrier: the lanes of a warp shuffle.",
         "Which lanes read which part of a row?",
         "accesses",
     ),
     idea(
         "columns",
-        "Each column of a matrix is folded. Lanes lie along a row, so that neighbours read neighbouring elements, and threads down the columns share the work.",
-        "Are the sectors that are read used in full?",
+        "Each column of a matrix is reduced. Lanes run along a row, so neighbours read \
+         neighbouring elements; threads along the columns share the work.",
+        "Are the loaded sectors fully used?",
         "accesses",
     ),
     idea(
         "online",
-        "The logarithm of a sum of exponentials, in one pass: a thread keeps the greatest element so far and the sum relative to it, and two such pairs make one.",
-        "What does a step cost beside the addition?",
+        "The logarithm of a sum of exponentials, in one pass. A thread keeps the maximum so far \
+         and the sum relative to it; two such pairs combine into one.",
+        "What does a step cost besides the addition?",
         "source",
     ),
 ];
@@ -99,260 +110,299 @@ const REDUCE: [Idea; 11] = [
 const SGEMM: [Idea; 43] = [
     idea(
         "naive_uncoalesced",
-        "The kernel is executed by one thread for each element of C, which goes along a row of A and down a column of B. 32 threads at a time, the lanes of a warp, execute an instruction together. Here neighbouring lanes have neighbouring rows of C: what they read of A lies a whole row apart.",
-        "How many sectors does one load of A move for a warp, and how much of them is used?",
+        "One thread computes each element of C from a row of A and a column of B. The 32 lanes of \
+         a warp execute each instruction together. Here neighbouring lanes have neighbouring rows \
+         of C, so their elements of A are a whole row apart.",
+        "How many sectors does one load of A fetch for a warp, and how much of them is used?",
         "accesses",
     ),
     idea(
         "naive",
-        "The same kernel, in which neighbouring lanes have neighbouring columns of C: they read neighbouring elements of B, and the same element of A.",
-        "What does the exchange of two indices save?",
+        "The same kernel, but neighbouring lanes have neighbouring columns of C. They read \
+         neighbouring elements of B and the same element of A.",
+        "What does swapping the two indices save?",
         "change",
     ),
     idea(
         "unroll",
-        "The loop along k is written out four times, so that its test and its step come once for four terms.",
-        "Which instructions become fewer, and which do not?",
+        "The loop over K is unrolled four times, so its test and increment run once per four \
+         multiply-adds.",
+        "Which instructions decrease, and which do not?",
         "change",
     ),
     idea(
         "coarsen",
-        "A thread computes four neighbouring elements of a row of C, one whole sum after the other: fewer threads, and nothing that the sums share. The lanes of a warp are four columns apart now.",
-        "What has become of the loads of B?",
+        "A thread computes four neighbouring elements of a row of C, one accumulator after the \
+         other. This needs fewer threads, but the accumulators share no loads. The lanes of a \
+         warp are now four columns apart.",
+        "What happens to the loads of B?",
         "accesses",
     ),
     idea(
         "shared_tile",
-        "The threads of a block bring a tile of A and one of B to shared memory, wait for one another, and compute with those: each element is read from global memory once for the block, and not once for each thread that needs it.",
-        "Which unit has most to do now?",
+        "The threads of a block copy a tile of A and a tile of B to shared memory, synchronise, \
+         and compute from there. Each element is read from global memory once per block instead \
+         of once per thread.",
+        "Which unit is the bottleneck now?",
         "units",
     ),
     idea(
         "shared_tile_k",
-        "Tiles that are longer along k and narrower along m and n: fewer barriers, less reuse.",
-        "What do wavefronts say of the exchange?",
+        "Tiles longer along K and narrower along M and N: fewer barriers, less reuse.",
+        "What do the wavefronts say about the trade?",
         "change",
     ),
     idea(
         "thread_strided",
-        "A thread computes four by four elements, which lie a whole block of threads apart. What it reads from shared memory it uses four times.",
-        "How many multiply-adds are there for each load from shared memory?",
+        "A thread computes four by four elements, spaced by the size of the block. It uses each \
+         value loaded from shared memory four times.",
+        "How many multiply-adds are there per load from shared memory?",
         "change",
     ),
     idea(
         "private_row",
         "Each thread computes four elements of one row of C.",
-        "Whose elements of A are the same for all lanes of a warp?",
+        "Which elements of A are the same for all lanes of a warp?",
         "accesses",
     ),
     idea(
         "register_tile_padded",
-        "Eight by eight neighbouring elements for each of sixteen threads. Rows of A in shared memory get one more element, which no one uses.",
-        "What would the padding be for, with as few threads as these?",
+        "Eight by eight neighbouring elements for each of sixteen threads. Rows of A in shared \
+         memory are padded by one element.",
+        "What is the padding for, with so few threads?",
         "ledger",
     ),
     idea(
         "padded_prefetch",
-        "While one tile is multiplied the elements of the next are already being loaded into registers, and each sum is kept in four parts, so that a multiply-add need not wait for the one before.",
-        "How much arithmetic lies between a load and its use?",
+        "The next tile is loaded into registers while the current one is multiplied. Each \
+         accumulator is split into four, so that a multiply-add need not wait for the previous \
+         one.",
+        "How much arithmetic is there between a load and its use?",
         "source",
     ),
     idea(
         "float4",
-        "Copies and loads of 16 bytes: one instruction where there were four.",
-        "How many wavefronts does a load of 16 bytes take, and why not one?",
+        "16-byte copies and loads: one instruction instead of four.",
+        "How many wavefronts does a 16-byte load take, and why more than one?",
         "accesses",
     ),
     idea(
         "outer_product",
-        "In each step along k a thread reads four elements of A and four of B, and adds their sixteen products.",
-        "How many loads are there for each multiply-add?",
+        "In each step along K a thread reads four elements of A and four of B, and accumulates \
+         their sixteen products.",
+        "How many loads are there per multiply-add?",
         "change",
     ),
     idea(
         "block_128",
-        "Tiles of 128 by 128, and eight by eight elements for each thread: 64 multiply-adds for 16 elements from shared memory.",
-        "What is left of the bank conflicts, and whose are they?",
+        "Tiles of 128 by 128, and eight by eight elements per thread: 64 multiply-adds for 16 \
+         elements from shared memory.",
+        "Which bank conflicts remain, and where?",
         "accesses",
     ),
     idea(
         "block_128_float4",
-        "The same with accesses of 16 bytes wherever elements lie side by side.",
-        "Which loads of a fragment cannot be 16 bytes wide?",
+        "The same with 16-byte accesses wherever elements are contiguous.",
+        "Which fragment loads cannot be 16 bytes wide?",
         "source",
     ),
     idea(
         "transpose",
-        "A is turned on its way to shared memory: there it lies along m, and a thread's eight elements of it are two loads of 16 bytes.",
-        "What does turning cost, and where?",
+        "A is transposed on its way to shared memory. There it is contiguous along M, and the \
+         eight elements of a thread are two 16-byte loads.",
+        "What does the transpose cost, and where?",
         "accesses",
     ),
     idea(
         "split_fragment",
-        "A thread's eight columns become two groups of four, half a tile apart, so that the lanes of a warp together read neighbouring words.",
+        "The eight columns of a thread become two groups of four, half a tile apart. The lanes of \
+         a warp then read neighbouring words.",
         "Which conflicts are gone?",
         "change",
     ),
     idea(
         "double_buffer",
-        "Two tiles in shared memory: the next one is stored where nobody reads while this one is multiplied. One barrier for each tile is enough.",
+        "Two tiles in shared memory: the next one is stored in the free buffer while the current \
+         one is multiplied. One barrier per tile is enough.",
         "How many barriers are saved?",
         "change",
     ),
     idea(
         "guarded_scalar",
-        "The same plan for matrices whose rows do not begin on 16 bytes: every access is one element, and has a guard.",
-        "What is the price of not knowing the alignment?",
+        "The same plan for matrices whose rows are not aligned to 16 bytes: every access is \
+         guarded and covers one element.",
+        "What does unknown alignment cost?",
         "change",
     ),
     idea(
         "pitched",
-        "Rows of matrices may be any distance apart, as in parts of larger ones, and copies past an edge read what lies beside.",
-        "Which tests are gone from the text?",
+        "Matrices may have any leading dimension, as submatrices do. Copies past an edge read \
+         adjacent elements.",
+        "Which tests are gone from the source?",
         "change",
     ),
     idea(
         "warp_tile",
-        "Each warp computes a tile of its own, 64 by 32, so that its lanes share what they read.",
+        "Each warp computes its own tile of 64 by 32, so its lanes share the data they read.",
         "Do the lanes of a warp still read as many different words?",
         "accesses",
     ),
     idea(
         "async_pipeline",
-        "Copies go from global to shared memory by themselves (cp.async), without registers in between. Shared memory has a ring of four places for tiles: while one tile is multiplied, up to three are on their way.",
-        "How long before its use is a tile asked for?",
+        "Asynchronous copies (cp.async) move tiles from global to shared memory without \
+         registers. Shared memory is a ring of four tiles: while one is multiplied, up to three \
+         are in flight.",
+        "How early is a tile requested before its use?",
         "source",
     ),
     idea(
         "fastest",
-        "A larger tile, a ring of five places, copies spread over the steps of the multiplication, tiles of C in an order that shares the L2 cache, and multiply-adds in an order that reuses operands.",
+        "A larger tile, a ring of five tiles, copies spread over the multiplication steps, an \
+         L2-friendly order of C tiles, and an order of multiply-adds that reuses operands.",
         "Which of these keys does a counter see, and which only a clock?",
         "ledger",
     ),
     idea(
         "layout_tn",
-        "A lies along m: nothing needs to be turned, and its copies are 16 bytes wide.",
+        "A is contiguous along M: no transpose is needed, and its copies are 16 bytes wide.",
         "What does the layout save?",
         "change",
     ),
     idea(
         "layout_nt",
-        "B lies along k, so that both matrices are turned on their way, element by element.",
-        "What do copies of 4 bytes cost?",
+        "B is K-major, so both matrices are transposed element by element on their way.",
+        "What do 4-byte copies cost?",
         "change",
     ),
     idea(
         "scaled",
-        "C becomes alpha times the product plus beta times what it was: the epilogue reads C.",
-        "Which line reads C, and how wide?",
+        "C becomes alpha times the GEMM plus beta times the old C: the epilogue reads C.",
+        "Which line reads C, and how wide is the access?",
         "source",
     ),
     idea(
         "batched",
-        "Many products of one shape in one launch: a third coordinate of the grid says which.",
-        "What does a block do more?",
+        "Many GEMMs of one shape in one launch: the third grid coordinate selects the GEMM.",
+        "What extra work does a block do?",
         "change",
     ),
     idea(
         "epilogue_bias_relu",
-        "A vector is added to each row and what is negative becomes zero, before C is stored: a kernel and a pass over memory less.",
+        "A bias is added to each row and ReLU is applied before C is stored. This saves a kernel \
+         and a pass over memory.",
         "How many bytes does the epilogue read?",
         "change",
     ),
     idea(
         "epilogue_gelu_residual",
-        "A smooth activation and the sum with another matrix, fused. Its arithmetic is that of the library's own tanh, the same bits on the GPU and here.",
-        "What share of all instructions is the epilogue's?",
+        "A smooth activation plus the sum with another matrix, fused. It uses the library's own \
+         tanh, with the same bits on the GPU and in the simulator.",
+        "What share of all instructions is the epilogue?",
         "source",
     ),
     idea(
         "matrix_vector",
-        "For one column there is no tile to share: the lanes of a warp lie along k, each sums its share, and they add what they have by shuffles.",
-        "Which of the operands is read more than once?",
+        "A single column has no tile to share. The lanes of a warp run along K; each accumulates \
+         its part, and shuffles add the parts.",
+        "Which operand is read more than once?",
         "accesses",
     ),
     idea(
         "slices",
-        "For a small C: groups of a block's threads take turns along k, and add their sums in shared memory at the end.",
-        "What is shared memory used for twice?",
+        "For a small C: groups of threads of a block divide K among themselves and add their \
+         accumulators in shared memory at the end (sliced-K).",
+        "Which two purposes does shared memory serve?",
         "source",
     ),
     idea(
         "split_k",
-        "Blocks share one tile of C along k. Each leaves its sums, and the last to come adds them in a fixed order.",
-        "What is written beside C?",
+        "Several blocks share one tile of C along K (split-K). Each stores its partial sums; the \
+         last block adds them in a fixed order.",
+        "What is written besides C?",
         "source",
     ),
     idea(
         "stream_k",
-        "All steps of all tiles are dealt out evenly to as many blocks as the GPU holds: none waits for the last wave.",
-        "How does a block know where it begins?",
+        "All steps of all tiles are distributed evenly over the blocks that the GPU runs at once. \
+         No block waits for a last wave.",
+        "How does a block find its start?",
         "source",
     ),
     idea(
         "mma_sync",
-        "Tensor cores: the 32 lanes of a warp together multiply small matrices of bf16. Numbers become bf16 on their way from shared memory to registers.",
-        "How many instructions are there for each multiplication of matrices?",
+        "Tensor cores: the 32 lanes of a warp multiply small bf16 matrices together. Values are \
+         converted to bf16 between shared memory and registers.",
+        "How many instructions are there per matrix instruction?",
         "counters",
     ),
     idea(
         "ldmatrix",
-        "One instruction loads four small matrices for the whole warp, and rows in shared memory exchange places so that it meets no conflict.",
-        "What has become of padding?",
+        "One instruction loads four small matrices for the whole warp. Rows in shared memory are \
+         swizzled to avoid bank conflicts.",
+        "What happened to the padding?",
         "change",
     ),
     idea(
         "mma_ring",
-        "The same with asynchronous copies, in a ring of two places: while one tile is multiplied the next is on its way.",
+        "The same with asynchronous copies, in a ring of two tiles: while one tile is multiplied, \
+         the next is in flight.",
         "Who converts now, and when?",
         "source",
     ),
     idea(
         "mma_bf16x6",
-        "Each f32 is taken apart into three numbers of bf16, and six of the nine products of parts come to what f32 would give.",
-        "How many multiplications of matrices replace one?",
+        "Each f32 is split into three bf16 numbers. Six of the nine partial products reach f32 \
+         accuracy.",
+        "How many matrix instructions replace one?",
         "counters",
     ),
     idea(
         "wgmma",
-        "Four warps together multiply matrices that lie in shared memory (wgmma). A launch before the product has made planes of bf16.",
-        "Which loads of fragments are left?",
+        "Four warps multiply matrices in shared memory together (wgmma). A previous launch \
+         converts the operands to bf16.",
+        "Which fragment loads remain?",
         "source",
     ),
     idea(
         "tma",
-        "One thread asks for a box of the matrix, and a unit of its own copies it (TMA): a barrier in shared memory counts the bytes that have come.",
+        "One thread requests a box of the matrix, and the TMA unit copies it. An mbarrier counts \
+         the bytes that have arrived.",
         "How many instructions does a copy take?",
         "counters",
     ),
     idea(
         "warp_specialised",
-        "Roles: one warpgroup only brings tiles, the others only multiply, and barriers in shared memory hand the places of tiles back and forth.",
+        "Warp specialisation: one warpgroup only loads tiles, the others only multiply. mbarriers \
+         hand the slots of the ring back and forth.",
         "Which lines does each role execute?",
         "source",
     ),
     idea(
         "persistent",
-        "As many blocks as the GPU has multiprocessors, each of which computes one tile of C after the other: bringing tiles goes on while sums are stored.",
+        "Persistent kernel: as many blocks as the GPU has SMs, each looping over tiles of C. \
+         Loads for the next tile continue while accumulators are stored.",
         "How does a block find its next tile?",
         "source",
     ),
     idea(
         "wgmma_bf16x6",
-        "Planes of three numbers of bf16, and six products: f32-accurate sums from tensor cores, with a kernel in f32 behind for numbers that planes cannot hold.",
-        "How much more do the units do than for bf16 alone?",
+        "Each value is split into three bf16 numbers, with six partial products: f32 accuracy \
+         from tensor cores. An f32 fallback handles values the split cannot represent.",
+        "How much more work do the units do than for plain bf16?",
         "change",
     ),
     idea(
         "wgmma_f16x3",
-        "Two planes of f16 and three products; rows and columns are scaled by powers of two so that they fit.",
-        "What does a launch before find out?",
+        "A split into two f16 numbers with three partial products. Rows and columns are scaled by \
+         powers of two to fit.",
+        "What does the previous launch find out?",
         "decisions",
     ),
     idea(
         "cluster_multicast",
-        "Two blocks whose tiles of C lie below one another use the same tile of B: each brings a part of it to both.",
-        "How many bytes are asked of L2, and how many come?",
+        "Two blocks with vertically adjacent tiles of C use the same tile of B: each loads a part \
+         of it for both.",
+        "How many bytes are requested from L2, and how many arrive?",
         "counters",
     ),
 ];

@@ -38,16 +38,16 @@ const FAULTY: [(&str, &str); 2] = [
 #[derive(Debug, Error)]
 pub enum ModuleError {
     /// A tool cannot be executed.
-    #[error("`{0}` does not run: {1}")]
+    #[error("`{0}` cannot run: {1}")]
     Tool(String, std::io::Error),
     /// The target is not installed.
     #[error("Rust's target {TARGET} is not installed: `rustup target add {TARGET}`")]
     Target,
     /// The sources of the module are missing.
-    #[error("the sources are not at {}", .0.display())]
+    #[error("sources not found at {}", .0.display())]
     Sources(PathBuf),
     /// Cargo failed, with its errors.
-    #[error("the module cannot be built: {0}")]
+    #[error("cannot build the module: {0}")]
     Build(String),
 }
 
@@ -83,7 +83,7 @@ pub fn page(module: &[u8], command: &'static str) -> Result<String, Failure> {
     let (script, version) = (SCRIPT.to_owned(), env!("CARGO_PKG_VERSION"));
     let first = stages::sgemm().into_iter().find(|stage| stage.name == FIRST);
     let first = first.map_or(String::new(), |stage| stage.spec.to_string());
-    let families = [(SgemmSpec::MACRO, "a product"), (ReduceSpec::MACRO, "a reduction")];
+    let families = [(SgemmSpec::MACRO, "a GEMM"), (ReduceSpec::MACRO, "a reduction")];
     let examples = examples();
     let page =
         LivePage { policy, style, families, first, examples, module, script, command, version };

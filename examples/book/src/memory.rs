@@ -154,7 +154,7 @@ pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
             c.bulk_bytes,
         ),
         way(
-            (MemoryLevel::Shared, MemoryLevel::Shared, "boxes that blocks of a cluster share"),
+            (MemoryLevel::Shared, MemoryLevel::Shared, "boxes multicast within a cluster"),
             (c.bulk_copies, &[]),
             None,
             c.multicast_bytes,

@@ -203,7 +203,7 @@ impl Spec {
     /// Launches the spec and records the first block of the main kernel.
     pub(super) fn look(&self, at: SampleShape) -> Result<Observation, Failure> {
         let seen = self.watched(at, Recorder::new(|_| 1))?;
-        let (looked, _) = seen.ok_or_else(|| internal("the main launch was not seen"))?;
+        let (looked, _) = seen.ok_or_else(|| internal("the main launch was not recorded"))?;
         Ok(looked)
     }
 
@@ -214,7 +214,7 @@ impl Spec {
         at: SampleShape,
     ) -> Result<(Observation, Vec<Trace>), Failure> {
         let seen = self.watched(at, Recorder::new(ALL))?;
-        Ok(seen.ok_or_else(|| internal("the main launch was not seen"))?)
+        Ok(seen.ok_or_else(|| internal("the main launch was not recorded"))?)
     }
 
     /// Records all blocks of the preferred kernel, even if it is not the main one. `None` if it is

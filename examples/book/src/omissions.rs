@@ -16,27 +16,27 @@ pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) 
     };
     let steps = &report.steps;
     if is_product {
-        let owners = "No tile of at most 1024 × 1024 elements is known to be brought, read or stored by threads of the block that is \
-             watched.";
-        lacks("owners", "Who owns what?", report.owners.is_some(), owners);
+        let owners = "No tile of at most 1024 × 1024 elements was found that threads of the \
+                      observed block load, read or store.";
+        lacks("owners", "Which threads own which elements?", report.owners.is_some(), owners);
         let rounds = match report.has_ring() {
             true => {
-                "In no loop are threads seen to copy elements to shared memory. What lies in the slots of the ring is drawn tile by \
-                 tile."
+                "No loop was found in which threads copy elements to shared memory. The slots of \
+                 the ring are drawn tile by tile."
             }
-            false => "In no loop are threads seen to copy elements to shared memory.",
+            false => "No loop was found in which threads copy elements to shared memory.",
         };
-        let question = "What does shared memory hold, round by round?";
+        let question = "What does shared memory hold in each round?";
         lacks("steps", question, !steps.rounds.is_empty(), rounds);
-        let edges = "Its blocks store nothing of C: they leave parts of sums to another kernel.";
+        let edges = "Its blocks do not store C: they pass partial sums to another kernel.";
         let is_told = report.edges.is_some() || report.no_edges.is_some();
-        lacks("edges", "What about ragged shapes?", is_told, edges);
+        lacks("edges", "How are ragged shapes handled?", is_told, edges);
         let no_order = no_order.unwrap_or_default();
-        lacks("order", "In which order are tiles taken?", report.order.is_some(), &no_order);
+        lacks("order", "In which order are tiles processed?", report.order.is_some(), &no_order);
     } else {
         let levels =
-            "Threads write nothing to shared memory, and no lane takes a value of another.";
-        let question = "How many threads take part in each step?";
+            "Threads write nothing to shared memory, and no lane reads a value of another.";
+        let question = "How many threads are active in each step?";
         lacks("steps", question, !steps.levels.is_empty(), levels);
     }
     all

@@ -148,10 +148,10 @@ impl OwnedTile {
         let are_alike = self.groups.iter().all(|of| like(of) == like(&self.groups[0]));
         let (count, name) = (others.len(), &self.name);
         let alike = match are_alike {
-            true => ", each of as many elements, which as many threads read as often",
+            true => ", each with the same number of elements, threads and reads",
             false => "",
         };
-        format!("{count} more groups of elements of {name} are not in the table{alike}.")
+        format!("{count} more groups of elements of {name} are omitted{alike}.")
     }
 
     /// Describes the elements that the first thread copies, reads or stores.
@@ -319,7 +319,8 @@ mod tests {
     /// warp are 4 x 8.
     #[test]
     fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let owners = owners(Family::Sgemm, line).expect("a product");
         let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
         assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));
@@ -461,7 +462,7 @@ mod tests {
                 let said = tile.unlisted();
                 let hidden = tile.groups.len() - tile.listed().len();
                 assert_eq!(said.starts_with(&hidden.to_string()), hidden > 0, "{line}: {said}");
-                if said.contains("as many elements") {
+                if said.contains("the same number of elements") {
                     assert!(tile.groups.iter().all(|of| of.count == tile.groups[0].count));
                 }
                 for group in &tile.groups {

@@ -202,7 +202,7 @@ pub(super) fn index(
     live: Option<&str>,
     command: &str,
 ) -> Result<String, Failure> {
-    let per = "1,000 multiply-adds of a product, or 1,000 elements of a reduction";
+    let per = "1,000 multiply-adds of a GEMM, or 1,000 elements of a reduction";
     let (policy, version) = (policy(STYLE, Some(INDEX_SCRIPT)), env!("CARGO_PKG_VERSION"));
     let (style, script) = (STYLE, INDEX_SCRIPT);
     rendered(&IndexPage { policy, style, script, ladders, per, live, command, version })
@@ -278,9 +278,9 @@ fn bars(report: &Report) -> Vec<Bar> {
 /// Part of a page that shows a key without counters, and its description.
 fn shown(part: &'static str) -> (&'static str, &'static str) {
     let what = match part {
-        "order" => "the order of tiles shows it",
-        "pipeline" => "what a warp does in its own order shows it",
-        _ => "how lanes access memory shows it",
+        "order" => "see the order of tiles",
+        "pipeline" => "see the warp timeline",
+        _ => "see the memory accesses",
     };
     (part, what)
 }
@@ -292,14 +292,14 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
         AblatedKernel::Unseen(unseen) => {
             shown_at.extend(unseen.views.iter().map(|part| shown(part)));
             (hunks, more) = (&unseen.text, unseen.more);
-            "no counter sees it".to_owned()
+            "no counter shows it".to_owned()
         }
-        AblatedKernel::Same => "the kernel is the same but for its name".to_owned(),
-        AblatedKernel::Refused(why) => format!("not launched here: {why}"),
-        AblatedKernel::None(why) => format!("not a kernel, because {why}"),
+        AblatedKernel::Same => "same kernel except for its name".to_owned(),
+        AblatedKernel::Refused(why) => format!("not launched: {why}"),
+        AblatedKernel::None(why) => format!("not a kernel: {why}"),
     };
     if let Some(TimeComparison { n, milliseconds: [with, without] }) = entry.measured {
-        text += &format!("; measured at {n}, it takes {:.3} times as long", without / with);
+        text += &format!("; measured at {n}: {:.3} times the time", without / with);
     }
     let registers = entry.registers;
     let registers =
@@ -322,11 +322,11 @@ fn counts(deltas: &[Delta]) -> String {
     let (compiled, alone) = (written(&[CountBasis::Compiled]), written(&[CountBasis::TextAlone]));
     match (compiled.is_empty(), alone.is_empty()) {
         (false, true) => format!("as compiled {compiled}"),
-        (false, false) => format!("as compiled {compiled}; by the text {alone}"),
-        (true, false) => format!("as compiled nothing by more than 2 %; by the text {alone}"),
+        (false, false) => format!("as compiled {compiled}; from source {alone}"),
+        (true, false) => format!("as compiled no change above 2 %; from source {alone}"),
         (true, true) => match written(&[CountBasis::Text]) {
-            none if none.is_empty() => "no count changes by more than 2 %".to_owned(),
-            some => format!("as compiled nothing by more than 2 %; by the text {some}"),
+            none if none.is_empty() => "no counter changes by more than 2 %".to_owned(),
+            some => format!("as compiled no change above 2 %; from source {some}"),
         },
     }
 }

@@ -26,7 +26,7 @@ const RUNS: usize = 6;
 
 /// Message for a reduction without shown partial results.
 pub(super) const NONE: &str =
-    "The block that is watched loads nothing of the array, so it has no partial values.";
+    "The observed block loads nothing from the array, so it has no partial values.";
 
 /// Partial results of a reduction.
 #[derive(Clone, Debug, Serialize)]
@@ -136,9 +136,9 @@ impl Partials {
     /// Describes the number of loads of each element.
     pub fn loaded_by(&self) -> String {
         match self.loaded {
-            [1, 1] => "each of them by one thread".to_owned(),
-            [least, most] if least == most => format!("each of them {least} times"),
-            [least, most] => format!("each of them {least} to {most} times"),
+            [1, 1] => "each by one thread".to_owned(),
+            [least, most] if least == most => format!("each {least} times"),
+            [least, most] => format!("each {least} to {most} times"),
         }
     }
 }

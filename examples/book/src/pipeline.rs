@@ -73,8 +73,8 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
         }
         roles.push(role);
         let role = match role {
-            [true, true] => "asks for tiles, and multiplies",
-            [true, false] => "asks for tiles",
+            [true, true] => "requests tiles, and multiplies",
+            [true, false] => "requests tiles",
             [false, true] => "multiplies",
             [false, false] => "",
         };
@@ -116,7 +116,8 @@ mod tests {
     /// step is 8 x 16 multiply-adds.
     #[test]
     fn a_ring_hides_copies_behind_more_than_three_tiles() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let fma = (3 * 16 + 6) * 8 * 16;
         assert_eq!(hidden(line), [(4, [fma; 2], [0; 2])]);
         let drawn = &pipelines(line)[0];
@@ -148,7 +149,7 @@ mod tests {
             "tile: 128x256x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma, producer";
         let drawn = pipelines(line);
         let roles: Vec<(u32, &str)> = drawn.iter().map(|of| (of.warp, of.role)).collect();
-        assert_eq!(roles, [(0, "multiplies"), (8, "asks for tiles")]);
+        assert_eq!(roles, [(0, "multiplies"), (8, "requests tiles")]);
         // A warp that copies and multiplies has three of four slots in flight, with four matrix
         // instructions each.
         let line = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";

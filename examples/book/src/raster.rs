@@ -48,14 +48,14 @@ pub struct Wave {
 
 /// Messages for a missing order: a reduction, a kernel that is not launched, or blocks that store
 /// no tile.
-const NONE: &str = "It is no product.";
+const NONE: &str = "It is not a GEMM.";
 const UNMET: &str =
-    "On sums of so few terms as this is told by, the kernel of this page is not launched.";
-const UNSTORED: &str = "Some block stores no tile of C itself: it leaves parts of sums to others.";
+    "The order is recorded with a small K, for which the kernel of this page is not launched.";
+const UNSTORED: &str = "Some block does not store its tile of C: it passes partial sums to others.";
 
 /// Message for lists of matrices, whose elements cannot be located.
-pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer says: no place in an array tells which element of which \
-     matrix is accessed.";
+pub(super) const LIST: &str = "The matrices of a pointer batch can be anywhere in memory: an \
+                               address does not tell which element of which matrix is accessed.";
 
 /// Returns the order of a GEMM's blocks from a launch with small K, or the reason for a missing
 /// order.
@@ -78,7 +78,7 @@ pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Fai
     let of_number = spec.bytes_of_number();
     let Some(tiles) = tiles else { return none(UNSTORED) };
     if tiles.len() < most {
-        let few = format!("{} blocks take all tiles in turn, fewer than {most}.", tiles.len());
+        let few = format!("{} blocks loop over all tiles, fewer than {most}.", tiles.len());
         return none(&few);
     }
     let wave = |blocks: usize| {

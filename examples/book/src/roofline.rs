@@ -136,7 +136,7 @@ fn arithmetic(unit: RateUnit) -> Vec<(f64, &'static str)> {
     match unit {
         RateUnit::Terabytes => Vec::new(),
         RateUnit::Teraflops => vec![
-            (FMA * per_second(), "multiply-adds of lanes"),
+            (FMA * per_second(), "multiply-adds on CUDA cores"),
             (DEVICE.peak.wgmma_flops * per_second(), "tensor cores, 16 bits"),
         ],
     }
@@ -268,7 +268,7 @@ impl Roofline {
     pub(super) fn work(&self) -> &'static str {
         match self.unit {
             RateUnit::Teraflops => "floating-point operations",
-            RateUnit::Terabytes => "bytes of what is folded",
+            RateUnit::Terabytes => "reduced bytes",
         }
     }
 }

@@ -121,7 +121,7 @@ pub fn pages_of(
         Ok::<_, Failure>(Ladder { id, title, units, stages, roofline: roofline(made) })
     };
     let ladders = vec![
-        table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
+        table("sgemm", "GEMMs, C = A·B", &sgemm, of_sgemm)?,
         table("reduce", "Reductions", &reduce, of_reduce)?,
     ];
     pages.insert("index.html".to_owned(), page::index(&ladders, live, COMMAND)?);
@@ -242,7 +242,7 @@ fn links(step: &LadderStage, ladder: &[LadderStage], live: Option<&str>) -> Vec<
     let change = live.map(|live| Link {
         href: format!("{live}{}", address(step.family.macro_name(), &step.line)),
         rel: None,
-        text: "Change its line".into(),
+        text: "Change the spec".into(),
     });
     [Some(all), Some(glossary), before, next, change].into_iter().flatten().collect()
 }
@@ -267,7 +267,7 @@ fn row(
     let longest = most.map_or(0.0, of_unit);
     let is_once = shown.is_some() && has_no_tiles(step);
     let cell = |unit: &Unit| UnitCell {
-        cycles: number(of_unit(unit)) + if unit.is_by_text { ", by the text" } else { "" },
+        cycles: number(of_unit(unit)) + if unit.is_by_text { ", from source" } else { "" },
         percent: (100.0 * of_unit(unit) / longest).round() as u64,
         is_once: is_once && unit.name == UnitName::L2,
     };

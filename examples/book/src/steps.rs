@@ -264,9 +264,9 @@ impl StepSlot {
         match (self.holds, self.in_flight) {
             (None, _) => parts.push("empty".to_owned()),
             (Some(terms), true) if self.written.is_none() => {
-                parts.push(format!("on its way {}", range(terms)));
+                parts.push(format!("in flight {}", range(terms)));
             }
-            (Some(_), true) => parts.push("on its way".to_owned()),
+            (Some(_), true) => parts.push("in flight".to_owned()),
             (Some(terms), false) if parts.is_empty() => {
                 parts.push(format!("holds {}", range(terms)))
             }
@@ -306,7 +306,8 @@ mod tests {
     /// awaited. Each round fills the slot read last.
     #[test]
     fn slots_of_a_ring_are_filled_in_turn() {
-        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
+                    stages: 5, spread: 10, warp: 32x128";
         let steps = steps_of(Family::Sgemm, line);
         assert_eq!((&*steps.var, steps.slots, steps.rounds.len(), steps.left_out), ("k0", 5, 9, 0));
         let texts =
@@ -315,9 +316,9 @@ mod tests {
             texts(0),
             [
                 "read 0, written 0–15",
-                "written 16–31, on its way",
-                "written 32–47, on its way",
-                "written 48–63, on its way",
+                "written 16–31, in flight",
+                "written 32–47, in flight",
+                "written 48–63, in flight",
                 "empty"
             ]
         );
@@ -326,12 +327,12 @@ mod tests {
             [
                 "read 1–15",
                 "read 16",
-                "on its way 32–47",
-                "on its way 48–63",
-                "written 64–79, on its way"
+                "in flight 32–47",
+                "in flight 48–63",
+                "written 64–79, in flight"
             ]
         );
-        assert_eq!(texts(2)[0], "written 80–95, on its way");
+        assert_eq!(texts(2)[0], "written 80–95, in flight");
     }
 
     #[test]

@@ -74,6 +74,6 @@ mod tests {
                 advised += 1;
             }
         }
-        assert!(advised > 0, "nothing is advised");
+        assert!(advised > 0, "no advice");
     }
 }

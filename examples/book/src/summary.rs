@@ -16,7 +16,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         say(
             "units",
             sentence(format!(
-                "{} has most to do: {} cycles of a multiprocessor{} at {}; next is {} with {}{}.",
+                "{} is the bottleneck: {} cycles of an SM{} at {}; next is {} with {}{}.",
                 first.name,
                 number(first.cycles),
                 by_text(first),
@@ -28,7 +28,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         );
         if c.fma > 0 {
             let share = percent(issuing_fmas(c) / first.cycles);
-            say("units", format!("Issuing the multiply-adds alone takes {share} of that."));
+            say("units", format!("Issuing the multiply-adds takes {share} of that."));
         }
     }
     let (executed, of_lines) = executed(&report.source);
@@ -36,7 +36,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     if let Some((line, executed)) = costliest {
         let (all, counted) = match report.of_no_line {
             Some(others) => (of_lines + others, "as compiled"),
-            None => (c.instructions, "of the text"),
+            None => (c.instructions, "in the source"),
         };
         let share = percent(executed as f64 / all.max(1) as f64);
         let text = format!("Line {} executes {share} of all instructions {counted}.", line.number);
@@ -53,7 +53,9 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
             let share = percent(least as f64 / moved as f64);
             say(
                 "accesses",
-                format!("Of the sectors that accesses to global memory move, {share} would do."),
+                format!(
+                    "Global accesses are {share} coalesced (minimum over transferred sectors)."
+                ),
             );
         }
     }
@@ -68,34 +70,37 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     let Wavefronts { conflicts, all, is_by_text } = report.wavefronts;
     match (conflicts, c.shared_bank_conflicts) {
         _ if all == 0 => Vec::new(),
-        (0, 0) => vec![("accesses", "No access to shared memory has a bank conflict.".to_owned())],
+        (0, 0) => vec![("accesses", "Shared-memory accesses have no bank conflicts.".to_owned())],
         // The counts of the compiled kernel lack the writes of asynchronous copies.
         (some, _) if is_by_text => vec![(
             "accesses",
             format!(
-                "By the text bank conflicts take {some} wavefronts of shared memory, {by_text}."
+                "In the source, bank conflicts cost {some} wavefronts of shared memory ({by_text})."
             ),
         )],
         (0, some) => vec![
-            ("compiled", "As compiled no access to shared memory has a bank conflict.".to_owned()),
+            ("compiled", "As compiled, shared-memory accesses have no bank conflicts.".to_owned()),
             (
                 "accesses",
                 format!(
-                    "By the text bank conflicts take {some} wavefronts, {by_text}: of accesses that the compiler merges with those \
-                     of their neighbours, or leaves out."
+                    "In the source, bank conflicts cost {some} wavefronts ({by_text}); the \
+                     compiler merges or omits these accesses."
                 ),
             ),
         ],
         (conflicts, _) => {
             let compiled = share(conflicts, all);
             let text = format!(
-                "As compiled bank conflicts are {compiled} of the wavefronts of shared memory."
+                "As compiled, bank conflicts are {compiled} of the wavefronts of shared memory."
             );
             let mut said = vec![("compiled", text)];
             if compiled != by_text {
                 said.push((
                     "accesses",
-                    format!("By the text bank conflicts are {by_text} of its wavefronts."),
+                    format!(
+                        "In the source, bank conflicts are {by_text} of the wavefronts of shared \
+                         memory."
+                    ),
                 ));
             }
             said
@@ -110,7 +115,7 @@ fn sentence(text: String) -> String {
 
 /// Suffix for cycles that are computed from counts of the text.
 fn by_text(unit: &Unit) -> &'static str {
-    if unit.is_by_text { " by the text" } else { "" }
+    if unit.is_by_text { " from source" } else { "" }
 }
 
 #[cfg(test)]
@@ -119,7 +124,7 @@ mod tests {
 
     #[test]
     fn sentences_begin_with_a_capital_letter() {
-        assert_eq!(sentence("memory has most to do.".into()), "Memory has most to do.");
+        assert_eq!(sentence("memory is the bottleneck.".into()), "Memory is the bottleneck.");
         assert_eq!(sentence("L2 cache".into()), "L2 cache");
         assert_eq!(sentence(String::new()), "");
     }

@@ -149,7 +149,7 @@ pub(super) fn changed(
     let change = RemovedSync { line, text, change: part.change };
     let changed = replaced(kernel, at, &part.instead);
     let broken =
-        |broken| Failure::Usage(format!("line {line}, {}: no kernel: {broken}", part.change));
+        |broken| Failure::Usage(format!("line {line}, {}: not a kernel: {broken}", part.change));
     Ok(Some((changed.map_err(broken)?, change)))
 }
 
@@ -181,29 +181,27 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
     let without = |is| part(is, "without it", Stmt::Comment("Nothing.".to_owned()));
     let weaker = |is, instead| part(is, "with one more group in flight", instead);
     match stmt {
-        Stmt::Barrier(Scope::Warp) => without("barrier of the warp"),
-        Stmt::Barrier(Scope::Block) => without("barrier of the block"),
-        Stmt::Barrier(Scope::Cluster) => without("barrier of the cluster"),
+        Stmt::Barrier(Scope::Warp) => without("warp barrier"),
+        Stmt::Barrier(Scope::Block) => without("block barrier"),
+        Stmt::Barrier(Scope::Cluster) => without("cluster barrier"),
         // No kernel has a device-wide barrier.
         Stmt::Barrier(Scope::Device) => None,
-        Stmt::NamedBarrier { wait: true, .. } => without("barrier with a number"),
-        Stmt::NamedBarrier { wait: false, .. } => without("arrival at a barrier with a number"),
+        Stmt::NamedBarrier { wait: true, .. } => without("named barrier"),
+        Stmt::NamedBarrier { wait: false, .. } => without("arrival at a named barrier"),
         Stmt::Fence { .. } => without("fence"),
-        Stmt::ProxyFence(_) => without("fence between threads and asynchronous units"),
+        Stmt::ProxyFence(_) => without("proxy fence"),
         Stmt::CopyWait { pending } => {
             weaker("wait for copies", Stmt::CopyWait { pending: pending.clone() + 1 })
         }
         Stmt::Mbarrier(barrier) => match barrier.op {
             // A barrier cannot be used without its initial count.
             MbarrierOp::Init { .. } => None,
-            MbarrierOp::Arrive => without("arrival at a barrier in shared memory"),
-            MbarrierOp::ArriveRemote { .. } => {
-                without("arrival at a barrier in shared memory of another block")
-            }
+            MbarrierOp::Arrive => without("mbarrier arrival"),
+            MbarrierOp::ArriveRemote { .. } => without("mbarrier arrival in another block"),
             MbarrierOp::ArriveExpect { .. } => {
-                without("arrival at a barrier in shared memory, which says how many bytes come")
+                without("mbarrier arrival that sets the expected bytes")
             }
-            MbarrierOp::Wait { .. } => without("wait at a barrier in shared memory"),
+            MbarrierOp::Wait { .. } => without("mbarrier wait"),
         },
         Stmt::WgmmaSync(WgmmaSync::Fence { .. }) => without("fence before matrix instructions"),
         Stmt::WgmmaSync(WgmmaSync::Wait { pending, accumulators }) => {
@@ -250,7 +248,7 @@ fn tried(
 ) -> TrialOutcome {
     let changed = match replaced(kernel, at, &instead) {
         Ok(changed) => changed,
-        Err(broken) => return TrialOutcome::Error(format!("no kernel: {broken}")),
+        Err(broken) => return TrialOutcome::Error(format!("not a kernel: {broken}")),
     };
     match arguments.replay(&changed, &[], patience) {
         Err(error) => TrialOutcome::Error(error.to_string()),
@@ -267,7 +265,7 @@ fn found(error: SimError) -> TrialOutcome {
         SimError::Fault(fault) => TrialOutcome::Fault(PreventedFault::new(&fault)),
         // The position at the limit differs between runs, so it is not reported.
         SimError::OutOfInstructions { instructions, .. } => {
-            TrialOutcome::Error(format!("it is not done after {instructions} instructions"))
+            TrialOutcome::Error(format!("not finished after {instructions} instructions"))
         }
         other => TrialOutcome::Error(other.to_string()),
     }
@@ -341,7 +339,8 @@ mod tests {
     /// Each block has one K tile, so that nothing is read after the wait in the loop.
     #[test]
     fn what_is_not_needed_in_a_run_is_said_so() {
-        let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: 8, split_k: auto";
+        let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: \
+                    8, split_k: auto";
         let found = syncs(Family::Sgemm, line);
         assert!(found.iter().any(|sync| sync.outcome == TrialOutcome::Same), "{found:#?}");
         assert!(found.iter().any(|sync| fault(sync).contains("data race on partials")));

@@ -62,18 +62,18 @@ pub fn asked(
     let (sectors, from_memory) = (sectors_of_cycle(), DEVICE.memory_of_cycle());
     // Reads of shared memory by `wgmma` do not depend on addresses, and the profiler does not count
     // them.
-    let unread = if c.wgmma > 0 { ", without what matrix instructions read" } else { "" };
+    let unread = if c.wgmma > 0 { ", without reads of matrix instructions" } else { "" };
     let rates = [
-        (UnitName::Issue, format!("{ISSUED} of a warp a cycle")),
-        (UnitName::Shared, format!("{WAVEFRONTS} wavefront a cycle{unread}")),
-        (UnitName::L2, format!("{sectors} sectors a cycle, none cached nearer")),
-        (UnitName::Memory, format!("{from_memory:.1} bytes a cycle, each element once")),
+        (UnitName::Issue, format!("{ISSUED} warp instructions per cycle")),
+        (UnitName::Shared, format!("{WAVEFRONTS} wavefront per cycle{unread}")),
+        (UnitName::L2, format!("{sectors} sectors per cycle, without L1 hits")),
+        (UnitName::Memory, format!("{from_memory:.1} bytes per cycle, each element once")),
     ];
     let mut units: Vec<Unit> =
         rates.into_iter().map(|(name, rate)| unit(name, of(name), rate)).collect();
     units.extend(bits.map(|bits| {
         let of_cycle = matrix_flops(bits);
-        let rate = format!("{of_cycle} FLOPs a cycle");
+        let rate = format!("{of_cycle} FLOPs per cycle");
         let longer = f64::from(bits) / 16.0;
         unit(UnitName::TensorCores, of(UnitName::TensorCores).map(|n| longer * n), rate)
     }));

@@ -47,7 +47,7 @@
       const times = each[tile.of[at]] ?? each[0];
       const readers = tile.readers?.[tile.of[at]];
       const by = readers && times > 0 ? `, by ${who(readers)}` : "";
-      parts.push(times === 0 ? "read by none" : times === 1 ? `read once${by}` : `read ${times} times${by}`);
+      parts.push(times === 0 ? "not read" : times === 1 ? `read once${by}` : `read ${times} times${by}`);
     }
     if (tile.name === "C") parts.push(`from row ${row} of A and column ${column} of B`);
     return `${tile.name} (${row}, ${column}): ${parts.join("; ")}.`;

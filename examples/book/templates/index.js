@@ -75,12 +75,12 @@
       for (const row of all) box(row).checked = marked.includes(row);
       if (marked.length < 2) {
         const what = marked.length ? `${titleOf(marked[0])} is marked. Mark another stage` : "Mark two stages";
-        shown.replaceChildren(make("p", `${what} to see what differs between them.`));
+        shown.replaceChildren(make("p", `${what} to compare them.`));
         return;
       }
       const result = make("table");
       const head = result.createTHead().insertRow();
-      head.append(make("th", "What", { scope: "col" }));
+      head.append(make("th", "Quantity", { scope: "col" }));
       for (const row of marked) head.append(make("th", titleOf(row), { scope: "col", class: "n" }));
       head.append(make("th", "Factor", { scope: "col", class: "n" }));
       const rows = result.createTBody();
@@ -102,7 +102,7 @@
       const keys = marked.map((row) => JSON.parse(row.dataset.keys));
       const own = keys.map((list, at) => list.filter((key) => !keys[1 - at].includes(key)));
       const row = rows.insertRow();
-      row.append(make("th", "Keys that the other has not", { scope: "row" }));
+      row.append(make("th", "Keys that the other lacks", { scope: "row" }));
       for (const list of own) {
         const cell = row.insertCell();
         list.forEach((key, at) => cell.append(at ? ", " : "", make("code", key)));

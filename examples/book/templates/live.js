@@ -23,7 +23,7 @@ async function ask(macro, text) {
     run();
   } catch (trap) {
     instance = undefined;
-    throw new Error(`The module has stopped. ${trap.message}. ${answer()}`);
+    throw new Error(`The module stopped. ${trap.message}. ${answer()}`);
   }
   return JSON.parse(answer());
 }
@@ -90,7 +90,7 @@ line.addEventListener("input", changed);
 family.addEventListener("change", changed);
 at("asked").addEventListener("submit", (event) => event.preventDefault());
 addEventListener("hashchange", read);
-said.textContent = "The compiler is being unpacked.";
+said.textContent = "Unpacking the compiler …";
 load().then(read, (error) => {
   said.textContent = `This browser cannot run the compiler: ${error.message}`;
   document.body.dataset.state = "failed";

@@ -20,14 +20,10 @@ impl fmt::Display for Source {
         match self {
             Self::Measured(documents) => write!(
                 f,
-                "what kernels reach is measured, peak rates and the size of the L2 cache are published ({documents})"
+                "measured efficiencies; published peak rates and L2 cache size ({documents})"
             ),
             Self::Published(document) => {
-                write!(
-                    f,
-                    "rates are published ({document}), all else is as measured on {}",
-                    H200.name
-                )
+                write!(f, "published rates ({document}); all else as measured on {}", H200.name)
             }
         }
     }

@@ -15,8 +15,8 @@ type Outside = (&'static str, &'static [(u32, f64)], &'static str);
 const OUTSIDE: [Outside; 1] = [(
     "12_outer_product",
     &[(512, 0.588)],
-    "one block on every other multiprocessor; the compiler makes so few instructions of bringing a tile that it executes them under \
-     a predicate instead of a branch, and so asks for the tile before it multiplies",
+    "one block on every other SM; the compiler needs so few instructions to load a tile that it \
+     predicates them instead of branching, and so requests the tile before it multiplies",
 )];
 
 /// Required rank correlation and median error over all stages and sizes, and worst error of a
@@ -311,12 +311,12 @@ fn devices_have_names_and_multiprocessors() {
     );
     let said = H200.source.to_string();
     assert!(
-        said.contains("reach is measured") && said.contains("are published (NVIDIA H200"),
+        said.contains("measured efficiencies") && said.contains("L2 cache size (NVIDIA H200"),
         "{said}"
     );
     let said = DeviceModel::named("b200").expect("it is there").source.to_string();
     let expected =
-        "rates are published (NVIDIA DGX B200 datasheet, 2024), all else is as measured on h200";
+        "published rates (NVIDIA DGX B200 datasheet, 2024); all else as measured on h200";
     assert_eq!(said, expected);
 }
 

@@ -64,20 +64,20 @@ counters! {
     /// The right operand of `&&` and `||` and the arms of a select count if some lane evaluates
     /// them.
     {
-        /// Blocks launched.
+        /// Launched blocks.
         blocks: Sum,
-        /// Barriers of the block, each once, in the block that executes most.
+        /// Block barriers, each counted once, in the block that executes the most.
         block_barriers: Greatest,
-        /// Barriers of a warp, each once for each warp, in the block that executes most.
+        /// Warp barriers, counted once per warp, in the block that executes the most.
         warp_barriers: Greatest,
 
-        /// All instructions of all warps.
+        /// Instructions of all warps.
         instructions: Sum,
-        /// Instructions times the lanes active in each.
+        /// Instructions times active lanes.
         thread_instructions: Sum,
-        /// Instructions on integers, truth values and comparisons of integers.
+        /// Instructions on integers and truth values, and comparisons of integers.
         integer: Sum,
-        /// Instructions on `F32` but multiply-adds, comparisons included.
+        /// `F32` instructions, including comparisons but not multiply-adds.
         float: Sum,
         /// Multiply-add instructions.
         fma: Sum,
@@ -87,70 +87,69 @@ counters! {
         branch: Sum,
         /// Shuffles.
         shuffle: Sum,
-        /// Barriers of any scope, with a name and in shared memory, but for waits at those, fences,
-        /// commits and waits of asynchronous copies and of matrix instructions, limits of
-        /// registers.
+        /// Synchronisation instructions: barriers of any scope, named barriers and mbarrier
+        /// operations except waits; also fences, commits and waits of asynchronous copies and of
+        /// matrix instructions, and register limits.
         sync: Sum,
         /// Loads from global memory.
         global_loads: Sum,
-        /// Stores to global memory, and atomics on it.
+        /// Stores to global memory, including atomics.
         global_stores: Sum,
         /// Loads from shared memory.
         shared_loads: Sum,
-        /// Stores to shared memory, and atomics on it; an asynchronous copy is not among them.
+        /// Stores to shared memory, including atomics but not asynchronous copies.
         shared_stores: Sum,
         /// Asynchronous copies.
         copies: Sum,
 
-        /// Copies of boxes.
+        /// TMA box copies.
         bulk_copies: Sum,
-        /// Waits at barriers in shared memory, each once however long.
+        /// mbarrier waits, each counted once, however long it takes.
         mbarrier_waits: Sum,
 
         /// Matrix instructions of a warp.
         mma: Sum,
-        /// Matrix instructions of a warpgroup, once for each of its warps.
+        /// Matrix instructions of a warpgroup, counted once per warp.
         wgmma: Sum,
 
         /// Multiplications and additions of matrix instructions.
         mma_flops: Sum,
-        /// Multiply-adds of all threads: lanes active in multiply-add instructions.
+        /// Multiply-adds of all threads: active lanes of multiply-add instructions.
         fmas: Sum,
-        /// Executed `if`s and loop tests whose active lanes disagree.
+        /// Divergent branches: executed `if`s and loop tests whose active lanes disagree.
         divergent_branches: Sum,
 
-        /// Accesses of a warp to global memory: loads, stores, and copies that read something.
+        /// Warp accesses to global memory: loads, stores, and copies that read.
         global_requests: Sum,
-        /// 32-byte sectors touched, each once for each request.
+        /// 32-byte sectors accessed, counted once per request.
         global_sectors: Sum,
-        /// 128-byte lines that loads and stores touch, each once for each request: as many
-        /// wavefronts of the first-level cache. What asynchronous copies read goes past it.
+        /// 128-byte lines accessed by loads and stores, counted once per request; equals the
+        /// wavefronts of the L1 cache. Asynchronous copies bypass it.
         global_lines: Sum,
-        /// Bytes that threads read from global memory, whether or not two read the same ones.
+        /// Bytes that threads read from global memory, counted once per read.
         global_load_bytes: Sum,
         /// Bytes that threads write to global memory.
         global_store_bytes: Sum,
 
-        /// Accesses of a warp to shared memory: loads, stores and the writes of copies.
+        /// Warp accesses to shared memory: loads, stores and writes of copies.
         shared_requests: Sum,
-        /// Wavefronts of those: for each phase the most distinct words on one bank. A 4-byte access
-        /// has one phase, a 16-byte access four of eight lanes; of a load they merge in pairs where
-        /// all lanes read what their neighbour reads, or all what the lane two away in their group
-        /// of four reads, as on an H200.
+        /// Wavefronts of shared memory: for each phase, the largest number of distinct words in one
+        /// bank. A 4-byte access has one phase; a 16-byte access has four phases of eight lanes.
+        /// Phases of a load merge in pairs if all lanes read the same word as their neighbour, or
+        /// as the lane two away in their group of four, as on an H200.
         shared_wavefronts: Sum,
-        /// Wavefronts beyond one for each phase.
+        /// Bank conflicts: wavefronts beyond one per phase.
         shared_bank_conflicts: Sum,
         /// Bytes that threads read from shared memory.
         shared_load_bytes: Sum,
         /// Bytes that threads and copies write to shared memory.
         shared_store_bytes: Sum,
 
-        /// Bytes of all boxes that were copied, those outside of the arrays included: what is asked
-        /// of global memory, once for each copy, whether it goes to one block or to several of a
-        /// cluster.
+        /// Bytes of all TMA boxes, including parts outside the arrays, counted once per copy even
+        /// if it goes to several blocks of a cluster. These bytes are requested from global memory.
         bulk_bytes: Sum,
-        /// Bytes of boxes that came to blocks of a cluster beside the first that they came to: what
-        /// was not asked for again.
+        /// Bytes of multicast boxes that arrive in further blocks of a cluster. They are not
+        /// requested again.
         multicast_bytes: Sum,
     }
 }

@@ -105,8 +105,10 @@ impl Session {
     /// Clicks the centre of the element that a JavaScript expression returns.
     pub fn click_on(&mut self, element: &str) -> Result<(), Failed> {
         let place = self.value(&format!(
-            "{{ const element = {element}; element.scrollIntoView({{ block: 'center', inline: 'center' }});
-             const box = element.getBoundingClientRect(); [box.x + box.width / 2, box.y + box.height / 2]; }}"
+            "{{ const element = {element};
+             element.scrollIntoView({{ block: 'center', inline: 'center' }});
+             const box = element.getBoundingClientRect();
+             [box.x + box.width / 2, box.y + box.height / 2]; }}"
         ))?;
         self.click(serde_json::from_value(place)?)
     }

@@ -97,7 +97,8 @@ fn serve(
     }
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: \
+         close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()

@@ -230,9 +230,10 @@ impl Colour {
 
 /// Values are read as defined by CSS.
 pub fn reads_as_css_does() -> Result<(), Failed> {
-    let text = ":root{--a:light-dark(#fff,#000);--b:#808080}p,:is(a,b) i{color:var(--a);border:1px solid var(--b)}\
-                @media print{q{background:color-mix(in srgb,var(--b) 25%,transparent)}}\
-                s{background:linear-gradient(135deg,var(--a) 50%,transparent)}u{color:inherit}";
+    let text = ":root{--a:light-dark(#fff,#000);--b:#808080}p,:is(a,b) \
+                i{color:var(--a);border:1px solid var(--b)}@media print{q{background:color-mix(in \
+                srgb,var(--b) 25%,transparent)}}s{background:linear-gradient(135deg,var(--a) \
+                50%,transparent)}u{color:inherit}";
     let sheet = Sheet::of(text)?;
     let names = [
         "p border",

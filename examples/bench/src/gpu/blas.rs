@@ -48,8 +48,8 @@ impl Blas {
     pub fn new(gpu: Gpu<'_>) -> Result<Self, Failure> {
         if !library::is_usable() {
             return Err(Failure::Missing(
-                "cuBLAS, which products are compared with, was not found. Install it with `pip \
-                 install nvidia-cublas` or with the CUDA toolkit"
+                "cuBLAS, the reference for GEMMs, was not found. Install it with `pip install \
+                 nvidia-cublas` or with the CUDA toolkit"
                     .to_owned(),
             ));
         }
@@ -104,7 +104,7 @@ impl Blas {
         let extents = [m, n, k, count].map(|extent| i32::try_from(extent).ok());
         let [Some(m), Some(n), Some(k), Some(batch_size)] = extents else {
             return Err(Error::TooLarge {
-                what: format!("a product of {products} for cuBLAS"),
+                what: format!("a GEMM of {products} for cuBLAS"),
                 limit: i32::MAX.unsigned_abs().into(),
                 remedy: "Use a smaller one",
             });

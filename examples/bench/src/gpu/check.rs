@@ -63,7 +63,8 @@ furthest(const float *__restrict__ c, const double *__restrict__ values,
     most[threadIdx.x] = error;
     __syncthreads();
     for (int half = 128; half > 0; half /= 2) {
-        if (threadIdx.x < half) most[threadIdx.x] = fmax(most[threadIdx.x], most[threadIdx.x + half]);
+        if (threadIdx.x < half)
+            most[threadIdx.x] = fmax(most[threadIdx.x], most[threadIdx.x + half]);
         __syncthreads();
     }
     if (threadIdx.x == 0) errors[blockIdx.x] = most[0];
@@ -131,13 +132,13 @@ impl<'d> Verifier<'d> {
     ) -> Result<(), Error> {
         let Size { m, n, k } = shape.size;
         if a.len() < m * k || b.len() < k * n || self.values.len() < m * n {
-            return Err(Error::Internal(format!("no room for the reference of {shape}")));
+            return Err(Error::Internal(format!("not enough memory for the reference of {shape}")));
         }
         let extent = |extent: usize| {
             i32::try_from(extent).ok().filter(|&e| e <= 1 << 20).ok_or_else(|| Error::TooLarge {
-                what: format!("an extent of {extent}"),
+                what: format!("extent {extent}"),
                 limit: 1 << 20,
-                remedy: "The reference is not made for it",
+                remedy: "The reference does not support it",
             })
         };
         let (rows, cols, depth) = (extent(m)?, extent(n)?, extent(k)?);
@@ -250,7 +251,7 @@ impl<'d> Verifier<'d> {
 /// Returns the length of a result with its guard elements, if the array is long enough.
 fn room(c: &CudaSlice<f32>, shape: GemmShape) -> Result<usize, Error> {
     let len = shape.size.m * shape.size.n + BEHIND;
-    let short = || Error::Internal(format!("no room for the result of {shape}"));
+    let short = || Error::Internal(format!("not enough memory for the result of {shape}"));
     (c.len() >= len).then_some(len).ok_or_else(short)
 }
 

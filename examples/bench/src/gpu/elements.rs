@@ -9,10 +9,10 @@ use gemm_runtime::{Element, Error};
 /// Returns [`Error::Internal`] if there are fewer bytes.
 #[allow(
     unsafe_code,
-    reason = "the driver's slices do not know of which elements any bytes will do"
+    reason = "the driver's slices do not know which element types accept any bytes"
 )]
 pub fn elements<T: Element>(bytes: &CudaSlice<u8>, len: usize) -> Result<CudaView<'_, T>, Error> {
     // SAFETY: an allocation is aligned to 256 bytes, and every bit pattern of an element is valid.
     let view = unsafe { bytes.transmute::<T>(len) };
-    view.ok_or_else(|| Error::Internal(format!("{} bytes hold no {len} elements", bytes.len())))
+    view.ok_or_else(|| Error::Internal(format!("{} bytes cannot hold {len} elements", bytes.len())))
 }

@@ -57,7 +57,7 @@ impl<'d> GpuReference<'d> {
             // The cell is empty: no other thread can reach it.
             let _ = self.kernel.set(self.gpu.load("truth", TRUTH)?);
         }
-        self.kernel.get().ok_or_else(|| Error::Internal("a kernel that was not kept".to_owned()))
+        self.kernel.get().ok_or_else(|| Error::Internal("an unexpected kernel".to_owned()))
     }
 
     /// Computes A·B and |A|·|B|. `a` and `b` hold the same elements on the GPU and on the host.
@@ -82,9 +82,9 @@ impl<'d> GpuReference<'d> {
         }
         let extent = |extent: usize| {
             i32::try_from(extent).ok().filter(|&e| e <= 1 << 20).ok_or_else(|| Error::TooLarge {
-                what: format!("an extent of {extent}"),
+                what: format!("extent {extent}"),
                 limit: 1 << 20,
-                remedy: "The reference is not made for it",
+                remedy: "The reference does not support it",
             })
         };
         let (rows, cols, depth) = (extent(m)?, extent(n)?, extent(k)?);

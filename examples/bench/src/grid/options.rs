@@ -74,14 +74,14 @@ fn extent(text: &str) -> Result<usize, String> {
 pub fn accuracy(text: &str) -> Result<Accuracy, String> {
     text.parse().map_err(|_| {
         let words: Vec<&str> = Accuracy::ALL.iter().map(|class| class.word()).collect();
-        format!("`{text}` is no accuracy. There are {}", words.join(", "))
+        format!("`{text}` is not an accuracy class. There are {}", words.join(", "))
     })
 }
 
 fn layout(text: &str) -> Result<GemmLayout, String> {
     text.parse().map_err(|_| {
         let words: Vec<&str> = GemmLayout::ALL.iter().map(|layout| layout.word()).collect();
-        format!("`{text}` is no layout. There are {}", words.join(", "))
+        format!("`{text}` is not a layout. There are {}", words.join(", "))
     })
 }
 
@@ -89,7 +89,7 @@ fn size(text: &str) -> Result<Size, String> {
     let extents: Vec<usize> = text.split('x').map(extent).collect::<Result<_, _>>()?;
     match extents[..] {
         [m, n, k] => Ok(Size { m, n, k }),
-        _ => Err(format!("`{text}` is no size. Give m, n and k as in 4096x4x512")),
+        _ => Err(format!("`{text}` is not a size. Give m, n and k as in 4096x4x512")),
     }
 }
 
@@ -212,15 +212,15 @@ mod tests {
         for (line, reason) in [
             ("--m 0", "nothing to measure"),
             ("--random 0", "nothing to measure"),
-            ("--only 4x5", "`4x5` is no size"),
+            ("--only 4x5", "`4x5` is not a size"),
             ("--only 4x0x5", "nothing to measure"),
-            ("--accuracy best", "`best` is no accuracy. There are ieee, bound, norm"),
+            ("--accuracy best", "`best` is not an accuracy class. There are ieee, bound, norm"),
             ("--accuracy bound --table a.rs", "cannot be used with"),
-            ("--layout nx", "`nx` is no layout. There are nn, nt, tn, tt"),
+            ("--layout nx", "`nx` is not a layout. There are nn, nt, tn, tt"),
             ("--random 3 --m 4", "cannot be used with"),
             ("--only 3x3x3 --k 4", "cannot be used with"),
             ("--random 3 --plot a.svg", "cannot be used with"),
-            ("--m 2^40 --n 2^40", "do not fit into this machine's memory"),
+            ("--m 2^40 --n 2^40", "do not fit into the memory of this machine"),
             ("--plot a.pdf", ".svg or .png"),
             ("--json nowhere/a.json", "nowhere/a.json"),
         ] {

@@ -65,7 +65,8 @@ pub struct LadderOptions {
         long,
         value_name = "DIR",
         conflicts_with_all = [
-            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block", "op",
+            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block",
+            "op",
             "input", "seed",
         ]
     )]
@@ -182,11 +183,13 @@ impl LadderOptions {
         let block = match self.block[..] {
             [] => None,
             [block] => Some(block),
-            _ => return usage("the reductions take one --block"),
+            _ => return usage("reductions take one --block"),
         };
         let input = match (&self.input[..], n) {
             ([path], None) => ReduceInput::File(path.clone()),
-            ([_], Some(_)) => return usage("--n and --input: the file says how long it is"),
+            ([_], Some(_)) => {
+                return usage("--n and --input: the file determines the length. Leave out --n");
+            }
             (_, Some(n)) => ReduceInput::Random(n),
             (_, None) => ReduceInput::Default,
         };
@@ -207,30 +210,30 @@ impl LadderOptions {
         };
         let products = named || self.input.len() == 2;
         if products && !self.input.is_empty() && (any || !self.size.is_empty()) {
-            return usage("--input and a size: the files say how large they are");
+            return usage("--input and a size: the files determine the sizes. Leave out the size");
         }
         if products && !self.input.is_empty() && self.batch.is_some() {
-            return usage("--input and --batch: the files hold one product");
+            return usage("--input and --batch: the files hold one GEMM. Leave out --batch");
         }
         if self.batch == Some(0) {
             return usage("--batch 0: there is nothing to multiply. Give at least 1");
         }
         let sizes = match extents {
             _ if !self.size.is_empty() && named && any => {
-                return usage("--size and --n: give one of them");
+                return usage("--size and --n: give only one of them");
             }
             _ if !self.size.is_empty() => self.size.iter().map(|&n| Size::square(n)).collect(),
             [Some(m), Some(n), Some(k)] => vec![Size { m, n, k }],
-            _ if any => return usage("a product needs all of --m, --n and --k, or --size"),
+            _ if any => return usage("a GEMM needs all of --m, --n and --k, or --size"),
             _ => Vec::new(),
         };
         if let Some(Size { m, n, k }) = sizes.iter().find(|size| size.m == 0 || size.n == 0) {
             return usage(format!(
-                "a product of {m} x {n} x {k} has no elements. Give at least 1 row and 1 column"
+                "a GEMM of {m} x {n} x {k} has no elements. Give at least 1 row and 1 column"
             ));
         }
         let input = match &self.input[..] {
-            [_] if named => return usage("a product needs two files: --input a.npy b.npy"),
+            [_] if named => return usage("a GEMM needs two files: --input a.npy b.npy"),
             [a, b] => SgemmInput::Files(a.clone(), b.clone()),
             _ if sizes.is_empty() => SgemmInput::Default,
             _ => SgemmInput::Random(sizes),
@@ -248,7 +251,7 @@ fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
 }
 
 fn refuse(given: bool, what: &str, ladder: &str) -> Result<(), Failure> {
-    if given { usage(format!("{what}: an option of `ladder {ladder}`")) } else { Ok(()) }
+    if given { usage(format!("{what}: only for `ladder {ladder}`")) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -306,14 +309,14 @@ mod tests {
         assert!(error("sgemm --op max").contains("ladder reduce"));
         assert!(error("sgemm --m 3").contains("all of"));
         assert!(error("sgemm --input a.npy").contains("two files"));
-        assert!(error("sgemm --size 8 --input a.npy b.npy").contains("how large"));
-        assert!(error("sgemm --m 3 --input a.npy b.npy").contains("how large"));
-        assert!(error("--m 1 --n 2 --k 3 --input a.npy b.npy").contains("how large"));
-        assert!(error("--input a.npy b.npy --m 5").contains("how large"));
+        assert!(error("sgemm --size 8 --input a.npy b.npy").contains("determine the sizes"));
+        assert!(error("sgemm --m 3 --input a.npy b.npy").contains("determine the sizes"));
+        assert!(error("--m 1 --n 2 --k 3 --input a.npy b.npy").contains("determine the sizes"));
+        assert!(error("--input a.npy b.npy --m 5").contains("determine the sizes"));
         assert!(error("sgemm --block 16,48").contains("`block: 48x48` is 48"));
         assert!(error("sgemm --source 17 --plot p.svg").contains("cannot be used with"));
         assert!(error("sgemm --source 17 --json").contains("cannot be used with"));
-        assert!(error("reduce --n 8 --input a.npy").contains("how long"));
+        assert!(error("reduce --n 8 --input a.npy").contains("determines the length"));
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
         assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
@@ -340,7 +343,7 @@ mod tests {
         assert!(error("reduce --op mean").contains("`mean`"));
         assert!(error("reduce --batch 3").contains("ladder sgemm"));
         assert!(error("sgemm --batch 0").contains("nothing to multiply. Give at least 1"));
-        assert!(error("sgemm --batch 2 --input a.npy b.npy").contains("one product"));
+        assert!(error("sgemm --batch 2 --input a.npy b.npy").contains("one GEMM"));
         for line in ["--n -1", "sgemm --size 8,-1"] {
             assert!(error(line).contains("`-1` is negative"), "{}", error(line));
         }

@@ -93,7 +93,7 @@ impl Results<'_> {
         at: usize,
     ) -> Result<(), String> {
         let len = self.len(at);
-        let kind = Kind::of(self.spec).ok_or("a fold of the user's has no reference")?;
+        let kind = Kind::of(self.spec).ok_or("a user-defined fold has no reference")?;
         let parts = if len > ONE_BY_ONE {
             vec![self.of_many(plan, kind, len)?]
         } else {

@@ -152,7 +152,8 @@ fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     }
     let on = if simulator { " on the simulator" } else { "" };
     format!(
-        "--only, --shape, --axis and --op leave nothing to measure{on}. There are --shape {} and --op {}, not each with each",
+        "--only, --shape, --axis and --op leave nothing to measure{on}. There are --shape {} and \
+         --op {}, but not every combination",
         shapes.join(","),
         folds.join(",")
     )
@@ -194,7 +195,7 @@ mod tests {
             message.contains("128x4096x4095,2^20x128") && message.contains("logsumexp"),
             "{message}"
         );
-        assert!(error("--shape 3y3").contains("`3y3` is no whole number"));
+        assert!(error("--shape 3y3").contains("`3y3` is not a whole number"));
         assert!(error("--shape=-3x3").contains("negative"));
         assert!(error("--op mean").contains("mean_var"));
         assert!(error("--only columns").contains("segments"));

@@ -128,7 +128,7 @@ impl Peers {
                     peers.all.push((who, peer));
                 }
                 Some(Err(error)) => {
-                    lacks.push(format!("{} is not beside us: {error}", who.name()));
+                    lacks.push(format!("{} is not compared: {error}", who.name()));
                 }
             }
         }

@@ -50,7 +50,8 @@ pub fn check(
     let wants = |rank: usize| need.device.saturating_add(if rank == 0 { need.of_first } else { 0 });
     let wanted = |what: String, bytes: u128, there: Option<u64>| match there {
         Some(there) if bytes > u128::from(there) => Err(Failure::Usage(format!(
-            "{option} {value}: on {} that takes at least {} of {what}, of which {} are free. Ask for less, or for more ranks",
+            "{option} {value}: on {} this needs at least {} of {what}, of which {} are free. Ask \
+             for less, or for more ranks",
             if ranks == 1 { "1 rank".to_owned() } else { format!("{ranks} ranks") },
             text(bytes),
             text(u128::from(there)),
@@ -88,7 +89,8 @@ pub fn countable(n: usize, ranks: usize, is_weak: bool) -> Result<(), Failure> {
     match cols.and_then(|cols| cols.checked_mul(n)).and_then(|len| len.checked_mul(4)) {
         Some(_) => Ok(()),
         None => Err(Failure::Usage(format!(
-            "--size {n}: the matrices of such a product on {ranks} ranks have more bytes than an address space; ask for less"
+            "--size {n}: the matrices of such a GEMM on {ranks} ranks exceed the address space; \
+             ask for less"
         ))),
     }
 }
@@ -170,7 +172,7 @@ mod tests {
         let own = [(0, Device::simulator()), (1, Device::simulator())];
         for n in [1 << 24, 1 << 40, usize::MAX] {
             let error = check_all(&[n], &[], true, 2, &own).expect_err("too much").to_string();
-            let begin = format!("--size {n}: on 2 ranks that takes at least ");
+            let begin = format!("--size {n}: on 2 ranks this needs at least ");
             assert!(
                 error.starts_with(&begin)
                     && error.contains("of the memory of this host, of which "),

@@ -22,7 +22,8 @@ const MOST_PREDICTED: usize = 2048;
 fn predictable(text: &str) -> Result<usize, String> {
     match some(text)? {
         ranks if ranks > MOST_PREDICTED => Err(format!(
-            "it has to be at most {MOST_PREDICTED}: what ranks exchange is looked at pair by pair"
+            "it has to be at most {MOST_PREDICTED}: the exchange between ranks is modelled pair \
+             by pair"
         )),
         ranks => Ok(ranks),
     }
@@ -33,7 +34,8 @@ fn predictable(text: &str) -> Result<usize, String> {
 #[command(name = "scale")]
 pub struct ScaleOptions {
     /// Number of simulated devices, instead of GPUs
-    #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true, conflicts_with = "gpus")]
+    #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true,
+        conflicts_with = "gpus")]
     pub simulated: Option<usize>,
     /// GPU ordinals, each a rank; a repeated ordinal shares the GPU's time. Default: all GPUs
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
@@ -70,7 +72,8 @@ pub struct ScaleOptions {
     )]
     pub predict: Vec<usize>,
     /// GPUs of a host, for predictions
-    #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true, requires = "predict")]
+    #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true,
+        requires = "predict")]
     pub host: usize,
     /// Rounds of each measurement. Default: 21, or 1 on simulated devices
     #[arg(long, value_parser = some, allow_negative_numbers = true)]
@@ -143,7 +146,8 @@ impl ScaleOptions {
         let Some(first) = self.gpus.iter().max() else { return Ok((0..there).collect()) };
         match there {
             0 => Err(Failure::Usage(format!(
-                "--gpus {first}: the driver shows no GPU here; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or say --simulated {}",
+                "--gpus {first}: the driver reports no GPU here; check `nvidia-smi` and \
+                 CUDA_VISIBLE_DEVICES, or give --simulated {}",
                 self.gpus.len()
             ))),
             _ if *first >= there => Err(Failure::Usage(format!(
@@ -183,8 +187,8 @@ impl ScaleOptions {
         ];
         match said.into_iter().find(|(_, said)| *said) {
             Some((option, _)) => Err(Failure::Usage(format!(
-                "{option}: the launcher has said that this job has {ranks} ranks, and which one this is. Leave it out; GEMM_CARRY \
-                 says what carries data"
+                "{option}: the launcher already sets {ranks} ranks and the index of this one. \
+                 Leave it out; GEMM_CARRY selects the transport"
             ))),
             None => Ok(Some((world, device))),
         }
@@ -276,11 +280,13 @@ impl ScaleOptions {
             self.sum_line.parse().map_err(|faults: SpecErrors| wrong(&faults))?;
         if spec.over != Over::All {
             let over = spec.over;
-            return Err(wrong(&format!("it folds over {over}, and an array is folded over all")));
+            return Err(wrong(&format!(
+                "it reduces {over}, and only reductions of a whole array can be split over ranks"
+            )));
         }
         if spec.run.is_none() {
             return Err(wrong(
-                &"it has no runs, between which an array is cut; add one, as in `run: 65536`",
+                &"it has no runs at which an array can be split; add one, as in `run: 65536`",
             ));
         }
         Ok(spec)
@@ -304,13 +310,15 @@ impl ScaleOptions {
         let one = match self.carry {
             Some(TransportKind::Host) => {
                 return Err(Failure::Usage(
-                    "--carry host: nobody has measured how fast a host carries data; predict with peers or nccl".to_owned(),
+                    "--carry host: the transfer rate through a host has not been measured; \
+                     predict with peers or nccl"
+                        .to_owned(),
                 ));
             }
             Some(TransportKind::Peers) if !is_one_host => {
                 return Err(Failure::Usage(format!(
-                    "--carry peers: {ranks} ranks are on several hosts, of {} GPUs each, and peers are of one process; say nccl, or \
-                     --host {ranks}",
+                    "--carry peers: {ranks} ranks span several hosts of {} GPUs each, and peers \
+                     are of one process; give nccl, or --host {ranks}",
                     self.host
                 )));
             }
@@ -336,8 +344,8 @@ impl ScaleOptions {
                 return Err(wrong(
                     "--line",
                     line,
-                    &"of kernels that compute in f32 as it is, the stage `fastest` alone has a rate: leave --line out, or give a \
-                      line of tensor cores, as in `arith: bf16x6`",
+                    &"among plain f32 kernels only the stage `fastest` has a measured rate: leave \
+                      out --line, or give a tensor-core spec, as in `arith: bf16x6`",
                 ));
             }
             for n in self.sizes()? {
@@ -351,7 +359,7 @@ impl ScaleOptions {
 /// Returns the default spec of the GEMMs.
 fn fastest() -> Result<SgemmSpec, Failure> {
     let stage = gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
-    let missing = || Failure::Missing("there is no stage `fastest`".to_owned());
+    let missing = || Failure::Missing("the stage `fastest` is missing".to_owned());
     stage.map(|stage| stage.spec).ok_or_else(missing)
 }
 
@@ -370,7 +378,7 @@ fn gpus_there() -> usize {
 fn ranks_of(asked: &[usize], most: usize) -> Result<Vec<usize>, Failure> {
     if let Some(ranks) = asked.iter().find(|ranks| **ranks == 0 || **ranks > most) {
         return Err(Failure::Usage(format!(
-            "--ranks {ranks}: it has to be from 1 to {most}, as many as there are devices"
+            "--ranks {ranks}: it has to be from 1 to {most}, the number of devices"
         )));
     }
     if !asked.is_empty() {

@@ -91,8 +91,7 @@ impl ScaleRow {
         is_right: bool,
     ) -> Self {
         let shape = format!("{}x{}x{terms}", c.rows, c.cols);
-        let of =
-            RowSubject { what: "product", size: format!("product of {terms}"), shape, shares: 1.0 };
+        let of = RowSubject { what: "GEMM", size: format!("GEMM of {terms}"), shape, shares: 1.0 };
         Self::measured(of, rank, measured, predicted, is_right)
     }
 
@@ -185,8 +184,7 @@ pub fn predicted(options: &ScaleOptions, ranks: usize) -> Result<Vec<ScaleRow>, 
         let said = writeln!(io::stderr(), "{chosen}");
         said.map_err(Failure::Output)?;
         let estimate = &chosen.estimate;
-        let of =
-            RowSubject { what: "product", size: format!("product of {n}"), shape, shares: 1.0 };
+        let of = RowSubject { what: "GEMM", size: format!("GEMM of {n}"), shape, shares: 1.0 };
         let predicted = PredictedTimes { time: estimate.time, efficiency: estimate.efficiency() };
         rows.push(ScaleRow::predicted(of, &computing, ranks, estimate.local, predicted));
     }
@@ -297,7 +295,7 @@ fn picture(options: &ScaleOptions, rows: &[ScaleRow]) -> Lines {
     Lines {
         title: if options.weak { "Weak scaling" } else { "Strong scaling" }.to_owned(),
         x_label: "ranks".to_owned(),
-        y_label: "time alone over time together".to_owned(),
+        y_label: "time of one rank over time of all".to_owned(),
         x: ranks.iter().map(usize::to_string).collect(),
         series: series.flatten().collect(),
     }
@@ -386,9 +384,9 @@ mod tests {
             lines[0],
             "device what ranks shape alone together predicted efficiency predicted hidden bits"
         );
-        assert_eq!(lines[2], "the simulator product 2 4x6x5 2.000 ms 90.0 % same");
+        assert_eq!(lines[2], "the simulator GEMM 2 4x6x5 2.000 ms 90.0 % same");
         assert_eq!(lines[3], "the simulator sum 2 7 2.000 ms 90.0 % same");
-        assert_eq!(lines[4], "the simulator product 2 4x6x5 2.000 ms 90.0 % OTHER");
+        assert_eq!(lines[4], "the simulator GEMM 2 4x6x5 2.000 ms 90.0 % OTHER");
         assert_eq!(machines(&rows.concat()), "Predicted: H200, NCCL");
     }
 }

@@ -71,7 +71,7 @@ pub struct TuneOptions {
 pub fn model_of(name: &str) -> Result<&'static DeviceModel, String> {
     DeviceModel::named(name).ok_or_else(|| {
         let known: Vec<&str> = DEVICES.iter().map(|device| device.name).collect();
-        format!("`{name}` has no model of time. Known are {}", known.join(", "))
+        format!("`{name}` has no time model. Known are {}", known.join(", "))
     })
 }
 
@@ -84,14 +84,13 @@ enum Preset {
 }
 
 /// Neighbourhood of the best known kernels for large GEMMs.
-const LARGE: &[&str] = &[
-    "tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32 | 256x128x16 | 256x128x8 | 128x128x16 | 128x128x8,
+const LARGE: &[&str] = &["tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32 | 256x128x16
+         | 256x128x8 | 128x128x16 | 128x128x8,
      thread: 8x16 | 16x8 | 8x8, warp: 64x64 | 32x128 | 128x32 | 64x32 | 32x64,
      float4, fragment: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
      spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16 | 20 | 24 | 30,
      raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
-     blocks_per_sm: 1 | 2",
-];
+     blocks_per_sm: 1 | 2"];
 
 /// Small tiles, for more blocks than SMs.
 const SMALL: &[&str] = &[
@@ -129,7 +128,7 @@ impl TuneOptions {
         {
             let name = line.trim().to_lowercase();
             return Err(Failure::Usage(format!(
-                "--space {line}: no line of keys, but the name of a space. Did you mean --preset {name}?"
+                "--space {line}: not a spec, but the name of a space. Did you mean --preset {name}?"
             )));
         }
         Space::parse(&lines).map_err(Failure::Usage)
@@ -186,7 +185,7 @@ impl TuneOptions {
     fn batch(&self) -> Result<Option<usize>, Failure> {
         let refused = match (self.batch, self.family) {
             (Some(0), _) => "--batch 0: there is nothing to time. Give at least 1",
-            (Some(_), Family::Reduce) => "--batch: an option of products. Leave it out",
+            (Some(_), Family::Reduce) => "--batch: an option of GEMMs. Leave it out",
             _ => return Ok(self.batch),
         };
         Err(Failure::Usage(refused.to_owned()))
@@ -234,7 +233,7 @@ mod tests {
             ("--batch 2^70", "`2^70` is too large"),
             ("--size 2^20 --batch 2^30", "1073741824 x 1048576 x 1048576 elements do not fit"),
             ("--size 2^40", "1099511627776 x 1099511627776 elements do not fit"),
-            ("--family reduce --batch 3", "an option of products"),
+            ("--family reduce --batch 3", "an option of GEMMs"),
         ] {
             let error = problem(line).expect_err(line);
             assert!(error.contains(reason), "{line}: {error}");
@@ -258,7 +257,8 @@ mod tests {
             Ok(options) => panic!("{text} was taken for {}", options.seconds),
         };
         for text in ["-1", "1.5", "soon", "", "NaN", "inf", "1e300", "18446744073709551616"] {
-            let expected = format!("`{text}` is no whole number of seconds. Give one such as 300");
+            let expected =
+                format!("`{text}` is not a whole number of seconds. Give one such as 300");
             assert!(error(text).contains(&expected), "{}", error(text));
         }
     }

@@ -80,7 +80,8 @@ extern \"C\" __global__ void __launch_bounds__({THREADS})
     const unsigned int per_line = n / {width};
     const unsigned int stride = gridDim.x * blockDim.x;
     for (unsigned int v = blockIdx.x * blockDim.x + threadIdx.x; v < vectors; v += stride) {{
-        const unsigned int line = v / per_line, row = line % m, col = (v - line * per_line) * {width};
+        const unsigned int line = v / per_line, row = line % m;
+        const unsigned int col = (v - line * per_line) * {width};
 {loads}        Vector c;
 #pragma unroll
         for (int i = 0; i < {width}; ++i) c.e[i] = value({given}, row, col + i, m, n, k);
@@ -175,7 +176,8 @@ mod tests {
         );
         for line in [
             "apart(float *C, const float *__restrict__ p_bias, const float *__restrict__ p_scale, \
-             const float *__restrict__ p_res, float v_slope, unsigned int vectors, int m, int n, int k)",
+             const float *__restrict__ p_res, float v_slope, unsigned int vectors, int m, int n, \
+             int k)",
             "const Vector v_acc = ((const Vector *)C)[v];",
             "const Vector v_bias = ((const Vector *)p_bias)[v - line * per_line];",
             "const float v_scale = p_scale[row];",
@@ -203,7 +205,8 @@ mod tests {
     #[test]
     fn an_expression_is_written_in_cuda_c() {
         let text = kernel_text(
-            "|acc| { let t = 0.5 * acc; if col > row && !(acc < 1e-3) { max(t, 0.25) } else { -t * f32(m / 2) } }",
+            "|acc| { let t = 0.5 * acc; if col > row && !(acc < 1e-3) { max(t, 0.25) } else { -t \
+             * f32(m / 2) } }",
             1,
         );
         let body = "const auto v_t = (0.5f * v_acc); return [&] { if (((v_col > v_row) && \
@@ -236,8 +239,9 @@ mod tests {
                 assert!(compiled.is_ok(), "{compiled:?}\n{text}");
             }
         }
-        let all = "|acc, s[m], r[m, n], x, c[m, n]| { let t = s * acc; let w = if row > 3 { row % 4 - m } else { col }; \
-                   if t < x || w == k { let u = r * c; u - 1e-30 } else { -t * f32(min(w, n)) } }";
+        let all = "|acc, s[m], r[m, n], x, c[m, n]| { let t = s * acc; let w = if row > 3 { row % \
+                   4 - m } else { col }; if t < x || w == k { let u = r * c; u - 1e-30 } else { \
+                   -t * f32(min(w, n)) } }";
         let compiled = compile("apart", &kernel_text(all, 4), Arch::sm(80), &Options::default());
         assert!(compiled.is_ok(), "{compiled:?}\n{}", kernel_text(all, 4));
     }

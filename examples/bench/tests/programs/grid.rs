@@ -45,7 +45,8 @@ fn times(path: &Path) {
     for m in [16, 64, 100, 1024, 3000] {
         for k in [32, 64, 2000, 4096] {
             for (line, us) in [("tile: 8x8x8", k), ("tile: 16x16x8", 400), ("cuBLAS", 800)] {
-                let time = json!({ "m": m, "n": 40, "k": k, "layout": "nn", "line": line, "us": f64::from(us) });
+                let time = json!({ "m": m, "n": 40, "k": k, "layout": "nn", "line": line,
+                    "us": f64::from(us) });
                 lines.push(time.to_string());
             }
         }
@@ -63,17 +64,17 @@ fn a_table_is_made_of_times_without_a_gpu() {
         let output = run("tune", &format!("{line}{more}"));
         let shown = text(&output.stdout);
         assert!(output.status.success(), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stderr).contains("nothing is measured"), more.is_empty());
+        assert_eq!(text(&output.stderr).contains("nothing was measured"), more.is_empty());
         for part in [
-            "2 rows of 2 lines, from the times of 2 lines at 20 shapes on it",
-            "at them: 0.0 % in the geometric mean, at most 0.0 %",
-            "at 20 drawn shapes, by tables of others: 0.0 %",
-            "time of cuBLAS over that of the table: ",
+            "2 rules of 2 specs, from the times of 2 specs at 20 shapes on it",
+            "at these shapes: 0.0 % in the geometric mean, at most 0.0 %",
+            "at 20 drawn shapes, by cross-validated tables: 0.0 %",
+            "cuBLAS time over that of the table: ",
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         let source = std::fs::read_to_string(&out).expect("a table");
-        assert!(source.starts_with("//! 2 rows of 2 lines"), "{source}");
+        assert!(source.starts_with("//! 2 rules of 2 specs"), "{source}");
         let rows = source.split_once("sgemm_table! {").expect("a macro").1;
         let rows = rows.trim_end().strip_suffix("};").expect("its end");
         let table: KernelTable<SgemmSpec> = rows.parse().expect(rows);

@@ -83,7 +83,7 @@ fn what_cannot_be_measured_is_refused_before_it_is() {
     assert!(refusal("--plot a.svg").contains("none are taken on the simulator"));
     assert!(refusal("--json no-such-directory/a.json").contains("no-such-directory/a.json"));
     assert!(refusal("--shape 3x3").contains("--shape 1024,4096"));
-    assert!(refusal("--shape 3x").contains("no whole number"));
+    assert!(refusal("--shape 3x").contains("not a whole number"));
     assert_eq!(run("rows", "--no-such-option").status.code(), Some(2));
     let message = text(&run("rows", "--device cuda").stderr);
     assert!(message.contains("--device simulator") && !message.contains("Device::"), "{message}");

@@ -73,8 +73,8 @@ pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, Strin
     fitting.ok_or_else(|| {
         let (elements, most) = (part.max(plan.elements_per_block()), most.elements);
         format!(
-            "a block is too large to simulate: it reduces {elements} elements, and at most \
-             {most} are taken here"
+            "the block is too large to simulate: it reduces {elements} elements, and the limit is \
+             {most}"
         )
     })
 }
@@ -112,10 +112,10 @@ pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize
     });
     fitting.ok_or_else(|| {
         let SimulationLimits { elements, fmas } = most;
-        let each = if products > 1 { " of each product" } else { "" };
+        let each = if products > 1 { " of each GEMM" } else { "" };
         format!(
-            "a block is too large to simulate: it computes {rows} x {cols} elements of C{each}, and at \
-             most {elements} elements and {fmas} multiply-adds are taken here"
+            "the block is too large to simulate: it computes {rows} x {cols} elements of C{each}, \
+             and the limits are {elements} elements and {fmas} multiply-adds"
         )
     })
 }

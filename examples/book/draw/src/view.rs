@@ -205,9 +205,10 @@ fn left_out(others: &[&Access]) -> String {
     match others.len() {
         0 => String::new(),
         count => format!(
-            "{count} more {} not drawn, of {}: none takes more beyond the least than those drawn of the same kind and buffer.",
-            if count == 1 { "way is" } else { "ways are" },
-            costs.join(" and of ")
+            "{count} more {} not drawn, with {}: none is further above its minimum than those \
+             drawn of the same kind and buffer.",
+            if count == 1 { "pattern is" } else { "patterns are" },
+            costs.join(" and ")
         ),
     }
 }
@@ -236,15 +237,13 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
         let [a, b] = collision.lanes;
         let bit = collision.bit.map_or(String::new(), |bit| format!(" (bit {bit} of the lane)"));
         let words = collision.words.abs();
-        algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart: the same bank.");
+        algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart, in the same bank.");
     }
     let cured = access.cure.as_ref().map(|cure| {
         let by = match cure.by {
-            LayoutChange::Padding(1) => "1 more element behind each row".to_owned(),
-            LayoutChange::Padding(pad) => format!("{pad} more elements behind each row"),
-            LayoutChange::Swizzle => {
-                "the elements of its rows exchanged, by the key swizzle,".to_owned()
-            }
+            LayoutChange::Padding(1) => "1 element of padding per row".to_owned(),
+            LayoutChange::Padding(pad) => format!("{pad} elements of padding per row"),
+            LayoutChange::Swizzle => "swizzled rows (key swizzle)".to_owned(),
         };
         let unit = unit(true, cure.wavefronts);
         let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
@@ -378,8 +377,8 @@ mod tests {
                 assert!(alike.iter().all(|drawn| *drawn >= excess(other)), "{other:?}");
                 let said = left_out(&others);
                 assert!(said.starts_with(&others.len().to_string()), "{said}");
-                let (_, costs) = said.split_once("of ").expect("what they cost");
-                let is_named = costs.split(" and of ").any(|part| {
+                let (_, costs) = said.split_once("with ").expect("cost");
+                let is_named = costs.split(" and ").any(|part| {
                     let numbers: Vec<u64> =
                         part.split(' ').filter_map(|word| word.parse().ok()).collect();
                     part.contains(unit(other.space == "shared", 2).trim_end_matches('s'))
@@ -401,7 +400,8 @@ mod tests {
         assert_eq!(left_out(&others), "");
         let more = [&all[0], &all[1], &all[1], &all[1]];
         let (_, others) = parted(more.to_vec());
-        let said = "2 more ways are not drawn, of 5 to 16 sectors: none takes more beyond the least than those drawn of the same kind and buffer.";
+        let said = "2 more patterns are not drawn, with 5 to 16 sectors: none is further above \
+                    its minimum than those drawn of the same kind and buffer.";
         assert_eq!(left_out(&others), said);
     }
 

@@ -37,7 +37,7 @@ pub(super) fn counters(rows: &ReduceRows) -> Table {
         number("shared\nwavefronts").optional(5),
         number("global\nsectors").optional(6),
         number("instructions").optional(3),
-        text("since the stage before").wrapping(),
+        text("since the previous stage").wrapping(),
     ]));
     let mut before: Option<Vec<Quantity>> = None;
     for (stage, ran) in rows {
@@ -121,6 +121,6 @@ pub(super) fn picture(
         title: format!("Reductions of {n} values on {device}"),
         x_label: x_label.to_owned(),
         bars: rows.iter().filter_map(bar).collect(),
-        ceiling: bench.map(|bench| ("reading alone".to_owned(), bench.read_rate)),
+        ceiling: bench.map(|bench| ("reading only".to_owned(), bench.read_rate)),
     }
 }

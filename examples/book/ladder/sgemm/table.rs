@@ -43,7 +43,7 @@ pub(super) fn counters(rung: &Rung) -> Table {
         number("shared\nwavefronts").optional(4),
         number("block\nbarriers").optional(7),
         number("FMA %\nof instr.").optional(1),
-        text("since the stage before").wrapping(),
+        text("since the previous stage").wrapping(),
     ]));
     let mut before: Option<[Quantity; 7]> = None;
     for (stage, ran) in &rung.rows {
@@ -65,7 +65,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
         number("time").optional(1),
         number("GFLOP/s"),
         number("of cuBLAS"),
-        number("of FMAs alone").optional(2),
+        number("FMAs only").optional(2),
         number("faster by").optional(3),
     ];
     let mut table = Table::new(first_columns().into_iter().chain(columns));
@@ -110,7 +110,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
 fn compared(fusion: &Fusion) -> Vec<(String, f64)> {
     let over = table::signed_percent(fusion.over_plain());
     let plain = (format!("  without epilogue (with: {over})"), fusion.plain);
-    let separate = fusion.separate.map(|time| ("  cuBLAS, then a kernel for it".to_owned(), time));
+    let separate = fusion.separate.map(|time| ("  cuBLAS plus epilogue kernel".to_owned(), time));
     [Some(plain), separate].into_iter().flatten().collect()
 }
 

@@ -78,7 +78,7 @@ pub fn answer(family: Family, text: &str) -> Report {
 
 /// Report for the name of a macro that does not exist.
 pub fn unknown(name: &str) -> Report {
-    let said = said(&format!("There is no macro `{name}!`."), &[]);
+    let said = said(&format!("Unknown macro `{name}!`."), &[]);
     Report { said, ..Report::default() }
 }
 
@@ -161,7 +161,7 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     };
     let seen = page.render().map_err(|error| error.to_string())?;
     let conflicts = ran.profile.total.shared_bank_conflicts;
-    let sentence = format!("A kernel, {}: {conflicts} bank conflicts by the text.", kernel.name);
+    let sentence = format!("A kernel, {}: {conflicts} bank conflicts from source.", kernel.name);
     Ok(Report { marks: Vec::new(), said: said(&sentence, &[]), seen })
 }
 
@@ -173,7 +173,7 @@ mod tests {
     /// memory is full.
     #[test]
     fn no_padding_is_advised_that_the_plan_refuses() {
-        let advised = |line: &str| answer(Family::Sgemm, line).seen.contains(" behind each row");
+        let advised = |line: &str| answer(Family::Sgemm, line).seen.contains(" of padding per row");
         let plans = |line: &str| line.parse::<gemm_dsl::plan::SgemmPlan>().is_ok();
         let full = "tile: 256x192x128, thread: 16x12, float4";
         assert!(plans(full) && !plans(&format!("{full}, pad_a: 4")));

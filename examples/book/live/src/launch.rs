@@ -37,21 +37,19 @@ pub enum Failure {
     #[error("the kernel cannot be launched here: {0}")]
     Unmet(#[from] ContractError),
     /// An extent cannot be computed.
-    #[error("the launch cannot be laid out: {0}")]
+    #[error("the launch cannot be set up: {0}")]
     Host(#[from] HostError),
     /// The page bound an argument that the program does not declare.
-    #[error("a fault of the page: {0}")]
+    #[error("internal error of the page: {0}")]
     Bind(#[from] BindError),
     /// The simulator found a fault.
     #[error("{0}")]
     Simulator(#[from] SimError),
     /// An array of the program has too many elements.
-    #[error(
-        "it is too large to simulate: an array of its own has {0} elements, and at most {ELEMENTS} are taken here"
-    )]
+    #[error("too large to simulate: a local array has {0} elements, and the limit is {ELEMENTS}")]
     TooLarge(u64),
     /// The generated program launched nothing.
-    #[error("a fault of the generator: nothing was launched")]
+    #[error("internal error of the generator: nothing was launched")]
     NothingLaunched,
 }
 

@@ -144,12 +144,12 @@ impl Subject {
                 };
                 let mut words = format!("m = {m}, n = {n}, k = {k}");
                 if plan.batch().is_some() {
-                    words += &format!(", {products} products");
+                    words += &format!(", {products} GEMMs");
                 }
                 (words, Box::new(extent), None)
             }
         };
-        let unknown = |of| format!("a fault of the page: it does not know the extent `{of}`");
+        let unknown = |of| format!("internal error of the page: unknown extent `{of}`");
         let extents = program.extents.iter();
         let extents = extents.map(|of| {
             let value = extent(*of).ok_or_else(|| unknown(of))?;

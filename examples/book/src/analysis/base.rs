@@ -47,7 +47,7 @@ impl<'a> Base<'a> {
     ) -> Result<(diff::KernelDiff, Vec<AccessComparison>), Failure> {
         let Self { title, line, spec: other } = self;
         let theirs = other.look(at).map_err(|failure| {
-            Failure::Usage(format!("the spec that it is compared with, `{line}`: {failure}"))
+            Failure::Usage(format!("the spec to compare with, `{line}`: {failure}"))
         })?;
         let cuda::Listing { text, lines, .. } = cuda::listing(&theirs.kernel);
         let (hunks, more) = diff::first_hunks(&text, own.text, CHANGED);

@@ -251,7 +251,7 @@ impl EdgeRequests {
         let moved = self.moved.get(number).copied().unwrap_or(0);
         let zeros = self.zeros.get(number).copied().unwrap_or(0);
         let parts =
-            [some(self.off[number], "left out"), some(moved, "replaced"), some(zeros, "zero")];
+            [some(self.off[number], "skipped"), some(moved, "replaced"), some(zeros, "zero")];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
@@ -278,8 +278,8 @@ impl Guard {
     /// Description of the guard of a line.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Off => "accesses are left out",
-            Self::Moved => "others are accessed in place of what is beyond",
+            Self::Off => "accesses are skipped",
+            Self::Moved => "accesses are clamped to other elements",
             Self::Zeros => "zeros are written",
         }
     }

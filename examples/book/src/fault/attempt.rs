@@ -91,7 +91,7 @@ fn of_list(refused: &RefusedAccess, lane: u32) -> Option<i128> {
 
 fn element(buffer: &str, reach: &Reach) -> String {
     if reach.index.is_empty() && reach.at.is_none() {
-        return "none: its pointer was never set".to_owned();
+        return "none: its pointer was not set".to_owned();
     }
     let index = reach.index.iter().map(|i| format!("[{i}]"));
     buffer.to_owned() + &index.collect::<String>()

@@ -30,7 +30,7 @@ fn the_element_of_a_race_has_a_past() {
     assert_eq!(late.at, last.line);
     let kinds: Vec<&str> = late.accesses.iter().map(|lit| lit.access.kind).collect();
     assert_eq!(kinds, ["load", "store"]);
-    assert!(late.order().contains("comes last"), "{}", late.order());
+    assert!(late.order().contains("is last"), "{}", late.order());
     for HighlightedAccess { lanes, access, .. } in &late.accesses {
         let cells = access.grid.rows.iter().flat_map(|row| &row.cells);
         assert_eq!(lanes.len(), 1);
@@ -43,7 +43,7 @@ fn a_line_without_a_synchronisation_is_told_which_lines_have_one() {
     let Err(Failure::Usage(said)) = without(&subject("tile: 32x32x32"), 1) else {
         panic!("line 1 is none")
     };
-    assert!(said.contains("of this kernel's lines: "), "{said}");
+    assert!(said.contains("lines of this kernel with one: "), "{said}");
     let Err(Failure::Usage(said)) = without(&subject("block: 16x16"), 1) else {
         panic!("nothing synchronises")
     };
@@ -73,7 +73,7 @@ fn the_fault_may_come_before_what_it_is_not_ordered_with() {
     let [fault, other] = &early.accesses[..] else { panic!("{early:?}") };
     assert!(fault.is_fault && !other.is_fault);
     assert_eq!((fault.access.kind, other.access.kind), ("load", "store"));
-    assert!(early.order().contains("comes first, behind it"), "{}", early.order());
+    assert!(early.order().contains("is first, followed by"), "{}", early.order());
     let at = early.past.iter().position(|past| past.is_fault).expect("the fault");
     assert!(early.past[at + 1..].iter().any(|past| past.kind == "store"), "{:?}", early.past);
 }

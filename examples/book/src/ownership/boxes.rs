@@ -31,7 +31,7 @@ impl TileRole {
         let sizes: Vec<_> =
             sizes.iter().map(|(rows, columns)| format!("{rows} × {columns}")).collect();
         format!(
-            "brought by {count} {word} of {}, asked for by one lane of {by}",
+            "loaded by {count} {word} of {}, requested by one lane of {by}",
             sizes.join(" and ")
         )
     }
@@ -121,7 +121,7 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
         name: NAMES[side].to_owned(),
         origin: [0, 0],
         extents: if side == 0 { [rows, terms] } else { [terms, rows] },
-        moved: "brought by boxes",
+        moved: "loaded by boxes",
         owners: [0, 0],
         reads: [0, 0],
         warps: Vec::new(),
@@ -204,7 +204,7 @@ mod tests {
         assert!(a.bringers.len() == 1 && a.bringers == b.bringers, "{a:?}");
         assert!(a.bringers.iter().all(|(_, warp)| !consumers.contains(warp)), "{a:?}");
         assert!(
-            a.brought().starts_with("brought by 1 box of 128 × 64, asked for by"),
+            a.brought().starts_with("loaded by 1 box of 128 × 64, requested by"),
             "{}",
             a.brought()
         );

@@ -38,12 +38,12 @@ impl SharedTile {
         let [rows, columns] = self.extents;
         let slot = match self.slot {
             [_, 1] => String::new(),
-            [slot, slots] => format!(", part {slot} of {slots}, counted from 0"),
+            [slot, slots] => format!(", slot {slot} of {slots}, counted from 0"),
         };
         let unused = match self.unused {
             0 => String::new(),
-            1 => ", of which 1 word, unfilled, holds no element".to_owned(),
-            words => format!(", of which {words} words, unfilled, hold no element"),
+            1 => ", of which 1 word is unused".to_owned(),
+            words => format!(", of which {words} words are unused"),
         };
         format!("{} has {rows} rows of {columns} words{slot}{unused}", self.name)
     }

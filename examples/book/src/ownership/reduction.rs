@@ -43,8 +43,8 @@ impl ReducedElements {
     /// Describes the number of elements that the first thread folds.
     pub fn of_thread_0(&self) -> String {
         match self.of_first {
-            [all, drawn] if all == drawn => format!("folds {all}"),
-            [all, drawn] => format!("folds {all}, of which {drawn} are drawn"),
+            [all, drawn] if all == drawn => format!("reduces {all}"),
+            [all, drawn] => format!("reduces {all}, {drawn} of them drawn"),
         }
     }
 
@@ -52,7 +52,7 @@ impl ReducedElements {
     pub fn counted(&self) -> String {
         match self.elements {
             [all, drawn] if all == drawn => self.places(),
-            [all, _] => format!("{all} elements; drawn are {}", self.places()),
+            [all, _] => format!("{all} elements; drawn: {}", self.places()),
         }
     }
 
@@ -75,13 +75,13 @@ impl ReducedElements {
         let last = self.rows.last().copied().unwrap_or(0);
         match (self.is_matrix, follow) {
             (true, true) => {
-                format!("{rows} × {columns} elements from ({first}, {}) on", self.column)
+                format!("{rows} × {columns} elements starting at ({first}, {})", self.column)
             }
             (true, false) => format!(
-                "{rows} rows from {first} to {last}, {columns} columns from {} on",
+                "{rows} rows from {first} to {last}, {columns} columns starting at {}",
                 self.column
             ),
-            (false, true) => format!("{} elements from {first} on", rows * columns),
+            (false, true) => format!("{} elements starting at {first}", rows * columns),
             (false, false) => {
                 format!(
                     "{rows} runs of {columns} elements, the first at {first}, the last at {last}"

@@ -29,7 +29,7 @@ impl ReuseGroup {
     /// Describes the reads of an element.
     pub fn read(&self) -> String {
         let times = match self.reads {
-            0 => return "by none".to_owned(),
+            0 => return "never".to_owned(),
             1 => "once".to_owned(),
             times => format!("{times} times"),
         };

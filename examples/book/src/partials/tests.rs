@@ -278,16 +278,16 @@ fn elements_that_are_not_drawn_are_counted() {
     for (name, [block, thread]) in [
         (
             "grid_stride",
-            ["8192 elements; drawn are 4096 elements from 0 on", "folds 16, of which 8 are drawn"],
+            ["8192 elements; drawn: 4096 elements starting at 0", "reduces 16, 8 of them drawn"],
         ),
         (
             "columns",
             [
-                "8192 elements; drawn are 64 × 64 elements from (0, 0) on",
-                "folds 32, of which 16 are drawn",
+                "8192 elements; drawn: 64 × 64 elements starting at (0, 0)",
+                "reduces 32, 16 of them drawn",
             ],
         ),
-        ("items", ["512 elements from 0 on", "folds 2"]),
+        ("items", ["512 elements starting at 0", "reduces 2"]),
     ] {
         let folds = stage(name);
         let drawn = folds.folded.as_ref().expect(name);
@@ -297,7 +297,7 @@ fn elements_that_are_not_drawn_are_counted() {
     // A row of the picture is longer than the elements loaded by one warp.
     let short = folded("block: 32, shuffle");
     let short = short.folded.expect("elements");
-    assert_eq!(short.counted(), "32 elements among 64 elements from 0 on");
+    assert_eq!(short.counted(), "32 elements among 64 elements starting at 0");
 }
 
 /// If an extreme and its index are both stored, each table shows its own result.

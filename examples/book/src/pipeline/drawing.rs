@@ -96,7 +96,8 @@ pub(super) fn pieces(
                 }
                 // The events of a nested loop need not be contiguous.
                 let end = rounds.of_events.get(number + 1).map_or(of.end, |(_, next)| next.start);
-                let last = if is_last { ", the last, up to what is seen behind it" } else { "" };
+                let last =
+                    if is_last { ", the last, up to the last recorded instruction" } else { "" };
                 parts.push((format!("{name} = {value}{last}"), of.start..end));
             }
             parts.push(("after the loop".to_owned(), all.end..end));
@@ -157,16 +158,16 @@ impl RowKey {
         let (place, name, class) = match act {
             WarpAction::Load => (0, "loads from global memory", "load"),
             WarpAction::Copy => (1, "asynchronous copies", "load"),
-            WarpAction::Box | WarpAction::Expect(_) => (2, "requests of tiles", "load"),
+            WarpAction::Box | WarpAction::Expect(_) => (2, "tile requests", "load"),
             WarpAction::Commit => (3, "commits", "tick"),
             WarpAction::Wait(_) => (4, "waits for copies", "wait"),
-            WarpAction::Await(_) => (5, "waits at barriers in memory", "wait"),
+            WarpAction::Await(_) => (5, "waits at mbarriers", "wait"),
             WarpAction::Barrier => (6, "barriers", "wait"),
             WarpAction::Write => (7, "stores to shared memory", "write"),
             WarpAction::Arrive => (7, "stores to shared memory", "write"),
             WarpAction::Read => (8, "loads from shared memory", "read"),
             WarpAction::Matrix => (MULTIPLY + 1, "matrix instructions", "work"),
-            WarpAction::Sums => (MULTIPLY + 2, "waits for sums", "wait"),
+            WarpAction::Sums => (MULTIPLY + 2, "waits for accumulators", "wait"),
             WarpAction::Store => (MULTIPLY + 3, "stores to global memory", "store"),
         };
         match (slot, class) {

@@ -26,7 +26,7 @@ impl Overlap {
             false => format!("{} to {}", number(least as f64), number(most as f64)),
         };
         match (self.fma[1], self.matrix[1]) {
-            (0, 0) => "nothing is multiplied by this warp".to_owned(),
+            (0, 0) => "this warp executes no multiplications".to_owned(),
             (_, 0) => format!("{} multiply-adds", range(self.fma)),
             (0, _) => format!("{} matrix instructions", range(self.matrix)),
             _ => format!(
@@ -63,7 +63,7 @@ pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overla
             WarpAction::Wait(pending) => {
                 while groups.len() as u64 > pending {
                     if let Some(start) = groups.pop_front().flatten() {
-                        used("a commit of copies and the wait for them", start);
+                        used("the commit of copies and their wait", start);
                     }
                 }
             }
@@ -71,7 +71,7 @@ pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overla
             WarpAction::Await(barrier) => {
                 let asked = boxes.get_mut(&barrier).and_then(VecDeque::pop_front);
                 if let Some(start) = asked.flatten() {
-                    used("asking for a tile and the wait for it", start);
+                    used("the request of a tile and its wait", start);
                 }
             }
             WarpAction::Load => loads.extend(start),

@@ -6,17 +6,17 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Contradiction {
     /// An event refers to a barrier that the kernel does not have.
-    #[error("something was done at barrier {barrier} of a kernel that has {barriers}")]
+    #[error("barrier {barrier} was used in a kernel that has {barriers}")]
     NoBarrier {
         barrier: u32,
         /// Number of barriers of the kernel.
         barriers: usize,
     },
     /// The number of barriers of a declaration is unknown before the launch.
-    #[error("nobody knows how many barriers `{declaration}` are")]
+    #[error("the number of barriers `{declaration}` is unknown")]
     NoCount { declaration: String },
     /// TMA boxes signal barriers of two declarations.
-    #[error("boxes count at `{barrier}` and at barriers named `{full}`")]
+    #[error("boxes arrive at `{barrier}` and at barriers named `{full}`")]
     OtherBarrier {
         /// Barrier that a box signals.
         barrier: String,
@@ -24,20 +24,21 @@ pub enum Contradiction {
         full: String,
     },
     /// A barrier completed a phase other than its current one.
-    #[error("`{barrier}` has completed phase {completed} when it was in phase {phase}")]
+    #[error("`{barrier}` completed phase {completed} while in phase {phase}")]
     OtherPhase { barrier: String, phase: u32, completed: u32 },
     /// A slot was released for a phase without a tile.
-    #[error("{by} has given slot {slot} back in phase {phase}, for which nobody has asked")]
+    #[error("{by} released slot {slot} in phase {phase}, which nobody requested")]
     NothingGiven { by: String, slot: u64, phase: u32 },
     /// A warp waited for a phase without a tile.
-    #[error("{by} has waited for phase {phase} of `{barrier}`, for which nobody has asked")]
+    #[error("{by} waited for phase {phase} of `{barrier}`, which nobody requested")]
     NothingAwaited { by: String, barrier: String, phase: i64 },
     /// Matrix instructions read a slot before any store.
-    #[error("{by} has multiplied before anything was stored")]
+    #[error("{by} multiplied before anything was stored")]
     NothingStored { by: String },
     /// Part of a tile is read at an address other than the one it was written to.
     #[error(
-        "part {part} of row {row} of a tile of `{array}` was written at byte {written} and is read at byte {read}"
+        "chunk {part} of row {row} of a tile of `{array}` was written at byte {written} and is \
+         read at byte {read}"
     )]
     OtherAddress {
         array: String,
@@ -57,12 +58,12 @@ pub enum Contradiction {
         read: u32,
     },
     /// TMA boxes fill an array, but no tile that is read starts at a box.
-    #[error("boxes are written to `{array}`, and what is read of it begins with none of them")]
+    #[error("boxes are written to `{array}`, but no read of it begins at one of them")]
     NoBeginning { array: String },
     /// An array read by tensor cores has no rows.
-    #[error("`{array}`, which tensor cores read, does not lie in rows")]
+    #[error("`{array}`, which tensor cores read, is not row-major")]
     NoRows { array: String },
     /// A tile has more rows than are recorded.
-    #[error("row {row} of a tile of `{array}` was seen, of {rows}")]
+    #[error("row {row} of a tile of `{array}` was recorded, of {rows}")]
     NoRow { array: String, row: u32, rows: u32 },
 }

@@ -130,14 +130,13 @@ impl Turn {
     /// Describes the request and the wait before it.
     pub fn asks(&self) -> String {
         if self.barrier.is_empty() {
-            let before =
-                self.after.map_or(String::new(), |_| "a barrier of the block; ".to_owned());
+            let before = self.after.map_or(String::new(), |_| "a block barrier; ".to_owned());
             return format!("{before}{} store", warps(&self.asked_by));
         }
         let waits = match (&self.waited_at, self.after) {
             (Some((barrier, -1)), _) => format!("{barrier}: the slot is empty from the start; "),
             (Some((barrier, phase)), _) => format!("waits for phase {phase} of {barrier}; "),
-            (None, Some(after)) => format!("has read turn {after}; "),
+            (None, Some(after)) => format!("has read tile {after}; "),
             (None, None) => String::new(),
         };
         let (by, barrier, phase) = (warps(&self.asked_by), &self.barrier, self.phase);
@@ -148,7 +147,7 @@ impl Turn {
     /// Describes the arriving boxes and bytes.
     pub fn comes(&self) -> String {
         if self.barrier.is_empty() {
-            return format!("{} bytes stored; a fence, and a barrier of the block", self.come);
+            return format!("{} bytes stored; a fence and a block barrier", self.come);
         }
         let over = if self.is_complete { "complete" } else { "never complete" };
         format!("{}: {} bytes, phase {} {over}", self.boxes.join(", "), self.come, self.phase)
@@ -178,7 +177,7 @@ impl Turn {
                 let by = warps(&self.given_by);
                 format!("{} arrivals of {by}: phase {phase} of {barrier}", self.given)
             }
-            None => "a barrier of the block".to_owned(),
+            None => "a block barrier".to_owned(),
         }
     }
 }

@@ -48,10 +48,10 @@ impl SwizzledTile {
     /// Formula for the position of a part.
     pub fn formula(&self) -> &'static str {
         match self.descriptor >> 62 {
-            1 => "position = c xor (row mod 8)",
-            2 => "position in its half = c xor (⌊row / 2⌋ mod 4)",
-            3 => "position in its quarter = c xor (⌊row / 4⌋ mod 2)",
-            _ => "position = c",
+            1 => "chunk = c xor (row mod 8)",
+            2 => "chunk within its half = c xor (⌊row / 2⌋ mod 4)",
+            3 => "chunk within its quarter = c xor (⌊row / 4⌋ mod 2)",
+            _ => "chunk = c",
         }
     }
 
@@ -67,7 +67,7 @@ impl SwizzledTile {
         let mode = ["none", "128 bytes", "64 bytes", "32 bytes"];
         [
             ("start", format!("byte {}", field(0))),
-            ("leading offset, which a swizzled tile does not use", format!("{} bytes", field(16))),
+            ("leading offset, unused by a swizzled tile", format!("{} bytes", field(16))),
             ("from eight rows to the next eight", format!("{} bytes", field(32))),
             ("swizzle", mode[(self.descriptor >> 62) as usize].to_owned()),
         ]

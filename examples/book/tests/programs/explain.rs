@@ -19,12 +19,7 @@ fn a_spec_is_explained() {
     let product = explain(&["tile: 32x32x8, thread: 4x4, double_buffer", "--arch", "sm_90"]);
     let shown = text(&product.stdout);
     assert!(product.status.success(), "{}", text(&product.stderr));
-    for part in [
-        "64 (2 warps)",
-        "4096 bytes",
-        "What is asked of a multiprocessor, as compiled",
-        "__global__",
-    ] {
+    for part in ["64 (2 warps)", "4096 bytes", "Load of an SM, as compiled", "__global__"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(product.stderr.is_empty(), "{}", text(&product.stderr));
@@ -129,7 +124,7 @@ fn no_count_is_called_a_limit() {
 fn a_block_that_is_too_large_is_not_simulated() {
     for spec in ["coarsen: 67108864", "items: 4194304"] {
         let report = report(spec);
-        assert!(report.contains("a block is too large to simulate: it"), "{report}");
+        assert!(report.contains("the block is too large to simulate: it"), "{report}");
     }
     // The shape shrinks to one block with small extents.
     assert!(
@@ -216,7 +211,7 @@ fn a_refusal_is_on_the_page() {
     let output = explain(&["--html", &page, "--arch", "80", "--family", "sgemm", line]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let html = std::fs::read_to_string(&page).expect("the page");
-    assert!(html.contains("The compiler has said nothing: for sm_80, needs sm_90a."), "{html}");
+    assert!(html.contains("The compiler reported nothing: for sm_80, needs sm_90a."), "{html}");
     assert!(html.contains("explain --html FILE --family sgemm --arch 80 &#39;tile: 64x64x16"));
 }
 
@@ -240,7 +235,8 @@ fn a_page_is_written() {
     assert!(output.status.success());
     assert_eq!(html, std::fs::read_to_string(&again).expect("the page"));
 
-    let command = "explain --html FILE --against &#39;tile: 32x32x8, thread: 4x4&#39; &#39;tile: 32x32x8, thread: 4x4, float4&#39;";
+    let command = "explain --html FILE --against &#39;tile: 32x32x8, thread: 4x4&#39; &#39;tile: \
+                   32x32x8, thread: 4x4, float4&#39;";
     assert!(html.contains(command), "the page names what makes it");
 
     let object = explain(&["--json", spec]);
@@ -340,8 +336,8 @@ fn specs_are_compared_where_both_can_be_launched() {
     assert_eq!(coprime["shape"], "m = 384, n = 384, k = 96");
 
     for (line, other, says) in [
-        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "taken by both specs"),
-        (small, "reduce_kernel!(items: 4)", "the line is one of reduce_kernel!"),
+        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "both specs share no shape"),
+        (small, "reduce_kernel!(items: 4)", "the spec is of reduce_kernel!"),
     ] {
         let output = explain(&["--json", line, "--against", other]);
         let message = text(&output.stderr);

@@ -109,7 +109,7 @@ fn a_batch_is_an_object_of_all_its_products() {
     let single = self::rows("sgemm --m 9 --n 20 --k 7 --seed 3");
     assert_eq!((fmas(&rows), single[0]["batch"].is_null()), (fmas(&single).map(|n| 3 * n), true));
     let output = ladder("sgemm --size 5 --batch 2 --seed 1");
-    assert!(text(&output.stdout).starts_with("products of 2 times 5 on simulator"));
+    assert!(text(&output.stdout).starts_with("GEMMs of 2 times 5 on simulator"));
     assert!(text(&ladder("sgemm --source 17 --batch 2").stdout).contains("BATCH"));
 }
 
@@ -117,7 +117,7 @@ fn a_batch_is_an_object_of_all_its_products() {
 fn a_degenerate_product_is_right_too() {
     assert_eq!(rows("sgemm --m 5 --n 4 --k 0").len(), stages::sgemm().len());
     // A GEMM without elements is refused.
-    assert!(refusal("sgemm --size 0").contains("a product of 0 x 0 x 0 has no elements"));
+    assert!(refusal("sgemm --size 0").contains("a GEMM of 0 x 0 x 0 has no elements"));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn bad_usage_is_refused() {
     assert!(refusal("reduce --block 100").contains("block: 100"));
     assert!(refusal("sgemm --op max").contains("ladder reduce"));
     assert!(refusal("reduce --plot picture.pdf").contains(".svg or .png"));
-    assert!(refusal("reduce --source nothing").contains("no stage is called so"));
+    assert!(refusal("reduce --source nothing").contains("no stage has this name"));
     assert!(refusal("reduce --n 2^60").contains("memory"));
     assert!(refusal("sgemm --size 2^40").contains("memory"));
     assert!(refusal("sgemm --size 8 --batch 2^60").contains("8 x 8 elements do not fit"));
@@ -230,7 +230,7 @@ fn tables_are_as_wide_as_the_terminal() {
             let table = table(line, Some(columns));
             assert!(width(&table) <= columns.parse().ok(), "{columns}:\n{table}");
             assert!(columns == "160" || table.contains("Too narrow for: error"), "{table}");
-            assert!(table.contains("since the stage before") && table.contains('→'), "{table}");
+            assert!(table.contains("since the previous stage") && table.contains('→'), "{table}");
         }
         // Output to a pipe has no width limit.
         assert!(!table(line, None).contains("Too narrow") && width(&table(line, None)) > Some(160));

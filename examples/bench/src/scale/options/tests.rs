@@ -21,7 +21,7 @@ fn what_is_no_number_of_something_is_named() {
         for (value, need) in [
             ("0", "at least 1"),
             ("-3", "negative"),
-            ("x", "no whole number"),
+            ("x", "not a whole number"),
             ("2^64", "too large"),
         ] {
             let error = parsed(&format!("--{option} {value}")).expect_err(option);
@@ -72,7 +72,7 @@ fn ranks_are_those_that_there_are() {
     assert_eq!(of("--simulated 6"), Ok(vec![1, 2, 4, 6]));
     assert_eq!(of("--simulated 8 --ranks 3,8"), Ok(vec![3, 8]));
     let error = of("--simulated 4 --ranks 2,5").expect_err("too many");
-    assert_eq!(error, "--ranks 5: it has to be from 1 to 4, as many as there are devices");
+    assert_eq!(error, "--ranks 5: it has to be from 1 to 4, the number of devices");
 }
 
 #[test]
@@ -99,14 +99,17 @@ fn predictions_are_of_what_was_measured() {
     assert_eq!(of("--predict 8 --carry peers", 8), Ok(("H200, copy engines", None)));
     let error = of("--predict 9 --carry peers", 9).expect_err("several hosts");
     assert!(
-        error.starts_with("--carry peers: 9 ranks are on several hosts, of 8 GPUs each"),
+        error.starts_with("--carry peers: 9 ranks span several hosts of 8 GPUs each"),
         "{error}"
     );
     let error = of("--predict 2 --carry host", 2).expect_err("not measured");
-    assert!(error.starts_with("--carry host: nobody has measured"), "{error}");
+    assert!(
+        error.starts_with("--carry host: the transfer rate through a host has not been measured"),
+        "{error}"
+    );
     let error = told(options("--predict 4 --size 2^33").check_predictions());
     assert!(
-        error.starts_with("--size 8589934592: the matrices of such a product on 4 ranks"),
+        error.starts_with("--size 8589934592: the matrices of such a GEMM on 4 ranks"),
         "{error}"
     );
     let error = told(options("--predict 2048 --weak --size 2^30").check_predictions());
@@ -124,7 +127,7 @@ fn lines_are_predicted_where_their_arithmetic_has_a_rate() {
         assert!(of(line).is_ok(), "{line}: {}", told(of(line)));
     }
     let error = told(of("tile: 32x32x16"));
-    assert!(error.contains("the stage `fastest` alone") && error.starts_with("--line"), "{error}");
+    assert!(error.contains("only the stage `fastest`") && error.starts_with("--line"), "{error}");
     assert!(told(of("tile: 64x64x16x")).starts_with("--line"));
 }
 
@@ -133,7 +136,7 @@ fn lines_that_fold_no_array_are_named() {
     let mut of = options("");
     assert!(of.sum_kernel().is_ok());
     for (line, need) in [
-        ("op: sum, over: rows, group: 256, run: 65536", "it folds over rows"),
+        ("op: sum, over: rows, group: 256, run: 65536", "it reduces rows"),
         ("op: max", "add one, as in `run: 65536`"),
         ("op: argmax, run: 65536", ""),
         ("op: sum, run: 7", "`run"),

@@ -98,13 +98,13 @@ fn the_first_ten_of_a_ranking_hold_one_that_no_search_beats_by_much() {
         let mut placed: Vec<&Timed> = all.iter().filter(|one| one.place.is_some()).collect();
         placed.sort_by_key(|one| one.place);
         let pinned: Vec<&str> = placed.iter().map(|one| &*one.spec).collect();
-        assert_eq!(first, pinned, "{preset}: other specs are first now; have them timed, too");
+        assert_eq!(first, pinned, "{preset}: other specs are first now; measure them, too");
         let best = |all: &mut dyn Iterator<Item = &Timed>| {
             all.map(|one| one.time).fold(f64::INFINITY, f64::min)
         };
         let searched = best(&mut all.iter().filter(|one| one.place.is_none()));
         let found = best(&mut placed.into_iter());
         println!("{preset}: {:+.1} %", 100.0 * (found / searched - 1.0));
-        assert!(found <= NEAR * searched, "{preset}: {found} ms beside {searched} ms");
+        assert!(found <= NEAR * searched, "{preset}: {found} ms instead of {searched} ms");
     }
 }

@@ -102,8 +102,8 @@ impl fmt::Display for Feature {
             Self::Area => f.write_str("m * n"),
             Self::Aligned => f.write_str("aligned"),
             Self::Lies(layout) => layout.fmt(f),
-            Self::AlongA => f.write_str("A along K"),
-            Self::AlongB => f.write_str("B along K"),
+            Self::AlongA => f.write_str("A K-major"),
+            Self::AlongB => f.write_str("B K-major"),
             Self::Waves(m, n) => write!(f, "waves({m}x{n})"),
         }
     }

@@ -47,7 +47,7 @@ impl First {
         let table = read(&format!("{rows};\nelse => tile: 16x16x16"))?;
         let class = table.accuracy();
         if class > granted {
-            return Err(format!("its rows are of accuracy `{class}`. Add --accuracy {class}"));
+            return Err(format!("its rules are of accuracy `{class}`. Add --accuracy {class}"));
         }
         let row = |row: &tables::Rule<SgemmSpec>| {
             let when = row.when.as_ref()?.to_string();
@@ -88,7 +88,7 @@ impl First {
     ) -> Result<Vec<Rule>, String> {
         let left = self.left(samples)?;
         if left.shapes.is_empty() {
-            return Err("no shape with a time comes to the rows that are fitted".to_owned());
+            return Err("no shape with a time reaches the fitted rules".to_owned());
         }
         Ok([self.rows.clone(), rows(&left, limits)].concat())
     }
@@ -150,7 +150,7 @@ pub fn source(rows: &[Rule], about: &[String]) -> String {
     let rows: String = rows.iter().map(row).collect();
     format!(
         "{about}\nuse gemm_runtime::{{SgemmTable, sgemm_table}};\n\n\
-         /// For each shape the line that costs least around it.\n\
+         /// For each shape, the spec with the lowest cost around it.\n\
          pub const GEMM: SgemmTable = sgemm_table! {{\n{grant}{rows}}};\n"
     )
 }
@@ -205,7 +205,7 @@ fn slower(
     let row = table.choose(&problem).map_err(|error| error.to_string())?;
     let line = table.rules()[row].spec.to_string();
     let known = samples.lines.iter().position(|known| *known == line);
-    let known = known.ok_or_else(|| format!("`{line}` is chosen for {of}, and was not timed"))?;
+    let known = known.ok_or_else(|| format!("`{line}` is chosen for {of}, but was not timed"))?;
     Ok(samples.slower[shape][known].exp())
 }
 

@@ -41,12 +41,12 @@ pub fn read(text: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
             continue;
         }
         let specs = specs(line, granted).map_err(|reason| {
-            Failure::Usage(format!("line {} of --lines, `{line}`: {reason}", number + 1))
+            Failure::Usage(format!("spec {} of --lines, `{line}`: {reason}", number + 1))
         })?;
         all.extend(specs.into_iter().filter(|spec| known.insert(spec.to_string())));
     }
     match all.is_empty() {
-        true => Err(Failure::Usage("--lines: there is no line. Give at least one".to_owned())),
+        true => Err(Failure::Usage("--lines: there is no spec. Give at least one".to_owned())),
         false => Ok(all),
     }
 }
@@ -98,11 +98,11 @@ fn usable(spec: &SgemmSpec, granted: Accuracy) -> Result<(), String> {
         return Err(format!("`arith: {arith}` is of accuracy `{class}`. Add --accuracy {class}"));
     }
     let refused = [
-        ("batch", spec.batch.is_some(), "products are single"),
-        ("scaled", spec.scaled, "what C was is not read"),
-        ("epilogue", spec.epilogue.is_some(), "sums are stored as they are"),
-        ("name", spec.name.is_some(), "kernels of several rows would have one name"),
-        ("bounds", spec.bounds != Bounds::Guarded, "a row is for any shape"),
+        ("batch", spec.batch.is_some(), "GEMMs are not batched"),
+        ("scaled", spec.scaled, "the old C is not read"),
+        ("epilogue", spec.epilogue.is_some(), "accumulators are stored unchanged"),
+        ("name", spec.name.is_some(), "kernels of several rules would share a name"),
+        ("bounds", spec.bounds != Bounds::Guarded, "a rule applies to any shape"),
     ];
     match refused.into_iter().find(|(_, is_refused, _)| *is_refused) {
         Some((key, _, because)) => Err(format!("`{key}`: {because}. Leave it out")),
@@ -138,14 +138,14 @@ mod tests {
     #[test]
     fn what_can_be_no_row_is_refused_with_its_line() {
         for (text, reason) in [
-            ("", "there is no line"),
-            ("tile: 8x8x8\ntile: 64x64x16, thread: 5x5", "line 2 of --lines, `tile: 64x64x16"),
-            ("tile: 8x8x8, batch: strided", "`batch`: products are single"),
+            ("", "there is no spec"),
+            ("tile: 8x8x8\ntile: 64x64x16, thread: 5x5", "spec 2 of --lines, `tile: 64x64x16"),
+            ("tile: 8x8x8, batch: strided", "`batch`: GEMMs are not batched"),
             ("scaled", "`scaled`"),
             ("layout: tt, tile: 8x8x8", "`layout` follows from the matrices"),
             ("pitched", "`pitched`"),
             ("name: mine", "`name`"),
-            ("bounds: aligned", "`bounds`: a row is for any shape"),
+            ("bounds: aligned", "`bounds`: a rule applies to any shape"),
             ("epilogue: |acc| max(acc, 0.0)", "`epilogue`"),
             ("tile: 64x64x64, arith: f32 | f16x3, mma: wgmma", "Add --accuracy norm"),
             ("tile: 64x64x64, arith: bf16, mma: wgmma", "`arith: bf16`"),

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 pub struct TableOptions {
     /// Measure specs over a grid of shapes and write the fitted table to a file, as `sgemm_table!`;
     /// nothing is searched
-    #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size", "batch", "json"])]
+    #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size",
+        "batch", "json"])]
     table: Option<PathBuf>,
     /// Candidate specs, one a line, with alternatives as in --space; none names a layout, and each
     /// is measured in all. Default: a list of proven specs
@@ -26,18 +27,21 @@ pub struct TableOptions {
     #[arg(long, value_name = "FILE", requires = "table")]
     times: Option<PathBuf>,
     /// Measure only the shapes in the file of times, for specs that are new or were removed from it
-    #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout", "only"])]
+    #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout",
+        "only"])]
     again: bool,
     /// Measure this many random sizes in addition to the grid, each extent from 1 to 8192, in all
     /// layouts
     #[arg(long, value_name = "N", default_value_t = 0, requires = "table")]
     random: usize,
     /// Time limit of the measurements, in seconds; 0 for none at all
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds, allow_negative_numbers = true, requires = "table")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds,
+        allow_negative_numbers = true, requires = "table")]
     limit: u64,
     /// Accuracy class of the rules: `bound` and `norm` also try specs that emulate f32 on tensor
     /// cores
-    #[arg(long, value_name = "CLASS", default_value = "ieee", value_parser = accuracy, requires = "table")]
+    #[arg(long, value_name = "CLASS", default_value = "ieee", value_parser = accuracy,
+        requires = "table")]
     accuracy: Accuracy,
     /// Largest number of rules in the table
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
@@ -79,14 +83,14 @@ impl TableOptions {
         let usage = |message: &str| Err(Failure::Usage(message.to_owned()));
         let Some(table) = &self.table else {
             return match self.shapes.is_given() {
-                true => {
-                    usage("--m, --n, --k, --layout and --only are of tables. Add --table FILE.rs")
-                }
+                true => usage(
+                    "--m, --n, --k, --layout and --only are options of tables. Add --table FILE.rs",
+                ),
                 false => Ok(None),
             };
         };
         if !(1..=MOST_ROWS).contains(&self.rows) {
-            return usage("--rows: a table has between 1 and 256 of them. Give such a number");
+            return usage("--rows: a table has between 1 and 256 rules. Give such a number");
         }
         let read = |option: &str, path: &PathBuf| {
             let named = |error| Failure::Usage(format!("{option} {}: {error}", path.display()));
@@ -104,7 +108,7 @@ impl TableOptions {
         let rows = self.rows.saturating_sub(first.count());
         if rows == 0 {
             return Err(Failure::Usage(format!(
-                "--rows {}: there are {} by --first, and at least one more is fitted. Give more",
+                "--rows {}: --first gives {}, and at least one more is fitted. Give more",
                 self.rows,
                 first.count()
             )));
@@ -211,15 +215,15 @@ mod tests {
             (format!("{out} --first no-such-file"), "--first no-such-file"),
             (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
             (format!("{out} --first {first} --rows 1"), "1 by --first"),
-            (format!("{out} --accuracy best"), "`best` is no accuracy"),
-            (format!("{out} --first {emulated}"), "`accuracy: bound;` before the rows"),
+            (format!("{out} --accuracy best"), "`best` is not an accuracy class"),
+            (format!("{out} --first {emulated}"), "`accuracy: bound;`"),
             (
                 format!("{out} --first {granted}"),
-                "its rows are of accuracy `bound`. Add --accuracy bound",
+                "its rules are of accuracy `bound`. Add --accuracy bound",
             ),
             (format!("{out} --lines {lines}"), "Add --accuracy bound"),
             (format!("{out} --times nowhere/a"), "nowhere/a"),
-            (format!("{out} --limit soon"), "no whole number of seconds"),
+            (format!("{out} --limit soon"), "not a whole number of seconds"),
             ("--table nowhere/a.rs".to_owned(), "nowhere/a.rs"),
         ] {
             let error = task(&line).expect_err(&line);

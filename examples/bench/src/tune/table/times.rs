@@ -102,14 +102,11 @@ impl TimesFile {
     pub fn read(text: &str) -> Result<Self, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines().enumerate();
-        let (_, head) = lines.next().ok_or("there is no line that names a GPU")?;
+        let (_, head) = lines.next().ok_or("no line names a GPU")?;
         let head: Head = serde_json::from_str(head).map_err(|error| format!("line 1: {error}"))?;
         if !(1..=MOST).contains(&(head.sms as usize)) || !(1..=MOST).contains(&(head.arch as usize))
         {
-            return Err(format!(
-                "line 1: no GPU has {} multiprocessors of sm_{}",
-                head.sms, head.arch
-            ));
+            return Err(format!("line 1: no GPU has {} SMs of sm_{}", head.sms, head.arch));
         }
         let mut times = Self::new(head);
         for (number, line) in lines {
@@ -120,7 +117,7 @@ impl TimesFile {
                     entry.layout.parse().map_err(|_| "no layout".to_owned())?;
                 let extents = [entry.m, entry.n, entry.k];
                 if let Some(extent) = extents.iter().find(|extent| !(1..=MOST).contains(*extent)) {
-                    return Err(format!("{extent} is no extent"));
+                    return Err(format!("{extent} is not an extent"));
                 }
                 let size = Size::new(entry.m, entry.n, entry.k);
                 let time = match entry.time {
@@ -128,7 +125,7 @@ impl TimesFile {
                     TimeValue::SlowUs(us) if us > 0.0 => Time::SlowUs(us),
                     TimeValue::Refused(_) => Time::Refused,
                     TimeValue::Us(us) | TimeValue::SlowUs(us) => {
-                        return Err(format!("{us} is no time"));
+                        return Err(format!("{us} is not a time"));
                     }
                 };
                 Ok((GemmShape { size, layout }, entry.line, time))
@@ -164,7 +161,7 @@ impl TimesFile {
         if let Some(known) = known.as_ref().filter(|known| known.head != head) {
             let (there, here) = (&known.head.device, &head.device);
             return Err(Failure::Usage(format!(
-                "--times {}: it is of {there}, and this is {here}. Give another file",
+                "--times {}: recorded on {there}, not on {here}. Give another file",
                 path.display()
             )));
         }
@@ -287,16 +284,16 @@ mod tests {
         for (text, reason) in [
             (String::new(), "names a GPU"),
             ("{}\n".to_owned(), "line 1: missing field"),
-            (format!("{head}\n{line}-1.0}}\n"), "line 2: -1 is no time"),
+            (format!("{head}\n{line}-1.0}}\n"), "line 2: -1 is not a time"),
             (format!("{head}\n{{}}\n"), "line 2: "),
-            (head.replace("132", "0") + "\n", "line 1: no GPU has 0 multiprocessors"),
+            (head.replace("132", "0") + "\n", "line 1: no GPU has 0 SMs"),
             (
                 format!("{head}\n{}\n", line.replace(":2,", ":0,") + "1.0}"),
-                "line 2: 0 is no extent",
+                "line 2: 0 is not an extent",
             ),
             (
                 format!("{head}\n{}\n", line.replace(":3,", ":2147483648,") + "1.0}"),
-                "line 2: 2147483648 is no extent",
+                "line 2: 2147483648 is not an extent",
             ),
             (format!("{head}\n{}\n", line.replace("nn", "nx") + "1.0}"), "line 2: no layout"),
         ] {

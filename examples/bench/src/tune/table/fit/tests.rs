@@ -214,7 +214,7 @@ fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
 
     let all = First::read("m > 0 || n <= 1 => tile: 8x8x8", Accuracy::Ieee).expect("a row");
     let nothing = all.then_fitted(&samples, &limits(10)).expect_err("nothing left");
-    assert!(nothing.contains("comes to the rows that are fitted"), "{nothing}");
+    assert!(nothing.contains("reaches the fitted rules"), "{nothing}");
     for (text, wanted) in [("else => tile: 8x8x8;", "else"), ("m > 3 => tile: 8x8", "tile")] {
         let error = First::read(text, Accuracy::Ieee).expect_err(text);
         assert!(error.contains(wanted), "{text}: {error}");

@@ -2,7 +2,7 @@
 
 use gemm_runtime::{SgemmTable, sgemm_table};
 
-/// For each shape the line that costs least around it.
+/// For each shape, the spec with the lowest cost around it.
 pub const GEMM: SgemmTable = sgemm_table! {
     min(m, n) <= 8 => tile: 8x8x8;
     min(m, n) > 512 => tile: 24x24x8;
