@@ -13,7 +13,7 @@
 //! | [`testing`] | tests without a GPU |
 //! | [`races`] | the race detector |
 //! | [`explain`] | why a kernel is as fast as it is: `explain` and the book |
-//! | [`interop`] | inside a cudarc or candle program |
+//! | [`interop`] | inside a program that uses cudarc |
 //! | [`many_gpus`] | one GEMM or reduction on several GPUs |
 //! | [`errors`] | errors and frequent questions |
 
