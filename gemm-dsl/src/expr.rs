@@ -1,48 +1,46 @@
-//! The expression language, in which users write values that a kernel computes.
+//! Expression language of the keys `epilogue`, `map`, `fold`, `identity` and `finish`.
 //!
 //! ```text
 //! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
 //! ```
 //!
-//! A closure names the values in scope, which depend on its key. The body is an expression, or a
-//! block of definitions that ends in one.
+//! The key determines the parameters of the closure. The body is an expression, or a block of
+//! definitions (`let`) that ends in an expression.
 //!
-//! **Types** are `f32`, `f64`, 64-bit integers and truth values. A GEMM computes in `f32` and has
-//! no `f64`; in a reduction the element types decide. `2` is an integer; `2.0` has the
-//! floating-point type of the computation. Only `f32(…)` and `f64(…)` convert, and nothing converts
-//! to an integer: the operands of an operator have one type. Extents and positions in scope, such
+//! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
+//! `f64`. The element types of a reduction determine its type. `2` is an integer, and `2.0` has the
+//! floating-point type of the computation. The operands of an operator have the same type. Only
+//! `f32(…)` and `f64(…)` convert, and nothing converts to an integer. Extents and positions, such
 //! as `m` and `row`, are integers.
 //!
 //! **Inputs and results** are converted. Elements of `f16` and `bf16` are read as `f32`, and
 //! integers of any width as 64 bits. The number of elements in a `finish` has the accumulator type;
-//! as an `f32` it is rounded from 2^24 on. A result is rounded to a narrower floating-point type;
-//! an integer wraps in the accumulator type.
+//! as an `f32` it is rounded from 2^24 on. A floating-point result is rounded to a narrower result
+//! type. An integer result wraps in the accumulator type.
 //!
-//! **Values** are exact to the bit, on a GPU and in the simulator. Arithmetic is IEEE binary32 or
-//! binary64, rounded to nearest even, with subnormals; `a * b + c` rounds twice, `fma(a, b, c)`
-//! once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. A NaN produced by
-//! `f32` arithmetic is `0x7fffffff`; the bits of a NaN produced by `f64` arithmetic, or by a
-//! conversion between the two types, are unspecified. Comparisons with NaN are false, except `!=`.
-//! Integers are exact: an expression is rejected if an integer could leave 64 bits or be divided by
-//! zero.
+//! **Values** have the same bits on a GPU and in the simulator. Arithmetic is IEEE binary32 or
+//! binary64, rounded to nearest even, with subnormals. `a * b + c` rounds twice, and
+//! `fma(a, b, c)` once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. A NaN
+//! produced by `f32` arithmetic is `0x7fffffff`. The bits of a NaN produced by `f64` arithmetic, or
+//! by a conversion between the two types, are unspecified. Comparisons with NaN are false, except
+//! `!=`. An expression is rejected if an integer could exceed 64 bits or be divided by zero.
 //!
-//! **Numbers** with a point or an exponent are read as the nearest `f64`. An `f32` is the one
-//! nearest to the shortest text of that `f64`: `0.1` is the `f32` nearest to 0.1. A number is
-//! rejected if it is too large for its type, or not 0 but rounded to 0.
+//! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32` a literal is
+//! the `f32` nearest to the shortest text of that `f64`: `0.1` is the `f32` nearest to 0.1. A
+//! literal is rejected if it is too large for its type, or if a literal other than 0 rounds to 0.
 //!
-//! **Size**: at most 64 levels deep, where each operator of a chain such as `a + b + c` is a level,
-//! and at most 1024 numbers, names, operators and calls. A name has at most 128 characters.
-//! Definitions flatten a deep expression.
+//! **Size**: an expression has at most 64 levels, and each operator of a chain such as `a + b + c`
+//! is a level. It has at most 1024 literals, names, operators and calls. A name has at most 128
+//! characters. Definitions reduce the number of levels.
 //!
 //! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
 //! on integers only), `- !`.
 //!
-//! **Functions**: `min max abs clamp` of numbers; `sqrt fma floor round` (to even) of floats, which
-//! the hardware has; `rsqrt relu`, composed of these. All others take and give `f32` only: they are
-//! arithmetic in the IR, with bounds of their errors. `f32` and `f64` convert an integer or the
-//! other float type, rounding to nearest even.
+//! **Functions**: `min max abs clamp` take numbers, and `sqrt fma floor round rsqrt relu` floats.
+//! `f32` and `f64` convert an integer or the other float type, rounding to nearest even. All other
+//! functions take and return `f32` only, with the errors listed below.
 //!
-//! An expression has one canonical text, and parsing that text gives the expression back.
+//! An expression has one canonical text. Parsing that text returns the same expression.
 
 mod check;
 mod conditions;

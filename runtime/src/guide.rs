@@ -12,8 +12,8 @@
 //! | [`determinism`] | the same bits on every run, and for every batch size |
 //! | [`testing`] | tests without a GPU |
 //! | [`races`] | the race detector |
-//! | [`explain`] | why a kernel is as fast as it is: `explain` and the book |
-//! | [`interop`] | inside a cudarc or candle program |
+//! | [`explain`] | reasons for a kernel's speed: `explain` and the book |
+//! | [`interop`] | inside a program that uses cudarc |
 //! | [`many_gpus`] | one GEMM or reduction on several GPUs |
 //! | [`errors`] | errors and frequent questions |
 

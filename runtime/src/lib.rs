@@ -33,7 +33,7 @@
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
 //! | get the same bits for every batch size | `invariant` tables | [determinism](guide::determinism) |
 //! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
-//! | use arrays of cudarc or candle | [`Device::from_cudarc`] | [interoperation](guide::interop) |
+//! | use arrays of cudarc | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
 //! Every launch is checked against the contract of its kernel: no kernel reads or writes outside
 //! the views that it was given. Every failure is an [`Error`]; no call panics.

@@ -46,8 +46,8 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     }
     let rules = documentation(&format!("plan/{plan}.rs"))?;
     let (_, rules) = rules.split_once("\n\n").ok_or("a title and no rules")?;
-    text += &format!("\n# What is refused\n\n{rules}");
-    text += &format!("\n# Each technique as a line\n\n{ladder}");
+    text += &format!("\n# Valid specs\n\n{rules}");
+    text += &format!("\n# Stages of the ladder\n\n{ladder}");
     compare(&top().join(format!("runtime/docs/{}.md", family.macro_name)), &text)
 }
 
@@ -211,13 +211,13 @@ fn words(key: &KeyInfo) -> String {
 /// Names and values that a key provides to its expressions.
 fn about(env: &ExprScope) -> Result<String, Failed> {
     let names = match env.values.1 {
-        0 => "It names nothing".to_owned(),
-        _ => format!("The closure names {}", env.meaning),
+        0 => "It has no parameters".to_owned(),
+        _ => format!("Parameters of the closure: {}", env.meaning),
     };
     let integers: Vec<&str> = env.integers.iter().map(|(name, _)| *name).collect();
     let integers = match integers.as_slice() {
         [] => String::new(),
-        integers => format!("; beside it stand the integers {}", quoted(integers)),
+        integers => format!(". Integers in scope: {}", quoted(integers)),
     };
     Ok(format!("For example `{}`. {names}{integers}.\n\n{}", env.example, operands(env)?))
 }
@@ -238,7 +238,7 @@ fn language(env: &ExprScope) -> Result<String, Failed> {
     let bounds: String = bounds.collect();
     Ok(format!(
         "{}\n## Functions\n\n\
-         | function | what it gives |\n| --- | --- |\n{functions}\n{}\n\
+         | function | value |\n| --- | --- |\n{functions}\n{}\n\
          | function | ulp | method |\n| --- | --- | --- |\n{bounds}",
         documentation("expr.rs")?,
         documentation("expr/library.rs")?,
@@ -258,17 +258,15 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     }
     let most = EpilogueArg::MOST_LISTED;
     let mut text = format!(
-        "Behind {} it may name operands, in any number and order: arrays and numbers of `f32` that the caller \
-         gives at the launch. In the body each is called by its name alone, without the index, and is the \
-         element that belongs to the sum. The type of a kernel lists their kinds, at most {most}; a \
-         `Sgemm<ByName>` takes as many as there are.\n\n\
-         | operand | what the caller gives | kind |\n| --- | --- | --- |\n{rows}\n",
+        "After {} the closure may have parameters for operands: arrays and scalars of `f32` that a call \
+         passes. In the body an operand is its name without the index: the element for this element of C. The \
+         type of a kernel lists the kinds of at most {most} operands; a `Sgemm<ByName>` takes any number.\n\n\
+         | operand | argument of the call | kind |\n| --- | --- | --- |\n{rows}\n",
         env.meaning,
     );
     if let Some((name, index)) = env.output {
         text += &format!(
-            "`{name}[{}]` is no operand: it is the element as it was before, which is read where the new one is \
-             written.\n\n",
+            "`{name}[{}]` is not an operand but the element of C before the launch.\n\n",
             index.join(", ")
         );
     }

@@ -47,7 +47,7 @@ functions! {
     /// Square root, correctly rounded.
     Sqrt = "sqrt", ["x"], Float;
     /// `1 / sqrt(x)`.
-    Rsqrt = "rsqrt", ["x"], Float, within 1.50 "the quotient and the root of the machine";
+    Rsqrt = "rsqrt", ["x"], Float, within 1.50 "hardware square root and division";
     /// `a * b + c`, rounded once.
     Fma = "fma", ["a", "b", "c"], Float;
     /// `min(max(x, low), high)`.
@@ -73,7 +73,7 @@ functions! {
     /// `max(x, 0)`.
     Relu = "relu", ["x"], Float;
     /// `x * sigmoid(x)`.
-    Silu = "silu", ["x"], Single, within 1.10 "the same with x for 1";
+    Silu = "silu", ["x"], Single, within 1.10 "as `sigmoid`, with x in place of 1";
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
     Gelu = "gelu", ["x"], Single, within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.

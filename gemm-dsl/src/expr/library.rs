@@ -1,11 +1,11 @@
-//! Functions that no hardware has, as arithmetic in the IR: range reduction and polynomials with
-//! explicit fused multiply-adds. No vendor library is called, so a GPU and the simulator agree to
-//! the bit, and every architecture gives the same result.
+//! Functions without a hardware instruction are arithmetic in the IR: range reduction and
+//! polynomials with explicit fused multiply-adds. They call no vendor library, so every GPU and the
+//! simulator return the same bits.
 //!
-//! All are correct at ±0, ±Inf and NaN (which gives `0x7fffffff`), for subnormal arguments and
-//! results, and where the result leaves the range. The row of each function has its worst error
-//! over all 2^32 inputs, in units in the last place of the exact result (`examples/bench/ulp`
-//! measures it on a GPU).
+//! All functions handle ±0, ±Inf, subnormal arguments and results, and overflow. NaN gives
+//! `0x7fffffff`. The next table has the worst error of each function over all 2^32 inputs, in units
+//! in the last place of the exact result. `cargo run --release --example ulp` measures the errors
+//! on a GPU.
 
 pub(super) mod exp;
 pub(super) mod gelu;

@@ -2,32 +2,33 @@
 //!
 //! A reduction spec is valid if
 //!
-//! * the block is a power of two from 32 to 1024, and a thread reads at least one item;
+//! * `block` is a power of two from 32 to 1024, and `items` is at least 1;
 //! * with `launch: tiles`, explicit or by default, a block reads at most 2^30 elements; otherwise a
-//!   thread holds at most 64 at once;
+//!   thread holds at most 64 elements at once;
 //! * `launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in that type,
 //!   without `map`, `finish`, `compensated`, `blocks` and `run`;
-//! * at most one of `unroll_last_warp` and `shuffle` replaces the last steps;
-//! * `unroll_last_warp` has a block of at least 64, and a tree whose last active threads form one
-//!   warp;
-//! * `shuffle` is not combined with a `tree`, and `tree` requires that a block folds one result;
+//! * at most one of `unroll_last_warp` and `shuffle` is given;
+//! * under `unroll_last_warp` the block has at least 64 threads, and the last active threads of the
+//!   tree form one warp;
+//! * `shuffle` excludes `tree`, and `tree` requires that a whole block folds one result;
 //! * `group` is a power of two: for rows and segments at most a warp, or the block; for columns at
 //!   most the block;
-//! * several blocks fold a row only if each block folds as a whole;
+//! * several blocks fold a row only if `group` is the whole block;
 //! * `blocks` is at most 65,535, and excludes `run`;
-//! * a `run` is a multiple of the elements of a result that a block reads at once, at most 2^30;
-//! * the column values that the threads of a block keep fit in 48 KiB of shared memory, unless
-//!   `group` is 1;
-//! * elements are folded in their own type, in a type of 4 bytes or more that represents them, or
-//!   in the type of a `map` (`types`); a mean, a logarithm and a compensated sum are floating-point
-//!   numbers, and a logarithm is not an `f64`;
-//! * a result has the accumulator type; `f32` may also give `f16` or `bf16`, `f64` may give `f32`,
-//!   and integers with a `finish` may give `f32` or `f64`;
-//! * a `fold` has an identity;
-//! * a `finish` names the folded value, or the two of `mean_var`, followed by at most the number of
-//!   elements;
+//! * `run` is at most 2^30, and a multiple of the elements of a result that a block reads per
+//!   round;
+//! * for columns with a `group` above 1, the values of the threads of a block fit in 48 KiB of
+//!   shared memory;
+//! * the accumulator type is the element type, a type of 4 bytes or more that represents the
+//!   elements, or the type of the `map` (`types`); `mean_var`, `logsumexp` and `compensated` need a
+//!   floating-point type, and `logsumexp` excludes `f64`;
+//! * a result has the accumulator type; `f32` may also be stored as `f16` or `bf16`, `f64` as
+//!   `f32`, and integers with a `finish` as `f32` or `f64`;
+//! * `fold` and `identity` are given together;
+//! * `finish` has a parameter for the folded value, or two for `mean_var`, and optionally one for
+//!   the number of elements;
 //! * expressions are well typed (`types`) and neither take nor return a `u64`;
-//! * a name, if given, is an identifier of CUDA C++ with a letter or a digit.
+//! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
 
 mod decisions;
 mod messages;

@@ -6,7 +6,7 @@
 //!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and
 //!   `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier with at least one
 //!   letter or digit.
-//! * **Every key has an effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
+//! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
 //!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products` need `tile`.
 //!   `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen` and `partials` exclude
 //!   `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs `batch`. `transpose`
@@ -20,12 +20,12 @@
 //!   in a tile. `promote` and `ldmatrix` need tensor cores. `ldmatrix` also needs a K-major tile
 //!   whose rows start on 16 bytes.
 //! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N a multiple
-//!   of 8, both at most 256. Its K is a row of 32, 64 or 128 bytes. A given `warp` has 16 rows and
-//!   a multiple of 8 columns that divides N. `unroll`, `transpose`, `pad_a`, `pad_b`, `swizzle`,
-//!   `ldmatrix`, `prefetch`, `double_buffer`, `spread`, `slices`, `products` and `stream_k` are
-//!   excluded. `stages` and `producer` need `copy: tma`; `persistent` and `cluster` need
-//!   `producer`. A `cluster` has at most 8 blocks, no split-K, and a tile whose N is a multiple of
-//!   8 for each block.
+//!   of 8, both at most 256. Its K takes 32, 64 or 128 bytes of the format. A given `warp` has 16
+//!   rows and a multiple of 8 columns that divides N. `unroll`, `transpose`, `pad_a`, `pad_b`,
+//!   `swizzle`, `ldmatrix`, `prefetch`, `double_buffer`, `spread`, `slices`, `products` and
+//!   `stream_k` are excluded. `stages` and `producer` need `copy: tma`; `persistent` and `cluster`
+//!   need `producer`. A `cluster` has at most 8 blocks, no split-K, and a tile whose N is a
+//!   multiple of 8 for each block.
 //! * **Swizzling.** `swizzle` needs a K-major tile without padding whose K is a power of two, at
 //!   least 8.
 //! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none

@@ -15,17 +15,17 @@ words! {
         F16 = "f16",
         /// A and B rounded to `tf32`: 11 bits of significand.
         Tf32 = "tf32",
-        /// FP32 emulation, as accurate as `f32`: each number is split into three of `bf16`, and the
-        /// six largest of their nine products are summed.
+        /// FP32 emulation, about as accurate as `f32`: each number is split into three of `bf16`.
+        /// The six largest of the nine products are summed.
         Bf16x6 = "bf16x6",
         /// As `bf16x6`, with all nine products.
         Bf16x9 = "bf16x9",
-        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two of `tf32`,
-        /// and the three largest of their four products are summed.
+        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two of `tf32`.
+        /// The three largest of the four products are summed.
         Tf32x3 = "tf32x3",
-        /// FP32 emulation, only with `mma: wgmma`: rows of A and columns of B are scaled by powers
-        /// of two to the range of `f16`, each number is split into two of `f16`, and the three
-        /// largest of their four products are summed.
+        /// FP32 emulation, only with `mma: wgmma`: powers of two scale rows of A and columns of B to
+        /// the range of `f16`. Each number is split into two of `f16`. The three largest of the four
+        /// products are summed.
         F16x3 = "f16x3",
     }
 }

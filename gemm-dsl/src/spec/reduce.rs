@@ -20,18 +20,17 @@ words! {
         /// `a * b`, identity 1.
         Prod = "prod",
         /// IEEE 754-2019 maximum, identity −∞: NaN wins, and −0 is below +0.
-        /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
         Max = "max",
-        /// The IEEE 754-2019 minimum, identity +∞: a NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
         Min = "min",
         /// Index of the greatest element: the first of equal ones (zeros are equal), or the first
         /// NaN if there is one. Without elements it is the greatest index of its type.
         Argmax = "argmax",
         /// Index of the smallest element, with the rules of `argmax`.
         Argmin = "argmin",
-        /// 1 if some element is not 0, or if the `map` holds for one; else 0.
+        /// 1 if some element is not 0, or if the `map` is true for one, else 0: a `u8`.
         Any = "any",
-        /// 1 if no element is 0, or if the `map` holds for all; else 0.
+        /// 1 if no element is 0, or if the `map` is true for all, else 0: a `u8`.
         All = "all",
         /// Mean and population variance, two results in one pass (Welford, Chan). They are NaN
         /// without elements, with an infinite element, and where the elements that a thread holds
@@ -86,8 +85,8 @@ words! {
         Columns = "columns",
         /// Each column of each matrix of a batch, (outer, length, inner).
         Middle = "middle",
-        /// Each segment of an array that is cut by an array of offsets. An empty segment gives the
-        /// result without elements.
+        /// Each segment of an array. An array of offsets has the bounds of the segments. An empty
+        /// segment has the result of no elements.
         Segments = "segments",
     }
 }
@@ -96,9 +95,9 @@ words! {
     /// Number of launches by which several blocks fold one result. `passes` and `once` of one spec
     /// give the same bits.
     LaunchForm {
-        /// As many launches as it takes to leave one value: each block folds one tile of its
-        /// elements, and the same kernel then folds the blocks' values. Only for whole arrays of
-        /// `f32` with `sum`, `prod`, `max` or `min`.
+        /// Launches until one value is left. Each block folds one tile of elements, and the next
+        /// launch folds the values of the blocks. Only for whole arrays of `f32` with `sum`, `prod`,
+        /// `max` or `min`.
         Tiles = "tiles",
         /// Two launches: the first folds the elements with at most `blocks` blocks, the second the
         /// blocks' values.
@@ -115,17 +114,16 @@ spec! {
         /// Operator that folds the elements.
         op(Op): Op = Op::Sum, "", on NO_FOLD, what(Results);
         /// Expression that folds two values, instead of `op`. It should be associative and
-        /// commutative: spec and shape decide how elements are grouped and ordered, and the result
-        /// may depend on that.
+        /// commutative: spec and shape determine the grouping and order of elements.
         fold(Fold): Option<Fold> = None::<Fold>, "fold_{}", what(Results);
         /// Identity of `fold`: the value that changes no other. It replaces missing elements.
         identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
-        /// Expression that is folded, of one element from each of one to four arrays. It may name
-        /// the element's index `i` and the number of elements `len`, both integers. It saves a
-        /// separate elementwise kernel.
+        /// Expression of one element from each of one to four arrays. Its values are folded. It may
+        /// use the element's index `i` and the number of elements `len`, both integers. It replaces
+        /// an elementwise kernel.
         map(Map): Option<Map> = None::<Map>, "map_{}", what(Inputs);
-        /// Expression of the folded value that gives the result. For `mean_var` it takes both
-        /// values. A last parameter, if named, is the number of elements, in the accumulator type.
+        /// Expression of the folded value, or of both values of `mean_var`. It computes the result.
+        /// An optional last parameter is the number of elements, in the accumulator type.
         finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS, what(Results);
         /// Type of the elements in memory.
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
@@ -144,39 +142,42 @@ spec! {
         over(Over): Over = Over::All, "{}", what;
         /// Accepts padding between rows, as in a part of a matrix: the launch takes strides.
         pitched(bool): bool = false, "pitched", on DIMENSIONS, what;
-        /// Threads of a block: a power of two from 32 to 1024.
+        /// Number of threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
-        /// Threads that fold one result together. For rows and segments: a power of two up to 32,
-        /// or the whole block; default 32. For columns: a power of two up to the block, which then
-        /// has `block / group` threads along neighbouring columns; default 8.
+        /// Number of threads that fold one result together. For rows and segments: a power of two up
+        /// to 32, or the whole block; default 32. For columns: a power of two up to the block;
+        /// default 8. A block then has `block / group` threads side by side along the columns.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
-        /// Items that a thread folds per round of loads; the threads of a result interleave them.
-        /// More items keep more loads in flight and cost registers.
+        /// Number of elements, or vectors under `float4`, that a thread folds per round of loads.
+        /// The threads of a result interleave them. More items keep more loads in flight and cost
+        /// registers.
         items(u32): u32 = 1, "items{}", least 1 "a thread folds at least one item";
         /// Combines the values of the last 32 threads unrolled, without block barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp", on WHOLE_BLOCK;
         /// Combines values by warp shuffles, first in each warp and then across warps, instead of
         /// the shared-memory tree.
         shuffle(bool): bool = false, "shuffle", on WHOLE_BLOCK;
-        /// Loads vectors of 16 bytes, as `float4` does, instead of single elements. For columns, a
+        /// Loads vectors of 16 bytes, such as a `float4`, instead of single elements. For columns, a
         /// thread then folds a vector of neighbouring columns, and stores their results as vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
-        /// Columns that a thread folds, one block width apart.
+        /// Number of columns that a thread folds, one block width apart.
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
-        /// Most blocks that fold one result; each loops until no elements are left. Default: 1024
-        /// for a whole array, else 1. A fixed tree over the block numbers folds the blocks' values.
+        /// Maximum number of blocks that fold one result. Each loops until no elements are left.
+        /// Default: 1024 for a whole array, else 1. A fixed tree over the block numbers folds the
+        /// blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
                                                                      block", on SHARED;
-        /// Consecutive elements of a result that a block folds: a multiple of a block's elements
-        /// per round. The number of blocks follows from it, instead of `blocks`. A fixed tree over
-        /// the run numbers folds the runs' values. Whole runs may therefore be folded apart, for
-        /// example on several devices, with the same bits.
+        /// Number of consecutive elements of a result that a block folds: a multiple of a block's
+        /// elements per round. It determines the number of blocks, instead of `blocks`. A fixed tree
+        /// over the run numbers folds the runs' values. Several devices can therefore fold whole
+        /// runs separately, with the same bits.
         run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element", on SHARED;
-        /// Number of launches by which several blocks fold one result. Default: `tiles` where it
-        /// applies and neither `blocks` nor `run` is given, else `passes`.
+        /// Number of launches by which several blocks fold one result. Default: `tiles` for a whole
+        /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`, `compensated`,
+        /// `blocks` or `run` is given; else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
     }
 }

@@ -25,23 +25,23 @@ spec! {
         /// 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
             on naive("the threads of a tiled kernel follow from `tile` and `thread`; leave it out");
-        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k` the lanes
-        /// of a warp split K and reduce their sums by a tree: each lane adds the sum of the lane s
-        /// above it, for s = 16, 8, 4, 2, 1. Use `k` for matrix-vector shapes.
+        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k` each lane
+        /// of a warp sums a share of K. The lanes then add their sums by a tree: each lane adds the
+        /// sum of the lane s above it, for s = 16, 8, 4, 2, 1. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
             on naive("leave it out");
-        /// Adjacent elements of a row of C that a thread of a kernel without `tile` computes one
-        /// after the other.
+        /// Number of adjacent elements of a row of C that a thread of a kernel without `tile`
+        /// computes, one after the other.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
             on naive("in a tile `thread` says how many elements a thread computes; leave it out");
-        /// Unroll factor of the loop over K, replacing the default. In a kernel without `tile`
-        /// whose threads keep all their elements at once, the loads of this many steps are issued
-        /// before the first multiply, and their values occupy registers.
+        /// Unroll factor of the loop over K. In a kernel without `tile` that has `thread`,
+        /// `lanes: k`, `float4`, `slices` or `split_k`, the loads of this many steps are issued
+        /// before the first multiply. Their values occupy registers.
         unroll(u32): Option<u32> = None, "unroll{}",
             least 1 "a round of the loop does at least one step";
-        /// Independent partial sums of one element of C. They shorten the chain of dependent
-        /// multiply-adds, cost registers, and change the order of summation.
+        /// Number of independent partial sums of an element of C. They shorten the chain of
+        /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
             least 1 "an element needs at least one sum";
         /// Block tile, staged in shared memory: MxN elements of C, computed in steps of K.
@@ -49,13 +49,13 @@ spec! {
         /// Thread tile: the elements of C that one thread keeps in registers. A larger one reuses
         /// each loaded operand more often and costs registers.
         thread(Rect): Rect = Rect::new(1, 1), "{}";
-        /// Assignment of the tile's elements to threads. It decides bank conflicts and which
-        /// accesses can be vectors.
+        /// Assignment of the tile's elements to threads. It determines bank conflicts and the
+        /// accesses that can be vectors.
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
-        /// Accesses memory in vectors of 16 bytes wherever the layout allows.
+        /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
-        /// Transposes the K-major operand (A under `nn` and `nt`, B under `nt` and `tt`) on its way
-        /// to shared memory. The other operand already has the layout that threads read.
+        /// Stores the K-major operand (A under `nn` and `nt`, B under `nt` and `tt`) transposed in
+        /// shared memory. The other operand already has the layout that threads read.
         transpose(bool): bool = false, "transpose", on TILE;
         /// Padding at the end of each shared-memory row of A, in elements. It avoids bank conflicts
         /// and costs shared memory.
@@ -63,9 +63,8 @@ spec! {
         /// Padding at the end of each shared-memory row of B, in elements. It avoids bank conflicts
         /// and costs shared memory.
         pad_b(u32): u32 = 0, "pad_b{}", on TILE;
-        /// XOR-swizzles K-major tiles in shared memory instead of padding them. Reads of elements
-        /// of one k, and the vectors that `ldmatrix` reads, then fall on different banks. It costs
-        /// no shared memory.
+        /// XOR-swizzles K-major tiles in shared memory instead of padding them, to avoid bank
+        /// conflicts. It costs no shared memory.
         swizzle(bool): bool = false, "swizzle", on TILE;
         /// Loads the next tile into registers while the current one is multiplied. It hides the
         /// latency of global memory and costs registers.
@@ -73,69 +72,71 @@ spec! {
         /// Alternates two shared-memory buffers, with one barrier per tile. It doubles the shared
         /// memory of the tiles.
         double_buffer(bool): bool = false, "double_buffer", on TILE;
-        /// Pipeline stages: depth of the ring of asynchronous copies, by `cp.async` (sm_80 and
-        /// later) or under `copy: tma` by TMA. More stages hide more latency; each one occupies
-        /// shared memory for a tile of A and of B.
+        /// Number of pipeline stages: shared-memory buffers that asynchronous copies fill in turn,
+        /// by `cp.async` (sm_80 and later) or, under `copy: tma`, by TMA. More stages hide more
+        /// latency. Each occupies shared memory for a tile of A and of B.
         stages(u32): Option<u32> = None, "stages{}",
             least 2 "a pipeline fills one buffer while another is used",
             on TILE;
-        /// Number of K steps over which the copies of one stage are issued, instead of all in the
-        /// first step.
+        /// Number of K steps over which the copies of a stage are issued. The default issues all in
+        /// the first step.
         spread(u32): u32 = 1, "spread{}",
             least 1 "copies are issued in at least one step",
             on TILE;
         /// Warp tile: the rectangle of the block tile that one warp computes. Required by `arith`
         /// with `mma: sync`.
         warp(Rect): Option<Rect> = None, "warp{}", on TILE;
-        /// Tile rows that blocks visit together, for reuse in the L2 cache.
+        /// Block rasterisation: consecutive blocks cover groups of this many tile rows, for reuse in
+        /// the L2 cache.
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
         /// Arithmetic of the multiplications. All but `f32` use tensor cores (sm_80 and later).
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
-        /// Length along K that tensor cores accumulate from zero before an IEEE addition adds it to
-        /// the accumulator. It is a multiple of one instruction's K: 16, or 8 for `tf32`. Default:
-        /// for emulated `f32` one instruction's K, or the tile's K under `mma: wgmma`; otherwise
-        /// all of K. Smaller values are more accurate and cost more additions.
+        /// Length along K of a partial sum on tensor cores. It starts from zero, and an IEEE
+        /// addition adds it to the accumulator. The length is a multiple of one instruction's K: 16,
+        /// or 8 for `tf32`. Default for FP32 emulation: one instruction's K, or the tile's K under
+        /// `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more accurate
+        /// and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
             on MATRIX;
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
         /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
-        /// Tensor core instruction. `wgmma` reads copies of A and B that are converted before the
-        /// GEMM: rounded to the multiplied format or split into several numbers, and K-major.
+        /// Tensor core instruction. `wgmma` reads converted copies of A and B, which a launch before
+        /// the GEMM writes. They are K-major, and rounded or split as `arith` says.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
         /// Method of copying the converted A and B to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
         /// Warp specialisation: four producer warps of a block only issue copies, and the other
         /// warps only multiply.
         producer(bool): bool = false, "producer", on BOXES;
-        /// Persistent kernel: `blocks_per_sm` × SMs blocks, for each split-K partition, loop over
-        /// all output tiles. The first loads of the next tile overlap the epilogue of the current
+        /// Persistent kernel: `blocks_per_sm` × SMs blocks loop over all output tiles, for each
+        /// split-K partition. The first loads of the next tile overlap the epilogue of the current
         /// one.
         persistent(bool): bool = false, "persistent", on PRODUCER;
-        /// Blocks of a cluster, whose tiles are adjacent along M. They share columns of B: each
-        /// block loads a part and multicasts it to all of them.
+        /// Number of blocks in a cluster. Their tiles are adjacent along M, so they use the same
+        /// columns of B. Each block loads a part of them and multicasts it to the cluster.
         cluster(u32): u32 = 1, "cluster{}",
             least 1 "a block is a cluster by itself",
             on PRODUCER;
-        /// Issue order of the multiply-adds of a fragment. It affects the reuse of registers, and
-        /// no result.
+        /// Issue order of the multiply-adds of a fragment. It affects register reuse, but no
+        /// result.
         order(Order): Order = Order::Row, "{}", on TILE;
-        /// Blocks that must fit on an SM at once: `__launch_bounds__(threads, n)`. It limits the
+        /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
         /// registers of a thread.
         blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
             least 1 "at least one block must fit";
-        /// Sliced-K: groups of a block's threads that take alternate steps of K. Their accumulators
-        /// are added in shared memory, in the order of the groups. Use it where C is small and K is
-        /// large.
+        /// Sliced-K: number of thread groups of a block that take alternate steps of K. Their
+        /// accumulators are added in shared memory, in the order of the groups. Use it for a small C
+        /// and a large K.
         slices(u32): u32 = 1, "slices{}",
             least 1 "a block has at least one group";
-        /// Split-K: the most partitions of K, each summed by blocks of its own; the last block of a
-        /// tile to finish adds the partial sums in the order of the partitions and stores. A
-        /// partition is a multiple of the tile's K, or without a tile of a block's K step, so a
-        /// short K has fewer. `auto` gives `blocks_per_sm` blocks per SM, but at most sqrt(K / 8)
-        /// partitions, rounded down to a power of two. Use it where C has too few tiles to fill the
-        /// device.
+        /// Split-K: maximum number of partitions of K. Each is summed by blocks of its own. The last
+        /// block of a tile to finish adds the partial sums in the order of the partitions, and
+        /// stores C. A partition is a multiple of the tile's K, or without a tile of a block's K
+        /// step, so a short K has fewer. `auto` fills the device with `blocks_per_sm` blocks per SM,
+        /// by at most sqrt(K / 8) partitions, rounded down to a power of two. Use it if C has too
+        /// few tiles to fill the device.
         split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K has at least one partition";
         /// Stream-K: `blocks_per_sm` × SMs blocks share all tiles evenly. Each block computes as
@@ -147,17 +148,17 @@ spec! {
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Accepts padding between rows: the kernel takes the leading dimensions lda, ldb and ldc.
         pitched(bool): bool = false, "pitched";
-        /// Computes a batch of GEMMs of one size per launch, whose matrices are found by strides or
-        /// by pointers.
+        /// Computes a batch of GEMMs of one size per launch. Strides or pointers give the locations
+        /// of their matrices.
         batch(Batch): Option<Batch> = None, "batch_{}", what;
-        /// GEMMs of a batch that one block computes, each by its own threads. Use it for GEMMs too
-        /// small to occupy a block.
+        /// Number of GEMMs of a batch that one block computes, each by its own threads. Use it for
+        /// GEMMs too small to occupy a block.
         products(u32): u32 = 1, "products{}",
             least 1 "a block computes at least one GEMM",
             on TILE;
         /// Computes alpha·A·B + beta·C, as in BLAS. The kernel takes alpha and beta, and reads C.
         scaled(bool): bool = false, "scaled", what(Inputs);
-        /// Expression that is stored in C, of the accumulator and further operands. It replaces an
+        /// Expression of the accumulator and of operands. Its value is stored in C. It replaces an
         /// elementwise kernel and its pass over C.
         epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}", what(Inputs);
     }

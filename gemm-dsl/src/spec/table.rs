@@ -260,9 +260,9 @@ macro_rules! spec {
         impl $crate::spec::table::Table for $spec {
             const KEYS: &'static [$crate::spec::table::Key<Self>] = &[
                 $crate::spec::table::Key {
-                    meaning: "The kernel's name. `foo` makes a function `reduce_foo` or \
-                              `sgemm_foo`, which avoids clashes with names of CUDA. By default \
-                              the name is derived from the spec.",
+                    meaning: "Name of the kernel. The CUDA function of `foo` is `sgemm_foo` or \
+                              `reduce_foo`; the prefix avoids clashes with CUDA's names. Default: \
+                              derived from the spec.",
                     ..$crate::spec::table::spec!(@key name, Option<String>, None::<String>, "")
                 },
                 $($crate::spec::table::Key {

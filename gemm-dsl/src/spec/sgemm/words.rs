@@ -10,7 +10,7 @@ words! {
         N = "n",
         /// Along the rows of C.
         M = "m",
-        /// Along K: the 32 lanes of a warp sum the same elements of C, each over its share of K.
+        /// Along K: the 32 lanes of a warp compute the same elements of C, each for a share of K.
         K = "k",
     }
 }
@@ -22,8 +22,8 @@ words! {
         Blocked = "blocked",
         /// Elements one block width apart (inside a warp tile: one warp width).
         Strided = "strided",
-        /// Vectors of four on both axes; from one vector to the next, four elements for each thread
-        /// along that axis (inside a warp tile: for each lane).
+        /// Vectors of four elements along both axes. Those of a thread are interleaved with those of
+        /// the other threads along the axis (inside a warp tile: of the other lanes).
         Split = "split",
     }
 }
@@ -48,9 +48,9 @@ words! {
     GemmLayout {
         /// A is row-major, M x K; B is row-major, K x N.
         Nn = "nn",
-        /// A is row-major, M x K; B is column-major: memory holds its transpose, N x K, by rows.
+        /// A is row-major, M x K; B is column-major: memory holds its transpose, N x K, row-major.
         Nt = "nt",
-        /// A is column-major: memory holds its transpose, K x M, by rows; B is row-major, K x N.
+        /// A is column-major: memory holds its transpose, K x M, row-major; B is row-major, K x N.
         Tn = "tn",
         /// A and B are column-major.
         Tt = "tt",
@@ -82,10 +82,10 @@ impl GemmLayout {
 words! {
     /// Shapes that a kernel accepts.
     Bounds {
-        /// Any shape. Elements outside the matrices change no result and are not written.
+        /// Any shape. Elements outside the matrices affect no result and are not written.
         Guarded = "guarded",
-        /// Only multiples of the tile, or without a tile of a block's elements of C and K step;
-        /// checked at the launch. Saves the bounds checks.
+        /// Multiples of the tile only, or without a tile, of a block's elements of C and its K step.
+        /// The launch checks this. The kernel has no bounds checks.
         Aligned = "aligned",
     }
 }
@@ -93,9 +93,9 @@ words! {
 words! {
     /// Locations of the matrices of a batch of GEMMs.
     Batch {
-        /// Matrices of A, B and C a fixed stride apart, which for A and B may be 0.
+        /// Matrices at fixed strides for A, B and C. A stride of 0 shares one A or B.
         Strided = "strided",
-        /// Matrices anywhere: A, B and C are lists of one pointer per GEMM.
+        /// Matrices anywhere: A, B and C are lists with a pointer per GEMM.
         Pointers = "pointers",
     }
 }
@@ -103,9 +103,9 @@ words! {
 words! {
     /// Tensor core instruction.
     Instruction {
-        /// `mma.sync`: a warp, whose lanes load A and B into registers; sm_80 and later.
+        /// `mma.sync`: an instruction of one warp, with A and B in registers; sm_80 and later.
         Sync = "sync",
-        /// `wgmma`: four warps, which read A and B from shared memory; only sm_90a.
+        /// `wgmma`: an instruction of four warps, with A and B in shared memory; sm_90a only.
         Wgmma = "wgmma",
     }
 }
@@ -115,8 +115,8 @@ words! {
     Copies {
         /// All threads copy, then all multiply.
         Threads = "threads",
-        /// TMA (tensor memory accelerator): one thread requests whole tiles, which arrive while
-        /// others are multiplied.
+        /// TMA (tensor memory accelerator): one thread issues copies of whole tiles, which overlap
+        /// with the multiplication of earlier tiles.
         Tma = "tma",
     }
 }
