@@ -258,16 +258,20 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     }
     let most = EpilogueArg::MOST_LISTED;
     let mut text = format!(
-        "Behind {} it may name operands, in any number and order: arrays and numbers of `f32` that the caller \
-         gives at the launch. In the body each is called by its name alone, without the index, and is the \
-         element that belongs to the sum. The type of a kernel lists their kinds, at most {most}; a \
+        "Behind {} it may name operands, in any number and order: arrays and numbers of `f32` that \
+         the caller \
+         gives at the launch. In the body each is called by its name alone, without the index, and \
+         is the \
+         element that belongs to the sum. The type of a kernel lists their kinds, at most {most}; \
+         a \
          `Sgemm<ByName>` takes as many as there are.\n\n\
          | operand | what the caller gives | kind |\n| --- | --- | --- |\n{rows}\n",
         env.meaning,
     );
     if let Some((name, index)) = env.output {
         text += &format!(
-            "`{name}[{}]` is no operand: it is the element as it was before, which is read where the new one is \
+            "`{name}[{}]` is no operand: it is the element as it was before, which is read where \
+             the new one is \
              written.\n\n",
             index.join(", ")
         );

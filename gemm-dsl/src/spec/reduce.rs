@@ -165,7 +165,8 @@ spec! {
         /// thread then folds a vector of neighbouring columns, and stores their results as vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
         /// Columns that a thread folds, one block width apart.
-        coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
+        coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one \
+            column", on COLUMNS;
         /// Most blocks that fold one result; each loops until no elements are left. Default: 1024
         /// for a whole array, else 1. A fixed tree over the block numbers folds the blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
@@ -174,7 +175,8 @@ spec! {
         /// per round. The number of blocks follows from it, instead of `blocks`. A fixed tree over
         /// the run numbers folds the runs' values. Whole runs may therefore be folded apart, for
         /// example on several devices, with the same bits.
-        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element", on SHARED;
+        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one \
+            element", on SHARED;
         /// Number of launches by which several blocks fold one result. Default: `tiles` where it
         /// applies and neither `blocks` nor `run` is given, else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
