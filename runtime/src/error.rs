@@ -121,7 +121,8 @@ pub enum Error {
         need: String,
     },
     /// Two arrays of a call disagree in an extent.
-    #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not match", first.1, first.0, other.1, other.0)]
+    #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not \
+        match", first.1, first.0, other.1, other.0)]
     Extents {
         /// Extent that both arrays have.
         extent: Extent,
@@ -339,7 +340,8 @@ pub enum Error {
     },
     /// An offset is less than its predecessor, so that a segment would run backwards.
     #[error(
-        "the segments run backwards: offset {index} is {offset}, but the one before it is {before}. Offsets ascend: \
+        "the segments run backwards: offset {index} is {offset}, but the one before it is \
+         {before}. Offsets ascend: \
          segment i goes from offset i up to offset i + 1"
     )]
     Backwards {

@@ -31,7 +31,8 @@ const CASES: [(&str, &str, Size, Option<usize>); 6] = [
     ("scaled", "tile: 32x32x8, thread: 4x4, scaled", Size::new(65, 33, 31), None),
     (
         "in_place",
-        "tile: 32x64x8, thread: 4x8, float4, epilogue: |acc, bias[n], c[m, n]| tanh(acc + bias) - 0.5 * c",
+        "tile: 32x64x8, thread: 4x8, float4, epilogue: |acc, bias[n], c[m, n]| tanh(acc + bias) - \
+         0.5 * c",
         Size::new(100, 260, 24),
         None,
     ),

@@ -70,7 +70,8 @@ fn operands_may_begin_with_underscores() {
 fn operands_may_be_called_as_parameters_are() {
     let device = Device::simulator();
     let line = "epilogue: |acc, A[n], B[m], C, M, N, K, BATCH, lda| \
-                acc + A + 2.0 * B + 4.0 * C + 8.0 * M + 16.0 * N + 32.0 * K + 64.0 * BATCH + 128.0 * lda";
+                acc + A + 2.0 * B + 4.0 * C + 8.0 * M + 16.0 * N + 32.0 * K + 64.0 * BATCH + 128.0 \
+                * lda";
     for keys in ["", ", tile: 16x16x8, thread: 4x4, stages: 3, pitched, batch: strided"] {
         let spec: SgemmSpec = format!("{line}{keys}").parse().expect("a sound spec");
         let kernel = Sgemm::<ByName>::new(spec).expect("a kernel");

@@ -190,7 +190,8 @@ proptest! {
             found.iter().zip(before).position(|(found, before)| found.to_bits() != before.to_bits())
         };
         for (at, beside) in beside.iter().enumerate().filter(|(_, beside)| **beside) {
-            prop_assert!(*beside && found[at].to_bits() == POISON.to_bits(), "element {at} beside C was written");
+            prop_assert!(*beside && found[at].to_bits() == POISON.to_bits(), "element {at} beside \
+                C was written");
         }
         for (name, memory, stored) in [("A", &a_memory, &a), ("B", &b_memory, &b)] {
             let found = device.download(memory).expect("ours");

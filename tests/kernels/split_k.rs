@@ -28,7 +28,8 @@ const LINES: [(&str, usize); 15] = [
     ("tile: 8x8x8, thread: 2x2, stream_k, batch: strided, products: 2", 4),
     ("tile: 16x16x8, thread: 4x4, split_k: 3, slices: 4, double_buffer, float4", 5),
     (
-        "tile: 16x16x8, thread: 4x4, stream_k, slices: 2, stages: 3, spread: 2, float4, transpose, pad_a: 4",
+        "tile: 16x16x8, thread: 4x4, stream_k, slices: 2, stages: 3, spread: 2, float4, transpose, \
+         pad_a: 4",
         5,
     ),
     ("tile: 8x8x8, thread: 2x2, slices: 2, split_k: auto, batch: strided, products: 2", 5),

@@ -16,7 +16,8 @@ use std::sync::{Arc, Barrier};
 /// limit. Kernels with split-K and stream-K are added to them.
 const LINES: [&str; 5] = [
     "tile: 64x64x8, thread: 4x4, float4, double_buffer",
-    "tile: 32x64x16, thread: 4x4, stages: 3, epilogue: |acc, bias[n], slope| gelu(acc + bias) * slope",
+    "tile: 32x64x16, thread: 4x4, stages: 3, epilogue: |acc, bias[n], slope| gelu(acc + bias) * \
+     slope",
     "tile: 64x32x8, thread: 4x4, scaled",
     "tile: 16x16x16, thread: 2x4, float4, batch: strided",
     "block: 16x16, coarsen: 2, epilogue: |acc, scale[m], c[m, n]| acc * scale - c",

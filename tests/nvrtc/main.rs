@@ -39,7 +39,8 @@ const LISTS: [&str; 4] = [
     "tile: 32x32x16, thread: 4x4, float4, transpose, prefetch, batch: pointers, scaled, \
      epilogue: |acc, bias[n], residual[m, n], c[m, n]| relu(acc + bias) + residual * c",
     "layout: tn, tile: 64x64x16, thread: 8x8, float4, double_buffer, pitched, batch: pointers",
-    "layout: nt, tile: 64x64x16, thread: 8x8, fragment: split, float4, pad_a: 4, pad_b: 4, stages: 3, \
+    "layout: nt, tile: 64x64x16, thread: 8x8, fragment: split, float4, pad_a: 4, pad_b: 4, stages: \
+     3, \
      raster: 4, batch: pointers",
 ];
 

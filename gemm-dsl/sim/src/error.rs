@@ -35,7 +35,8 @@ pub enum SimError {
     Overlap { written: String, other: String },
     /// The results depend on the block order, and the kernel does not allow it.
     #[error(
-        "`{kernel}`: the results depend on the order in which blocks run: {place} has the bits {:#x} \
+        "`{kernel}`: the results depend on the order in which blocks run: {place} has the bits \
+         {:#x} \
          if they run in ascending order, and {:#x} in {order} order", .bits[0], .bits[1]
     )]
     OrderDependent {
@@ -49,7 +50,8 @@ pub enum SimError {
     /// The results of a block depend on the interleaving of its threads, and the kernel does not
     /// allow it.
     #[error(
-        "`{kernel}`, block {}: the results depend on the order in which threads run: {place} has the \
+        "`{kernel}`, block {}: the results depend on the order in which threads run: {place} has \
+         the \
          bits {:#x} if they take turns from the first to the last, and {:#x} in {turns} turns",
         coordinates(*.block), .bits[0], .bits[1]
     )]

@@ -63,7 +63,8 @@ functions! {
     /// Natural logarithm.
     Log = "log", ["x"], Single, within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
     /// Logarithm to base 2.
-    Log2 = "log2", ["x"], Single, within 1.05 "n + log2(m), polynomial of degree 10, the sum of two parts";
+    Log2 = "log2", ["x"], Single, within 1.05 "n + log2(m), polynomial of degree 10, the sum of \
+        two parts";
     /// Hyperbolic tangent.
     Tanh = "tanh", ["x"], Single, within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.

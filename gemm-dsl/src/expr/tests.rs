@@ -73,7 +73,8 @@ proptest! {
         text in "[|a-z0-9.+*/<=>!&(){}; ,-]{0,40}",
         (scope, typing) in typings(),
     ) {
-        for text in [text.clone(), format!("|acc| {text}"), format!("|acc| {{ let t = {text}; t * acc }}")] {
+        for text in [text.clone(), format!("|acc| {text}"), format!("|acc| {{ let t = {text}; t * \
+            acc }}")] {
             if let Err(faults) = Closure::parse(&EPILOGUE, &text) {
                 prop_assert!(faults.iter().all(|fault| !fault.message().is_empty()));
             }
@@ -103,7 +104,8 @@ fn a_text_is_printed_in_its_canonical_form() {
         ),
         (
             "|acc| {let t=acc*2.0;let u=t+1.0;(if t>u{t}else{let v=u;v*v})+1.0}",
-            "|acc| { let t = acc * 2.0; let u = t + 1.0; (if t > u { t } else { let v = u; v * v }) + 1.0 }",
+            "|acc| { let t = acc * 2.0; let u = t + 1.0; (if t > u { t } else \
+             { let v = u; v * v }) + 1.0 }",
         ),
     ] {
         let read = Closure::parse(&EPILOGUE, text).map(|closure| closure.to_string());

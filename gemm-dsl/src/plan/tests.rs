@@ -278,7 +278,9 @@ proptest! {
     /// this limit is the binding one, the next wider C exceeds it.
     #[test]
     fn a_group_of_tile_rows_is_counted_in_an_int(
-        line in select(vec!["block: 1x32", "block: 16x16, coarsen: 2", "tile: 16x64x8, thread: 4x4"]),
+        line in select(vec!["block: 1x32", "block: 16x16, coarsen: \
+            2", "tile: 16x64x8, thread: \
+            4x4"]),
         (power, below) in (0..=26u32, 0.0..1.0f64),
     ) {
         let most = 1u32 << power;

@@ -249,7 +249,8 @@ fn waves_are_tiles_for_each_multiprocessor() {
 #[test]
 fn why_a_row_is_chosen_is_what_was_asked_up_to_it() {
     let table = products(
-        "m <= 8 || n <= 8 => unroll: 2; waves(64x64) >= 2.0 && !padded => unroll: 3; k > m => unroll: 4; else =>",
+        "m <= 8 || n <= 8 => unroll: 2; waves(64x64) >= 2.0 && !padded => unroll: 3; k > m => \
+         unroll: 4; else =>",
     );
     let why = |problem: &SgemmProblem| {
         let row = table.choose(problem).expect("in range");

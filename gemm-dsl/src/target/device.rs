@@ -46,7 +46,8 @@ pub const A100: Device = Device {
     mma_flops: 2048.0,
     l2_capacity: 40e6,
     memory: 2.039e12,
-    source: "NVIDIA A100 Tensor Core GPU Architecture, 2020, and the datasheet of the A100 80GB SXM",
+    source: "NVIDIA A100 Tensor Core GPU Architecture, 2020, and the datasheet of the A100 80GB \
+        SXM",
 };
 
 pub const L40S: Device = Device {

@@ -93,7 +93,8 @@ ptxas info    : 3 bytes gmem
 ptxas info    : Compiling entry function 'k' for 'sm_90'
 ptxas info    : Function properties for k
     24 bytes stack frame, 20 bytes spill stores, 16 bytes spill loads
-ptxas info    : Used 255 registers, used 1 barriers, 24 bytes cumulative stack size, 1024 bytes smem, 352 bytes cmem[0]
+ptxas info    : Used 255 registers, used 1 barriers, 24 bytes cumulative stack size, 1024 bytes \
+smem, 352 bytes cmem[0]
 ptxas info    : Compile time = 3.4 ms
 ";
         let expected = Resources {

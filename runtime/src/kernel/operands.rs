@@ -90,7 +90,8 @@ pub trait OperandKind: sealed::Kind {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` lists no operands",
     label = "not a list of operands",
-    note = "a list is a tuple of at most 12 kinds, such as `()`, `(N,)` or `(f32, N, MN)`; or `ByName`"
+    note = "a list is a tuple of at most 12 kinds, such as `()`, `(N,)` or `(f32, N, MN)`; or \
+        `ByName`"
 )]
 pub trait Operands: sealed::Operands {
     /// Operands of a call that has not been given any.
@@ -115,7 +116,8 @@ pub trait Operands: sealed::Operands {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not for `{K}`",
-    note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of `f32`, and `f32` a \
+    note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of \
+        `f32`, and `f32` a \
             number"
 )]
 pub trait OperandFor<K>: sealed::Give {}

@@ -144,24 +144,28 @@ fn operands_by_name_are_checked() {
     let call = || call().operand("alpha", 1.0);
     assert_eq!(
         told(call().operand("bias", 1.0)),
-        "`bias[n]` is a vector with an element for each column of C, but the call gives the number 1. Upload \
+        "`bias[n]` is a vector with an element for each column of C, but the call gives the number \
+         1. Upload \
          its elements and give a reference to them"
     );
     assert_eq!(
         told(call().operand("bias", &p.a)),
-        "`bias[n]` is a vector with an element for each column of C, but the call gives a matrix of 6x5. Give \
+        "`bias[n]` is a vector with an element for each column of C, but the call gives a matrix \
+         of 6x5. Give \
          a buffer, or a part of one"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &p.around).operand("alpha", 1.0)),
-        "`residual[m, n]` is a matrix of the shape of C, but the call gives a vector of 99 elements. Give a \
+        "`residual[m, n]` is a matrix of the shape of C, but the call gives a vector of 99 \
+         elements. Give a \
          view of it, such as `MatrixRef::new(&elements, m, n)`"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &residual).operand("alpha", &p.bias)),
-        "`alpha` is a number, but the call gives a vector of 7 elements. Give the number itself, an `f32`"
+        "`alpha` is a number, but the call gives a vector of 7 elements. Give the number itself, \
+         an `f32`"
     );
     let kernel = by_name("");
     assert_eq!(

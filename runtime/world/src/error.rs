@@ -175,7 +175,8 @@ pub enum WorldError {
     },
     /// A rank's elements begin or end within a run.
     #[error(
-        "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut them between runs, as the layout \
+        "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut \
+         them between runs, as the layout \
          `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
@@ -204,8 +205,10 @@ pub enum WorldError {
     },
     /// The NCCL library was not found.
     #[error(
-        "NCCL, which carries data between GPUs, was not found. Install it with `pip install nvidia-nccl-cu13` or \
-         Debian's `libnccl2`, or set GEMM_NCCL_PATH to the library or its directory. Looked in:\n{}",
+        "NCCL, which carries data between GPUs, was not found. Install it with `pip install \
+         nvidia-nccl-cu13` or \
+         Debian's `libnccl2`, or set GEMM_NCCL_PATH to the library or its directory. Looked \
+         in:\n{}",
         searched.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
     )]
     NcclMissing {
@@ -213,7 +216,8 @@ pub enum WorldError {
         searched: Vec<String>,
     },
     /// The NCCL library is too old.
-    #[error("the NCCL at {path} is {}, but {} or later is needed, which can abort one group", version(*has), version(*need))]
+    #[error("the NCCL at {path} is {}, but {} or later is needed, which can abort one \
+        group", version(*has), version(*need))]
     NcclOld {
         /// Path of the library's file.
         path: String,

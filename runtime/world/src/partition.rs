@@ -121,7 +121,8 @@ fn matrices(
         None if is_middle => {
             return Err(impossible(
                 format!("a reduction `over: middle` of a matrix, {}x{}", has.0, has.1),
-                "it folds an array of three extents: say which by `extents([outer, middle, inner])`",
+                "it folds an array of three extents: say which by `extents([outer, middle, \
+                 inner])`",
             ));
         }
         Some([outer, middle, inner]) => {
@@ -157,7 +158,8 @@ fn matrices(
             "with a middle extent of 0 it is a matrix of outer rows without elements, {in_rows}"
         ),
         _ => format!(
-            "it is a matrix of outer·middle rows of inner elements, {below}, or of outer rows of middle·inner, {in_rows}"
+            "it is a matrix of outer·middle rows of inner elements, {below}, or of outer rows of \
+             middle·inner, {in_rows}"
         ),
     };
     let what =

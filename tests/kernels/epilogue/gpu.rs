@@ -38,7 +38,8 @@ const EXPRESSIONS: [&str; 18] = [
     "|acc| gelu(acc)",
     "|acc| gelu_tanh(acc)",
     "|acc| clamp(fma(acc, 3.0, -acc / 0.7), -2.5, 2.5)",
-    "|acc| { let t = 0.5 * acc; if col > row && !(acc < 0.0) { max(t, 0.25) } else { min(t * f32(row - col), f32(m * n + k)) } }",
+    "|acc| { let t = 0.5 * acc; if col > row && !(acc < 0.0) { max(t, 0.25) } else \
+     { min(t * f32(row - col), f32(m * n + k)) } }",
 ];
 
 pub fn trials() -> Vec<Trial> {

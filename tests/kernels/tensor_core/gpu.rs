@@ -74,7 +74,8 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
         if let Some(at) = (0..found.len()).find(|at| found[*at] != simulated[*at]) {
             let (found, simulated) = (found[at], simulated[at]);
             return Err(format!(
-                "{kind:?}: sum {at} is {found:#x} on the GPU, {simulated:#x} on the simulator\n{source}"
+                "{kind:?}: sum {at} is {found:#x} on the GPU, {simulated:#x} on the \
+                 simulator\n{source}"
             )
             .into());
         }
@@ -103,7 +104,8 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
                     if let Some(at) = (0..m * n).find(|at| found[*at] != expected[*at]) {
                         let (row, col, k) = (at / n, at % n, format.terms());
                         return Err(format!(
-                            "{by} of {kind:?}: {:#x}, and not {:#x}, of {:x?} times {:x?} and {:#x}",
+                            "{by} of {kind:?}: {:#x}, and not {:#x}, of {:x?} times {:x?} and \
+                             {:#x}",
                             found[at],
                             expected[at],
                             &tile.a[row * k..][..k],

@@ -149,7 +149,8 @@ fn same(what: &str, elem: Elem, found: &[u8], simulated: &[u8]) -> Result<(), Fa
     match pairs.find(|(_, (found, simulated))| found != simulated) {
         None => Ok(()),
         Some((at, (found, simulated))) => Err(format!(
-            "{what}: element {at} has the bytes {found:x?} on the GPU, {simulated:x?} on the simulator"
+            "{what}: element {at} has the bytes {found:x?} on the GPU, {simulated:x?} on the \
+             simulator"
         )
         .into()),
     }

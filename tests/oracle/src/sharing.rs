@@ -24,7 +24,8 @@ pub const LINES: [(&str, &str); 9] = [
     ("stream_k", "tile: 64x64x16, thread: 8x8, float4, stages: 3, raster: 2, scaled, stream_k"),
     (
         "stream_k_of_slices",
-        "tile: 32x32x16, thread: 4x4, slices: 2, epilogue: |acc, bias[n], c[m, n]| acc + bias - 0.5 * c, stream_k",
+        "tile: 32x32x16, thread: 4x4, slices: 2, epilogue: |acc, bias[n], c[m, n]| acc + bias - \
+         0.5 * c, stream_k",
     ),
     ("direct", "block: 4x16, thread: 2x4, float4, slices: 2, split_k: 3"),
     ("direct_of_lanes", "block: 4x4, lanes: k, thread: 8x8, scaled, split_k: auto"),

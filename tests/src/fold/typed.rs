@@ -38,7 +38,8 @@ macro_rules! pairs {
             fn launch(&self, case: &Case, images: &mut Images) -> Result<Vec<Variant>, String> {
                 let launched = match (case.elem(), result(case)) {
                     $($((Elem::$element, Elem::$result) => launch::<$T, $R>(self, case, images),)*)*
-                    (element, result) => return Err(format!("no kernel here folds {element} into {result}")),
+                    (element, result) => return Err(format!("no kernel here folds {element} into \
+                        {result}")),
                 };
                 let launched = launched.map_err(|error| error.to_string())?;
                 match launched.steps().find(|step| step.kernel().contains(OTHER)) {

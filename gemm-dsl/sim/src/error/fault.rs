@@ -116,7 +116,8 @@ pub enum FaultKind {
         earlier: EarlierAccess,
     },
     /// Data of an asynchronous copy is read before the copying thread waits for it.
-    #[error("asynchronous copy consumed before its wait: {place} is being written by {}", .earlier.who())]
+    #[error("asynchronous copy consumed before its wait: {place} is being written by \
+        {}", .earlier.who())]
     CopyNotAwaited { place: Position, earlier: EarlierAccess },
     #[error("barrier {barrier}[{index}]{}: {wrong}", of_block(*.block))]
     Mbarrier {

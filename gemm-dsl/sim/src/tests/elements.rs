@@ -222,7 +222,8 @@ fn elements_arrive_and_cost_what_the_model_says() {
                 if let Some(i) = wrong {
                     let (found, expected) = (found[i], expected[i]);
                     panic!(
-                        "{elem}, seed {seed}, element {i} of array {array}: {found:#x}, not {expected:#x}\n{steps:#?}"
+                        "{elem}, seed {seed}, element {i} of array {array}: {found:#x}, not \
+                         {expected:#x}\n{steps:#?}"
                     );
                 }
             }

@@ -12,7 +12,8 @@ use crate::ir::{Expr, FunctionId, KernelBuilder, Ty};
 pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
-        "y / (1 + e^-(v + v_low)), within 0.6 ulp where v + v_low is exact: with e^-|v| = 2^n (1 + t),",
+        "y / (1 + e^-(v + v_low)), within 0.6 ulp where v + v_low is exact: with e^-|v| = 2^n (1 + \
+         t),",
         "a quotient that is corrected by its rounding error.",
     ];
     let params = [("y", Ty::F32), ("v", Ty::F32), ("v_low", Ty::F32)];

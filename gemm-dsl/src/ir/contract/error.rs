@@ -167,7 +167,8 @@ impl fmt::Display for ContractError {
             ),
             (_, Need::List) => write!(
                 f,
-                "a list of matrices as {subject}, but it is one view. Make a list of views, or use a kernel \
+                "a list of matrices as {subject}, but it is one view. Make a list of views, or use \
+                 a kernel \
                  with `batch: strided`"
             ),
             (Subject::Array { operand: Operand::Input(2..), .. }, Need::One) => write!(
@@ -177,14 +178,16 @@ impl fmt::Display for ContractError {
             ),
             (_, Need::One) => write!(
                 f,
-                "one view as {subject}, but it is a list of {value}. Pass a view, or use a kernel with \
+                "one view as {subject}, but it is a list of {value}. Pass a view, or use a kernel \
+                 with \
                  `batch: pointers`"
             ),
             (_, Need::Count(count)) => {
                 let matrices = if *count == 1 { "matrix" } else { "matrices" };
                 write!(
                     f,
-                    "{count} {matrices} in the list {subject}, but it has {value}. Make lists of one length"
+                    "{count} {matrices} in the list {subject}, but it has {value}. Make lists of \
+                     one length"
                 )
             }
             (_, Need::Elements(needed)) => {

@@ -44,7 +44,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: logsumexp, type: i8",
         &[(
             "logsumexp",
-            "`op` computes with floating-point numbers, and these elements are folded in `i32`; add `acc: f32`",
+            "`op` computes with floating-point numbers, and these elements are folded in `i32`; \
+             add `acc: f32`",
         )],
     ),
     (
@@ -82,7 +83,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: columns, group: 1, coarsen: 65",
         &[(
             "65",
-            "1 items · 65 = 65 elements are more than the 64 that a thread holds in its registers at once; use `coarsen: 64` or less",
+            "1 items · 65 = 65 elements are more than the 64 that a thread holds in its registers \
+             at once; use `coarsen: 64` or less",
         )],
     ),
     (

@@ -16,14 +16,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x32, slices: 2",
         &[(
             "2",
-            "`tile: 32x32x32` with `thread: 1x1` is (32/1) · (32/1) = 32 · 32 · 2 slices = 2048 threads, and a block has at most 1024; leave `slices` out, or use a larger thread tile",
+            "`tile: 32x32x32` with `thread: 1x1` is (32/1) · (32/1) = 32 · 32 · 2 slices = 2048 \
+             threads, and a block has at most 1024; leave `slices` out, or use a larger thread \
+             tile",
         )],
     ),
     (
         "tile: 32x32x32, thread: 2x2, slices: 8",
         &[(
             "8",
-            "`tile: 32x32x32` with `thread: 2x2` is (32/2) · (32/2) = 16 · 16 · 8 slices = 2048 threads, and a block has at most 1024; use `slices: 4` or less, or a larger thread tile",
+            "`tile: 32x32x32` with `thread: 2x2` is (32/2) · (32/2) = 16 · 16 · 8 slices = 2048 \
+             threads, and a block has at most 1024; use `slices: 4` or less, or a larger thread \
+             tile",
         )],
     ),
     (
@@ -38,7 +42,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x6, thread: 4x4, slices: 2, stages: 3",
         &[(
             "32x32x6",
-            "`stages` alternates between two fragments from one k step to the next, and a tile with K = 6 has an odd number of steps for each of 2 slices; use K = 8",
+            "`stages` alternates between two fragments from one k step to the next, and a tile \
+             with K = 6 has an odd number of steps for each of 2 slices; use K = 8",
         )],
     ),
     (
@@ -83,14 +88,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "lanes: k, slices: 8",
         &[(
             "8",
-            "`block: 8x1` is 8 · 1 warps · 32 · 8 slices = 2048 threads, and a block has at most 1024; use `slices: 4` or less",
+            "`block: 8x1` is 8 · 1 warps · 32 · 8 slices = 2048 threads, and a block has at most \
+             1024; use `slices: 4` or less",
         )],
     ),
     (
         "block: 8x8, lanes: k",
         &[(
             "8x8",
-            "`block: 8x8` is 8 · 8 warps · 32 = 2048 threads, and a block has at most 1024; use a smaller one such as `block: 8x1`",
+            "`block: 8x8` is 8 · 8 warps · 32 = 2048 threads, and a block has at most 1024; use a \
+             smaller one such as `block: 8x1`",
         )],
     ),
     (
@@ -155,11 +162,13 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "double_buffer",
-                "`double_buffer` and `prefetch` are two pipelines, and a kernel has one; leave one of them out",
+                "`double_buffer` and `prefetch` are two pipelines, and a kernel has one; leave one \
+                 of them out",
             ),
             (
                 "stages",
-                "`stages` and `prefetch` are two pipelines, and a kernel has one; leave one of them out",
+                "`stages` and `prefetch` are two pipelines, and a kernel has one; leave one of \
+                 them out",
             ),
         ],
     ),
@@ -167,63 +176,73 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 64x64x8, thread: 3x5",
         &[(
             "3x5",
-            "`thread: 3x5` does not divide `tile: 64x64x8`: 64 rows mod 3 = 1, 64 columns mod 5 = 4; use divisors of 64 and 64",
+            "`thread: 3x5` does not divide `tile: 64x64x8`: 64 rows mod 3 = 1, 64 columns mod 5 = \
+             4; use divisors of 64 and 64",
         )],
     ),
     (
         "tile: 64x64x8",
         &[(
             "64x64x8",
-            "`tile: 64x64x8` with `thread: 1x1` is (64/1) · (64/1) = 64 · 64 = 4096 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+            "`tile: 64x64x8` with `thread: 1x1` is (64/1) · (64/1) = 64 · 64 = 4096 threads, and a \
+             block has at most 1024; use a larger thread tile or a smaller tile",
         )],
     ),
     (
         "tile: 64x64x8, thread: 4x4, warp: 24x16",
         &[(
             "24x16",
-            "`warp: 24x16` with `thread: 4x4` is (24/4) · (16/4) = 6 · 4 = 24 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
+            "`warp: 24x16` with `thread: 4x4` is (24/4) · (16/4) = 6 · 4 = 24 lanes, and a warp \
+             has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
         )],
     ),
     (
         "tile: 64x64x8, thread: 4x4, warp: 30x16",
         &[(
             "30x16",
-            "`thread: 4x4` does not divide `warp: 30x16`: 30 rows mod 4 = 2; use multiples of 4 and 4",
+            "`thread: 4x4` does not divide `warp: 30x16`: 30 rows mod 4 = 2; use multiples of 4 \
+             and 4",
         )],
     ),
     (
         "tile: 64x64x8, thread: 4x4, warp: 16x16",
         &[(
             "16x16",
-            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp \
+             has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
         )],
     ),
     (
         "tile: 16x64x8, thread: 4x4, warp: 16x16",
         &[(
             "16x16",
-            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; make the warp tile 32 thread tiles, such as `warp: 16x32`",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp \
+             has 32; make the warp tile 32 thread tiles, such as `warp: 16x32`",
         )],
     ),
     (
         "tile: 48x48x8, thread: 4x4, warp: 16x16",
         &[(
             "16x16",
-            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp has 32; no 32 such thread tiles make up a divisor of the block tile; leave the warp tile out, or change `thread`",
+            "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp \
+             has 32; no 32 such thread tiles make up a divisor of the block tile; leave the warp \
+             tile out, or change `thread`",
         )],
     ),
     (
         "tile: 32x32x6, float4",
         &[(
             "32x32x6",
-            "`float4` moves 4 elements of a row of A at once, and a row has K = 6 elements in `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 such as 8, or leave `float4` out",
+            "`float4` moves 4 elements of a row of A at once, and a row has K = 6 elements in \
+             `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 such as 8, or leave `float4` out",
         )],
     ),
     (
         "tile: 32x30x8, float4",
         &[(
             "32x30x8",
-            "`float4` moves 4 elements of a row of B at once, and a row has N = 30 elements in `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 such as 32, or leave `float4` out",
+            "`float4` moves 4 elements of a row of B at once, and a row has N = 30 elements in \
+             `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 such as 32, or leave `float4` out",
         )],
     ),
     (
@@ -248,14 +267,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, stages: 2, spread: 9",
         &[(
             "9",
-            "`spread: 9` does not fit in the 8 k steps of a tile, the last of which waits for the next tile; use 7 or less",
+            "`spread: 9` does not fit in the 8 k steps of a tile, the last of which waits for the \
+             next tile; use 7 or less",
         )],
     ),
     (
         "tile: 32x32x8, partials: 3",
         &[(
             "3",
-            "`partials: 3` does not divide the 8 k steps of a tile: 8 mod 3 = 2; use a divisor of 8",
+            "`partials: 3` does not divide the 8 k steps of a tile: 8 mod 3 = 2; use a divisor of \
+             8",
         )],
     ),
     (
@@ -312,14 +333,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 128x256x16, thread: 8x16, stages: 40",
         &[(
             "40",
-            "the block needs 983040 bytes of shared memory: 40 buffers · 128·16 elements · 4 = 327680 for A, 40 buffers · 16·256 elements · 4 = 655360 for B, and a block has at most 232448 (227 KiB); use `stages: 9` or less, or a smaller tile",
+            "the block needs 983040 bytes of shared memory: 40 buffers · 128·16 elements · 4 = \
+             327680 for A, 40 buffers · 16·256 elements · 4 = 655360 for B, and a block has at \
+             most 232448 (227 KiB); use `stages: 9` or less, or a smaller tile",
         )],
     ),
     (
         "tile: 256x256x128, thread: 8x8, double_buffer",
         &[(
             "256x256x128",
-            "the block needs 524288 bytes of shared memory: 2 buffers · 256·128 elements · 4 = 262144 for A, 2 buffers · 128·256 elements · 4 = 262144 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+            "the block needs 524288 bytes of shared memory: 2 buffers · 256·128 elements · 4 = \
+             262144 for A, 2 buffers · 128·256 elements · 4 = 262144 for B, and a block has at \
+             most 232448 (227 KiB); use a smaller tile",
         )],
     ),
     (
@@ -327,11 +352,14 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "512x512x64",
-                "the block needs 262144 bytes of shared memory: 512·64 elements · 4 = 131072 for A, 64·512 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+                "the block needs 262144 bytes of shared memory: 512·64 elements · 4 = 131072 for \
+                 A, 64·512 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); \
+                 use a smaller tile",
             ),
             (
                 "8x8",
-                "`tile: 512x512x64` with `thread: 8x8` is (512/8) · (512/8) = 64 · 64 = 4096 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+                "`tile: 512x512x64` with `thread: 8x8` is (512/8) · (512/8) = 64 · 64 = 4096 \
+                 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
             ),
         ],
     ),
@@ -339,21 +367,27 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 256x256x256, thread: 8x16",
         &[(
             "256x256x256",
-            "the block needs 524288 bytes of shared memory: 256·256 elements · 4 = 262144 for A, 256·256 elements · 4 = 262144 for B, and a block has at most 232448 (227 KiB); use a smaller tile",
+            "the block needs 524288 bytes of shared memory: 256·256 elements · 4 = 262144 for A, \
+             256·256 elements · 4 = 262144 for B, and a block has at most 232448 (227 KiB); use a \
+             smaller tile",
         )],
     ),
     (
         "tile: 32x32x32, pad_a: 4294967295",
         &[(
             "4294967295",
-            "the block needs 549755821952 bytes of shared memory: 32·4294967327 elements · 4 = 549755817856 for A, 32·32 elements · 4 = 4096 for B, and a block has at most 232448 (227 KiB); use less padding",
+            "the block needs 549755821952 bytes of shared memory: 32·4294967327 elements · 4 = \
+             549755817856 for A, 32·32 elements · 4 = 4096 for B, and a block has at most 232448 \
+             (227 KiB); use less padding",
         )],
     ),
     (
         "tile: 128x128x128, thread: 8x8, double_buffer",
         &[(
             "double_buffer",
-            "the block needs 262144 bytes of shared memory: 2 buffers · 128·128 elements · 4 = 131072 for A, 2 buffers · 128·128 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); leave `double_buffer` out, or use a smaller tile",
+            "the block needs 262144 bytes of shared memory: 2 buffers · 128·128 elements · 4 = \
+             131072 for A, 2 buffers · 128·128 elements · 4 = 131072 for B, and a block has at \
+             most 232448 (227 KiB); leave `double_buffer` out, or use a smaller tile",
         )],
     ),
     (
@@ -372,7 +406,9 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "4294967295x4294967295x4294967295",
-                "`tile: 4294967295x4294967295x4294967295` with `thread: 1x1` is (4294967295/1) · (4294967295/1) = 4294967295 · 4294967295 = 18446744065119617025 threads, and a block has at most 1024; use a larger thread tile or a smaller tile",
+                "`tile: 4294967295x4294967295x4294967295` with `thread: 1x1` is (4294967295/1) · \
+                 (4294967295/1) = 4294967295 · 4294967295 = 18446744065119617025 threads, and a \
+                 block has at most 1024; use a larger thread tile or a smaller tile",
             ),
             (
                 "4294967295x4294967295x4294967295",
@@ -408,14 +444,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "coarsen: 4294967295",
         &[(
             "4294967295",
-            "`coarsen: 4294967295` of 16 columns is 68719476720 columns, more than 2^30 = 1073741824; use 67108864 or less",
+            "`coarsen: 4294967295` of 16 columns is 68719476720 columns, more than 2^30 = \
+             1073741824; use 67108864 or less",
         )],
     ),
     (
         "raster: 4294967295",
         &[(
             "4294967295",
-            "`raster: 4294967295` of 16 rows is 68719476720 rows, more than 2^30 = 1073741824; use 67108864 or less",
+            "`raster: 4294967295` of 16 rows is 68719476720 rows, more than 2^30 = 1073741824; use \
+             67108864 or less",
         )],
     ),
     (
@@ -426,7 +464,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "block: 64x64",
         &[(
             "64x64",
-            "`block: 64x64` is 64 · 64 = 4096 threads, and a block has at most 1024; use a smaller one such as `block: 32x32`",
+            "`block: 64x64` is 64 · 64 = 4096 threads, and a block has at most 1024; use a smaller \
+             one such as `block: 32x32`",
         )],
     ),
 ];

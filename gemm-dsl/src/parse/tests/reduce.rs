@@ -49,28 +49,32 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: sun",
         &[(
             "sun",
-            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `sun`; did you mean `sum`?",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, \
+             `mean_var`, `logsumexp`, not `sun`; did you mean `sum`?",
         )],
     ),
     (
         "op: quux",
         &[(
             "quux",
-            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `quux`",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, \
+             `mean_var`, `logsumexp`, not `quux`",
         )],
     ),
     (
         "op: 4",
         &[(
             "4",
-            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `4`",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, \
+             `mean_var`, `logsumexp`, not `4`",
         )],
     ),
     (
         "op: Op::Sum",
         &[(
             "Op::Sum",
-            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `Op::Sum`",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, \
+             `mean_var`, `logsumexp`, not `Op::Sum`",
         )],
     ),
     ("op: sum block: 64", &[("block", "expected `,` before `block`")]),
@@ -115,7 +119,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "block: 96",
         &[(
             "96",
-            "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
+            "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or \
+             128",
         )],
     ),
     ("block: 16", &[("16", "`block: 16` is less than one warp of 32 threads; use 32 or more")]),
@@ -138,28 +143,32 @@ pub(super) const SPECS: &[Faulty] = &[
         "items: 4294967295",
         &[(
             "4294967295",
-            "a block of 256 · 4294967295 items = 1099511627520 elements is more than 2^30 = 1073741824; use `items: 4194304` or less",
+            "a block of 256 · 4294967295 items = 1099511627520 elements is more than 2^30 = \
+             1073741824; use `items: 4194304` or less",
         )],
     ),
     (
         "items: 2097153, float4, block: 512",
         &[(
             "2097153",
-            "a block of 512 · 2097153 items · 4 = 4294969344 elements is more than 2^30 = 1073741824; use `items: 524288` or less",
+            "a block of 512 · 2097153 items · 4 = 4294969344 elements is more than 2^30 = \
+             1073741824; use `items: 524288` or less",
         )],
     ),
     (
         "block: 32, unroll_last_warp",
         &[(
             "unroll_last_warp",
-            "`unroll_last_warp` starts where the last warp folds 64 values, and `block: 32` has only 32; use `block: 64` or more, or leave the flag out",
+            "`unroll_last_warp` starts where the last warp folds 64 values, and `block: 32` has \
+             only 32; use `block: 64` or more, or leave the flag out",
         )],
     ),
     (
         "unroll_last_warp, shuffle",
         &[(
             "unroll_last_warp",
-            "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps of the tree; leave one of them out",
+            "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps \
+             of the tree; leave one of them out",
         )],
     ),
     (
@@ -174,7 +183,9 @@ pub(super) const SPECS: &[Faulty] = &[
         "tree: interleaved_divergent, unroll_last_warp",
         &[(
             "unroll_last_warp",
-            "`unroll_last_warp` needs the last 32 active threads in one warp, and `tree: interleaved_divergent` spreads them over all warps; use `tree: interleaved` or `tree: sequential`",
+            "`unroll_last_warp` needs the last 32 active threads in one warp, and `tree: \
+             interleaved_divergent` spreads them over all warps; use `tree: interleaved` or `tree: \
+             sequential`",
         )],
     ),
     (
@@ -325,7 +336,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "96",
-                "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
+                "`block: 96` is not a power of two: the tree halves the block at every step; use \
+                 64 or 128",
             ),
             ("0", "`items: 0`: a thread folds at least one item; use 1 or more"),
             ("blok", "unknown key `blok`; did you mean `block`?"),
@@ -345,7 +357,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: -sum",
         &[(
             "-sum",
-            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `-sum`",
+            "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, \
+             `mean_var`, `logsumexp`, not `-sum`",
         )],
     ),
     (
@@ -354,7 +367,8 @@ pub(super) const SPECS: &[Faulty] = &[
             ("blok", "unknown key `blok`; did you mean `block`?"),
             (
                 "96",
-                "`block: 96` is not a power of two: the tree halves the block at every step; use 64 or 128",
+                "`block: 96` is not a power of two: the tree halves the block at every step; use \
+                 64 or 128",
             ),
         ],
     ),

@@ -24,14 +24,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 0x80x128x8",
         &[(
             "0x80x128x8",
-            "`tile: 0x80x128x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in decimal as in `128x128x8`",
+            "`tile: 0x80x128x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in \
+             decimal as in `128x128x8`",
         )],
     ),
     (
         "tile: 0x8",
         &[(
             "0x8",
-            "`tile: 0x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in decimal as in `128x128x8`",
+            "`tile: 0x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in decimal as in \
+             `128x128x8`",
         )],
     ),
     (
@@ -107,7 +109,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "fragment: stride",
         &[(
             "stride",
-            "`fragment` takes one of `blocked`, `strided`, `split`, not `stride`; did you mean `strided`?",
+            "`fragment` takes one of `blocked`, `strided`, `split`, not `stride`; did you mean \
+             `strided`?",
         )],
     ),
     ("tile: 1e5x2x2", &[("1e5x2x2", "`tile: 1e5x2x2`: `1e5` is not a plain decimal number")]),
@@ -116,7 +119,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "stages",
-                "`stages` and `prefetch` are two pipelines, and a kernel has one; leave one of them out",
+                "`stages` and `prefetch` are two pipelines, and a kernel has one; leave one of \
+                 them out",
             ),
             ("transpoze", "unknown key `transpoze`; did you mean `transpose`?"),
             ("x", "`pad_a` takes a whole number, not `x`"),

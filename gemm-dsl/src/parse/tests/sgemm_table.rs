@@ -80,7 +80,8 @@ const TABLES: &[Faulty] = &[
         ],
     ),
     (
-        "waves(8x8) > 1.0 && m > 4 => ; m > 4 && !(waves(8x8) > 1.0) => ; m == 7 => ; m != 4 && m < 4 || m == 4 => ; else =>",
+        "waves(8x8) > 1.0 && m > 4 => ; m > 4 && !(waves(8x8) > 1.0) => ; m == 7 => ; m != 4 && m \
+         < 4 || m == 4 => ; else =>",
         &[("m == 7", NONE_LEFT), ("else", NONE_LEFT)],
     ),
     ("", &[("", NO_ELSE)]),
@@ -152,7 +153,8 @@ const TABLES: &[Faulty] = &[
         ],
     ),
     (
-        "waves(64) > 1.0 => ; waves(64x0) > 1.0 => ; waves(m) > 1.0 => ; waves() > 1.0 => ; waves(1x2x3) > 1.0 =>; else =>",
+        "waves(64) > 1.0 => ; waves(64x0) > 1.0 => ; waves(m) > 1.0 => ; waves() > 1.0 => ; \
+         waves(1x2x3) > 1.0 =>; else =>",
         &[
             ("64", "TILE`64`"),
             ("64x0", "TILE`64x0`"),
@@ -162,7 +164,8 @@ const TABLES: &[Faulty] = &[
         ],
     ),
     (
-        "waves(64x64) > 2 => ; m > 1.0 => ; 1.5 > 1.0 => ; sin(1.0) > 0.0 => ; wave(8x8) > 1.0 => ; else =>",
+        "waves(64x64) > 2 => ; m > 1.0 => ; 1.5 > 1.0 => ; sin(1.0) > 0.0 => ; wave(8x8) > 1.0 => \
+         ; else =>",
         &[
             (
                 "2",
@@ -184,7 +187,8 @@ const TABLES: &[Faulty] = &[
         ],
     ),
     (
-        "{ let m = 4; m > 3 } => ; { let aligned = 4; aligned > 3 } => ; { let waves = 4; waves > 3 } => ; else =>",
+        "{ let m = 4; m > 3 } => ; { let aligned = 4; aligned > 3 } => ; \
+         { let waves = 4; waves > 3 } => ; else =>",
         &[
             ("m", "`m` is reserved; use another name, such as `m_value`"),
             ("aligned", "`aligned` is reserved; use another name, such as `aligned_value`"),

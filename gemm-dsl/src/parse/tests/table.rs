@@ -34,7 +34,8 @@ const NO_CONDITION: &str = "a rule begins with its condition, such as `len <= 64
 const ALWAYS: &str =
     "this condition is always true, so later rules are never reached; write `else`, at the end";
 const NEVER: &str = "this condition is never true; leave the rule out";
-const NO_OP: &str = "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `mean_var`, `logsumexp`, not `mx`; did you mean `max`?";
+const NO_OP: &str = "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, \
+    `all`, `mean_var`, `logsumexp`, not `mx`; did you mean `max`?";
 const OTHER_OP: &str = "all rules of a table compute the same function, but `op` here differs \
                         from the first rule; rules may differ only in how they compute it";
 
@@ -110,11 +111,13 @@ const TABLES: &[Faulty] = &[
     ),
     // Faults of conditions.
     (
-        "len => ; n < 4 => ; len <= 1.5 => ; sqrt(len) < 3 => ; len = 4 => ; |x| x < 4 => ; len < => ; else =>",
+        "len => ; n < 4 => ; len <= 1.5 => ; sqrt(len) < 3 => ; len = 4 => ; |x| x < 4 => ; len < \
+         => ; else =>",
         &[
             (
                 "len",
-                "`condition` gives a truth value, and this is an integer; compare it, as in `x > 0`",
+                "`condition` gives a truth value, and this is an integer; compare it, as in `x > \
+                 0`",
             ),
             ("n", "`n` is not a known name; there are `outer`, `len`, `inner`"),
             ("1.5", "`1.5`: a condition uses only integers; write a whole number"),
@@ -153,7 +156,8 @@ const TABLES: &[Faulty] = &[
     ),
     // A misread first rule is not compared with the others.
     (
-        "len < 9 => op: mx, over: rows; len < 99 => op: max, over: rows; else => op: max, over: rows",
+        "len < 9 => op: mx, over: rows; len < 99 => op: max, over: rows; else => op: max, over: \
+         rows",
         &[("mx", NO_OP)],
     ),
     ("len < 9 => op: max, over: rows; else => op: mx, over: rows", &[("mx", NO_OP)]),
@@ -211,27 +215,34 @@ fn rows_that_compute_different_things_name_the_key() {
     }
     // All other keys may differ.
     table(
-        "len < 4 => over: rows, block: 64; len < 5 => over: rows, group: 8, items: 2, float4, name: mine; \
-           len < 6 => over: rows, result: f32; else => over: rows, blocks: 8, launch: once, group: 256, acc: f32, index: u32",
+        "len < 4 => over: rows, block: 64; len < 5 => over: rows, group: 8, items: 2, float4, \
+         name: mine; \
+           len < 6 => over: rows, result: f32; else => over: rows, blocks: 8, launch: once, group: \
+           256, acc: f32, index: u32",
     );
 }
 
 #[test]
 fn semicolons_comments_and_brackets() {
-    let plain = "len <= 4 => op: sum, map: |x| { let t = x; t * t };\nelse => map: |x| { let t = x; t * t }, items: 4";
+    let plain = "len <= 4 => op: sum, map: |x| { let t = x; t * t };\nelse => map: |x| \
+        { let t = x; t * t }, items: 4";
     let plain = table(plain);
     for same in [
         "len<=4=>map:|x|{let t=x;t*t};else=>map:|x|{let t=x;t*t},items:4",
-        ";; len <= 4 => map: |x| { let t = x; t * t }, ;;; else => items: 4, map: |x| { let t = x; t * t },;;",
-        "/* a; table */ len <= 4 // => 5;\n => <map: |x| { let t = x; /* ; */ t * t }>;\n\n else => map: |x| { let t = x; t * t }, items: 4 // the rest",
-        "((len <= 4)) => map: |x| { let t = x; t * t }; else => map: |x| { let t = x; t * t }, items: 4",
+        ";; len <= 4 => map: |x| { let t = x; t * t }, ;;; else => items: 4, map: |x| \
+         { let t = x; t * t },;;",
+        "/* a; table */ len <= 4 // => 5;\n => <map: |x| { let t = x; /* ; */ t * t }>;\n\n else \
+         => map: |x| { let t = x; t * t }, items: 4 // the rest",
+        "((len <= 4)) => map: |x| { let t = x; t * t }; else => map: |x| { let t = x; t * t }, \
+         items: 4",
     ] {
         assert_eq!(read(tokens(same)).as_ref(), Ok(&table(same)), "{same}");
         assert_eq!(table(same), plain, "{same}");
     }
     assert_eq!(
         plain.to_string(),
-        "len <= 4 => map: |x| { let t = x; t * t };\nelse => map: |x| { let t = x; t * t }, items: 4"
+        "len <= 4 => map: |x| { let t = x; t * t };\nelse => map: |x| { let t = x; t * t }, items: \
+         4"
     );
 }
 

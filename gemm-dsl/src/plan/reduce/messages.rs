@@ -94,7 +94,8 @@ pub(crate) fn too_many_held(items: u32, vector: u32, most: u64) -> SpecError {
     SpecError::at_value(
         &["items", "float4", "coarsen"],
         format!(
-            "{items} items{width} = {held} elements are more than the {most} that a thread holds in its \
+            "{items} items{width} = {held} elements are more than the {most} that a thread holds \
+             in its \
              registers at once; use {} or less",
             match most / u64::from(vector) {
                 0 => format!("`coarsen: {most}`"),
@@ -270,7 +271,8 @@ pub(crate) fn no_float(what: &'static str, acc: Elem, remedy: &str) -> SpecError
     SpecError::at_value(
         &[what, "acc", "type"],
         format!(
-            "`{what}` computes with floating-point numbers, and these elements are folded in `{acc}`; add \
+            "`{what}` computes with floating-point numbers, and these elements are folded in \
+             `{acc}`; add \
              {remedy}"
         ),
     )

@@ -44,9 +44,17 @@ impl SgemmPlan {
             "ranges of K",
             match (self.sharing(), if self.spec().tile.is_some() { "tiles" } else { "rounds" }) {
                 (Sharing::Whole, _) => "one".to_owned(),
-                (Sharing::Ranges(most), whole) => format!("{most} at most, of whole {whole}: added in their order by the last block of a tile"),
-                (Sharing::AutoRanges, whole) => format!("as many as fill the multiprocessors, of whole {whole}: added in their order by the last block of a tile"),
-                (Sharing::Stream, _) => "as blocks share the tiles that are left: added in their order by the last block of a tile".to_owned(),
+                (Sharing::Ranges(most), whole) => format!(
+                    "{most} at most, of whole {whole}: added \
+                    in their order by the last block of a tile"
+                ),
+                (Sharing::AutoRanges, whole) => format!(
+                    "as many as fill the multiprocessors, of \
+                    whole {whole}: added in their order by the last block of a tile"
+                ),
+                (Sharing::Stream, _) => "as blocks share the tiles that are left: added in their \
+                    order by the last block of a tile"
+                    .to_owned(),
             },
         );
         let order = match self.raster() {

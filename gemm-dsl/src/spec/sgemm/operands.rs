@@ -62,7 +62,8 @@ mod tests {
     /// operand has one.
     #[test]
     fn each_operand_has_a_slot_of_its_own() {
-        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + w + v + c";
+        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + \
+            w + v + c";
         let spec: SgemmSpec = line.parse().expect("a sound line");
         let operands = spec.operands().into_iter();
         let slots: Vec<_> = operands.map(|operand| (operand.to_string(), operand.slot)).collect();

@@ -25,7 +25,8 @@ use half::{bf16, f16};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` lists no elements of arrays",
     label = "neither an element nor a tuple of elements",
-    note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four of one type, such \
+    note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four \
+        of one type, such \
             as `(f32, f32)`"
 )]
 pub trait Elements: Sealed {

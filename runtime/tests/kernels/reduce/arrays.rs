@@ -186,7 +186,8 @@ fn results_have_room() {
     );
     assert_eq!(
         message(MIDDLE.launch(&device, &batch, &mut four)),
-        "`output` has 4 elements, but outer·inner = 2·5 = 10 are needed, one for each column of each matrix"
+        "`output` has 4 elements, but outer·inner = 2·5 = 10 are needed, one for each column of \
+         each matrix"
     );
     // A matrix receives the results of a batch, row by row.
     let mut to = device.upload(&[7.0; 12]).expect("room");

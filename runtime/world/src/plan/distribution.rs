@@ -113,7 +113,8 @@ pub enum DistributionError {
         extent: usize,
     },
     /// The size of the grid differs from the number of ranks.
-    #[error("a grid of {}x{} needs {} ranks, but there are {has}", ranks[0], ranks[1], ranks[0].saturating_mul(ranks[1]))]
+    #[error("a grid of {}x{} needs {} ranks, but there are \
+        {has}", ranks[0], ranks[1], ranks[0].saturating_mul(ranks[1]))]
     Grid {
         /// Rows and columns of the grid.
         ranks: [usize; 2],
@@ -121,7 +122,8 @@ pub enum DistributionError {
         has: usize,
     },
     /// Patches do not fill the grid.
-    #[error("a grid of {}x{} ranks is not made of patches of {}x{}", ranks[0], ranks[1], patch[0], patch[1])]
+    #[error("a grid of {}x{} ranks is not made of patches of \
+        {}x{}", ranks[0], ranks[1], patch[0], patch[1])]
     Patch {
         /// Rows and columns of the grid.
         ranks: [usize; 2],

@@ -100,7 +100,8 @@ impl fmt::Display for Estimate {
         writeln!(f, "memory: at most {} of a rank beside its shards", Bytes(self.most_memory()))?;
         writeln!(
             f,
-            "predicted time: {} = {} of products + {} exposed, of {} of exchanges; {:.1} % of the local speed",
+            "predicted time: {} = {} of products + {} exposed, of {} of exchanges; {:.1} % of the \
+             local speed",
             Seconds(self.time),
             Seconds(self.products),
             Seconds(self.exposed()),

@@ -13,7 +13,8 @@ pub enum ScheduleFault {
         error: DistributionError,
     },
     /// The extents of a distribution are not those of the GEMM.
-    #[error("{matrix} is {}x{}, but that of a GEMM of {}x{}x{} is {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
+    #[error("{matrix} is {}x{}, but that of a GEMM of {}x{}x{} is \
+        {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
     Extents {
         /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
@@ -142,7 +143,8 @@ pub enum ScheduleFault {
     },
     /// No strategy fits in memory.
     #[error(
-        "no schedule needs at most {limit} bytes beside the shards of a rank: the least is {least}, by `{strategy}`"
+        "no schedule needs at most {limit} bytes beside the shards of a rank: the least is \
+         {least}, by `{strategy}`"
     )]
     Memory {
         /// Limit in bytes for each rank.

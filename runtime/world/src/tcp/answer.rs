@@ -102,7 +102,8 @@ impl Answer {
         };
         if protocol != PROTOCOL {
             return Err(MissingAnswer::nonsense(format!(
-                "rank 0 speaks protocol {protocol} and this rank {PROTOCOL}; build all ranks from the same version"
+                "rank 0 speaks protocol {protocol} and this rank {PROTOCOL}; build all ranks from \
+                 the same version"
             )));
         }
         if length > ANSWER_LIMIT {

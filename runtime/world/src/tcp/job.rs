@@ -144,9 +144,11 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         let Some((master, host)) = self.first(&["MASTER_ADDR"])? else {
             let need = if named == SLURM.rank {
                 "the ranks need a place to meet: export GEMM_RENDEZVOUS=$(scontrol show hostnames \
-                 $SLURM_JOB_NODELIST | head -n 1):29400, or MASTER_ADDR and MASTER_PORT, before srun"
+                 $SLURM_JOB_NODELIST | head -n 1):29400, or MASTER_ADDR and MASTER_PORT, before \
+                 srun"
             } else {
-                "the ranks need a place to meet: set GEMM_RENDEZVOUS to the host of rank 0 and a free port of it, as \
+                "the ranks need a place to meet: set GEMM_RENDEZVOUS to the host of rank 0 and a \
+                 free port of it, as \
                  in node0:29400, or MASTER_ADDR and MASTER_PORT"
             };
             return Err(wrong(named, &rank.to_string(), need));

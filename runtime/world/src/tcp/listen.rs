@@ -28,7 +28,9 @@ pub(super) fn listen(address: &Address, deadline: Instant) -> Result<TcpListener
             continue;
         }
         let reason = if taken {
-            "another process listens on this port; set GEMM_RENDEZVOUS to one that is free on the host of rank 0".to_owned()
+            "another process listens on this port; set GEMM_RENDEZVOUS to one that is free on the \
+             host of rank 0"
+                .to_owned()
         } else {
             format!("rank 0 cannot listen: {error}")
         };

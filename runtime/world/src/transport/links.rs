@@ -97,7 +97,8 @@ impl Links {
                 Some(peers) => Ok(peers.into_iter().map(Self::Peers).collect()),
                 None if kind.is_some() => Err(impossible(
                     "peers among these GPUs".to_owned(),
-                    "each has to reach the memory of all others, and the driver says that some do not",
+                    "each has to reach the memory of all others, and the driver says that some do \
+                     not",
                 )),
                 None if cfg!(feature = "nccl") && twice(devices).is_none() => nccl_between(devices),
                 None => Ok(by_wire()),

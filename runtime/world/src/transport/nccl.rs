@@ -95,7 +95,8 @@ impl Nccl {
         if device.cudarc().is_some_and(|(context, _)| !context.is_primary()) {
             return Err(impossible(
                 "a context of its own that NCCL connects".to_owned(),
-                "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or by `Device::cuda`",
+                "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or \
+                 by `Device::cuda`",
             ));
         }
         let (library, ranks, rank) = (Arc::clone(&self.library), channel.ranks(), channel.rank());

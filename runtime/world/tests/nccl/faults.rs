@@ -52,7 +52,8 @@ pub fn codes() -> Result<(), Failed> {
             stand.set(function, wrong.into())?;
             let outcome = whole(&library);
             let is_said = matches!(&outcome, Err(WorldError::Nccl { code, text, .. })
-                if *code == wrong && text.contains("its last error was: fake: what was wrong last"));
+                if *code == wrong && text.contains("its last error was: fake: what was wrong \
+                    last"));
             ensure(is_said, || format!("{function}, {wrong}: {outcome:?}"))?;
             // NCCL keeps objects whose group cannot begin or end, or whose destruction fails.
             if !function.starts_with("ncclGroup") && function != "ncclCommDestroy" {

@@ -137,7 +137,8 @@ impl CopyDeclaration<'_> {
                 let passes = self.constant(b, "PASSES", lines / step, meaning);
                 let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
                 b.comment(format!(
-                    "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte sector.",
+                    "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte \
+                     sector.",
                     plan.contiguous().to_string().to_ascii_lowercase(),
                 ));
                 let line = b.let_(&line_name, tid / group);

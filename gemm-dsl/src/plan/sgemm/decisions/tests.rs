@@ -194,7 +194,8 @@ proptest! {
                 prop_assert!(this.fill() != expected, "`{}`", spec);
             }
             let guarded = plan.guarded();
-            prop_assert_eq!(this.fill.why == "K is a multiple of the tile's", !guarded, "`{}`", spec);
+            prop_assert_eq!(this.fill.why == "K is a multiple of the \
+                tile's", !guarded, "`{}`", spec);
             prop_assert_eq!(this.edge() == Edge::Exact, !guarded, "`{}`", spec);
         }
     }

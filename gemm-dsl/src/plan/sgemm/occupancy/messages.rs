@@ -46,8 +46,10 @@ pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
     SpecError::at_value(
         &["tile", "float4"],
         format!(
-            "`float4` moves {lanes} elements of a {line} of {operand} at once, and a {line} has {axis} = \
-             {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple of {lanes} such as \
+            "`float4` moves {lanes} elements of a {line} of {operand} at once, and a {line} has \
+             {axis} = \
+             {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple of \
+             {lanes} such as \
              {next}, or leave `float4` out",
             width % lanes,
         ),
@@ -139,7 +141,8 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str
         keys,
         format!(
             "the block needs {} bytes of shared memory: {buffers}{}·{} elements · {} = {a} for A, \
-             {buffers}{}·{} elements · {} = {b} for B{beside}{between}, and a block has at most {most} ({} KiB); {remedy}",
+             {buffers}{}·{} elements · {} = {b} for B{beside}{between}, and a block has at most \
+             {most} ({} KiB); {remedy}",
             sum.total(),
             sum.a.0,
             sum.a.1,
@@ -193,7 +196,8 @@ pub(crate) fn too_wide(key: &'static str, number: u32, each: u32, axis: &str) ->
     SpecError::at_value(
         &[key, "block", "tile"],
         format!(
-            "`{key}: {number}` of {each} {axis} is {} {axis}, more than 2^{} = {MAX_EXTENT}; use {} \
+            "`{key}: {number}` of {each} {axis} is {} {axis}, more than 2^{} = {MAX_EXTENT}; use \
+             {} \
              or less",
             u64::from(number) * u64::from(each),
             MAX_EXTENT.ilog2(),

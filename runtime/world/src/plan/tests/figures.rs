@@ -213,15 +213,19 @@ fn what_was_tried_prints() {
     let text = chosen.to_string();
     let lines: Vec<&str> = text.lines().collect();
     let expected = [
-        "8192x8192x8192 on 4 ranks of H200, copy engines, with at most 200.0 MB beside the shards of a rank",
+        "8192x8192x8192 on 4 ranks of H200, copy engines, with at most 200.0 MB beside the shards \
+         of a rank",
         "  way              bytes in      memory   predicted  efficiency",
-        "  sequential       201.3 MB    268.4 MB     6.94 ms      76.9 %  more memory than there is",
-        "  gather in 1      201.3 MB    268.4 MB     5.61 ms      95.2 %  more memory than there is",
+        "  sequential       201.3 MB    268.4 MB     6.94 ms      76.9 %  more memory than there \
+         is",
+        "  gather in 1      201.3 MB    268.4 MB     5.61 ms      95.2 %  more memory than there \
+         is",
     ];
     assert_eq!(lines[..4], expected);
     let last = "* rotate           201.3 MB    134.2 MB     5.59 ms      95.5 %";
     assert_eq!(lines.last(), Some(&last));
     let fault = Schedule::cheapest(by_columns(8192), 4, &machine, Some(100_000_000)).unwrap_err();
-    let text = "no schedule needs at most 100000000 bytes beside the shards of a rank: the least is 134217728, by `rotate`";
+    let text = "no schedule needs at most 100000000 bytes beside the shards of a rank: the least \
+        is 134217728, by `rotate`";
     assert_eq!(fault.to_string(), text);
 }

@@ -42,7 +42,8 @@ pub(crate) fn block_threads(spec: &SgemmSpec, threads: u64) -> SpecError {
     SpecError::at_value(
         &[guilty, "block", "lanes", "slices"],
         format!(
-            "`block: {block}` is {} · {}{lanes}{slices} = {threads} threads, and a block has at most \
+            "`block: {block}` is {} · {}{lanes}{slices} = {threads} threads, and a block has at \
+             most \
              {BLOCK_THREADS}; {remedy}",
             block.rows, block.cols,
         ),

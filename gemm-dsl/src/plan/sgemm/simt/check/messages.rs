@@ -35,7 +35,8 @@ pub(crate) fn swizzle_beside_padding(key: &'static str) -> SpecError {
     SpecError::at_key(
         &[key, "swizzle"],
         format!(
-            "`{key}` and `swizzle` are two ways to spread the rows of one tile over the banks; leave one of them out"
+            "`{key}` and `swizzle` are two ways to spread the rows of one tile over the banks; \
+             leave one of them out"
         ),
     )
 }
@@ -160,7 +161,8 @@ pub(crate) fn stages_on_odd_tile(k: u32, even: u32, slices: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "stages", "slices"],
         format!(
-            "`stages` alternates between two fragments from one k step to the next, and a tile with \
+            "`stages` alternates between two fragments from one k step to the next, and a tile \
+             with \
              K = {k} has an odd number of {steps}; use K = {even}"
         ),
     )

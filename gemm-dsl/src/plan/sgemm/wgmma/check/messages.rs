@@ -25,7 +25,8 @@ pub(crate) fn rows_of_tile(tile: Tile, of: u32, most: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "mma"],
         format!(
-            "`tile: {tile}` has {} rows, and each warpgroup computes {of}: {} mod {of} = {}, and at most {most} are \
+            "`tile: {tile}` has {} rows, and each warpgroup computes {of}: {} mod {of} = {}, and \
+             at most {most} are \
              copied at once; use M = {better}",
             tile.m,
             tile.m,
@@ -39,7 +40,8 @@ pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "mma"],
         format!(
-            "`tile: {tile}` has {} columns, and `mma: wgmma` computes a multiple of 8, at most {most}: {} mod 8 = {}; \
+            "`tile: {tile}` has {} columns, and `mma: wgmma` computes a multiple of 8, at most \
+             {most}: {} mod 8 = {}; \
              use N = {better}",
             tile.n,
             tile.n,
@@ -99,7 +101,8 @@ pub(crate) fn threads(tile: Tile, plan: &WgmmaPlan) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "producer"],
         format!(
-            "`tile: {tile}` in parts of 64x{} is {} threads{}, and a block has at most 1024; use a wider `warp`",
+            "`tile: {tile}` in parts of 64x{} is {} threads{}, and a block has at most 1024; use a \
+             wider `warp`",
             plan.columns(),
             plan.threads(),
             if plan.producer() { " with those of `producer`" } else { "" },
