@@ -19,7 +19,7 @@ pub use sgemm::{
     OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WarpTile,
     WgmmaPlan,
 };
-pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP, even_registers};
+pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedBytes, WARPGROUP, even_registers};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;

@@ -113,12 +113,12 @@ pub struct SgemmCall<'a> {
 }
 
 /// Table of a call, with the features that the call needs.
-struct ShippedChoice {
+struct TableCall {
     table: &'static Shipped,
     asked: CallFeatures,
 }
 
-impl Chooses for ShippedChoice {
+impl Chooses for TableCall {
     fn operands(&self) -> &[EpilogueArg] {
         static FACTORS: OnceLock<Vec<EpilogueArg>> = OnceLock::new();
         if !self.asked.scaled {
@@ -181,7 +181,7 @@ impl<'a> SgemmCall<'a> {
         let splits = self.splits_of_factors();
         let Self { a, b, mut c, alpha, beta, .. } = self;
         let factors = (alpha, beta);
-        if c.shape().lies_in_rows() {
+        if c.shape().is_row_major() {
             let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
             let c = NamedMatrix::new("c", &mut c);
             return launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
@@ -258,7 +258,7 @@ impl<'a> SgemmCall<'a> {
         tables: &'static Tables,
         device: &Device,
     ) -> Result<(&'static str, Result<Arc<CachedProgram>>)> {
-        let ShippedChoice { table, asked } = self.asks(tables)?;
+        let TableCall { table, asked } = self.asks(tables)?;
         let line = table.line(&self.problem(device)?, asked)?;
         let program = device.programs().get::<SgemmSpec>(line);
         let given = program.and_then(|program| with_splits(program, self.splits_of_factors()));
@@ -269,7 +269,7 @@ impl<'a> SgemmCall<'a> {
     /// Aᵀ, which have the same splits.
     fn splits_of_factors(&self) -> [Option<&'a SplitBuffers>; 2] {
         let [of_a, of_b] = self.splits;
-        if self.c.shape().lies_in_rows() { [of_a, of_b] } else { [of_b, of_a] }
+        if self.c.shape().is_row_major() { [of_a, of_b] } else { [of_b, of_a] }
     }
 
     /// Problem by which the table chooses a rule.
@@ -280,7 +280,7 @@ impl<'a> SgemmCall<'a> {
         let named = |a, b, c| {
             [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
         };
-        let shape = match c.shape.lies_in_rows() {
+        let shape = match c.shape.is_row_major() {
             true => shape_on(device, named(a, b, &c), (m, n, k))?,
             false => {
                 let (a, b, c) = (a.t(), b.t(), c.t());
@@ -298,11 +298,11 @@ impl<'a> SgemmCall<'a> {
     }
 
     /// Table for this call, with the features that the call needs.
-    fn asks(&self, tables: &'static Tables) -> Result<ShippedChoice> {
+    fn asks(&self, tables: &'static Tables) -> Result<TableCall> {
         self.extents()?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
         for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
-            if !shape.lies_in_rows() && !shape.lies_in_columns() {
+            if !shape.is_row_major() && !shape.is_column_major() {
                 let (row_stride, col_stride) = (shape.row_stride, shape.col_stride);
                 return Err(Error::Scattered { argument, row_stride, col_stride });
             }
@@ -317,13 +317,13 @@ impl<'a> SgemmCall<'a> {
         };
         let scaled = self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0;
         let asked = CallFeatures { scaled, batch };
-        Ok(ShippedChoice { table: tables.table(asked), asked })
+        Ok(TableCall { table: tables.table(asked), asked })
     }
 }
 
 fn launch(
     device: &Device,
-    asks: &ShippedChoice,
+    asks: &TableCall,
     factors: (f32, f32),
     matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
 ) -> Result<LaunchReport> {

@@ -29,9 +29,9 @@ use table::ParsedTable;
 
 /// Kernel: a spec that has been checked. Devices cache its program and machine code.
 ///
-/// `S` is the type of the spec. `E` lists what a launch takes: the [`Operands`](crate::bounds::Operands) of
-/// a GEMM besides its matrices; [inputs and results](Folds) of a reduction; or
-/// [`ByName`](crate::ByName).
+/// `S` is the type of the spec. `E` lists what a launch takes: the
+/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices; [inputs and
+/// results](Folds) of a reduction; or [`ByName`](crate::ByName).
 ///
 /// ```
 /// use gemm_runtime::generic::Kernel;

@@ -251,7 +251,7 @@ fn written<T: Element, B: Backend>(
         // Matrices that begin before this one ends.
         let inside = starts[i + 1..].iter().take_while(|(other, _)| *other - start < span * size);
         for &(other, of) in inside {
-            if shape.meets_itself((other - start) / size) {
+            if shape.overlaps_shifted((other - start) / size) {
                 let (written, other) = (named(nth.max(of)), named(nth.min(of)));
                 return Err(Error::Overlap { written, other });
             }

@@ -43,7 +43,7 @@ impl Shape {
     /// Returns true if the elements are consecutive, row by row.
     pub(crate) fn is_packed(&self) -> bool {
         let Batch { count, distance } = self.batch();
-        let matrix = self.lies_in_rows() && (self.rows <= 1 || self.row_stride == self.cols);
+        let matrix = self.is_row_major() && (self.rows <= 1 || self.row_stride == self.cols);
         self.count() == 0 || (matrix && (count <= 1 || distance == self.rows * self.cols))
     }
 
@@ -76,7 +76,7 @@ impl Shape {
 
     /// Returns true if two matrices of this shape, `distance` elements apart, share an element. The
     /// shape's own elements must not overlap.
-    pub(crate) fn meets_itself(&self, distance: u64) -> bool {
+    pub(crate) fn overlaps_shifted(&self, distance: u64) -> bool {
         let along = |extent: usize, stride: usize| (stride as u64, extent as u64 - 1);
         if self.rows == 0 || self.cols == 0 {
             return false;
@@ -97,18 +97,18 @@ impl Shape {
     }
 
     /// Returns true if the matrix is row-major: neighbours in a row are adjacent in memory.
-    pub(crate) fn lies_in_rows(&self) -> bool {
+    pub(crate) fn is_row_major(&self) -> bool {
         self.col_stride == 1 || self.cols <= 1
     }
 
     /// Returns true if the matrix is column-major and not also row-major.
-    pub fn lies_in_columns(&self) -> bool {
-        !self.lies_in_rows() && (self.row_stride == 1 || self.rows <= 1)
+    pub fn is_column_major(&self) -> bool {
+        !self.is_row_major() && (self.row_stride == 1 || self.rows <= 1)
     }
 
     /// Returns true if rows, or the columns of a column-major matrix, are not adjacent in memory.
     pub fn is_padded(&self) -> bool {
-        let Self { rows, cols, row_stride, .. } = match self.lies_in_columns() {
+        let Self { rows, cols, row_stride, .. } = match self.is_column_major() {
             true => self.transposed(),
             false => *self,
         };
@@ -259,7 +259,7 @@ mod tests {
                         let shared =
                             shape.places().any(|at| shape.places().any(|of| of + distance == at));
                         assert_eq!(
-                            shape.meets_itself(distance as u64),
+                            shape.overlaps_shifted(distance as u64),
                             shared,
                             "{shape:?} {distance}"
                         );

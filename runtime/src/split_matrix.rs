@@ -77,7 +77,7 @@ impl Device {
     ) -> Result<PendingSplit<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
-        let program = self.programs().splits_of_b(arith, matrix.shape().lies_in_columns())?;
+        let program = self.programs().splits_of_b(arith, matrix.shape().is_column_major())?;
         let extents = [(Extent::N, lines as u64), (Extent::K, terms as u64)];
         let values = program.program.bind(&extents, &[])?;
         let SplitLayout { elem, axes, len } = SplitLayout::new(&program, &values)?;

@@ -62,7 +62,7 @@ proptest! {
 
     /// Any spec at any size computes the defined bits, for ordinary numbers, for hard ones, and for
     /// values the split cannot represent.
-    fn tensor_cores_sum_as_is_said(
+    fn tensor_cores_match_the_reference(
         spec in arbitrary::on_tensor_cores(256),
         (m, n, k) in (0..40usize, 0..40usize, 0..90usize),
         seed in any::<u64>(),
@@ -81,7 +81,7 @@ proptest! {
 
 /// Tile, pipeline and layout do not affect the bits if the same number of K elements is promoted at
 /// once.
-fn what_is_promoted_together_says_the_bits() {
+fn bits_depend_only_on_promotion() {
     let tiles = [
         "tile: 32x32x32, warp: 16x16",
         "tile: 64x32x64, warp: 32x16, double_buffer, float4, pad_a: 4, layout: nt",
@@ -109,7 +109,7 @@ fn what_is_promoted_together_says_the_bits() {
 
 /// The same holds for warpgroups, for all kinds of copies and stores. Values the split cannot
 /// represent are computed by the f32 fallback.
-fn what_warpgroups_promote_together_says_the_bits() {
+fn bits_of_wgmma_depend_only_on_promotion() {
     let tiles = [
         "tile: 64x32x{128}",
         "tile: 128x48x{64}, warp: 16x24, copy: tma, layout: tt",
@@ -302,9 +302,9 @@ fn scaled_lines_keep_their_bound_at_every_exponent() {
 
 pub fn trials() -> Vec<Trial> {
     simulated![
-        tensor_cores_sum_as_is_said,
-        what_is_promoted_together_says_the_bits,
-        what_warpgroups_promote_together_says_the_bits,
+        tensor_cores_match_the_reference,
+        bits_depend_only_on_promotion,
+        bits_of_wgmma_depend_only_on_promotion,
         splits_are_computed_of_existing_elements,
         sums_of_no_terms_are_zero_whatever_shares_them,
         numbers_at_the_ends_of_formats_are_multiplied,

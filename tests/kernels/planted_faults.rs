@@ -187,7 +187,9 @@ impl Shown {
                 FaultKind::Uninitialised { .. } => Self::Uninitialised,
                 other => Self::Otherwise(other.to_string()),
             },
-            SimError::OrderDependent { .. } | SimError::TurnDependent { .. } => Self::MemoryOrder,
+            SimError::OrderDependent { .. } | SimError::InterleavingDependent { .. } => {
+                Self::MemoryOrder
+            }
             other => Self::Otherwise(other.to_string()),
         }
     }

@@ -198,18 +198,18 @@ pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
         Ok(Outcome::Wrong) => ExitCode::from(1),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
-            faults.iter().for_each(|fault| complain(fault));
+            faults.iter().for_each(|fault| print_error(fault));
             ExitCode::from(2)
         }
         Err(failure) => {
-            complain(&failure);
+            print_error(&failure);
             ExitCode::from(2)
         }
     }
 }
 
 /// Prints an error; a failed write is ignored, because the exit code reports the error too.
-fn complain(of: &dyn Display) {
+fn print_error(of: &dyn Display) {
     _ = writeln!(io::stderr(), "error: {of}");
 }
 

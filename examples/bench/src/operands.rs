@@ -111,35 +111,40 @@ impl<'h> Source<'h> {
     }
 
     /// Prepares the matrix for a kernel, packed or with padded rows.
-    fn placed(&self, device: &Device, by_column: bool, pitched: bool) -> Result<Placed<'_>, Error> {
+    fn placed(
+        &self,
+        device: &Device,
+        by_column: bool,
+        pitched: bool,
+    ) -> Result<KernelMatrix<'_>, Error> {
         let (lines, line) = self.lines(by_column);
         if pitched {
             let lying = self.lying(by_column);
             let matrices = Matrices::new(device, &lying, self.batch, lines, line, true)?;
-            return Ok(Placed::Pitched(matrices, by_column));
+            return Ok(KernelMatrix::Pitched(matrices, by_column));
         }
         let view = self.brought(by_column)?.view(self.batch, lines, line)?;
-        Ok(Placed::Packed(turned(view, by_column)))
+        Ok(KernelMatrix::Packed(turned(view, by_column)))
     }
 }
 
 /// A, B and C in the layouts that one kernel takes.
 pub struct Launchable<'o> {
-    a: Placed<'o>,
-    b: Placed<'o>,
+    a: KernelMatrix<'o>,
+    b: KernelMatrix<'o>,
     c: Matrices,
     beside: EpilogueArgs,
 }
 
 /// Matrix that a kernel reads.
-enum Placed<'o> {
+enum KernelMatrix<'o> {
     /// Lines without padding between them.
     Packed(MatrixRef<'o>),
     /// Lines padded to 16 bytes; they are columns if the flag is true.
     Pitched(Matrices, bool),
 }
 
-impl Placed<'_> {
+impl KernelMatrix<'_> {
     fn view(&self) -> Result<MatrixRef<'_>, Error> {
         match self {
             // Transposed twice: the same view with a shorter lifetime.

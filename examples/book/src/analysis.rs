@@ -120,7 +120,7 @@ fn fallback(spec: &Spec, subject: &Subject) -> Result<Option<Fallback>, Failure>
 fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
     match spec {
         Spec::Reduce(_) => times::reduction(&subject.times),
-        Spec::Sgemm(plan) => times::product(&subject.times, times::matrices_beside(plan.spec())),
+        Spec::Sgemm(plan) => times::product(&subject.times, times::extra_matrices(plan.spec())),
     }
 }
 

@@ -140,7 +140,7 @@ impl Spec {
 
     /// Smallest K for a test launch: 0, or one K tile for a `wgmma` kernel, because TMA boxes must
     /// not be empty.
-    pub(super) fn few_terms(&self) -> usize {
+    pub(super) fn min_k(&self) -> usize {
         match self {
             Self::Sgemm(plan) if plan.spec().mma == Instruction::Wgmma => plan.depth() as usize,
             _ => 0,

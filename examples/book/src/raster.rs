@@ -63,7 +63,7 @@ pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Fai
     let none = |why: &str| Ok(Err(why.to_owned()));
     let Some((rows, columns)) = spec.block_tile() else { return none(NONE) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
-    let size = Size { m, n, k: spec.few_terms() };
+    let size = Size { m, n, k: spec.min_k() };
     let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
         Ok(Some(seen)) => seen,
         // The kernel rejects this shape, as split-K kernels may.

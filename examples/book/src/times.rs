@@ -180,7 +180,7 @@ fn device() -> &'static str {
 }
 
 /// Number of matrices of the shape of C that a GEMM reads: operands of its epilogue, and C itself.
-pub(super) fn matrices_beside(spec: &SgemmSpec) -> usize {
+pub(super) fn extra_matrices(spec: &SgemmSpec) -> usize {
     let operands = spec.operands();
     let matrices = operands.iter().filter(|operand| operand.along == Along::Mn).count();
     matrices + usize::from(spec.reads_c())
@@ -340,7 +340,7 @@ mod tests {
     fn no_unit_needs_longer_than_was_measured() {
         let mut count = 0;
         let products = stages::sgemm().into_iter().map(|stage| {
-            let beside = matrices_beside(&stage.spec);
+            let beside = extra_matrices(&stage.spec);
             product(&times("sgemm", &format!("{:02}_{}", stage.index, stage.name)), beside)
         });
         let reductions = stages::reduce().into_iter().map(|stage| {

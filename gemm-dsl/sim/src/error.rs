@@ -55,7 +55,7 @@ pub enum SimError {
          bits {:#x} if they take turns from the first to the last, and {:#x} in {turns} turns",
         coordinates(*.block), .bits[0], .bits[1]
     )]
-    TurnDependent {
+    InterleavingDependent {
         kernel: String,
         block: (u32, u32, u32),
         place: Box<Position>,

@@ -17,7 +17,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::Mbarrier(Mbarrier { at, op: done }) => {
             let more = done.operand().map_or_else(String::new, |e| format!(", {}", text(k, e)));
             let name = match done {
-                MbarrierOp::Wait { .. } => wait(cluster::hears_others(k, at.barriers)),
+                MbarrierOp::Wait { .. } => wait(cluster::has_remote_arrivals(k, at.barriers)),
                 done => op(done),
             };
             out.line(format!("{name}(&{}{more});", barrier(k, at)));

@@ -72,7 +72,7 @@ impl Kernel {
     }
 
     /// Returns true if some statement or expression needs a cluster.
-    pub fn speaks_of_clusters(&self) -> bool {
+    pub fn uses_clusters(&self) -> bool {
         let mut found = self.any(|stmt| match stmt {
             Stmt::Barrier(scope) => *scope == Scope::Cluster,
             Stmt::Mbarrier(barrier) => matches!(barrier.op, MbarrierOp::ArriveRemote { .. }),

@@ -286,17 +286,17 @@ fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Pl
             Err(faults) if kernels.is_empty() && (layouts.len() == 1 || spec.plan().is_err()) => {
                 return Err(faults);
             }
-            Err(faults) => return Err(where_they_lie::<S>(&faults, *layout_index)),
+            Err(faults) => return Err(for_layout::<S>(&faults, *layout_index)),
         }
     }
     Ok(kernels)
 }
 
 /// Adds to the faults of a rule the layout that they occur for.
-fn where_they_lie<S: RuleSpec>(faults: &SpecErrors, layout_index: usize) -> SpecErrors {
+fn for_layout<S: RuleSpec>(faults: &SpecErrors, layout_index: usize) -> SpecErrors {
     let so = S::answers(layout_index).into_iter().filter(|(_, is)| *is);
     let so = so.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-    SpecErrors::new(faults.iter().map(|fault| messages::where_they_lie(fault, &so)))
+    SpecErrors::new(faults.iter().map(|fault| messages::for_layout(fault, &so)))
 }
 
 /// Returns the index of `=>` outside of brackets.

@@ -85,7 +85,7 @@ pub use mma::MmaPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use pipeline::{Pipeline, Ragged};
 pub(crate) use registers::{Registers, even_registers};
-pub(crate) use shared_memory::SharedSum;
+pub(crate) use shared_memory::SharedBytes;
 pub use simt::naive::NaivePlan;
 pub use simt::tiled::{TiledPlan, WarpTile};
 pub(crate) use wgmma::WARPGROUP;

@@ -23,9 +23,9 @@ words! {
         /// FP32 emulation, nearly as accurate as `f32`: each number is split into two of `tf32`.
         /// The three largest of the four products are summed.
         Tf32x3 = "tf32x3",
-        /// FP32 emulation, only with `mma: wgmma`: powers of two scale rows of A and columns of B to
-        /// the range of `f16`. Each number is split into two of `f16`. The three largest of the four
-        /// products are summed.
+        /// FP32 emulation, only with `mma: wgmma`: powers of two scale rows of A and columns of B
+        /// to the range of `f16`. Each number is split into two of `f16`. The three largest of the
+        /// four products are summed.
         F16x3 = "f16x3",
     }
 }

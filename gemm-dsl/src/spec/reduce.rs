@@ -96,8 +96,8 @@ words! {
     /// give the same bits.
     LaunchForm {
         /// Launches until one value is left. Each block folds one tile of elements, and the next
-        /// launch folds the values of the blocks. Only for whole arrays of `f32` with `sum`, `prod`,
-        /// `max` or `min`.
+        /// launch folds the values of the blocks. Only for whole arrays of `f32` with `sum`,
+        /// `prod`, `max` or `min`.
         Tiles = "tiles",
         /// Two launches: the first folds the elements with at most `blocks` blocks, the second the
         /// blocks' values.
@@ -144,8 +144,8 @@ spec! {
         pitched(bool): bool = false, "pitched", on DIMENSIONS, what;
         /// Number of threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
-        /// Number of threads that fold one result together. For rows and segments: a power of two up
-        /// to 32, or the whole block; default 32. For columns: a power of two up to the block;
+        /// Number of threads that fold one result together. For rows and segments: a power of two
+        /// up to 32, or the whole block; default 32. For columns: a power of two up to the block;
         /// default 8. A block then has `block / group` threads side by side along the columns.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
@@ -160,8 +160,9 @@ spec! {
         /// Combines values by warp shuffles, first in each warp and then across warps, instead of
         /// the shared-memory tree.
         shuffle(bool): bool = false, "shuffle", on WHOLE_BLOCK;
-        /// Loads vectors of 16 bytes, such as a `float4`, instead of single elements. For columns, a
-        /// thread then folds a vector of neighbouring columns, and stores their results as vectors.
+        /// Loads vectors of 16 bytes, such as a `float4`, instead of single elements. For columns,
+        /// a thread then folds a vector of neighbouring columns, and stores their results as
+        /// vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
         /// Number of columns that a thread folds, one block width apart.
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
@@ -171,13 +172,13 @@ spec! {
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
                                                                      block", on SHARED;
         /// Number of consecutive elements of a result that a block folds: a multiple of a block's
-        /// elements per round. It determines the number of blocks, instead of `blocks`. A fixed tree
-        /// over the run numbers folds the runs' values. Several devices can therefore fold whole
-        /// runs separately, with the same bits.
+        /// elements per round. It determines the number of blocks, instead of `blocks`. A fixed
+        /// tree over the run numbers folds the runs' values. Several devices can therefore fold
+        /// whole runs separately, with the same bits.
         run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element", on SHARED;
         /// Number of launches by which several blocks fold one result. Default: `tiles` for a whole
-        /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`, `compensated`,
-        /// `blocks` or `run` is given; else `passes`.
+        /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`,
+        /// `compensated`, `blocks` or `run` is given; else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
     }
 }

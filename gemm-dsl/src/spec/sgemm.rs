@@ -86,24 +86,24 @@ spec! {
         /// Warp tile: the rectangle of the block tile that one warp computes. Required by `arith`
         /// with `mma: sync`.
         warp(Rect): Option<Rect> = None, "warp{}", on TILE;
-        /// Block rasterisation: consecutive blocks cover groups of this many tile rows, for reuse in
-        /// the L2 cache.
+        /// Block rasterisation: consecutive blocks cover groups of this many tile rows, for reuse
+        /// in the L2 cache.
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
         /// Arithmetic of the multiplications. All but `f32` use tensor cores (sm_80 and later).
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
         /// Length along K of a partial sum on tensor cores. It starts from zero, and an IEEE
-        /// addition adds it to the accumulator. The length is a multiple of one instruction's K: 16,
-        /// or 8 for `tf32`. Default for FP32 emulation: one instruction's K, or the tile's K under
-        /// `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more accurate
-        /// and cost more additions.
+        /// addition adds it to the accumulator. The length is a multiple of one instruction's K:
+        /// 16, or 8 for `tf32`. Default for FP32 emulation: one instruction's K, or the tile's K
+        /// under `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more
+        /// accurate and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
             on MATRIX;
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
         /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
-        /// Tensor core instruction. `wgmma` reads converted copies of A and B, which a launch before
-        /// the GEMM writes. They are K-major, and rounded or split as `arith` says.
+        /// Tensor core instruction. `wgmma` reads converted copies of A and B, which a launch
+        /// before the GEMM writes. They are K-major, and rounded or split as `arith` says.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
         /// Method of copying the converted A and B to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
@@ -127,16 +127,16 @@ spec! {
         blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
             least 1 "at least one block must fit";
         /// Sliced-K: number of thread groups of a block that take alternate steps of K. Their
-        /// accumulators are added in shared memory, in the order of the groups. Use it for a small C
-        /// and a large K.
+        /// accumulators are added in shared memory, in the order of the groups. Use it for a small
+        /// C and a large K.
         slices(u32): u32 = 1, "slices{}",
             least 1 "a block has at least one group";
-        /// Split-K: maximum number of partitions of K. Each is summed by blocks of its own. The last
-        /// block of a tile to finish adds the partial sums in the order of the partitions, and
+        /// Split-K: maximum number of partitions of K. Each is summed by blocks of its own. The
+        /// last block of a tile to finish adds the partial sums in the order of the partitions, and
         /// stores C. A partition is a multiple of the tile's K, or without a tile of a block's K
-        /// step, so a short K has fewer. `auto` fills the device with `blocks_per_sm` blocks per SM,
-        /// by at most sqrt(K / 8) partitions, rounded down to a power of two. Use it if C has too
-        /// few tiles to fill the device.
+        /// step, so a short K has fewer. `auto` fills the device with `blocks_per_sm` blocks per
+        /// SM, by at most sqrt(K / 8) partitions, rounded down to a power of two. Use it if C has
+        /// too few tiles to fill the device.
         split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K has at least one partition";
         /// Stream-K: `blocks_per_sm` × SMs blocks share all tiles evenly. Each block computes as
@@ -202,7 +202,7 @@ impl SgemmSpec {
     /// Returns true if one element of A or B that the split cannot represent changes all of C,
     /// which the kernel [in `f32`](Self::in_f32) then recomputes. Otherwise only the sums with that
     /// element change.
-    pub fn loses_as_a_whole(&self) -> bool {
+    pub fn falls_back_as_a_whole(&self) -> bool {
         self.arith.is_emulation() && self.is_wgmma()
     }
 
@@ -238,13 +238,13 @@ impl SgemmSpec {
     }
 
     /// Returns the K of one step of a thread: 1, or the K of a matrix instruction.
-    pub(crate) fn terms_of_step(&self) -> u32 {
+    pub(crate) fn k_per_step(&self) -> u32 {
         self.arith.format().map_or(1, |format| format.terms() as u32)
     }
 
     /// Returns a thread's number of steps in a tile whose K is divisible by the slices.
     pub(crate) fn steps(&self, tile: Tile) -> u32 {
-        tile.k / self.terms_of_step() / self.slices.max(1)
+        tile.k / self.k_per_step() / self.slices.max(1)
     }
 
     /// Returns the elements of C that one thread keeps in registers. Under `arith` they are a

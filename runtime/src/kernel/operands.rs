@@ -46,8 +46,8 @@ pub enum N {}
 pub enum M {}
 
 /// Kind of an operand with one element for each element of C, such as `residual[m, n]`. A call
-/// passes a reference to a row-major m×n matrix, [`AsMatrix`](crate::bounds::AsMatrix). Padded matrices
-/// need a `pitched` kernel.
+/// passes a reference to a row-major m×n matrix, [`AsMatrix`](crate::bounds::AsMatrix). Padded
+/// matrices need a `pitched` kernel.
 #[derive(Clone, Copy, Debug)]
 pub enum MN {}
 

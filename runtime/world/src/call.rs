@@ -6,7 +6,7 @@ use super::{Estimate, Rank, ScheduleChoice, Sharded, Strategy, VerifiedSchedule}
 use crate::Result;
 use crate::execution::{Multiplies, ProductPart, ShardedProduct, follow};
 use crate::rank::OnRank;
-use crate::selection::{CachedProduct, CallOptions, ProductRequest, Selection};
+use crate::selection::{CachedGemm, CallOptions, ProductRequest, Selection};
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
 use gemm_runtime::ByName;
@@ -215,11 +215,11 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let product = match &what {
             What::Kernel(kernel) => {
                 let line = kernel.spec_line();
-                known(rank, &ProductRequest { line, is_made_for: false, distributions, said })
+                known(rank, &ProductRequest { line, is_from_table: false, distributions, said })
             }
             What::Table(table) => row(table, rank, distributions, lies).and_then(|line| {
-                let (line, is_made_for) = (line.as_str(), true);
-                known(rank, &ProductRequest { line, is_made_for, distributions, said })
+                let (line, is_from_table) = (line.as_str(), true);
+                known(rank, &ProductRequest { line, is_from_table, distributions, said })
             }),
         };
         let mut known = collective.telling(product)?;
@@ -288,9 +288,9 @@ impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {
 }
 
 /// Returns the cached plan of an equal request, or plans the GEMM anew.
-fn known(rank: &mut Rank, asked: &ProductRequest<'_>) -> Result<CachedProduct> {
+fn known(rank: &mut Rank, asked: &ProductRequest<'_>) -> Result<CachedGemm> {
     let known = rank.products.take(|known| known.is(asked));
-    known.map_or_else(|| CachedProduct::new(asked, &rank.machine, rank.memory), Ok)
+    known.map_or_else(|| CachedGemm::new(asked, &rank.machine, rank.memory), Ok)
 }
 
 /// Returns the spec of the table's rule for this GEMM and layout. It is the same on all ranks and

@@ -3,7 +3,7 @@
 use super::{Block, Factor, Rank, Sharded};
 use crate::collective::CollectiveContext;
 use crate::execution::ProductPart;
-use crate::selection::{CachedProduct, sums_alike};
+use crate::selection::{CachedGemm, sums_alike};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
@@ -30,7 +30,7 @@ pub(crate) struct Kernels<'k, E> {
     /// Specs of the two kernels, if an earlier call compiled them.
     made: Option<&'k [String; 2]>,
     /// True for kernels of tables, which are compiled for any matrix strides.
-    is_made_for: bool,
+    is_from_table: bool,
     /// Sources of the splits, before the ranks have asked each other whether all values are
     /// representable: this rank's shards of A, transposed, and of B.
     own: Option<[SplitSource<'k>; 2]>,
@@ -61,26 +61,26 @@ impl<'k, E: Operands> Kernels<'k, E> {
     pub(crate) fn new(
         rank: &mut Rank,
         collective: &'k CollectiveContext,
-        known: &'k CachedProduct,
+        known: &'k CachedGemm,
         a: &'k Sharded,
         b: &'k Sharded,
         c: &Sharded,
         late: bool,
     ) -> Result<Self> {
-        let CachedProduct { spec, is_made_for, transposition, kernels, .. } = known;
+        let CachedGemm { spec, is_from_table, transposition, kernels, .. } = known;
         let mut all = Self {
             device: rank.device().clone(),
             collective,
             spec: Cow::Borrowed(spec),
             made: kernels.as_ref(),
-            is_made_for: *is_made_for,
+            is_from_table: *is_from_table,
             own: None,
             splits: [None, None],
             kernels: None,
             are_others: false,
             c: [c.block().rows.len(), c.block().cols.len()],
         };
-        if !spec.loses_as_a_whole() {
+        if !spec.falls_back_as_a_whole() {
             all.make()?;
         } else if !late {
             let of_a = transposition.view(Factor::A, a.view());
@@ -149,7 +149,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         let alike = sums_alike(&self.spec);
         let made = |padded: bool| {
             let spec = self.spec.as_ref().clone();
-            match (self.is_made_for, alike) {
+            match (self.is_from_table, alike) {
                 (true, alike) => spec.for_matrices(self.spec.layout, padded || !alike),
                 (false, true) if padded => spec.pitched(true),
                 (false, _) => spec,
@@ -192,7 +192,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             used.push(with_splits(program, splits)?.0);
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {
-                let by_column = shape.lies_in_columns();
+                let by_column = shape.is_column_major();
                 used.push(programs.splits_of_b(self.spec.arith, by_column)?);
             }
         }

@@ -6,7 +6,7 @@ use crate::channel::{Channel, held};
 use crate::collective::CollectiveContext;
 use crate::recent::RecentCalls;
 use crate::reduction_plan::CachedReduction;
-use crate::selection::CachedProduct;
+use crate::selection::CachedGemm;
 use crate::staging::StagingBuffers;
 use crate::transport::Links;
 use crate::{Error, Result};
@@ -31,7 +31,7 @@ pub struct Rank {
     pub(crate) machine: ClusterModel,
     pub(crate) memory: Option<u64>,
     pub(crate) staging: StagingBuffers,
-    pub(crate) products: RecentCalls<CachedProduct>,
+    pub(crate) products: RecentCalls<CachedGemm>,
     pub(crate) folds: RecentCalls<CachedReduction>,
     /// Partials of an earlier reduction, reused.
     pub(crate) partials: Option<PartialBuffers>,

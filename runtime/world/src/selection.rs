@@ -17,7 +17,7 @@ pub(crate) struct ProductRequest<'a> {
     /// Spec of a kernel, or of a table's rule.
     pub(crate) line: &'a str,
     /// True for a spec of a table, which is compiled for any matrix strides.
-    pub(crate) is_made_for: bool,
+    pub(crate) is_from_table: bool,
     /// Distributions of A, B and C as stored.
     pub(crate) distributions: [&'a Distribution; 3],
     /// Options set by the caller.
@@ -40,11 +40,11 @@ impl fmt::Display for CallOptions {
 }
 
 /// Cached request for a GEMM, with its selection.
-pub(crate) struct CachedProduct {
+pub(crate) struct CachedGemm {
     asked_line: String,
     asked_layouts: [Distribution; 3],
     said: CallOptions,
-    pub(crate) is_made_for: bool,
+    pub(crate) is_from_table: bool,
     pub(crate) spec: SgemmSpec,
     /// Text of `spec`, shown to users.
     pub(crate) line: String,
@@ -73,16 +73,16 @@ pub(crate) struct Selection {
     pub(crate) asks_late: bool,
 }
 
-impl CachedProduct {
+impl CachedGemm {
     /// Prepares a request before the ranks have agreed on it.
     pub(crate) fn new(
         asked: &ProductRequest<'_>,
         machine: &ClusterModel,
         memory: Option<u64>,
     ) -> Result<Self> {
-        let ProductRequest { line, is_made_for, distributions: [a, b, c], said } = *asked;
+        let ProductRequest { line, is_from_table, distributions: [a, b, c], said } = *asked;
         let mut spec: SgemmSpec = line.parse()?;
-        if is_made_for {
+        if is_from_table {
             // The spec for packed matrices. Padded parts use a variant of it, chosen in `kernels`.
             spec = spec.for_matrices(said.lies.unwrap_or(GemmLayout::Nn), false);
         }
@@ -97,7 +97,7 @@ impl CachedProduct {
             asked_line,
             asked_layouts: [a, b, c].map(Distribution::clone),
             said,
-            is_made_for,
+            is_from_table,
             spec,
             line,
             transposition,
@@ -111,8 +111,8 @@ impl CachedProduct {
     }
 
     pub(crate) fn is(&self, asked: &ProductRequest<'_>) -> bool {
-        let ProductRequest { line, is_made_for, distributions, said } = asked;
-        (self.asked_line.as_str(), self.is_made_for, self.said) == (*line, *is_made_for, *said)
+        let ProductRequest { line, is_from_table, distributions, said } = asked;
+        (self.asked_line.as_str(), self.is_from_table, self.said) == (*line, *is_from_table, *said)
             && self.asked_layouts.iter().eq(*distributions)
     }
 
@@ -154,7 +154,7 @@ impl CachedProduct {
         strategy: Option<Strategy>,
     ) -> Result<(VerifiedSchedule, Option<ScheduleChoice>), WorldError> {
         let Self { transposition, machine, memory, .. } = self;
-        let takes_pitches = self.spec.pitched || self.is_made_for || sums_alike(&self.spec);
+        let takes_pitches = self.spec.pitched || self.is_from_table || sums_alike(&self.spec);
         let fits = |estimate: &Estimate| memory.is_none_or(|most| estimate.most_memory() <= most);
         let is_for =
             |schedule: &VerifiedSchedule| takes_pitches || !has_padding(schedule, *transposition);
@@ -242,7 +242,7 @@ fn asks_late(
     distributions: &Distributions,
     ranks: usize,
 ) -> Result<bool, WorldError> {
-    if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
+    if !(spec.falls_back_as_a_whole() && spec.arith.is_scaled()) {
         return Ok(false);
     }
     let Distributions { a, b, .. } = distributions;

@@ -64,7 +64,7 @@ impl ShardedCall<'_> {
     /// * [`WorldError::Impossible`] for a table, and for a [`strategy`](ShardedCall::strategy).
     /// * [`WorldError::Impossible`] for a kernel that is not a plain `f32` GEMM. An epilogue needs
     ///   complete sums, and tensor cores scale whole rows and columns.
-    pub fn launch_by_terms(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
+    pub fn launch_split_k(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
         let (what, rank, said) = self.parts();
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
             rank.check_device(name, of.matrix().buffer().device())?;

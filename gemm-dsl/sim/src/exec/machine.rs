@@ -140,7 +140,7 @@ pub(crate) struct Machine<'l> {
     pub(crate) elsewhere: u64,
     /// True if each write is compared with the old contents. Until then every write counts as a
     /// change.
-    pub(crate) careful: bool,
+    pub(crate) compares_writes: bool,
     /// Number of meetings of warps of the block.
     pub(crate) meetings: u64,
     /// True if lanes execute atomics in descending order, and the lanes of an `else` run before
@@ -207,7 +207,7 @@ impl<'l> Machine<'l> {
             stmt: 0,
             happened: 0,
             elsewhere: 0,
-            careful: false,
+            compares_writes: false,
             meetings: 0,
             reversed: false,
             turns: Interleaving::Forward,
@@ -233,7 +233,7 @@ impl<'l> Machine<'l> {
         let warps = (blocks * launch.warps()) as usize;
         self.warpgroups.begin(warps);
         self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
-        (self.careful, self.meetings, self.handed) = (self.undo_log.is_some(), 0, 0);
+        (self.compares_writes, self.meetings, self.handed) = (self.undo_log.is_some(), 0, 0);
         if let Some(recorder) = &mut self.recorder {
             let numbers = (0..blocks).map(|rank| launch.of_cluster(cluster, rank));
             let numbered = numbers.map(|number| (number, launch.block(number)));

@@ -131,7 +131,7 @@ impl<'l> Machine<'l> {
         mask: u32,
     ) -> Result<(), BoxedTrap> {
         let region = self.region(memory);
-        if self.careful && kind.reads() {
+        if self.compares_writes && kind.reads() {
             self.asked = Some(self.stmt);
         }
         let groups = self.group_cache.groups(memory.access, offsets, mask);
@@ -317,7 +317,7 @@ impl<'l> Machine<'l> {
     }
 
     fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
-        if self.careful {
+        if self.compares_writes {
             self.look_at_write(memory, offsets, values, mask);
         } else {
             self.happened += 1;

@@ -326,7 +326,7 @@ impl Warp {
                 self.atomics += 1;
                 if self.atomics == TURN {
                     self.atomics = 0;
-                    machine.careful = true;
+                    machine.compares_writes = true;
                     return Ok(Some(self.hand_over(machine, stmt)));
                 }
                 if machine.hands_over() {
@@ -353,7 +353,7 @@ impl Warp {
         if self.strides <= PATIENCE {
             return Progress::Turn;
         }
-        machine.careful = true;
+        machine.compares_writes = true;
         self.hand_over(machine, stmt)
     }
 
@@ -366,10 +366,14 @@ impl Warp {
             return Progress::Turn;
         }
         let (code, mut livelock) = (machine.code, self.livelock);
-        let in_vain = livelock.again(self.brief(code), || self.state(code));
+        let livelocked_at = livelock.again(self.brief(code), || self.state(code));
         self.livelock = livelock;
         // Reports the load that the warp polls by, rather than the statement in between.
-        if in_vain { Progress::Polling(machine.asked.unwrap_or(stmt)) } else { Progress::Turn }
+        if livelocked_at {
+            Progress::Polling(machine.asked.unwrap_or(stmt))
+        } else {
+            Progress::Turn
+        }
     }
 
     /// Next statement of the warp.

@@ -79,7 +79,7 @@ pub(crate) struct Block<'l> {
     met: u64,
     livelock: LivelockDetector,
     /// Set if the block is livelocked: number of memory changes at that time.
-    in_vain: Option<u64>,
+    livelocked_at: Option<u64>,
     /// Order of the warps within a round, and number of rounds.
     order: Vec<u32>,
     rounds: u64,
@@ -101,7 +101,7 @@ impl<'l> Block<'l> {
             named_barriers: NamedBarriers::default(),
             met: 0,
             livelock: LivelockDetector::default(),
-            in_vain: None,
+            livelocked_at: None,
             order: Vec::new(),
             rounds: 0,
         }
@@ -140,7 +140,7 @@ impl<'l> Block<'l> {
         self.states.clear();
         self.states.resize(self.warps.len(), WarpState::Ready);
         self.named_barriers.clear();
-        (self.met, self.livelock, self.in_vain) = (0, LivelockDetector::default(), None);
+        (self.met, self.livelock, self.livelocked_at) = (0, LivelockDetector::default(), None);
     }
 
     /// Runs a cluster alone to its end.
@@ -161,10 +161,10 @@ impl<'l> Block<'l> {
     /// other blocks.
     pub(crate) fn round(&mut self, elsewhere: u64) -> Result<BlockProgress, SimError> {
         self.machine.elsewhere = elsewhere;
-        if self.in_vain == Some(self.machine.changes()) {
+        if self.livelocked_at == Some(self.machine.changes()) {
             return Ok(BlockProgress::Stuck);
         }
-        self.in_vain = None;
+        self.livelocked_at = None;
         if let Interleaving::Shuffled(shuffle) = self.machine.turns {
             let drawn_by = (u64::from(self.number) << 24).wrapping_add(self.rounds);
             self.order = shuffle.order(self.warps.len() as u32, drawn_by);
@@ -254,7 +254,7 @@ impl<'l> Block<'l> {
     /// Determines the progress of the block, or cluster, after every warp has run until it waits.
     fn settle(&mut self) -> Result<BlockProgress, Box<Fault>> {
         if self.machine.meetings >= PATIENCE && self.is_livelocked() {
-            self.in_vain = Some(self.machine.changes());
+            self.livelocked_at = Some(self.machine.changes());
             return Ok(BlockProgress::Stuck);
         }
         let now = self.machine.events();
@@ -278,7 +278,7 @@ impl<'l> Block<'l> {
         if self.states.iter().any(|state| *state != WarpState::Exited) {
             return Ok(BlockProgress::Stuck);
         }
-        self.left_behind().or_else(|| self.never_there()).map_or(Ok(BlockProgress::Done), Err)
+        self.left_behind().or_else(|| self.register_deadlock()).map_or(Ok(BlockProgress::Done), Err)
     }
 
     /// Range of the warps of one block of the cluster.
@@ -333,7 +333,7 @@ impl<'l> Block<'l> {
     /// Returns true if all warps have met since the last check and returned to an earlier state
     /// without a change of memory. A warp that meets no other is checked on its own.
     fn is_livelocked(&mut self) -> bool {
-        self.machine.careful = true;
+        self.machine.compares_writes = true;
         let met = std::mem::replace(&mut self.met, self.machine.meetings);
         if met == self.met || !self.livelock.is_quiet(self.machine.changes()) {
             return false;

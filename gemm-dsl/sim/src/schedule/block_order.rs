@@ -122,7 +122,9 @@ pub(crate) fn run(
             let kernel = launch.kernel.name.clone();
             let turns = order.turns().name();
             return Err(match launch.blocks() {
-                1 => SimError::TurnDependent { kernel, block: (0, 0, 0), place, turns, bits },
+                1 => {
+                    SimError::InterleavingDependent { kernel, block: (0, 0, 0), place, turns, bits }
+                }
                 _ => SimError::OrderDependent { kernel, place, order: order.name(), bits },
             });
         }

@@ -55,7 +55,7 @@ impl<'l> IsolatedBlocks<'l> {
             if let Some((ElementId { buffer, element }, bits)) =
                 undo_log.differing(regions, &results, is_result)
             {
-                return Err(SimError::TurnDependent {
+                return Err(SimError::InterleavingDependent {
                     kernel: self.launch.kernel.name.clone(),
                     block: self.launch.block(self.launch.of_cluster(number, 0)),
                     place: Box::new(regions[buffer].element(element)),

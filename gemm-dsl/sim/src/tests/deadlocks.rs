@@ -28,7 +28,7 @@ fn a_warp_that_waits_in_vain_may_do_other_things() {
 
 /// A thread polls a flag and counts its polls. It is deadlocked unless the count can end the loop.
 #[test]
-fn how_often_nobody_asks() {
+fn a_poll_count_does_not_hide_a_deadlock() {
     let kernel = |raised: bool, most: Option<i32>| {
         let mut t = team(64, 1);
         let (flag, out) = (t.shared("flag", 1), t.array("out", &[0]));

@@ -116,7 +116,7 @@ fn lanes_have_an_order_of_their_own() {
             b.if_(Expr::from(old).equals(0), |b| b.store(at(out, block()), 1));
         });
         match t.run() {
-            Err(SimError::TurnDependent { turns, .. }) => {
+            Err(SimError::InterleavingDependent { turns, .. }) => {
                 assert!(turns.starts_with("shuffled (seed "), "{turns}");
             }
             other => panic!("no turns begin with lane {first}: {other:?}"),

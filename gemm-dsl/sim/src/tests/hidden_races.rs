@@ -71,7 +71,7 @@ fn a_fault_before_a_race_is_the_fault() {
 
 /// A loop ends only if another block writes a word, without synchronisation.
 #[test]
-fn whom_a_race_keeps_waiting() {
+fn a_racy_wait_is_a_deadlock() {
     let text = always(10, || {
         let mut t = team(32, 2);
         let (flag, out) = (t.array("flag", &[0]), t.array("out", &[0; 2]));

@@ -50,7 +50,7 @@ fn whoever_comes_first_must_not_race() {
 
 fn differing(t: Team) -> (Position, (u32, u32, u32), &'static str, [u64; 2]) {
     match t.run() {
-        Err(SimError::TurnDependent { kernel, block, place, turns, bits }) => {
+        Err(SimError::InterleavingDependent { kernel, block, place, turns, bits }) => {
             assert_eq!(kernel, "kernel");
             (*place, block, turns, bits)
         }
@@ -66,7 +66,7 @@ fn element(index: i128) -> Position {
 /// Each thread draws a slot. The slot of a thread depends on the turns; the set of filled slots
 /// does not.
 #[test]
-fn who_draws_which_slot() {
+fn slot_order_depends_on_turns() {
     let kernel = |what: fn() -> Expr| {
         let (mut t, count, _) = two_warps();
         let out = t.array("out", &[7; 128]);

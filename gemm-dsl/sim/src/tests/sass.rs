@@ -72,7 +72,7 @@ fn what_is_known_is_not_loaded_again() {
 }
 
 #[test]
-fn a_store_that_nobody_sees_is_none() {
+fn dead_stores_are_not_counted() {
     let stores = |looks: bool| {
         let mut b = bench(32, 1, [1, 64]);
         b.write(tid(), 1.0);

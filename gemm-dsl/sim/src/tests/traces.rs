@@ -113,7 +113,7 @@ fn a_fault_has_a_past() {
 
 /// If blocks run in several orders, the ascending one is traced.
 #[test]
-fn of_a_kernel_that_speaks_the_first_order_is_seen() {
+fn traces_record_the_ascending_order() {
     let mut t = team(32, 3);
     let counter = t.array("counter", &[0i32]);
     t.unordered();

@@ -24,8 +24,8 @@ pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
 }
 
 /// Name of the wait function; `hears_others` if threads of other blocks arrive at the barrier.
-pub(in crate::cuda) fn wait(hears_others: bool) -> &'static str {
-    if hears_others { cluster::WAIT } else { "mbarrier_wait" }
+pub(in crate::cuda) fn wait(has_remote_arrivals: bool) -> &'static str {
+    if has_remote_arrivals { cluster::WAIT } else { "mbarrier_wait" }
 }
 
 pub(in crate::cuda) fn fence(fence: ProxyFence) -> &'static str {
@@ -72,8 +72,11 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
                 note((HelperFamily::Mbarrier, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
             }
             MbarrierOp::Wait { .. } => {
-                let hears_others = cluster::hears_others(k, barrier.at.barriers);
-                note((HelperFamily::Mbarrier, 4 + u8::from(hears_others)), try_wait(hears_others));
+                let has_remote_arrivals = cluster::has_remote_arrivals(k, barrier.at.barriers);
+                note(
+                    (HelperFamily::Mbarrier, 4 + u8::from(has_remote_arrivals)),
+                    try_wait(has_remote_arrivals),
+                );
             }
         },
         Stmt::ProxyFence(which) => {
@@ -145,8 +148,8 @@ const ARRIVE_EXPECT: Operation<'_> = Operation {
                  :: \"r\"(at), \"r\"(bytes) : \"memory\");\n",
 };
 
-fn try_wait(hears_others: bool) -> String {
-    let (comment, acquire) = match hears_others {
+fn try_wait(has_remote_arrivals: bool) -> String {
+    let (comment, acquire) = match has_remote_arrivals {
         false => ("Waits until the phase with this parity is complete.", ""),
         true => (
             "Waits until the phase with this parity is complete; other blocks of the cluster \
@@ -163,7 +166,7 @@ fn try_wait(hears_others: bool) -> String {
                      : \"=r\"(complete) : \"r\"(at), \"r\"(parity) : \"memory\");
     }} while (!complete);\n"
     );
-    mbarrier(wait(hears_others), Operation { comment, param: ", int parity", body: &body })
+    mbarrier(wait(has_remote_arrivals), Operation { comment, param: ", int parity", body: &body })
 }
 
 fn mbarrier(name: &str, operation: Operation<'_>) -> String {

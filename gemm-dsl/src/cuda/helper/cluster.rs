@@ -72,7 +72,7 @@ pub(in crate::cuda) const WAIT: &str = "mbarrier_wait_cluster";
 
 /// Returns true if threads of other blocks arrive at some of these barriers: a waiting thread must
 /// then see their accesses.
-pub(in crate::cuda) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
+pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> bool {
     let mut hears = false;
     k.visit(&mut |stmt| {
         if let Stmt::Mbarrier(barrier) = stmt {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 impl KernelBuilder {
     /// Marks the last declared parameter as named by the user. The source keeps the name unless
     /// something of its own has it, and otherwise uses a similar one.
-    pub fn named_by_user(&mut self) {
+    pub fn mark_user_named(&mut self) {
         self.of_user.extend(self.kernel.params.len().checked_sub(1));
     }
 }

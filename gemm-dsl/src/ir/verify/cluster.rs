@@ -12,7 +12,7 @@ impl Verifier<'_> {
             format!("a cluster of {blocks} blocks")
         })?;
         if blocks == 1 {
-            return require(!k.speaks_of_clusters(), || {
+            return require(!k.uses_clusters(), || {
                 "a cluster operation in a kernel without clusters".into()
             });
         }

@@ -94,7 +94,7 @@ pub(super) fn params(
     for (n, name) in names.iter().enumerate() {
         inputs.push(b.global(name, plan.types().element, Operand::Input(n)));
         if spec.map.is_some() {
-            b.named_by_user();
+            b.mark_user_named();
         }
     }
     let offsets = (over == Over::Segments)

@@ -134,7 +134,7 @@ impl<'s> ReduceShape<'s> {
             let source = Source::Stride { operand: Operand::Input(operand), dim: dim - 1 };
             let scalar = b.scalar(&format!("{}_{what}", joined(name)), Ty::U64, source);
             if self.plan.spec().map.is_some() {
-                b.named_by_user();
+                b.mark_user_named();
             }
             if let Some(of) = vector {
                 b.require(Requirement::Multiple { scalar, of });

@@ -14,7 +14,7 @@ use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::shared::intra_block_reduction::{self, Slices};
 use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::problem::GemmProblem;
-use crate::lower::sgemm::shared::schedule::{self, KRange, KRanges, TileExtents};
+use crate::lower::sgemm::shared::schedule::{self, KRange, SplitKPartitions, TileExtents};
 use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
@@ -294,7 +294,7 @@ impl KShare {
             Some(round) => round,
             None => b.constant("ROUND", 1, "elements of K per block and round"),
         };
-        let (all, own) = KRanges::of_block(b, plan, problem, round)?;
+        let (all, own) = SplitKPartitions::of_block(b, plan, problem, round)?;
         Some((TileParts::Ranges(all), own))
     }
 

@@ -19,7 +19,7 @@ use super::shared::epilogue;
 use super::shared::epilogue_expression::EpilogueExpression;
 use super::shared::loops::over;
 use super::shared::problem::{GemmProblem, TakenMatrices};
-use super::shared::schedule::{self, KRange, KRanges};
+use super::shared::schedule::{self, KRange, SplitKPartitions};
 use super::shared::shared_tile::stages;
 use super::shared::split_k::SplitKWorkspace;
 use super::shared::unrepresentable::UnrepresentableFlag;
@@ -115,7 +115,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let accumulators =
         AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
     let split = SplitKWorkspace::declare(b, plan, &problem, accumulators);
-    let ranges = KRanges::of_block(b, plan, &problem, bk);
+    let ranges = SplitKPartitions::of_block(b, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
     let frame = WgmmaFrame {
         plan,
@@ -140,7 +140,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
     split: Option<SplitKWorkspace>,
-    ranges: Option<KRanges>,
+    ranges: Option<SplitKPartitions>,
     unrepresentable: Option<UnrepresentableFlag>,
     row_max: Option<RowMax>,
     tm: Const,
@@ -179,7 +179,8 @@ impl Consumers<'_> {
         if let Some(row_max) = self.row_max {
             scale_back(b, &block, &acc, row_max);
         }
-        let parts = self.ranges.map(|all| TileParts::Ranges(KRanges { tile: tile.nth, ..all }));
+        let parts =
+            self.ranges.map(|all| TileParts::Ranges(SplitKPartitions { tile: tile.nth, ..all }));
         let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
             None => epilogue::store(b, &block, &acc, &finish),
             Some((split, parts)) => {

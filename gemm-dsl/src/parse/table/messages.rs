@@ -87,7 +87,7 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
 }
 
 /// A fault that a rule has only for some layouts.
-pub(crate) fn where_they_lie(fault: &SpecError, so: &str) -> SpecError {
+pub(crate) fn for_layout(fault: &SpecError, so: &str) -> SpecError {
     fault.clone().with_message(format!(
         "where {so}: {}; or test the layout in the condition",
         fault.message()

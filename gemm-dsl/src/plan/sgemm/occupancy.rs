@@ -2,7 +2,7 @@
 
 pub(super) mod messages;
 
-use super::shared_memory::{SharedSum, blocks_by_shared};
+use super::shared_memory::{SharedBytes, blocks_by_shared};
 use crate::plan::Faults;
 use crate::spec::SgemmSpec;
 use crate::target::arch::LARGEST;
@@ -24,7 +24,7 @@ pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faul
 }
 
 /// Checks the shared memory of all resident blocks against the limit of an SM.
-pub(super) fn resident_shared(spec: &SgemmSpec, sum: &SharedSum, faults: &mut Faults) {
+pub(super) fn resident_shared(spec: &SgemmSpec, sum: &SharedBytes, faults: &mut Faults) {
     if faults.sound(&["blocks_per_sm"]) {
         let (blocks, bytes) = (spec.blocks_per_sm, sum.total());
         let most = blocks_by_shared(bytes);

@@ -7,7 +7,7 @@ use crate::spec::{Copies, Factor, Lanes, SgemmSpec, Sharing, Tile};
 use crate::target::arch::LARGEST;
 
 #[derive(Clone, Copy)]
-pub(crate) struct SharedSum {
+pub(crate) struct SharedBytes {
     /// Bytes per element of A and of B, including all its splits.
     pub bytes: [u32; 2],
     /// Alignment of tiles in bytes.
@@ -82,7 +82,7 @@ impl SharedExtras {
     }
 }
 
-impl SharedSum {
+impl SharedBytes {
     /// Shared memory of a spec that may exceed the limits of a plan.
     pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
@@ -130,7 +130,7 @@ pub(crate) fn blocks_by_shared(bytes: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{SharedExtras, SharedSum};
+    use super::{SharedBytes, SharedExtras};
     use crate::spec::SgemmSpec;
     use crate::target::arch::LARGEST;
 
@@ -140,7 +140,8 @@ mod tests {
         let fits = |bytes: u128| {
             let beside = SharedExtras::of_spec(&SgemmSpec::default(), 0);
             let (a, b) = ((1, 4), (1, bytes / 4 - 4));
-            SharedSum { bytes: [4; 2], alignment: 16, products: 1, buffers: 1, a, b, beside }.fits()
+            SharedBytes { bytes: [4; 2], alignment: 16, products: 1, buffers: 1, a, b, beside }
+                .fits()
         };
         let most = LARGEST.shared_per_block.into();
         assert!(fits(most) && !fits(most + 4));

@@ -9,7 +9,7 @@ use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
 use crate::plan::sgemm::registers::{Registers, even_registers};
-use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::Format;
 use crate::target::arch::WARP;
@@ -97,7 +97,7 @@ impl WgmmaPlan {
         let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
         let promote = promoted(spec, tile.k);
-        let shared = SharedSum::of_spec(spec, tile).total();
+        let shared = SharedBytes::of_spec(spec, tile).total();
         let block = BlockSize { threads: multiplying, shared: shared.next_multiple_of(16) };
         let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
         let operands = Registers::of_operands(spec, thread, Some(&epilogue));

@@ -22,8 +22,8 @@ words! {
         Blocked = "blocked",
         /// Elements one block width apart (inside a warp tile: one warp width).
         Strided = "strided",
-        /// Vectors of four elements along both axes. Those of a thread are interleaved with those of
-        /// the other threads along the axis (inside a warp tile: of the other lanes).
+        /// Vectors of four elements along both axes. Those of a thread are interleaved with those
+        /// of the other threads along the axis (inside a warp tile: of the other lanes).
         Split = "split",
     }
 }
@@ -84,8 +84,8 @@ words! {
     Bounds {
         /// Any shape. Elements outside the matrices affect no result and are not written.
         Guarded = "guarded",
-        /// Multiples of the tile only, or without a tile, of a block's elements of C and its K step.
-        /// The launch checks this. The kernel has no bounds checks.
+        /// Multiples of the tile only, or without a tile, of a block's elements of C and its K
+        /// step. The launch checks this. The kernel has no bounds checks.
         Aligned = "aligned",
     }
 }

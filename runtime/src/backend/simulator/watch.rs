@@ -1,5 +1,5 @@
-//! Observers of the simulator ([`Simulation::watch`](crate::sim::Simulation::watch)). Needs the feature
-//! `sim`.
+//! Observers of the simulator ([`Simulation::watch`](crate::sim::Simulation::watch)). Needs the
+//! feature `sim`.
 
 pub use gemm_dsl::ir::VerifiedKernel;
 // `Buffer` is left out: with two types of that name, compiler messages print full paths.
@@ -12,7 +12,8 @@ use gemm_dsl::ir::{Elem, ParamKind};
 use gemm_sim::{Buffer, Options, SimError};
 use std::ops::Range;
 
-/// Observer of the kernels that a simulator runs ([`Simulation::watch`](crate::sim::Simulation::watch)).
+/// Observer of the kernels that a simulator runs
+/// ([`Simulation::watch`](crate::sim::Simulation::watch)).
 /// [`Device::simulator_watched`](crate::Device::simulator_watched) has an example.
 pub trait Watch: Send + Sync {
     /// Returns the blocks of a launch to trace, by their linear index: x varies fastest, then y,

@@ -9,8 +9,8 @@ use std::fmt;
 /// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known at run time only.
 ///
 /// A call passes the operands by name, in any order, and its launch checks them. A
-/// [`Kernel<ReduceSpec, ByName>`](crate::generic::Kernel#impl-Kernel<ReduceSpec,+ByName>) takes the arrays
-/// that it folds and the arrays for its results in the same way.
+/// [`Kernel<ReduceSpec, ByName>`](crate::generic::Kernel#impl-Kernel<ReduceSpec,+ByName>) takes the
+/// arrays that it folds and the arrays for its results in the same way.
 ///
 /// ```
 /// use gemm_runtime::{ByName, Device, MatrixMut, MatrixRef, Sgemm};

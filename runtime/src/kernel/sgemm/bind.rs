@@ -36,7 +36,7 @@ pub(super) fn shape_of<B: Backend>(
     // A packed column is both row-major and column-major, and is read as one contiguous line.
     let is_column = |shape: &Shape| shape.rows > 1 && shape.cols == 1 && shape.row_stride == 1;
     let layout = GemmLayout::from_columns(
-        [shapes[0], shapes[1]].map(|s| s.lies_in_columns() || is_column(&s)),
+        [shapes[0], shapes[1]].map(|s| s.is_column_major() || is_column(&s)),
     );
     let of = SgemmShape::from(size)
         .batch(shapes[2].batch().count as u64)

@@ -1,7 +1,7 @@
 //! Construction of schedules for distributed GEMMs.
 
 use super::check::extents;
-use super::distribution::Deal;
+use super::distribution::BlockOwners;
 use super::roles::{Roles, find};
 use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
@@ -26,8 +26,8 @@ struct Source {
     size: Size,
     factor: Factor,
     /// Distribution of A or B over ranks.
-    deal: Deal,
-    c: Deal,
+    deal: BlockOwners,
+    c: BlockOwners,
     strategy: Strategy,
     /// Bounds of the shards, in order.
     cuts: Vec<usize>,
@@ -67,7 +67,7 @@ fn schedule(
     let [a, b, c] =
         [of("A", &distributions.a)?, of("B", &distributions.b)?, of("C", &distributions.c)?];
     let needed = |factor, rank| size.needed(factor, &c.shard(rank));
-    let has = |deal: &Deal, factor, rank| deal.shard(rank).contains(&needed(factor, rank));
+    let has = |deal: &BlockOwners, factor, rank| deal.shard(rank).contains(&needed(factor, rank));
     let has_all = |deal, factor| (0..ranks).all(|rank| has(deal, factor, rank));
     // Matrix that arrives in parts, and the one that is complete before.
     let (factor, deal, other, before) = match has_all(&a, Factor::A) && !has_all(&b, Factor::B) {
@@ -170,7 +170,7 @@ impl RankParts {
 
 /// Adds the moves that bring a block to a rank, each element once. A rank takes its own elements
 /// first, then those of the ranks after it in turn, so that not all ranks ask the same one first.
-fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Move>) {
+fn bring(deal: &BlockOwners, to: usize, needed: &Block, into: Place, moves: &mut Vec<Move>) {
     if needed.is_empty() {
         return;
     }

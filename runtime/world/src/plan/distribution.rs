@@ -3,7 +3,7 @@
 mod deal;
 mod text;
 
-pub(super) use deal::Deal;
+pub(super) use deal::BlockOwners;
 
 use super::Block;
 use std::ops::Range;
@@ -266,14 +266,14 @@ impl Distribution {
     }
 
     /// Returns the blocks of all ranks, as a structure that also finds the owner of a block.
-    pub(super) fn deal(&self, ranks: usize) -> Result<Deal, DistributionError> {
+    pub(super) fn deal(&self, ranks: usize) -> Result<BlockOwners, DistributionError> {
         let Self { rows, cols, split } = self;
         if ranks == 0 {
             return Err(DistributionError::Nobody);
         }
         let rows_of = |cut: &Cut, parts| cut.parts("rows", *rows, parts);
         let cols_of = |cut: &Cut, parts| cut.parts("columns", *cols, parts);
-        let deal = |rows, cols, patch| Deal { rows, cols, patch, down: false };
+        let deal = |rows, cols, patch| BlockOwners { rows, cols, patch, down: false };
         Ok(match split {
             Split::Whole => deal(rows_of(&Cut::EVEN, 1)?, cols_of(&Cut::EVEN, 1)?, None),
             Split::Rows(cut) => deal(rows_of(cut, ranks)?, cols_of(&Cut::EVEN, 1)?, Some([1, 1])),
@@ -288,7 +288,7 @@ impl Distribution {
                     return Err(DistributionError::Patch { ranks: *grid, patch: *patch });
                 }
                 let (rows, cols) = (rows_of(&cuts[0], *down)?, cols_of(&cuts[1], *across)?);
-                Deal { down: *is_down, ..deal(rows, cols, Some(*patch)) }
+                BlockOwners { down: *is_down, ..deal(rows, cols, Some(*patch)) }
             }
         })
     }

@@ -31,7 +31,7 @@ pub(super) struct Connection {
 }
 
 /// Owner of a connection, as seen by its reader and writer.
-pub(super) trait Around {
+pub(super) trait FrameHandler {
     /// Handles a received frame.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Connection {
 
     /// Reads until the connection ends, or is silent for too long. Returns the reason for the
     /// peer's loss, which counts unless the peer has left.
-    pub(super) fn read(&self, around: &impl Around, silence: Duration) -> LossReason {
+    pub(super) fn read(&self, around: &impl FrameHandler, silence: Duration) -> LossReason {
         let mut from = BufReader::with_capacity(BUFFER, &self.stream);
         loop {
             match Frame::read(&mut from) {
@@ -110,7 +110,7 @@ impl Connection {
     /// Writes until the queue or the connection ends.
     pub(super) fn write(
         &self,
-        around: &impl Around,
+        around: &impl FrameHandler,
         frames: &Receiver<Frame>,
         heartbeat: Duration,
     ) {
@@ -125,7 +125,7 @@ impl Connection {
     /// Writes queued frames, and a heartbeat when the queue is empty for some time.
     fn write_all(
         &self,
-        around: &impl Around,
+        around: &impl FrameHandler,
         frames: &Receiver<Frame>,
         heartbeat: Duration,
     ) -> Result<()> {

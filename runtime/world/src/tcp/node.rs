@@ -5,7 +5,7 @@
 //! all.
 
 use super::frame::Frame;
-use super::link::{Around, Connection, Start, nonsense};
+use super::link::{Connection, FrameHandler, Start, nonsense};
 use super::{LONGEST, Limits};
 use crate::channel::{RankLoss, Tag, last_in_chain};
 use crate::error::LossReason;
@@ -329,7 +329,7 @@ impl Node {
     }
 }
 
-impl Around for Node {
+impl FrameHandler for Node {
     fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), LossReason> {
         let speaks_for = |rank| if self.rank == 0 { rank == peer } else { rank < self.ranks };
         match frame {

@@ -123,7 +123,7 @@ fn by_terms(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Out
         let of_c = sampling::distribution(&mut rng, m, n, ranks);
         let drawn = Drawn { spec, extents: (m, n, k), ranks, distributions: [of_a, of_b, of_c] };
         same_bits(carry, &drawn, [&a, &b], "by terms", |rank, kernel, [a, b], c| {
-            kernel.on(rank).launch_by_terms(a, b, c)
+            kernel.on(rank).launch_split_k(a, b, c)
         })?;
     }
     Ok(())

@@ -142,7 +142,7 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
         let found = World::simulated(ranks).expect("a world").run(|rank| {
             let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
             let mut c = rank.upload(&of_c, &vec![f32::NAN; m * n])?;
-            kernel.on(rank).launch_by_terms(&a, &b, &mut c)?;
+            kernel.on(rank).launch_split_k(&a, &b, &mut c)?;
             rank.gather(&c, 0)
         });
         let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -301,7 +301,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
             let call = kernel.on(rank);
             let call = if let Some(lies) = lies { call.layout(lies) } else { call };
             let made = match by_terms {
-                true => call.launch_by_terms(&a, &b, &mut c),
+                true => call.launch_split_k(&a, &b, &mut c),
                 false => call.launch(&a, &b, &mut c).map(|_| ()),
             };
             // The world stays intact.

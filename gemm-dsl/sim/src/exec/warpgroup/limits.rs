@@ -44,7 +44,7 @@ impl RegisterLimits {
     /// Returns a warp that asked for more, and its statement, if the warps in the end hold more
     /// registers than their block has. The pair is the total number of registers held and the
     /// number given to the block.
-    pub(crate) fn never_there(
+    pub(crate) fn register_deadlock(
         &self,
         warps: std::ops::Range<usize>,
     ) -> Option<(usize, u32, [u32; 2])> {

@@ -53,7 +53,7 @@ impl Block<'_> {
         };
         let states = self.states.iter().enumerate();
         states.filter_map(move |(warp, &state)| {
-            let (stmt, waits_for) = match self.in_vain {
+            let (stmt, waits_for) = match self.livelocked_at {
                 Some(_) => (self.at_stmt(warp)?, WaitReason::Change),
                 None => what(state)?,
             };
@@ -77,11 +77,11 @@ impl Block<'_> {
     }
 
     /// Returns the fault of a warp that asks for registers which never become free.
-    pub(super) fn never_there(&self) -> Option<Box<Fault>> {
+    pub(super) fn register_deadlock(&self) -> Option<Box<Fault>> {
         let mut blocks = 0..self.machine.launch.cluster();
         blocks.find_map(|rank| {
             let (warp, stmt, [asked, given]) =
-                self.machine.limits.never_there(self.warps_of(rank))?;
+                self.machine.limits.register_deadlock(self.warps_of(rank))?;
             let kind = FaultKind::TooManyRegisters { asked, given };
             Some(self.fault((warp * WARP) as u32, stmt, kind))
         })
@@ -108,7 +108,7 @@ impl Block<'_> {
         to_come: u32,
     ) -> Box<Fault> {
         let at = (0..self.states.len()).find_map(|warp| {
-            let waits = self.in_vain.is_some() || self.states[warp] != WarpState::Ready;
+            let waits = self.livelocked_at.is_some() || self.states[warp] != WarpState::Ready;
             let thread = (warp * WARP) as u32 + self.warps[warp].lane();
             Some((thread, self.at_stmt(warp).filter(|_| waits)?))
         });

@@ -2,7 +2,7 @@
 //! split-K use it.
 
 use super::problem::GemmProblem;
-use super::schedule::{BlockProduct, KRanges, Origin};
+use super::schedule::{BlockProduct, Origin, SplitKPartitions};
 use super::stream_k::Segment;
 use crate::ir::{Const, Expr, KernelBuilder};
 use crate::lower::sgemm::shared::elements::Elements;
@@ -45,7 +45,7 @@ pub(crate) struct AccumulatorCounts {
 /// Share of K that a block accumulates for its tile while other blocks accumulate the rest.
 pub(crate) enum TileParts {
     /// Split-K partitions, one per block.
-    Ranges(KRanges),
+    Ranges(SplitKPartitions),
     /// Stream-K segment: the part of the tile in an even share of all K iterations.
     Segment(Segment),
 }

@@ -3,7 +3,7 @@
 //! of [`EpilogueExpression`] itself.
 
 use super::accumulators::Accumulators;
-use super::intra_block_reduction::HandedOver;
+use super::intra_block_reduction::SlicePartials;
 use super::loops::over;
 use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Expr, For, KernelBuilder, Unroll};
@@ -15,7 +15,7 @@ use crate::plan::Guards;
 /// Accumulators of a block's threads, and the partial accumulators of its other slices.
 pub(crate) struct BlockSums {
     pub acc: Accumulators,
-    pub others: Option<HandedOver>,
+    pub others: Option<SlicePartials>,
 }
 
 /// Adds the partial accumulators of other slices, then stores the tile in C or leaves it for

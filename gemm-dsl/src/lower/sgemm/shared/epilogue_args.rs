@@ -78,7 +78,7 @@ impl EpilogueArgs {
                         Ty::Scalar(plan.types().acc),
                         Source::Argument(nth),
                     );
-                    b.named_by_user();
+                    b.mark_user_named();
                     (ArgSource::Number(number), String::new())
                 }
                 ArgSlot::Array(nth) => {
@@ -241,7 +241,7 @@ fn array(
     let elem = plan.types().acc;
     let lanes = u64::from(elem.vector_lanes());
     let memory = b.global(name, elem, of);
-    b.named_by_user();
+    b.mark_user_named();
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     let value = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
@@ -258,7 +258,7 @@ fn array(
             let outer = problem.batch.map(|count| {
                 let source = Source::Stride { operand: of, dim: 0 };
                 let apart = b.scalar(&called("stride", name, nth), Ty::U64, source);
-                b.named_by_user();
+                b.mark_user_named();
                 if vectors {
                     b.require(Requirement::Multiple { scalar: apart, of: lanes });
                 }
@@ -268,7 +268,7 @@ fn array(
                 true => {
                     let source = Source::Stride { operand: of, dim: usize::from(outer.is_some()) };
                     let stride = b.scalar(&called("ld", name, nth), Ty::I32, source);
-                    b.named_by_user();
+                    b.mark_user_named();
                     stride
                 }
                 false => problem.n,

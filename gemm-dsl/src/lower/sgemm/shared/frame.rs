@@ -5,7 +5,9 @@ use super::copy::{CopyExtents, TileCopy};
 use super::elements::{Adjacent, Elements};
 use super::mma_layout::{MmaCounts, WarpMma};
 use super::problem::GemmProblem;
-use super::schedule::{self, BlockProduct, KRange, KRanges, Origin, TileCounts, TileExtents};
+use super::schedule::{
+    self, BlockProduct, KRange, Origin, SplitKPartitions, TileCounts, TileExtents,
+};
 use super::shared_tile::{SharedTile, shared_tiles};
 use super::slices::TileSlices;
 use super::tile::{StagedFactor, Tiled};
@@ -145,7 +147,7 @@ impl<'p> Frame<'p> {
     /// Computes this thread's position in the tile at `origin`.
     pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
         let problem = self.problem.for_product(b, origin.batch);
-        let ranges = KRanges::of_block(b, self.plan, &problem, self.bk);
+        let ranges = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
         let (parts, range) = ranges.map(|(all, own)| (TileParts::Ranges(all), own)).unzip();
         let own = self.own(b);
         (self.at(problem, origin, range, own), parts)

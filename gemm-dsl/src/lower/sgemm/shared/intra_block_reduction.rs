@@ -36,7 +36,7 @@ pub(crate) struct Slices {
 }
 
 /// Partial accumulators of all slices but the first, in shared memory.
-pub(crate) struct HandedOver {
+pub(crate) struct SlicePartials {
     sums: BufferId,
     slices: Slices,
 }
@@ -50,7 +50,7 @@ impl Slices {
         block: &AccumulatorTile<'_>,
         acc: &Accumulators,
         has_sums: Option<Expr>,
-    ) -> HandedOver {
+    ) -> SlicePartials {
         let places = block.rows.name * block.cols.name;
         // With slices smaller than a warp, several slices store at once, so the slices of one place
         // are adjacent.
@@ -58,7 +58,7 @@ impl Slices {
         let meaning = "accumulators of the other slices";
         let (acc_elem, layout) = (block.plan.types().acc, BufferLayout::row_major(3));
         let sums = b.shared("handed_over", acc_elem, dims, layout, meaning);
-        let handed_over = HandedOver { sums, slices: self };
+        let handed_over = SlicePartials { sums, slices: self };
         b.comment("All slices but the first pass on their accumulators.");
         let behind = Expr::from(self.slice).gt(0);
         let condition = has_sums.into_iter().fold(behind, Expr::and);
@@ -72,7 +72,7 @@ impl Slices {
     }
 }
 
-impl HandedOver {
+impl SlicePartials {
     fn at(&self, block: &AccumulatorTile<'_>, nth: Expr, m: &Expr, n: &Expr) -> Access {
         let place = m.clone() * block.cols.name + n.clone();
         Access::new(self.sums, [place, nth, block.epilogue_thread.clone()])

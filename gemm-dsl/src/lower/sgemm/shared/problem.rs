@@ -1,6 +1,6 @@
 //! Operands and extents of a GEMM as kernel parameters, and the launch requirements for them.
 
-use super::sharing::{MOST_RANGES, SharedTiles, TileSharers, most_columns};
+use super::sharing::{MAX_PARTITIONS, SharedTiles, TileSharers, most_columns};
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     Variant,
@@ -264,7 +264,7 @@ impl GemmProblem {
         // rounds.
         let reach = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => reach,
-            Sharing::Ranges(_) | Sharing::AutoRanges => reach + MOST_RANGES,
+            Sharing::Ranges(_) | Sharing::AutoRanges => reach + MAX_PARTITIONS,
         };
         let passed = |step: u32| u64::from(i32::MAX as u32 - step);
         let columns = passed(bn).min(most_columns(plan));
@@ -272,7 +272,7 @@ impl GemmProblem {
             b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.ranges {
-            let max = u64::from(MOST_RANGES);
+            let max = u64::from(MAX_PARTITIONS);
             b.require(Requirement::Range { scalar, min: 1, max });
         }
         let shared = self.shared.map(SharedTiles::sharers);

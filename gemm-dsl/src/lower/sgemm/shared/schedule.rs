@@ -151,13 +151,13 @@ pub(crate) struct KRange {
 
 /// Split-K partitions of a tile, each computed by its own block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KRanges {
+pub(crate) struct SplitKPartitions {
     pub count: Var,
     /// Index of the tile, if it differs from the block's.
     pub tile: Option<Var>,
 }
 
-impl KRanges {
+impl SplitKPartitions {
     /// Computes this block's split-K partition and the number of partitions, if the plan uses
     /// split-K. Partitions are whole K tiles or rounds of `depth` elements, except for the last
     /// one.

@@ -54,7 +54,7 @@ impl TileSharers {
 
 /// Upper bound on the number of split-K partitions, which no kernel reaches: a spec allows one
 /// less, and `split_k: auto` at most 8192.
-pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
+pub(crate) const MAX_PARTITIONS: u32 = MAX_SPLIT + 1;
 
 /// Maximum number of columns of C. The tiles of a group of tile rows are counted in an `int`, even
 /// if the group is larger than C.

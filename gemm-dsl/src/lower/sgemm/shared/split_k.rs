@@ -9,7 +9,7 @@ use super::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
 use super::accumulators::Accumulators;
 use super::loops::each;
 use super::problem::GemmProblem;
-use super::schedule::{self, KRanges};
+use super::schedule::{self, SplitKPartitions};
 use super::sharing::SharedTiles;
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
@@ -185,7 +185,7 @@ impl SplitKWorkspace {
     }
 
     /// Parts of a tile in the order of its split-K partitions.
-    fn ranges(&self, b: &mut KernelBuilder, ranges: &KRanges) -> TileShares {
+    fn ranges(&self, b: &mut KernelBuilder, ranges: &SplitKPartitions) -> TileShares {
         let [block, range] = schedule::tile_and_range();
         let tile = ranges.tile.map_or(block, Expr::from);
         let first = b.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());

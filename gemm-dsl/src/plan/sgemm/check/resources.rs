@@ -6,7 +6,7 @@ use crate::plan::Faults;
 use crate::plan::sgemm::direct;
 use crate::plan::sgemm::occupancy::{messages, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::registers::Registers;
-use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::simt::tiled::{self, TiledDraft};
 use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
@@ -29,20 +29,20 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     if !faults.sound(&SHARED_KEYS) {
         return None;
     }
-    let sum = SharedSum::of_spec(spec, tile);
+    let sum = SharedBytes::of_spec(spec, tile);
     if sum.fits() {
         return None;
     }
     let bare = spec.clone().pad_a(0).pad_b(0);
-    let single = SharedSum { buffers: 1, ..sum };
-    let of_product = SharedSum::of_spec(&spec.clone().products(1), tile);
-    let whole = SharedSum::of_spec(&spec.clone().slices(1), tile);
+    let single = SharedBytes { buffers: 1, ..sum };
+    let of_product = SharedBytes::of_spec(&spec.clone().products(1), tile);
+    let whole = SharedBytes::of_spec(&spec.clone().slices(1), tile);
     let (guilty, remedy) = if of_product.fits() {
         let most = u128::from(LARGEST.shared_per_block) / of_product.total();
         ("products", format!("use `products: {most}` or less, or a smaller tile"))
     } else if whole.fits() {
         ("slices", "leave `slices` out, or use a smaller tile".to_owned())
-    } else if SharedSum::of_spec(&bare, tile).fits() {
+    } else if SharedBytes::of_spec(&bare, tile).fits() {
         let guilty = if spec.pad_a >= spec.pad_b { "pad_a" } else { "pad_b" };
         (guilty, "use less padding".to_owned())
     } else if spec.stages.is_some() {
@@ -119,7 +119,7 @@ pub(super) fn threads(
         && shared_fits
         && faults.sound(&SHARED_KEYS)
     {
-        resident_shared(spec, &SharedSum::of_spec(spec, tile), faults);
+        resident_shared(spec, &SharedBytes::of_spec(spec, tile), faults);
     }
     if spec.is_direct() {
         return direct::check::resources(spec, threads, faults);

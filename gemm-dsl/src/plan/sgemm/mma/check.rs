@@ -77,7 +77,7 @@ fn warp_of(tile: Tile) -> Option<Rect> {
 
 /// Checks that instructions, slices and `promote` divide the K of a tile evenly.
 pub(crate) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
-    let terms = spec.terms_of_step();
+    let terms = spec.k_per_step();
     if !faults.sound(&["tile", "slices"]) {
         return;
     }

@@ -1,7 +1,7 @@
 //! Error messages for exceeded resources: threads, registers, shared memory, alignment.
 
 use crate::error::SpecError;
-use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
+use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedBytes};
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
 
@@ -122,7 +122,7 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
     )
 }
 
-pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str) -> SpecError {
+pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedBytes, remedy: &str) -> SpecError {
     let ((a, b), [of_a, of_b]) = (sum.parts(), sum.bytes);
     let most = LARGEST.shared_per_block;
     let times = |number: u32, of: &str| match number {

@@ -6,7 +6,7 @@ use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::MmaPlan;
 use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, contiguous_axes, shared_axes};
 use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
-use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
@@ -151,7 +151,7 @@ impl TiledPlan {
         let ragged = ragged_tile(spec, [a, b]);
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
-        let shared = SharedSum::of_spec(spec, tile).total();
+        let shared = SharedBytes::of_spec(spec, tile).total();
         let block = BlockSize {
             threads: threads_m * threads_n * products,
             shared: shared.next_multiple_of(16),

@@ -9,7 +9,7 @@ use crate::plan::Faults;
 use crate::plan::sgemm::mma;
 use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::registers::even_registers;
-use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
@@ -81,7 +81,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
     if !faults.sound(&keys) {
         return None;
     }
-    let sum = SharedSum::of_spec(spec, tile);
+    let sum = SharedBytes::of_spec(spec, tile);
     if !sum.fits() {
         faults.0.push(too_much_shared(spec, tile, &sum));
         return None;
@@ -105,8 +105,8 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
     Some(draft)
 }
 
-fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedSum) -> SpecError {
-    let single = SharedSum::of_spec(&SgemmSpec { stages: None, ..spec.clone() }, tile);
+fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedBytes) -> SpecError {
+    let single = SharedBytes::of_spec(&SgemmSpec { stages: None, ..spec.clone() }, tile);
     let most = u128::from(LARGEST.shared_per_block) / single.total().max(1);
     let (guilty, remedy) = match (spec.stages, most) {
         (Some(_), 2..) => ("stages", format!("use `stages: {most}` or less, or a smaller tile")),

@@ -4,7 +4,7 @@ use crate::plan::{Block, Factor};
 use std::ops::Range;
 
 /// Blocks of a distribution, as a grid.
-pub(in crate::plan) struct Deal {
+pub(in crate::plan) struct BlockOwners {
     pub(super) rows: Vec<Range<usize>>,
     pub(super) cols: Vec<Range<usize>>,
     /// Patch of the numbering order. `None` if every rank has the only block.
@@ -13,7 +13,7 @@ pub(in crate::plan) struct Deal {
     pub(super) down: bool,
 }
 
-impl Deal {
+impl BlockOwners {
     /// Returns the block of a rank.
     pub(in crate::plan) fn shard(&self, rank: usize) -> Block {
         let [row, col] = self.place(rank);

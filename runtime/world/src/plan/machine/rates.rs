@@ -84,7 +84,7 @@ impl Splits {
         let reads = if spec.arith.is_scaled() { 2.0 } else { 1.0 };
         let staged = spec.staged_bytes(Factor::A);
         let bytes = f64::from(spec.types().a.size()) * reads + f64::from(staged);
-        Self { bytes, once: spec.loses_as_a_whole() }
+        Self { bytes, once: spec.falls_back_as_a_whole() }
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn warp_of_instructions(warp: Rect, of: Rect) -> SpecError {
 }
 
 pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecError {
-    let terms = spec.terms_of_step();
+    let terms = spec.k_per_step();
     let slices = match spec.slices {
         1 => String::new(),
         slices => format!(", {slices} slices multiply {of_all}"),
@@ -87,7 +87,7 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecEr
 
 /// Reports that the number of steps of a tile is not a multiple of `slices`.
 pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecError {
-    let (slices, terms) = (spec.slices, spec.terms_of_step());
+    let (slices, terms) = (spec.slices, spec.k_per_step());
     SpecError::at_value(
         &["slices", "tile", "arith"],
         format!(
