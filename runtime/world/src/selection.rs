@@ -91,7 +91,7 @@ impl CachedGemm {
         let machine = machine.computing(&spec);
         let texts = [
             format!("`{line}` of A {a}, B {b}, C {c}{said}"),
-            format!("{is_made_for} {memory:?} {machine:?}"),
+            format!("{is_from_table} {memory:?} {machine:?}"),
         ];
         Ok(Self {
             asked_line,
