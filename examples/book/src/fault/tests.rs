@@ -47,7 +47,7 @@ fn a_line_without_a_synchronisation_is_told_which_lines_have_one() {
     let Err(Failure::Usage(said)) = without(&subject("block: 16x16"), 1) else {
         panic!("nothing synchronises")
     };
-    assert!(said.ends_with("none does"), "{said}");
+    assert!(said.ends_with("with one: none"), "{said}");
 }
 
 fn looked(line: &str) -> Observation {

@@ -214,7 +214,7 @@ mod tests {
             (format!("{out} --lines no-such-file"), "--lines no-such-file"),
             (format!("{out} --first no-such-file"), "--first no-such-file"),
             (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
-            (format!("{out} --first {first} --rows 1"), "1 by --first"),
+            (format!("{out} --first {first} --rows 1"), "--first gives 1"),
             (format!("{out} --accuracy best"), "`best` is not an accuracy class"),
             (format!("{out} --first {emulated}"), "`accuracy: bound;`"),
             (
