@@ -12,7 +12,9 @@ use std::str::FromStr;
 
 words! {
     Pace {
+        /// Not fast.
         Slow = "slow",
+        /// Fast.
         Fast = "fast",
     }
 }
@@ -177,10 +179,10 @@ fn a_row_is_all_that_documentation_and_random_specs_need() {
         .collect();
     let size = KeyKind::Size { form: "MxN", example: "8x8", dims: 2 };
     let expected = [
-        ("pace", "How fast.", KeyKind::Word(&["slow", "fast"]), "slow".to_owned()),
-        ("depth", "How many, at least two.", KeyKind::Number, String::new()),
-        ("area", "How large.", size, "1x1".to_owned()),
-        ("rush", "Whether without a stop.", KeyKind::Flag, String::new()),
+        ("pace", "Pace of the kernel.", KeyKind::Word(&["slow", "fast"]), "slow".to_owned()),
+        ("depth", "Depth of the kernel, at least two.", KeyKind::Number, String::new()),
+        ("area", "Area of the kernel.", size, "1x1".to_owned()),
+        ("rush", "Runs without a stop.", KeyKind::Flag, String::new()),
     ];
     assert_eq!(table, expected);
     let words: Vec<_> = ProbeSpec::table().into_iter().map(|key| key.words).collect();

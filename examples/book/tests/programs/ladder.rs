@@ -230,7 +230,7 @@ fn tables_are_as_wide_as_the_terminal() {
             let table = table(line, Some(columns));
             assert!(width(&table) <= columns.parse().ok(), "{columns}:\n{table}");
             assert!(columns == "160" || table.contains("Too narrow for: error"), "{table}");
-            assert!(table.contains("since the previous stage") && table.contains('→'), "{table}");
+            assert!(table.contains("since the previous") && table.contains('→'), "{table}");
         }
         // Output to a pipe has no width limit.
         assert!(!table(line, None).contains("Too narrow") && width(&table(line, None)) > Some(160));

@@ -138,8 +138,8 @@ fn of_floats_of_two_types() {
         "exp(x)",
         "takes only an f32, and `x` is an f64; write `f64(exp(f32(x)))`",
     );
-    fault(&MAP, &all, "|x| x * f32(i)", "f32(i)", "`*` stands between an f64 and the f32 `f32(i)`");
-    fault(&MAP, &all, "|x| x + (f32(i) - x)", "f32(i)", "`-` stands between an f64 and the f32");
+    fault(&MAP, &all, "|x| x * f32(i)", "f32(i)", "`*` combines an f64 and the f32 `f32(i)`");
+    fault(&MAP, &all, "|x| x + (f32(i) - x)", "f32(i)", "`-` combines an f64 and the f32");
     fault(
         &MAP,
         &all,
@@ -233,7 +233,7 @@ fn of_integers_and_truth_values() {
         &integers(&[LONG, LONG]),
         "|a, b| a + b",
         "+",
-        "may leave 64 bits; limit its parts first",
+        "may overflow 64 bits; limit its parts first",
     );
     let any = typing(Float::F32, &[BYTE, ValueType::Bool], Type::Bool);
     fault(

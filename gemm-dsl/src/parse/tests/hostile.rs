@@ -93,7 +93,7 @@ fn many_faults_are_counted_and_long_lines_are_clipped() {
         let text = text.repeat(5_000);
         let message = message::<ReduceSpec>(&text);
         assert!(message.len() < MAX_MESSAGE, "{} bytes", message.len());
-        assert!(message.contains(" more faults behind these"), "{message}");
+        assert!(message.contains(" more faults after these"), "{message}");
     }
     // The first faults are reported, however many follow.
     let Err(all) = from_text::<SgemmSpec>(&format!("{}float4", "foo, ".repeat(8_000))) else {
@@ -103,7 +103,7 @@ fn many_faults_are_counted_and_long_lines_are_clipped() {
     assert_eq!(all.len(), MAX_FAULTS + 1);
     assert!(all[0].starts_with("unknown key `foo`; `sgemm_kernel!` has `name`, "), "{}", all[0]);
     assert!(all[1..MAX_FAULTS].iter().all(|told| *told == "unknown key `foo`"), "{all:?}");
-    assert!(all[MAX_FAULTS].starts_with("7980 more faults behind these"), "{all:?}");
+    assert!(all[MAX_FAULTS].starts_with("7980 more faults after these"), "{all:?}");
     let long = "a".repeat(60_000);
     for text in [
         long.clone(),

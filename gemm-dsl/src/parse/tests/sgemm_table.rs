@@ -274,7 +274,7 @@ fn no_problem_comes_to_a_row_that_is_told() {
         }
         let rows: Vec<String> = conditions.iter().map(|when| format!("{when} => ;\n")).collect();
         let faults = faults(&format!("{}else =>", rows.concat()));
-        if faults.iter().any(|(_, message)| message.starts_with("row ")) {
+        if faults.iter().any(|(_, message)| message.starts_with("rule ")) {
             continue;
         }
         let dead: Vec<&String> = faults.iter().map(|(at, _)| at).collect();

@@ -344,7 +344,7 @@ fn large_tables_are_read_or_refused() {
     {
         let found = faults(&row.repeat(60_000 / row.len()));
         assert_eq!(found.len(), MAX_FAULTS + 1, "{row}");
-        assert!(found[MAX_FAULTS].1.contains(" more faults behind these"), "{row}");
+        assert!(found[MAX_FAULTS].1.contains(" more faults after these"), "{row}");
     }
 }
 
