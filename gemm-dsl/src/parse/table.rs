@@ -36,7 +36,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         conditions: Vec::new(),
         first: None,
         count: 0,
-        told_otherwise: false,
+        has_else: false,
         is_total: false,
     };
     let mut rest = Tokens::all(tokens);
@@ -55,7 +55,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         table.count += 1;
         table.row(row);
     }
-    if !table.told_otherwise && !table.is_total {
+    if !table.has_else && !table.is_total {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((messages::no_else(), last));
     }
@@ -92,7 +92,7 @@ struct TableReader<S: Family> {
     /// Number of rules so far.
     count: usize,
     /// True once there was an `else`.
-    told_otherwise: bool,
+    has_else: bool,
     /// True if a faulty rule matches all other problems, or may be meant to.
     is_total: bool,
 }
@@ -162,15 +162,15 @@ impl<S: RuleSpec> TableReader<S> {
             self.is_total = true;
             return self.fault(messages::no_condition(S::CONDITION.example), row.first(2).span());
         }
-        if self.told_otherwise {
+        if self.has_else {
             self.fault(messages::behind_else(), row.span());
         }
         let (when, comes) = match head.tokens() {
             [word] if word.text == "else" => {
-                if !self.told_otherwise && layouts::<S>(&self.left).is_empty() {
+                if !self.has_else && layouts::<S>(&self.left).is_empty() {
                     self.fault(messages::no_problem(), head.span());
                 }
-                self.told_otherwise = true;
+                self.has_else = true;
                 (None, self.left.clone())
             }
             tokens => self.condition(tokens, head.span()),

@@ -32,7 +32,7 @@
 //!
 //! Results have the same bits on one device and on any number of devices, simulated or not. Ranks
 //! exchange matrix data, and the rank that keeps an element of C computes its whole sum over K.
-//! With [split-K](ShardedCall::launch_by_terms), that rank adds the partial sums in the order of K.
+//! With [split-K](ShardedCall::launch_split_k), that rank adds the partial sums in the order of K.
 //! A reduction folds runs whose bounds do not depend on the distribution. The transport never adds
 //! anything.
 //!

@@ -48,7 +48,7 @@ impl ShardedCall<'_> {
     /// let products = World::simulated(2)?.run(|rank| {
     ///     let (of_a, of_b) = (rank.upload(&Distribution::cols(m, k), &a)?, rank.upload(&Distribution::rows(k, n), &b)?);
     ///     let mut c = rank.alloc(&Distribution::rows(m, n))?;
-    ///     GEMM.on(rank).launch_by_terms(&of_a, &of_b, &mut c)?;
+    ///     GEMM.on(rank).launch_split_k(&of_a, &of_b, &mut c)?;
     ///     rank.gather(&c, 0)
     /// })?;
     /// assert_eq!(products[0], Some(GEMM.run(&Device::simulator(), &a, &b, (m, n, k))?));

@@ -115,7 +115,7 @@ fn multiply_adds_are_those_of_the_text_however_loops_are_unrolled() {
 }
 
 #[test]
-fn nobody_is_told_who_has_not_asked() {
+fn compiled_counters_are_opt_in() {
     let b = sum_of_four(4, 1);
     let buffers = [Buffer::zeros(1), Buffer::zeros(32)];
     let profile = profile(&b.finish(), &buffers, &[], &Options::default()).expect("a sound kernel");

@@ -23,7 +23,7 @@ pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
     }
 }
 
-/// Name of the wait function; `hears_others` if threads of other blocks arrive at the barrier.
+/// Name of the wait function; `has_remote_arrivals` if threads of other blocks arrive at the barrier.
 pub(in crate::cuda) fn wait(has_remote_arrivals: bool) -> &'static str {
     if has_remote_arrivals { cluster::WAIT } else { "mbarrier_wait" }
 }

@@ -260,7 +260,7 @@ impl GemmProblem {
             },
             KernelKind::Wgmma(t) => bk * (t.stages() + 1),
         };
-        // Rounding up to whole partitions adds up to `MOST_RANGES` to the number of tiles or
+        // Rounding up to whole partitions adds up to `MAX_PARTITIONS` to the number of tiles or
         // rounds.
         let reach = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => reach,
