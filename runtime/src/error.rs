@@ -341,8 +341,7 @@ pub enum Error {
     /// An offset is less than its predecessor, so that a segment would run backwards.
     #[error(
         "the segments run backwards: offset {index} is {offset}, but the one before it is \
-         {before}. Offsets ascend: \
-         segment i goes from offset i up to offset i + 1"
+         {before}. Offsets ascend: segment i goes from offset i up to offset i + 1"
     )]
     Backwards {
         /// Index of the offset, from 0 on.

@@ -40,8 +40,7 @@ const LISTS: [&str; 4] = [
      epilogue: |acc, bias[n], residual[m, n], c[m, n]| relu(acc + bias) + residual * c",
     "layout: tn, tile: 64x64x16, thread: 8x8, float4, double_buffer, pitched, batch: pointers",
     "layout: nt, tile: 64x64x16, thread: 8x8, fragment: split, float4, pad_a: 4, pad_b: 4, stages: \
-     3, \
-     raster: 4, batch: pointers",
+     3, raster: 4, batch: pointers",
 ];
 
 /// Random specs of each macro; each is compiled for one architecture.

@@ -325,40 +325,44 @@ fn links() -> Result<(), Failed> {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n").into()) }
 }
 
-/// Commands on Markdown pages name programs, packages and scripts that exist.
+/// Names of all example programs: those that a manifest declares, and files of `examples/`.
+fn programs() -> Result<Vec<String>, Failed> {
+    let mut programs = Vec::new();
+    for package in ["examples", "examples/bench", "examples/book", "gemm-dsl/sim"] {
+        let manifest = read(&top().join(package).join("Cargo.toml"))?;
+        let declared = manifest.split("[[example]]").skip(1);
+        programs.extend(declared.filter_map(|part| part.split('"').nth(1)).map(str::to_owned));
+        for file in fs::read_dir(top().join(package).join("examples")).into_iter().flatten() {
+            let path = file?.path();
+            programs.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(programs)
+}
+
+/// Commands on Markdown pages name programs and scripts that exist.
 fn commands() -> Result<(), Failed> {
-    let programs = ["examples", "examples/bench", "examples/book", "gemm-dsl/sim"].map(|package| {
-        let text = read(&top().join(package).join("Cargo.toml"))?;
-        let named = text.split("[[example]]").skip(1);
-        let named = named.filter_map(|part| part.split('"').nth(1)).map(str::to_owned);
-        let folder = top().join(package).join("examples");
-        let files = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| {
-            Some(entry.ok()?.path().file_stem()?.to_string_lossy().into_owned())
-        });
-        Ok::<Vec<String>, Failed>(named.chain(files).collect())
-    });
-    let programs: Vec<String> =
-        programs.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let programs = programs()?;
+    let is_program = |name: &str| name == "NAME" || programs.iter().any(|known| known == name);
+    let is_script = |word: &str| {
+        ["examples/bench/peers/", ".ci/"].iter().any(|folder| word.starts_with(folder))
+    };
     let mut unknown = Vec::new();
     for page in pages()?.into_iter().filter(|page| !page.ends_with("CHANGELOG.md")) {
-        for line in read(&page)?.lines() {
-            let words: Vec<&str> =
-                line.split([' ', '`', '|']).filter(|word| !word.is_empty()).collect();
-            for pair in words.windows(2) {
-                let is_known = match pair {
-                    ["--example", program] => {
-                        *program == "NAME" || programs.iter().any(|known| known == program)
-                    }
-                    [script, _]
-                        if script.starts_with("examples/bench/peers/")
-                            || script.starts_with(".ci/") =>
-                    {
-                        top().join(script.trim_end_matches([',', '.', ';', ':', ')'])).exists()
-                    }
-                    _ => true,
-                };
-                if !is_known {
-                    unknown.push(format!("{}: {}", page.display(), pair.join(" ")));
+        let text = read(&page)?;
+        for line in text.lines() {
+            let mut words =
+                line.split([' ', '`', '|', '(', ')', '[', ']']).filter(|word| !word.is_empty());
+            while let Some(word) = words.next() {
+                let script = word.trim_end_matches([',', '.', ';', ':']);
+                if is_script(word) && !top().join(script).exists() {
+                    unknown.push(format!("{}: {script}", page.display()));
+                }
+                if word == "--example"
+                    && let Some(name) = words.next()
+                    && !is_program(name)
+                {
+                    unknown.push(format!("{}: --example {name}", page.display()));
                 }
             }
         }

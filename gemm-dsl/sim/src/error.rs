@@ -36,8 +36,7 @@ pub enum SimError {
     /// The results depend on the block order, and the kernel does not allow it.
     #[error(
         "`{kernel}`: the results depend on the order in which blocks run: {place} has the bits \
-         {:#x} \
-         if they run in ascending order, and {:#x} in {order} order", .bits[0], .bits[1]
+         {:#x} if they run in ascending order, and {:#x} in {order} order", .bits[0], .bits[1]
     )]
     OrderDependent {
         kernel: String,
@@ -51,8 +50,7 @@ pub enum SimError {
     /// allow it.
     #[error(
         "`{kernel}`, block {}: the results depend on the order in which threads run: {place} has \
-         the \
-         bits {:#x} if they take turns from the first to the last, and {:#x} in {turns} turns",
+         the bits {:#x} if they take turns from the first to the last, and {:#x} in {turns} turns",
         coordinates(*.block), .bits[0], .bits[1]
     )]
     InterleavingDependent {

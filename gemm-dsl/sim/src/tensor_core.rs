@@ -139,7 +139,9 @@ impl AccumulationRules {
         let mut sum = cut(mantissa.into(), exponent - FRACTION as i32 - unit);
         let behind = 2 * format.layout().fraction as i32 + unit;
         for (&a, &b) in a.iter().zip(b) {
-            let (product, exponent) = finite_product(a, b).unwrap_or((0, 0));
+            let Some((product, exponent)) = finite_product(a, b) else {
+                unreachable!("the loop above returns for a product that is not finite")
+            };
             sum += cut(product, exponent - behind);
         }
         binary32(sum, unit)

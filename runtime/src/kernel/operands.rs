@@ -117,8 +117,7 @@ pub trait Operands: sealed::Operands {
     message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not for `{K}`",
     note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of \
-        `f32`, and `f32` a \
-            number"
+        `f32`, and `f32` a number"
 )]
 pub trait OperandFor<K>: sealed::Give {}
 

@@ -145,21 +145,18 @@ fn operands_by_name_are_checked() {
     assert_eq!(
         told(call().operand("bias", 1.0)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives the number \
-         1. Upload \
-         its elements and give a reference to them"
+         1. Upload its elements and give a reference to them"
     );
     assert_eq!(
         told(call().operand("bias", &p.a)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives a matrix \
-         of 6x5. Give \
-         a buffer, or a part of one"
+         of 6x5. Give a buffer, or a part of one"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &p.around).operand("alpha", 1.0)),
         "`residual[m, n]` is a matrix of the shape of C, but the call gives a vector of 99 \
-         elements. Give a \
-         view of it, such as `MatrixRef::new(&elements, m, n)`"
+         elements. Give a view of it, such as `MatrixRef::new(&elements, m, n)`"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(

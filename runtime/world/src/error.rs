@@ -176,8 +176,7 @@ pub enum WorldError {
     /// A rank's elements begin or end within a run.
     #[error(
         "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut \
-         them between runs, as the layout \
-         `1x1000000 cols/{run}` does", at / run, at % run
+         them between runs, as the layout `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
         /// Number of the rank, from 0.
@@ -206,9 +205,8 @@ pub enum WorldError {
     /// The NCCL library was not found.
     #[error(
         "NCCL, which carries data between GPUs, was not found. Install it with `pip install \
-         nvidia-nccl-cu13` or \
-         Debian's `libnccl2`, or set GEMM_NCCL_PATH to the library or its directory. Looked \
-         in:\n{}",
+         nvidia-nccl-cu13` or Debian's `libnccl2`, or set GEMM_NCCL_PATH to the library or its \
+         directory. Looked in:\n{}",
         searched.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
     )]
     NcclMissing {

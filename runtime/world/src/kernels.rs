@@ -6,18 +6,12 @@ use crate::execution::ProductPart;
 use crate::selection::{CachedGemm, sums_alike};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
-use gemm_runtime::Device;
-use gemm_runtime::LaunchReport;
-use gemm_runtime::MatrixRef;
-use gemm_runtime::Sgemm;
-use gemm_runtime::SplitMatrix;
 use gemm_runtime::bounds::{Operands, OperandsFor};
-use gemm_runtime::internal::PendingSplit;
-use gemm_runtime::internal::SplitBuffers;
-use gemm_runtime::internal::load;
 use gemm_runtime::internal::operand::Input;
-use gemm_runtime::internal::with_splits;
-use gemm_runtime::internal::{GivenOperands, arrays, operands as sealed};
+use gemm_runtime::internal::{
+    GivenOperands, PendingSplit, SplitBuffers, arrays, load, operands as sealed, with_splits,
+};
+use gemm_runtime::{Device, LaunchReport, MatrixRef, Sgemm, SplitMatrix};
 use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;

@@ -144,8 +144,7 @@ fn aligned_is_whether_16_bytes_are_read_at_once() {
 fn a_table_of_batches_counts_the_products() {
     let device = Device::simulator();
     let text = "batch <= 2 => batch: strided, tile: 8x8x8; waves(8x8) * f64(sms) == 12.0 => batch: \
-        strided, unroll: 2; \
-                else => batch: strided, block: 8x8";
+        strided, unroll: 2; else => batch: strided, block: 8x8";
     let of = SgemmTable::<()>::new(&table(text)).expect("no operands");
     for (count, row) in [(1, 0), (2, 0), (3, 1), (4, 2)] {
         let (a, b) = (device.upload(&[1.0; 400]), device.upload(&[2.0; 800]));

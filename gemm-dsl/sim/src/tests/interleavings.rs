@@ -81,8 +81,7 @@ fn slot_order_depends_on_turns() {
     let (kernel_, arrays) = kernel(tid).finish();
     let text = launch(&kernel_, &arrays, &[]).expect_err("it depends on the order").to_string();
     let told = "block (0, 0, 0): the results depend on the order in which threads run: out[0] has \
-        the \
-                bits 0x0 if they take turns from the first to the last, and 0x3f in reversed turns";
+        the bits 0x0 if they take turns from the first to the last, and 0x3f in reversed turns";
     assert!(text.contains(told), "{text}");
     // Under the declaration, the results are those of the first turns.
     let mut declared = kernel(tid);

@@ -168,8 +168,7 @@ impl fmt::Display for ContractError {
             (_, Need::List) => write!(
                 f,
                 "a list of matrices as {subject}, but it is one view. Make a list of views, or use \
-                 a kernel \
-                 with `batch: strided`"
+                 a kernel with `batch: strided`"
             ),
             (Subject::Array { operand: Operand::Input(2..), .. }, Need::One) => write!(
                 f,
@@ -179,8 +178,7 @@ impl fmt::Display for ContractError {
             (_, Need::One) => write!(
                 f,
                 "one view as {subject}, but it is a list of {value}. Pass a view, or use a kernel \
-                 with \
-                 `batch: pointers`"
+                 with `batch: pointers`"
             ),
             (_, Need::Count(count)) => {
                 let matrices = if *count == 1 { "matrix" } else { "matrices" };

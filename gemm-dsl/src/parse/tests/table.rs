@@ -216,9 +216,8 @@ fn rows_that_compute_different_things_name_the_key() {
     // All other keys may differ.
     table(
         "len < 4 => over: rows, block: 64; len < 5 => over: rows, group: 8, items: 2, float4, \
-         name: mine; \
-           len < 6 => over: rows, result: f32; else => over: rows, blocks: 8, launch: once, group: \
-           256, acc: f32, index: u32",
+         name: mine; len < 6 => over: rows, result: f32; else => over: rows, blocks: 8, launch: \
+         once, group: 256, acc: f32, index: u32",
     );
 }
 

@@ -95,8 +95,7 @@ pub(crate) fn too_many_held(items: u32, vector: u32, most: u64) -> SpecError {
         &["items", "float4", "coarsen"],
         format!(
             "{items} items{width} = {held} elements are more than the {most} that a thread holds \
-             in its \
-             registers at once; use {} or less",
+             in its registers at once; use {} or less",
             match most / u64::from(vector) {
                 0 => format!("`coarsen: {most}`"),
                 items => format!("`items: {items}`"),
@@ -272,8 +271,7 @@ pub(crate) fn no_float(what: &'static str, acc: Elem, remedy: &str) -> SpecError
         &[what, "acc", "type"],
         format!(
             "`{what}` computes with floating-point numbers, and these elements are folded in \
-             `{acc}`; add \
-             {remedy}"
+             `{acc}`; add {remedy}"
         ),
     )
 }

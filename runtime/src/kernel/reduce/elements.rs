@@ -26,8 +26,7 @@ use half::{bf16, f16};
     message = "`{Self}` lists no elements of arrays",
     label = "neither an element nor a tuple of elements",
     note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four \
-        of one type, such \
-            as `(f32, f32)`"
+        of one type, such as `(f32, f32)`"
 )]
 pub trait Elements: Sealed {
     /// Host arrays to read: `&[f32]` for `f32`, a tuple of slices for a tuple.

@@ -148,8 +148,7 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
                  srun"
             } else {
                 "the ranks need a place to meet: set GEMM_RENDEZVOUS to the host of rank 0 and a \
-                 free port of it, as \
-                 in node0:29400, or MASTER_ADDR and MASTER_PORT"
+                 free port of it, as in node0:29400, or MASTER_ADDR and MASTER_PORT"
             };
             return Err(wrong(named, &rank.to_string(), need));
         };

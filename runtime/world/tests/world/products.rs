@@ -156,8 +156,7 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
 #[test]
 fn operands_are_those_of_what_a_rank_has_of_c() {
     const LINE: &str = "tile: 16x16x8, thread: 2x2, pitched, scaled, epilogue: |acc, bias[n], \
-        scale[m], residual[m, n], slope| \
-                        slope * (acc * scale + bias) + residual";
+        scale[m], residual[m, n], slope| slope * (acc * scale + bias) + residual";
     let mut rng = Rng::with_seed(16);
     for _ in 0..60 {
         let ranks = rng.usize(1..6);

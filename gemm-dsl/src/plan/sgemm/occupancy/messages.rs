@@ -47,10 +47,8 @@ pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
         &["tile", "float4"],
         format!(
             "`float4` moves {lanes} elements of a {line} of {operand} at once, and a {line} has \
-             {axis} = \
-             {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple of \
-             {lanes} such as \
-             {next}, or leave `float4` out",
+             {axis} = {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple \
+             of {lanes} such as {next}, or leave `float4` out",
             width % lanes,
         ),
     )
@@ -197,8 +195,7 @@ pub(crate) fn too_wide(key: &'static str, number: u32, each: u32, axis: &str) ->
         &[key, "block", "tile"],
         format!(
             "`{key}: {number}` of {each} {axis} is {} {axis}, more than 2^{} = {MAX_EXTENT}; use \
-             {} \
-             or less",
+             {} or less",
             u64::from(number) * u64::from(each),
             MAX_EXTENT.ilog2(),
             MAX_EXTENT / u64::from(each.max(1)),

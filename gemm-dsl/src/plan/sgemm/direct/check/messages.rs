@@ -43,8 +43,7 @@ pub(crate) fn block_threads(spec: &SgemmSpec, threads: u64) -> SpecError {
         &[guilty, "block", "lanes", "slices"],
         format!(
             "`block: {block}` is {} · {}{lanes}{slices} = {threads} threads, and a block has at \
-             most \
-             {BLOCK_THREADS}; {remedy}",
+             most {BLOCK_THREADS}; {remedy}",
             block.rows, block.cols,
         ),
     )

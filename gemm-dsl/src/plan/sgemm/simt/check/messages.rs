@@ -162,8 +162,7 @@ pub(crate) fn stages_on_odd_tile(k: u32, even: u32, slices: u32) -> SpecError {
         &["tile", "stages", "slices"],
         format!(
             "`stages` alternates between two fragments from one k step to the next, and a tile \
-             with \
-             K = {k} has an odd number of {steps}; use K = {even}"
+             with K = {k} has an odd number of {steps}; use K = {even}"
         ),
     )
 }

@@ -26,8 +26,7 @@ pub(crate) fn rows_of_tile(tile: Tile, of: u32, most: u32) -> SpecError {
         &["tile", "mma"],
         format!(
             "`tile: {tile}` has {} rows, and each warpgroup computes {of}: {} mod {of} = {}, and \
-             at most {most} are \
-             copied at once; use M = {better}",
+             at most {most} are copied at once; use M = {better}",
             tile.m,
             tile.m,
             tile.m % of,
@@ -41,8 +40,7 @@ pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
         &["tile", "mma"],
         format!(
             "`tile: {tile}` has {} columns, and `mma: wgmma` computes a multiple of 8, at most \
-             {most}: {} mod 8 = {}; \
-             use N = {better}",
+             {most}: {} mod 8 = {}; use N = {better}",
             tile.n,
             tile.n,
             tile.n % 8,
