@@ -68,7 +68,7 @@ fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
     b.geometry(Geometry {
         block: (threads, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     Bench { k: b, input, output, lens }
 }
@@ -125,7 +125,7 @@ fn team(threads: u32, blocks: u64) -> Team {
     b.geometry(Geometry {
         block: (threads, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     Team { k: b, arrays: Vec::new(), globals: Vec::new() }
 }

@@ -113,11 +113,12 @@ pub(super) fn signature(out: &mut Printer<'_>) {
         Some(named) => text(k, named),
         None => k.geometry.threads().to_string(),
     };
-    let blocks = k.geometry.blocks_per_sm;
+    let bounds = match k.geometry.blocks_per_sm {
+        None => threads,
+        Some(blocks) => format!("{threads}, {blocks}"),
+    };
     let cluster = cluster::attribute(k);
-    out.line(format!(
-        "extern \"C\" __global__ void{cluster} __launch_bounds__({threads}, {blocks})"
-    ));
+    out.line(format!("extern \"C\" __global__ void{cluster} __launch_bounds__({bounds})"));
     // Each parameter's text, with true for a pointer.
     let params: Vec<(bool, String)> = k
         .params

@@ -15,7 +15,7 @@ fn text(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -
     let x = b.global("x", elem, Operand::Temp(0));
     b.shape(x, [8.into()], [1.into()]);
     let s = b.shared("s", elem, [8.into()], BufferLayout::row_major(1), "");
-    b.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: None });
     body(&mut b, x, s);
     source(&b.finish().expect("a sound kernel"))
 }

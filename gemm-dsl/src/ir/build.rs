@@ -32,7 +32,7 @@ impl KernelBuilder {
     /// Creates an empty kernel with a block of 32 threads and a grid of one block.
     pub fn new(name: impl Into<String>) -> Self {
         let geometry =
-            Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 };
+            Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: None };
         let kernel = Kernel {
             name: name.into(),
             title: Vec::new(),

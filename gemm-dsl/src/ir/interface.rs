@@ -110,8 +110,8 @@ pub struct Geometry {
     /// Blocks of the grid along x, y and z, of type [`Ty::U64`](crate::ir::Ty::U64). Nothing is
     /// launched if one is 0.
     pub grid: [Expr; 3],
-    /// Minimum number of resident blocks per SM (`__launch_bounds__`).
-    pub blocks_per_sm: u32,
+    /// Minimum number of resident blocks per SM (`__launch_bounds__`), if the compiler is told one.
+    pub blocks_per_sm: Option<u32>,
 }
 
 impl Geometry {

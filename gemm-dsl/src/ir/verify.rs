@@ -146,7 +146,7 @@ impl Verifier<'_> {
                 format!("launch bounds of {named} for {threads} threads")
             })?;
         }
-        require(k.geometry.blocks_per_sm >= 1, || "no block per SM".into())?;
+        require(k.geometry.blocks_per_sm != Some(0), || "no block per SM".into())?;
         self.cluster()?;
         for (i, c) in k.consts.iter().enumerate() {
             let mut earlier = true;

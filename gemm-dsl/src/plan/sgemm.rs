@@ -299,7 +299,14 @@ impl SgemmPlan {
 
     /// Blocks that must fit on an SM at once; at least 1.
     pub fn blocks_per_sm(&self) -> u32 {
-        self.spec.blocks_per_sm
+        self.spec.resident_blocks()
+    }
+
+    /// Minimum number of resident blocks per SM that the compiler is told. A kernel that moves
+    /// registers between its warps always has one: it fixes the registers at launch.
+    pub(crate) fn least_resident(&self) -> Option<u32> {
+        let moves_registers = self.kind.wgmma().is_some_and(|wgmma| wgmma.registers().is_some());
+        self.spec.blocks_per_sm.or(moves_registers.then_some(1))
     }
 
     /// Returns true if the kernel accepts any shape.

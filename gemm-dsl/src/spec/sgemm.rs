@@ -123,8 +123,9 @@ spec! {
         /// result.
         order(Order): Order = Order::Row, "{}", on TILE;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
-        /// registers of a thread.
-        blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
+        /// registers of a thread, and `1` allows as many as the threads of one block leave. Without
+        /// it the compiler weighs registers against occupancy.
+        blocks_per_sm(u32): Option<u32> = None, "blocks_per_sm{}",
             least 1 "at least one block must fit";
         /// Sliced-K: number of thread groups of a block that take alternate steps of K. Their
         /// accumulators are added in shared memory, in the order of the groups. Use it for a small
@@ -176,6 +177,11 @@ impl SgemmSpec {
                 derived_name(format!("sgemm_{kind}_{}", self.block_or_default()), self)
             }
         }
+    }
+
+    /// Returns the minimum number of resident blocks per SM.
+    pub fn resident_blocks(&self) -> u32 {
+        self.blocks_per_sm.unwrap_or(1)
     }
 
     /// Returns true if each element of C is one sum, accumulated in ascending K. All such GEMMs of

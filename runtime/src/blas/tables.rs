@@ -181,7 +181,7 @@ impl Shipped {
         let of_block = shared_bytes(&spec)? + self.sm.shared_reserved;
         let fitting = self.sm.shared_bytes.checked_div(of_block).unwrap_or(u64::MAX);
         Ok(match u32::try_from(fitting) {
-            Ok(fitting) if fitting < spec.blocks_per_sm => spec.blocks_per_sm(fitting.max(1)),
+            Ok(fitting) if fitting < spec.resident_blocks() => spec.blocks_per_sm(fitting.max(1)),
             _ => spec,
         })
     }

@@ -185,7 +185,7 @@ fn every_architecture_has_tables_that_it_can_take() {
                     // All blocks that the spec names are resident at once, as `stream_k` requires.
                     if let Some(sm) = has {
                         let of_all =
-                            u64::from(spec.blocks_per_sm) * (needed.1 + sm.shared_reserved);
+                            u64::from(spec.resident_blocks()) * (needed.1 + sm.shared_reserved);
                         assert!(of_all <= sm.shared_bytes, "{arch:?}: {spec}: {of_all}");
                     }
                 }

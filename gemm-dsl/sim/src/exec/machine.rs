@@ -232,7 +232,7 @@ impl<'l> Machine<'l> {
         self.mbarriers.begin(blocks * launch.mbarriers());
         let warps = (blocks * launch.warps()) as usize;
         self.warpgroups.begin(warps);
-        self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
+        self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm.unwrap_or(1));
         (self.compares_writes, self.meetings, self.handed) = (self.undo_log.is_some(), 0, 0);
         if let Some(recorder) = &mut self.recorder {
             let numbers = (0..blocks).map(|rank| launch.of_cluster(cluster, rank));

@@ -111,7 +111,7 @@ fn as_many_blocks_as_there_may_be() {
     let word = t.array("word", &[0u32]);
     t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
     let most = [Expr::U64((1 << 31) - 1), Expr::U64(2), Expr::U64(1)];
-    t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: 1 });
+    t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: None });
     let options = Options { instructions: 1000, ..Options::default() };
     let (kernel, arrays) = t.finish();
     let spent = launch_with(&kernel, &arrays, &[], &options);

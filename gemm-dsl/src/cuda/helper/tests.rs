@@ -134,7 +134,7 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     };
     let mut b = KernelBuilder::new("k");
     let grid = [Expr::U64(2), Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: Some(1) });
     b.cluster(2);
     let (barriers, heard) = (b.mbarriers("m", 1, ""), b.mbarriers("r", 1, ""));
     b.mbarrier_init(barriers, 0, 1);

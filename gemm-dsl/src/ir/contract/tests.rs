@@ -171,7 +171,7 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
     let pitch_of = Expr::from(b.scalar("pitch", Ty::U64, stride));
     b.shape(from, [m, 64.into()], [pitch_of, 1.into()]);
     let grid = [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: None });
     let kernel = b.finish().expect("a sound kernel");
     let place = ArrayPlace::One(Region { address, len: u64::MAX });
     let axes = None;

@@ -215,6 +215,9 @@ impl Verifier<'_> {
         require(registers.is_multiple_of(8) && (24..=256).contains(&registers), || {
             format!("a limit of {registers} registers")
         })?;
+        require(self.k.geometry.blocks_per_sm.is_some(), || {
+            "a limit of registers, and no number of blocks that fixes them at launch".into()
+        })?;
         self.whole_warpgroups()
     }
 

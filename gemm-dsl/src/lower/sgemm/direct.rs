@@ -93,7 +93,7 @@ impl<'p> Direct<'p> {
         let consts = KShare::constants(b, d, [lanes, slices]);
         let grid = schedule::grid(plan, &problem);
         let block = (d.threads_of_slice(), d.slices());
-        b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
+        b.geometry(Geometry { block, grid, blocks_per_sm: plan.least_resident() });
 
         let (bm, bn) = (rows * tm, cols * tn);
         let tile = TileExtents { rows: bm.clone(), cols: bn.clone() };

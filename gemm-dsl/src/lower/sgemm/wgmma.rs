@@ -89,7 +89,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         Some(producer) => b.launch_bounds(threads + producer),
     }
     let grid = schedule::grid(plan, &problem);
-    let blocks_per_sm = plan.blocks_per_sm();
+    let blocks_per_sm = plan.least_resident();
     b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
     let splits = Splits::shape(b, t, buffers, &problem, t.copies());
     let tid = b.let_("tid", Special::ThreadX);

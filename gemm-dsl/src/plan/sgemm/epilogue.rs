@@ -55,7 +55,7 @@ impl EpiloguePlan {
             }
             // Hoisted guards keep most blocks off the guarded path, so the compiler allocates
             // better registers for the main loop: 1 % faster on an H200.
-            Bounds::Guarded if ring && spec.blocks_per_sm == 1 => {
+            Bounds::Guarded if ring && spec.resident_blocks() == 1 => {
                 decided(Guards::Hoisted, "leaves the main loop better registers")
             }
             Bounds::Guarded if ring => {

@@ -34,7 +34,7 @@ pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<
     let rows = (1..=thread.m).find(enough).unwrap_or(thread.m);
     let whole = block.shared + bytes(spec.types().acc, [rows, block.threads, thread.n]);
     let fits = whole <= LARGEST.shared_per_block.into()
-        && blocks_by_shared(whole) >= spec.blocks_per_sm.into();
+        && blocks_by_shared(whole) >= spec.resident_blocks().into();
     match fits {
         true => decided(rows, "a loop keeps it in the instruction cache: 7 % on an H200"),
         false => decided(0, "shared memory has no room for sums that wait"),

@@ -117,7 +117,7 @@ impl WgmmaPlan {
             promote,
             registers: decided(None, "all threads have as many"),
         };
-        let even = even_registers(threads.into(), spec.blocks_per_sm);
+        let even = even_registers(threads.into(), spec.resident_blocks());
         // With fewer than 16 extra registers, scaling the results back spills; more do not help.
         let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
         if spec.producer && wished > even {

@@ -80,7 +80,7 @@ impl<'p> Frame<'p> {
         }
 
         let grid = schedule::grid(plan, &problem);
-        let blocks_per_sm = plan.blocks_per_sm();
+        let blocks_per_sm = plan.least_resident();
         let block = (t.threads_of_product(), t.products());
         b.geometry(Geometry { block, grid, blocks_per_sm });
         let tid = b.let_("tid", Special::ThreadX);

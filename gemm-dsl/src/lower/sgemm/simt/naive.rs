@@ -26,7 +26,7 @@ pub(crate) fn body(
         true => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
     };
     let grid = schedule::grid(plan, &problem);
-    b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
+    b.geometry(Geometry { block, grid, blocks_per_sm: plan.least_resident() });
 
     let width = match coarsen {
         Some(coarsen) => cols * coarsen,

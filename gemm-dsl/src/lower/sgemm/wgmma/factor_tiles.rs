@@ -24,7 +24,7 @@ impl FactorTiles {
         b: &mut KernelBuilder,
         problem: &GemmProblem,
         terms_of_tile: i32,
-        blocks_per_sm: u32,
+        blocks_per_sm: Option<u32>,
     ) -> Self {
         // The last tile's end must fit in an int.
         for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {

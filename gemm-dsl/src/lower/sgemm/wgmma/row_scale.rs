@@ -170,7 +170,7 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     b.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
-    let sides = FactorTiles::declare(&mut b, &problem, TERMS, 1);
+    let sides = FactorTiles::declare(&mut b, &problem, TERMS, None);
     let FactorTiles { lines, threads, .. } = sides;
     let tid = b.let_("tid", Special::ThreadX);
     let of_block = sides.of_block(&mut b, plan, problem);

@@ -222,7 +222,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
         Factor::BOTH.map(|factor| b.global(name(factor), t.elem(), SPLITS[factor.index()]));
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
-    let sides = FactorTiles::declare(&mut b, &problem, TERMS, RESIDENT);
+    let sides = FactorTiles::declare(&mut b, &problem, TERMS, Some(RESIDENT));
     let splits = Splits::shape(&mut b, t, buffers, &problem, Copies::Threads);
     let tid = b.let_("tid", Special::ThreadX);
     let tile = b.shared(

@@ -156,19 +156,19 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults:
         threads,
         blocks_per_sm,
     };
-    let bare = Registers { operands: 0, ..sum(spec.partials, spec.blocks_per_sm) };
+    let bare = Registers { operands: 0, ..sum(spec.partials, spec.resident_blocks()) };
     let guilty = if bare.fit() {
         "epilogue"
     } else if sum(spec.partials, 1).fit() {
         "blocks_per_sm"
-    } else if sum(1, spec.blocks_per_sm).fit() {
+    } else if sum(1, spec.resident_blocks()).fit() {
         "partials"
     } else if spec.arith != Arith::F32 {
         "warp"
     } else {
         "thread"
     };
-    let whole = sum(spec.partials, spec.blocks_per_sm);
+    let whole = sum(spec.partials, spec.resident_blocks());
     let told = if bare.fit() { &whole } else { &bare };
     faults.require(whole.fit(), || messages::registers(guilty, told));
 }

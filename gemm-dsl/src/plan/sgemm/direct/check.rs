@@ -36,7 +36,7 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     if !bare.fit() {
         return faults.0.push(occupancy::messages::registers(guilty(spec, &bare), &bare));
     }
-    let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
+    let (bytes, blocks) = (shared(spec), spec.resident_blocks());
     // One block always fits. It needs at most the bytes of its threads' accumulators in registers,
     // and two paddings to 16 bytes. The fragments beside the accumulators leave room for these.
     let most = blocks_by_shared(bytes);
@@ -66,7 +66,7 @@ fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
         staged: 0,
         operands,
         threads,
-        blocks_per_sm: spec.blocks_per_sm,
+        blocks_per_sm: spec.resident_blocks(),
     }
 }
 

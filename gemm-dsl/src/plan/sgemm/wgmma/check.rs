@@ -96,7 +96,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
     resident_threads(spec, threads.into(), faults);
     resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
-        let blocks = spec.blocks_per_sm;
+        let blocks = spec.resident_blocks();
         let even = even_registers(threads.into(), blocks);
         let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);
         let needed = plan.registers_of_thread();
