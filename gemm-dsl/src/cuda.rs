@@ -10,6 +10,7 @@ mod stmt;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unsigned;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
@@ -141,6 +142,17 @@ impl<'k> Printer<'k> {
         } else {
             self.line(format!("// {comment}"));
             self.line(text);
+        }
+    }
+
+    /// Prints lines with trailing comments in one column; a comment may be empty.
+    fn table(&mut self, lines: &[(String, &str)]) {
+        let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        for (text, comment) in lines {
+            match comment {
+                &"" => self.line(text),
+                comment => self.line(format!("{text:column$}  // {comment}")),
+            }
         }
     }
 

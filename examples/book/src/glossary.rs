@@ -30,13 +30,7 @@ const fn measured(
 }
 
 /// All terms in alphabetical order of their names.
-pub const TERMS: [Term; 74] = [
-    term(
-        "assume",
-        "__builtin_assume",
-        "Tells the compiler that a condition always holds. It generates no code.",
-    )
-    .with_code(&["__builtin_assume"]),
+pub const TERMS: [Term; 73] = [
     term(
         "cuda-arch",
         "__CUDA_ARCH__",

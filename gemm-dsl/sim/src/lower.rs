@@ -276,7 +276,6 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Commit);
             }
             Stmt::CopyWait { pending } => self.copy_wait(pending),
-            Stmt::Assume(cond) => self.assume(cond),
             Stmt::Comment(_) => {}
         }
     }
@@ -331,15 +330,6 @@ impl<'k> Lowering<'_, 'k> {
         self.cost.add(IrClass::Sync);
         // The number of groups in flight always fits 32 bits.
         self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
-    }
-
-    /// Lowers an assumption, at no cost.
-    fn assume(&mut self, cond: &Expr) {
-        let sites = self.code.sites.len();
-        let cond = self.pred(cond);
-        self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
-        self.cost = IrCost::default();
-        self.emit(Op::Assume(cond));
     }
 
     /// Lowers a value to be stored as a type.

@@ -3,7 +3,8 @@
 use super::Printer;
 use super::expr::{indexed, text};
 use super::helper::asynchronous::{
-    COMMIT, FENCE, KEEP, WAIT, descriptor, fence, op, register_limit, tensor_copy, wait, wgmma,
+    COMMIT, FENCE, KEEP, WAIT, always_accumulates, descriptor, fence, op, register_limit,
+    tensor_copy, wait, wgmma,
 };
 use super::helper::cluster;
 use crate::ir::{
@@ -36,8 +37,11 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
             let sums = indexed(k, d.buffer, d.index.split_last().map_or(&[], |(_, index)| index));
             let [a, b] = [a, b].map(|tile| operand(k, tile));
-            let (name, accumulate) = (wgmma(*format, *columns), text(k, accumulate));
-            out.line(format!("{name}({sums}, {a}, {b}, {accumulate});"));
+            let accumulate = match always_accumulates(k) {
+                true => String::new(),
+                false => format!(", {}", text(k, accumulate)),
+            };
+            out.line(format!("{}({sums}, {a}, {b}{accumulate});", wgmma(*format, *columns)));
         }
         Stmt::WgmmaSync(sync) => match sync {
             WgmmaSync::Fence { accumulators } => {
@@ -73,17 +77,5 @@ fn operand(k: &Kernel, first: &Access) -> String {
 /// Prints the call that pins the accumulators of a register array.
 fn keep(out: &mut Printer<'_>, accumulators: BufferId) {
     let k: &Kernel = out.kernel;
-    let decl = &k[accumulators];
-    let count: String =
-        decl.dims.iter().map(|dim| text_of_factor(k, dim)).collect::<Vec<_>>().join(" * ");
-    let first = "[0]".repeat(decl.dims.len());
-    out.line(format!("{KEEP}<{count}>(&{}{first});", decl.name));
-}
-
-/// Extent as a factor of a template argument. It is parenthesised, because a bare `>` would end the
-/// argument.
-fn text_of_factor(k: &Kernel, dim: &crate::ir::Expr) -> String {
-    let factor = text(k, dim);
-    let plain = factor.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if plain { factor } else { format!("({factor})") }
+    out.line(format!("{KEEP}({});", k[accumulators].name));
 }

@@ -2,6 +2,7 @@
 
 use super::helper::{self, cluster};
 use super::types::element_type;
+use super::unsigned::{is_cast, is_natural, is_unsigned};
 use crate::ir::{
     Access, Arith, BinaryOp, BufferId, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic,
     Special, Swizzle, Ty, UnaryOp,
@@ -81,6 +82,11 @@ fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
 
+/// Returns true for a quotient or a remainder. As a factor it is parenthesised.
+fn is_quotient(e: &Expr) -> bool {
+    matches!(e, Expr::Binary(BinaryOp::Arith(Arith::Div) | BinaryOp::Integer(Integer::Rem), ..))
+}
+
 /// Text of a stand-alone expression, in which an unsigned coordinate needs no cast.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
     if let Expr::Special(s) = e { special(*s).to_owned() } else { operand(k, e) }
@@ -89,6 +95,15 @@ pub(super) fn text(k: &Kernel, e: &Expr) -> String {
 /// Text of an expression used as an operand, with exactly its type.
 pub(super) fn operand(k: &Kernel, e: &Expr) -> String {
     print(k, e).0
+}
+
+/// Text of the right operand of a compound assignment.
+pub(super) fn right_operand(k: &Kernel, op: BinaryOp, left: &Expr, right: &Expr) -> String {
+    if is_cast(k, op, left, right) && is_unsigned(k, right) {
+        as_int(k, right).0
+    } else {
+        operand(k, right)
+    }
 }
 
 /// Spelling of an operator that has a compound assignment.
@@ -216,14 +231,17 @@ fn literal(e: &Expr) -> (String, Prec) {
 /// Text and precedence of a binary operation.
 fn binary_text(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> (String, Prec) {
     let (prec, sign) = binary(op);
-    let (a, b) = implicit(a, b);
+    let cast = is_cast(k, op, a, b);
+    let (a, b) = implicit(k, a, b);
     let side = |e: &Expr, other: &Expr, floor: Prec| {
         let (text, inner) = match e {
             Expr::U64(v) if is_suffix_idle(*v, other) => (v.to_string(), Prec::Primary),
+            e if cast && is_unsigned(k, e) => as_int(k, e),
             e => print(k, e),
         };
         let for_the_reader = (is_obscure(prec) && inner < Prec::Unary && !is_chain(prec, inner))
-            || (prec == Prec::Or && inner == Prec::And);
+            || (prec == Prec::Or && inner == Prec::And)
+            || (prec == Prec::Product && is_quotient(e));
         if inner < floor || for_the_reader { format!("({text})") } else { text }
     };
     // A shifted operand keeps its type whatever the type of the shift count.
@@ -245,11 +263,17 @@ fn cast_text(k: &Kernel, to: Elem, e: &Expr) -> (String, Prec) {
         None => {
             let inner = match e {
                 Expr::Special(s) => special(*s).to_owned(),
+                e if is_unsigned(k, e) && !is_natural(k, e) => as_int(k, e).0,
                 e => operand_text(k, e, Prec::Unary),
             };
             (format!("({}){inner}", element_type(to)), Prec::Unary)
         }
     }
+}
+
+/// Text and precedence of an unsigned expression cast to `int`.
+fn as_int(k: &Kernel, e: &Expr) -> (String, Prec) {
+    (format!("(int){}", operand_text(k, e, Prec::Unary)), Prec::Unary)
 }
 
 fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
@@ -288,7 +312,8 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             if a.ty().is_index()
                 && **c == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone()) =>
         {
-            (format!("{MIN}({}, {})", operand(k, a), operand(k, b)), Prec::Primary)
+            let side = |e| if is_unsigned(k, e) { as_int(k, e).0 } else { operand(k, e) };
+            (format!("{MIN}({}, {})", side(a), side(b)), Prec::Primary)
         }
         Expr::Select(c, a, b) => {
             let c = at_least(c, Prec::Or);
@@ -332,7 +357,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
 }
 
 /// Returns true if all bits of a number are zero.
-fn is_zero(e: &Expr) -> bool {
+pub(super) fn is_zero(e: &Expr) -> bool {
     match e {
         Expr::Cast(_, e) => is_zero(e),
         Expr::F32(value) => value.to_bits() == 0,
@@ -349,8 +374,9 @@ fn passed(arg: &Expr) -> &Expr {
 }
 
 /// Drops the operand conversion that C performs implicitly: of an `int` beside a `size_t`.
-fn implicit<'e>(a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
+fn implicit<'e>(k: &Kernel, a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
     match (a, b) {
+        (_, Expr::Cast(_, inner)) if is_unsigned(k, inner) && !is_natural(k, inner) => (a, b),
         // The conversion tells a reader more than a literal's suffix, so it is kept.
         (Expr::U64(_), _) => (a, b),
         (_, Expr::Cast(Elem::U64, inner)) if inner.ty() == Ty::I32 => (a, inner),

@@ -9,6 +9,7 @@ pub(super) mod sync;
 #[cfg(test)]
 mod tests;
 
+use super::expr::is_zero;
 use super::types::{element_type, vector_type};
 use super::{WIDTH, wrap};
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
@@ -193,10 +194,16 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             found.insert((order, text));
         }
     };
+    let mut zeros = Vec::new();
     k.visit_exprs(&mut |e| match e {
         Expr::Load(access) if access.is_vector() => {
             note((HelperFamily::Load, 0), load_definition(access.buffer.elem));
         }
+        Expr::Pack(parts) if parts.iter().all(is_zero) => {
+            zeros.extend(parts.iter().map(std::ptr::from_ref));
+        }
+        // A vector of zeros is printed without conversions.
+        Expr::Cast(..) if zeros.contains(&std::ptr::from_ref(e)) => {}
         Expr::Cast(to, e) => {
             if let Some(spelling) = conversion(e.ty(), *to) {
                 let is_from = u8::from(e.ty() != Ty::F32);
@@ -221,7 +228,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             let guarded = guard.as_ref().map(|g| g.or_zero);
             let rank = guarded.map_or(0, |or_zero| if or_zero { 1 } else { 2 });
             let bytes = copy_bytes(target);
-            let text = copy_definition(element_type(target.buffer.elem), bytes, guarded);
+            let text = copy_definition(k, element_type(target.buffer.elem), bytes, guarded);
             note((HelperFamily::Copy, 32 * rank + bytes as u8), text);
         }
         Stmt::CopyCommit => note((HelperFamily::CopyGroup, 0), COPY_COMMIT.to_owned()),
@@ -250,9 +257,9 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
 fn load_definition(elem: Elem) -> String {
     let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
     let what = if elem == Elem::F32 {
-        "Loads four floats with one 16-byte access."
+        "Loads four floats: one 16-byte access to memory, or four registers."
     } else {
-        "Loads 16 bytes with one access."
+        "Loads 16 bytes: one access to memory, or registers."
     };
     format!(
         "\
@@ -268,9 +275,9 @@ __device__ __forceinline__ {vector} {name}(const {ty}* from)
 fn store_definition(elem: Elem) -> String {
     let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
     let what = if elem == Elem::F32 {
-        "Stores four floats with one 16-byte access."
+        "Stores four floats: one 16-byte access to memory, or four registers."
     } else {
-        "Stores 16 bytes with one access."
+        "Stores 16 bytes: one access to memory, or registers."
     };
     format!(
         "\
@@ -291,14 +298,16 @@ fn head(name: &str, params: &str) -> String {
 
 /// Definition of a copy of `bytes` bytes. `guarded` is true if zeros are written when the guard
 /// fails, and `None` without a guard.
-fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
+fn copy_definition(k: &Kernel, ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     // `cg` bypasses L1; `cp.async` offers it for 16 bytes only.
     let cache = if bytes == 16 { "cg" } else { "ca" };
     let zeros = if bytes == 16 { "zeros" } else { "a zero" };
     let around = if bytes == 16 { " and L1" } else { "" };
-    // As wide as a pointer: truncation to 32 bits would cost an extra addition for a constant
-    // offset.
-    let address = "const size_t dst = __cvta_generic_to_shared(shared);";
+    let (width, constraint) = match k.narrow_addresses {
+        true => ("unsigned int", "r"),
+        false => ("size_t", "l"),
+    };
+    let address = format!("const {width} dst = __cvta_generic_to_shared(shared);");
     let name = copy_name(bytes, guarded);
     let head = |params: &str| head(&name, params);
     let pointers = format!("{ty}* shared, const {ty}* global");
@@ -310,7 +319,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
 {}
 {{
     {address}
-    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"l\"(dst), \"l\"(global) : \"memory\");
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"{constraint}\"(dst), \"l\"(global) : \"memory\");
 }}
 ",
             head(&pointers)
@@ -322,7 +331,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
 {{
     {address}
     asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\"
-                 :: \"l\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
+                 :: \"{constraint}\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
 }}
 ",
             head(&guarded_pointers)
@@ -335,7 +344,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     {address}
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
                  \"  @p cp.async.{cache}.shared.global [%0], [%1], {bytes}; }}\"
-                 :: \"l\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
+                 :: \"{constraint}\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
 }}
 ",
             head(&guarded_pointers)

@@ -5,8 +5,8 @@ use super::helper::{self, sync};
 use super::types::{self, element_type};
 use super::{Printer, WIDTH, asynchronous, atomic};
 use crate::ir::{
-    Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma, Operand,
-    Param, ParamKind, PointerRef, Space, Stmt, Unroll, Var,
+    Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma,
+    PointerRef, Space, Stmt, Ty, Unroll, Var, VerifiedKernel,
 };
 
 /// Prints a block. A comment starts a phase, so a blank line precedes it.
@@ -45,7 +45,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         }
         Stmt::Choose { buffer, nth } => {
             let (list, decl) = (k.memory_of(*buffer), &k[*buffer]);
-            let (of, constant) = (element_type(decl.elem), constant(k, list));
+            let (of, constant) = (element_type(decl.elem), constant(out.kernel, list));
             let (name, list) = (&decl.name, &k[list].name);
             out.line(format!("{constant}{of}* const {name} = {list}[{}];", text(k, nth)));
         }
@@ -69,8 +69,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::LoadMatrix(_)
         | Stmt::Mma(_)
         | Stmt::CopyCommit
-        | Stmt::CopyWait { .. }
-        | Stmt::Assume(_) => {
+        | Stmt::CopyWait { .. } => {
             let line = simple(k, stmt);
             out.line(line);
         }
@@ -82,7 +81,8 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
     let name = |v: &Var| k[*v].name.as_str();
     match stmt {
         Stmt::Let { var, value } => {
-            format!("const {} {} = {};", types::ty(var.ty), name(var), text(k, value))
+            let ty = if k[*var].is_unsigned { Ty::U32 } else { var.ty };
+            format!("const {} {} = {};", types::ty(ty), name(var), text(k, value))
         }
         Stmt::Mut { var, value } => {
             format!("{} {} = {};", types::ty(var.ty), name(var), text(k, value))
@@ -135,7 +135,6 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             let pending = if pending.contains('>') { format!("({pending})") } else { pending };
             format!("{}<{pending}>();", helper::WAIT)
         }
-        Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
         Stmt::Comment(_)
         | Stmt::If { .. }
         | Stmt::For(_)
@@ -152,10 +151,11 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
     }
 }
 
-/// `const ` if the elements of a global buffer are only read.
-pub(super) fn constant(k: &Kernel, buffer: BufferId) -> &'static str {
-    let input = |p: &Param| matches!(p.kind, ParamKind::Buffer { buffer: of, operand: Operand::Input(_) } if of == buffer);
-    if k.params.iter().any(input) { "const " } else { "" }
+/// `const ` if the kernel only reads the elements of a parameter.
+pub(super) fn constant(k: &VerifiedKernel, buffer: BufferId) -> &'static str {
+    let name = &k[buffer].name;
+    let written = k.contract().arrays().any(|array| array.name == *name && array.is_written);
+    if written { "" } else { "const " }
 }
 
 /// Array that holds a lane's part of a matrix.
@@ -174,7 +174,7 @@ fn assignment(k: &Kernel, place: String, old: &Expr, value: &Expr) -> String {
         && **left == *old
         && let Some(sign) = expr::compound(*op)
     {
-        return format!("{place} {sign}= {};", operand(k, right));
+        return format!("{place} {sign}= {};", expr::right_operand(k, *op, left, right));
     }
     format!("{place} = {};", text(k, value))
 }

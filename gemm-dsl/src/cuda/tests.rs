@@ -192,7 +192,7 @@ fn clusters_of_blocks() {
     says(
         &text,
         &[
-            "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64, 1)\n",
+            "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)\n",
             "    mbarrier_arrive_remote(&empty[1], cluster_rank() ^ 1);\n",
             "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
             "    cluster_barrier();\n",

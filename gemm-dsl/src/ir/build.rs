@@ -11,8 +11,8 @@ pub use loops::For;
 
 use super::{
     Access, Buffer, BufferId, BufferLayout, Const, ConstDecl, Elem, Expr, Extent, Geometry,
-    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Stmt, Ty, Var,
-    VarDecl, Variant, VerifiedKernel,
+    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Special, Stmt,
+    Ty, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Errors are reported by [`KernelBuilder::finish`], not by panics.
@@ -45,6 +45,8 @@ impl KernelBuilder {
             functions: Vec::new(),
             geometry,
             cluster: 1,
+            cluster_name: None,
+            narrow_addresses: false,
             launch_bounds: None,
             requires: Vec::new(),
             body: Vec::new(),
@@ -71,6 +73,17 @@ impl KernelBuilder {
     /// multiple of `blocks` is refused, so write the grid as clusters times blocks.
     pub fn cluster(&mut self, blocks: u32) {
         self.kernel.cluster = blocks;
+    }
+
+    /// Groups blocks into clusters of a named number of blocks, like [`cluster`](Self::cluster).
+    pub fn named_cluster(&mut self, blocks: u32, name: impl Into<Expr>) {
+        self.cluster(blocks);
+        self.kernel.cluster_name = Some(name.into());
+    }
+
+    /// Passes shared addresses of asynchronous copies as 32-bit words.
+    pub fn narrow_addresses(&mut self) {
+        self.kernel.narrow_addresses = true;
     }
 
     /// Sets the number of threads for `__launch_bounds__`, as an expression over constants.
@@ -273,7 +286,7 @@ impl KernelBuilder {
 
     pub(super) fn var(&mut self, name: &str, ty: Ty) -> Var {
         let id = self.kernel.vars.len();
-        self.kernel.vars.push(VarDecl { name: name.into(), ty });
+        self.kernel.vars.push(VarDecl { name: name.into(), ty, is_unsigned: false });
         Var { id, ty }
     }
 
@@ -294,6 +307,13 @@ impl KernelBuilder {
         let value = value.into();
         let var = self.var(name, value.ty());
         self.push(Stmt::Let { var, value });
+        var
+    }
+
+    /// Declares a coordinate, which CUDA holds in an `unsigned int`.
+    pub fn unsigned(&mut self, name: &str, coordinate: Special) -> Var {
+        let var = self.let_(name, coordinate);
+        self.kernel.vars[var.id].is_unsigned = true;
         var
     }
 

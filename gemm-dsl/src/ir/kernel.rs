@@ -9,6 +9,9 @@ use super::{
 pub struct VarDecl {
     pub name: String,
     pub ty: Ty,
+    /// True for an `I32` that CUDA declares as `unsigned int`: a coordinate. The compiler then
+    /// knows that it is not negative, and divides it by a power of two with one shift.
+    pub is_unsigned: bool,
 }
 
 /// Declaration of a named compile-time constant (`constexpr` in CUDA).
@@ -70,6 +73,11 @@ pub struct Kernel {
     /// Blocks of a cluster, neighbours along x; the grid along x is a multiple of it. 1 without
     /// clusters.
     pub cluster: u32,
+    /// The same number as an expression over the constants, for `__cluster_dims__`.
+    pub cluster_name: Option<Expr>,
+    /// True if asynchronous copies pass shared addresses as 32-bit words, and not as pointers. It
+    /// affects the compiler's use of registers alone.
+    pub narrow_addresses: bool,
     /// Number of threads as an expression over the constants, for `__launch_bounds__`.
     pub launch_bounds: Option<Expr>,
     pub requires: Vec<Requirement>,

@@ -123,9 +123,6 @@ pub enum Stmt {
         /// Number of groups that may still be in flight, over literals and constants.
         pending: Expr,
     },
-    /// Promise to the compiler that a condition holds; the condition has no loads and calls. It
-    /// changes no result and counts as no instruction. If it does not hold, the kernel is wrong.
-    Assume(Expr),
     /// A comment line, without the comment marks.
     Comment(String),
 }

@@ -146,6 +146,12 @@ impl Verifier<'_> {
                 format!("launch bounds of {named} for {threads} threads")
             })?;
         }
+        if let Some(name) = &k.cluster_name {
+            let named = constant(k, name, "the number of blocks in a cluster")?;
+            require(named == k.cluster.into(), || {
+                format!("clusters of {named} for {} blocks", k.cluster)
+            })?;
+        }
         require(k.geometry.blocks_per_sm != Some(0), || "no block per SM".into())?;
         self.cluster()?;
         for (i, c) in k.consts.iter().enumerate() {

@@ -134,9 +134,7 @@ impl Stmt {
                 index(target, f);
                 value.visit(f);
             }
-            Stmt::If { cond: e, .. } | Stmt::Assume(e) | Stmt::CopyWait { pending: e } => {
-                e.visit(f)
-            }
+            Stmt::If { cond: e, .. } | Stmt::CopyWait { pending: e } => e.visit(f),
             Stmt::For(l) => {
                 l.from.visit(f);
                 l.test.visit(f);

@@ -91,13 +91,17 @@ impl Descriptor {
     /// Descriptor bits without the address. The leading byte offset, one chunk by convention,
     /// matters only without a swizzle.
     pub const fn bits(self) -> u64 {
-        let mode = match self.swizzle {
+        1 << 16 | (self.stride as u64 >> 4) << 32 | self.mode() << 62
+    }
+
+    /// Number of the swizzle in the descriptor.
+    pub const fn mode(self) -> u64 {
+        match self.swizzle {
             TensorSwizzle::None => 0,
             TensorSwizzle::Bytes128 => 1,
             TensorSwizzle::Bytes64 => 2,
             TensorSwizzle::Bytes32 => 3,
-        };
-        1 << 16 | (self.stride as u64 >> 4) << 32 | mode << 62
+        }
     }
 
     /// Address of a byte of a row, with the operand's first byte at `start`.

@@ -1,6 +1,6 @@
 //! The key `epilogue`, and the arguments of a GEMM beside its matrices.
 
-use super::expression::part_of_name;
+use super::table::hash;
 use super::table::{Datum, KeyKind, KeyValue};
 use crate::error::SpecErrors;
 use crate::expr::{Closure, ClosureParam, EPILOGUE};
@@ -175,7 +175,7 @@ impl KeyValue for Epilogue {
     }
 
     fn part(&self) -> String {
-        part_of_name(&self.text())
+        hash(&self.text())
     }
 
     fn read(datum: &Datum) -> Option<Self> {

@@ -1,17 +1,10 @@
 //! Keys whose value is an expression.
 
-use super::table::{Datum, KeyKind, KeyValue};
+use super::table::{Datum, KeyKind, KeyValue, hash};
 use crate::error::SpecErrors;
 use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
-
-/// Returns an expression's part of a derived kernel name: a hash of its text, the same on every
-/// machine (FNV-1a, by G. Fowler, L. C. Noll and K.-P. Vo).
-pub(super) fn part_of_name(text: &str) -> String {
-    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
-}
 
 /// Declares types whose values are expressions in a scope.
 macro_rules! expressions {
@@ -47,7 +40,7 @@ macro_rules! expressions {
             }
 
             fn part(&self) -> String {
-                part_of_name(&self.text())
+                hash(&self.text())
             }
 
             fn read(datum: &Datum) -> Option<Self> {

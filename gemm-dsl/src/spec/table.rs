@@ -159,14 +159,35 @@ pub(crate) fn line<S: Table>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     Ok(())
 }
 
-/// Returns the derived name of a kernel: `stem`, then the tag of every field that differs from the
-/// default.
+/// Returns a kernel name derived from the spec: the stem and the tags of all keys that differ from
+/// their defaults. Tags beyond the longest name are replaced by their hash.
 pub(crate) fn derived_name<S: Table>(stem: String, spec: &S) -> String {
-    S::KEYS
-        .iter()
-        .filter(|key| !key.tag.is_empty())
-        .filter_map(|key| Some(key.tag.replace("{}", &(key.part)(spec)?)))
-        .fold(stem, |name, tag| name + "_" + &tag)
+    let keys = S::KEYS.iter().filter(|key| !key.tag.is_empty());
+    let tags = keys.filter_map(|key| Some(key.tag.replace("{}", &(key.part)(spec)?)));
+    let tags: Vec<String> = tags.collect();
+    let length = |tags: &[String]| stem.len() + tags.iter().map(|tag| 1 + tag.len()).sum::<usize>();
+    let shown = match length(&tags) <= LONGEST_NAME {
+        true => tags.len(),
+        false => {
+            let fits = |count: &usize| length(&tags[..*count]) + HASH <= LONGEST_NAME;
+            (0..tags.len()).rev().find(fits).unwrap_or(0)
+        }
+    };
+    let (tags, rest) = tags.split_at(shown);
+    let name = tags.iter().fold(stem.clone(), |name, tag| name + "_" + tag);
+    if rest.is_empty() { name } else { name + "_" + &hash(&rest.join("_")) }
+}
+
+/// Longest derived name, in characters.
+const LONGEST_NAME: usize = 64;
+/// Length of a hash in a name, with the underscore before it.
+const HASH: usize = 9;
+
+/// Returns a hash of a text for a kernel name, the same on every machine (FNV-1a, by G. Fowler,
+/// L. C. Noll and K.-P. Vo).
+pub(super) fn hash(text: &str) -> String {
+    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
 }
 
 /// Returns the function name for a kernel that a user calls `name`. It starts with `family`, so

@@ -252,9 +252,6 @@ pub enum FaultKind {
     },
     #[error("{} of {} and {} overflows", operator(*.op), .operands[0], .operands[1])]
     Overflow { op: BinaryOp, operands: [i128; 2] },
-    /// An assumption given to the compiler (`__builtin_assume`) is false.
-    #[error("the assumption does not hold")]
-    BrokenAssumption,
     #[error("division by zero")]
     DivisionByZero,
     /// A converted or negated value does not fit its integer type.

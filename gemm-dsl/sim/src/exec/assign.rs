@@ -3,11 +3,10 @@
 use super::lanes::{Lanes, blend, fma};
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
-use crate::error::FaultKind;
 use crate::lower::code::expr::{Lane, Pred, Vector, Wide};
 use crate::lower::code::{AsyncCopy, NOWHERE};
 use crate::mask::WARP;
-use crate::observe::{BoxedTrap, trap};
+use crate::observe::BoxedTrap;
 use std::ops::Range;
 
 impl Registers {
@@ -145,18 +144,5 @@ impl Machine<'_> {
             self.copy(&copy.target, &copy.source, valid, regs, written)?;
         }
         Ok(())
-    }
-
-    /// Traps in the first lane whose condition is false.
-    pub(super) fn assume(
-        &mut self,
-        cond: &Pred,
-        regs: &Registers,
-        mask: u32,
-    ) -> Result<(), BoxedTrap> {
-        match mask & !self.pred(cond, regs, mask)? {
-            0 => Ok(()),
-            broken => Err(trap(broken.trailing_zeros(), FaultKind::BrokenAssumption)),
-        }
     }
 }

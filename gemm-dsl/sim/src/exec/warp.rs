@@ -191,7 +191,6 @@ impl Warp {
                 Op::Test(test, end) => self.test(machine, test, *end)?,
                 Op::End => self.end(),
                 Op::Choose(chosen) => machine.chosen(chosen.0, &chosen.1, regs, mask)?,
-                Op::Assume(cond) => machine.assume(cond, regs, mask)?,
                 Op::Fence(scope) => {
                     let (warp, scope) = (self.number, *scope);
                     machine.observers.sync(Sync::Fence { warp, mask, scope });

@@ -250,8 +250,6 @@ pub(crate) enum Op {
         array: u32,
         declared: bool,
     },
-    /// Traps if the condition is false.
-    Assume(Pred),
     /// Traps if a list, given by buffer number, has no array of this index.
     Choose(Box<(u32, Index)>),
 }

@@ -125,7 +125,6 @@ impl UniformityPass {
                 | Stmt::Choose { .. }
                 | Stmt::CopyCommit
                 | Stmt::CopyWait { .. }
-                | Stmt::Assume(_)
                 | Stmt::Comment(_) => {}
             }
         }

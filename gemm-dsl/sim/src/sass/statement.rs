@@ -82,7 +82,7 @@ impl Compiler<'_, '_> {
                 // `CS2R` clears two registers.
                 self.root(SassCost::others(count.div_ceil(2)), []);
             }
-            Op::Forget { .. } | Op::Unset { .. } | Op::UseAccumulators { .. } | Op::Assume(_) => {}
+            Op::Forget { .. } | Op::Unset { .. } | Op::UseAccumulators { .. } => {}
             // Loads the pointer of the chosen array from the list.
             Op::Choose(chosen) => {
                 let nth = self.index(&chosen.1);

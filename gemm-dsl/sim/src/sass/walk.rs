@@ -171,7 +171,6 @@ impl Compiler<'_, '_> {
                 | Op::Store(_)
                 | Op::Else(_)
                 | Op::UseAccumulators { .. }
-                | Op::Assume(_)
         )
     }
 

@@ -30,7 +30,7 @@ fn index() -> Expr {
 fn clusters(blocks: usize) -> Clusters {
     let mut b = KernelBuilder::new("kernel");
     let grid = [blocks as u64, 1, 1].map(Expr::U64);
-    b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: Some(1) });
     b.cluster(2);
     let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);

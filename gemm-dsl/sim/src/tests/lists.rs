@@ -20,7 +20,7 @@ fn lists(count: u64, pitch: u64, body: impl FnOnce(&mut Lists)) -> VerifiedKerne
         b.list(list, count.into(), [4.into(), 4.into()], [pitch.into(), 1.into()]);
     }
     let grid = [Expr::U64(count), Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (16, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (16, 1), grid, blocks_per_sm: Some(1) });
     let mut lists = Lists { k: b, input, output };
     body(&mut lists);
     lists.k.finish().expect("the test's kernel is valid")
@@ -118,7 +118,7 @@ fn arrays_of_a_list_are_put_back() {
         let words = b.global("words", Elem::U32, Operand::Temp(0));
         b.list(words, 3u64.into(), [2.into()], [1.into()]);
         let grid = [Expr::U64(6), Expr::U64(1), Expr::U64(1)];
-        b.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: 1 });
+        b.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: Some(1) });
         let target = Access::new(words, [block() / 2, block() % 2]);
         let value = block().cast(Elem::U32) + Expr::U32(1);
         b.atomic_only(op, target, value, MemoryOrder::Relaxed, Scope::Device);

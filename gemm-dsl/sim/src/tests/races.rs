@@ -226,7 +226,7 @@ fn blocks_may_not_read_what_another_writes() {
         b.geometry(Geometry {
             block: (1, 1),
             grid: [Expr::U64(8), Expr::U64(1), Expr::U64(1)],
-            blocks_per_sm: 1,
+            blocks_per_sm: Some(1),
         });
         let block = || Expr::from(Special::BlockX);
         b.store(at(scratch, block()), 1.0);
@@ -259,7 +259,7 @@ fn the_writer_of_a_word_does_not_hide_another_reader() {
         b.geometry(Geometry {
             block: (1, 1),
             grid: [Expr::U64(2), Expr::U64(1), Expr::U64(1)],
-            blocks_per_sm: 1,
+            blocks_per_sm: Some(1),
         });
         let block = || Expr::from(Special::BlockX);
         b.if_else(

@@ -52,7 +52,7 @@ fn of_each<F: Fn(Expr, Expr, Expr) -> Expr>(
         k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
     }
     let grid = [Expr::U64(len.div_ceil(THREADS) as u64), Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: Some(1) });
     let function = function(&mut k);
     let (row, col) = (Expr::from(Special::BlockX), Expr::from(Special::ThreadX));
     let e = k.let_("e", row.clone() * THREADS as i32 + col.clone());

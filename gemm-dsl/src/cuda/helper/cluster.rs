@@ -1,6 +1,7 @@
 //! Spelling of cluster operations.
 
 use super::HelperFamily;
+use crate::cuda::expr::text;
 use crate::cuda::types::MBARRIER;
 use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
 
@@ -85,9 +86,10 @@ pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> 
 
 /// Cluster attribute of a kernel; empty without clusters.
 pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
-    match k.cluster {
-        1 => String::new(),
-        blocks => format!(" __cluster_dims__({blocks}, 1, 1)"),
+    match (k.cluster, &k.cluster_name) {
+        (1, _) => String::new(),
+        (_, Some(named)) => format!(" __cluster_dims__({}, 1, 1)", text(k, named)),
+        (blocks, None) => format!(" __cluster_dims__({blocks}, 1, 1)"),
     }
 }
 

@@ -39,7 +39,11 @@ fn kernel(name: &str, body: Body) -> KernelBuilder {
 }
 
 fn k_geometry() -> Geometry {
-    Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)], blocks_per_sm: None }
+    Geometry {
+        block: (32, 1),
+        grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: None,
+    }
 }
 
 /// Program under construction: one input, one output, one temporary and three kernels.

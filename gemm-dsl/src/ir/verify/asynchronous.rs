@@ -191,7 +191,7 @@ impl Verifier<'_> {
         let name = &decl.name;
         let fits = decl.space == Space::Register
             && decl.elem == Elem::F32
-            && decl.layout == BufferLayout::row_major(decl.dims.len());
+            && decl.layout == BufferLayout::row_major(1);
         require(fits, || format!("{name} holds no accumulators"))?;
         require(self.registers.contains(&buffer), || format!("{name} out of scope"))
     }

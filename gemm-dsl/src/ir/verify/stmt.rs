@@ -67,9 +67,17 @@ impl Verifier<'_> {
 
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> VerifyResult {
         match stmt {
-            Stmt::Let { var, value } => self.declare(*var, value),
+            Stmt::Let { var, value } => {
+                self.declare(*var, value)?;
+                let decl = &self.k[*var];
+                require(!decl.is_unsigned || matches!(value, Expr::Special(_)), || {
+                    format!("{} is unsigned and no coordinate", decl.name)
+                })
+            }
             Stmt::Mut { var, value } => {
                 self.declare(*var, value)?;
+                let decl = &self.k[*var];
+                require(!decl.is_unsigned, || format!("{} is unsigned and changes", decl.name))?;
                 self.mutable.insert(var.id);
                 Ok(())
             }
@@ -106,14 +114,6 @@ impl Verifier<'_> {
             }
             Stmt::CopyAsync { target, source, guard } => {
                 self.copy_async(target, source, guard.as_ref())
-            }
-            Stmt::Assume(cond) => {
-                require(self.ty(cond)? == Ty::Bool, || "an assumption is not Bool".into())?;
-                // An assumption that the compiler drops must access no memory and wait for no
-                // thread.
-                let mut acts = false;
-                cond.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
-                require(!acts, || "an assumption with a load or a call".into())
             }
             Stmt::Barrier(scope) => {
                 require(*scope != Scope::Device, || "a barrier of all blocks".into())

@@ -94,9 +94,9 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let splits = Splits::shape(b, t, buffers, &problem, t.copies());
     let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
-        b.cluster(plan.cluster());
         let meaning = "blocks per cluster, which share tiles of B";
         let blocks = b.constant("CLUSTER", int(plan.cluster()), meaning);
+        b.named_cluster(plan.cluster(), blocks);
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
@@ -228,7 +228,8 @@ fn scale_back(
     let p = &block.problem;
     let factor_of = |b: &mut KernelBuilder, of: Factor, line: Expr| {
         let at = row_max.at(of, p.matrix_of(of, p.product), line);
-        row_scale::back(b.let_("most", at.load()).into())
+        let most = b.let_("most", at.load());
+        row_scale::back(b, most.into())
     };
     let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
     over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {

@@ -172,8 +172,10 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
         list.say("multiply-adds", plan.order().to_string());
     }
     epilogue(&plan.epilogue(), list);
-    let assume = if plan.assume() { "yes" } else { "no" };
-    list.because("tid >= 0 is promised", assume, plan.assume.why);
+    let unsigned = if plan.unsigned_tid() { "unsigned int" } else { "int" };
+    list.because("type of the thread index", unsigned, plan.unsigned_tid.why);
+    let width = if plan.narrow_addresses() { "32 bits" } else { "a pointer" };
+    list.because("shared addresses of copies", width, plan.narrow_addresses.why);
 }
 
 fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {

@@ -92,7 +92,6 @@ impl Op {
             | Op::TensorCopy(_)
             | Op::WgmmaSync(_)
             | Op::UseAccumulators { .. }
-            | Op::Assume(_)
             | Op::Choose(_) => Assigned::Nothing,
         }
     }
@@ -137,7 +136,6 @@ impl Op {
             | Op::ProxyFence(_)
             | Op::WgmmaSync(_)
             | Op::UseAccumulators { .. }
-            | Op::Assume(_)
             | Op::Choose(_) => None,
         }
     }

@@ -18,6 +18,9 @@ pub(in crate::lower::reduce) struct Columns {
     pub(super) matrix: Option<Var>,
     /// Index of the first column, which may be past the end.
     first: Var,
+    /// Index of the first column of a vector, clamped so that all its columns exist. Without
+    /// vectors it is `first`.
+    clamped: Var,
     /// Distance to the next column.
     step: Expr,
     /// Number of columns of the matrix.
@@ -59,8 +62,7 @@ impl Columns {
 
     /// Index of the first column of a vector, clamped so that all its columns exist.
     pub(in crate::lower::reduce) fn first_of_vector(&self) -> Expr {
-        let width = self.width.map_or(Expr::I32(1), Expr::from);
-        Expr::from(self.first).min(Expr::from(self.all) - width)
+        self.clamped.into()
     }
 }
 
@@ -103,10 +105,26 @@ impl FoldPlace {
             Some(_) | None => (tx.clone(), across.into()),
         };
         let first = b.let_("own", tile * columns + first);
+        let clamped = match width {
+            Some(width) if plan.vector() > 1 => {
+                b.let_("first", Expr::from(first).min(Expr::from(all) - width))
+            }
+            Some(_) | None => first,
+        };
         let split = BlockShare::new(b, plan, p, rows, Special::BlockY);
         let (tid, lane, n) = (ty.clone(), ty.clone(), p.n.into());
-        let folds =
-            Folds::Columns(Columns { tx, ty, across, rows, width, matrix, first, step, all });
+        let folds = Folds::Columns(Columns {
+            tx,
+            ty,
+            across,
+            rows,
+            width,
+            matrix,
+            first,
+            clamped,
+            step,
+            all,
+        });
         Self { tid, group: rows, lane, n, split, folds }
     }
 }

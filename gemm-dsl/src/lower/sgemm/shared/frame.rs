@@ -11,7 +11,7 @@ use super::schedule::{
 use super::shared_tile::{SharedTile, shared_tiles};
 use super::slices::TileSlices;
 use super::tile::{StagedFactor, Tiled};
-use crate::ir::{Const, Expr, Geometry, KernelBuilder, Special, Stmt, Var};
+use crate::ir::{Const, Geometry, KernelBuilder, Special, Var};
 use crate::plan::{SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
 use crate::target::arch::WARP;
@@ -83,19 +83,18 @@ impl<'p> Frame<'p> {
         let blocks_per_sm = plan.least_resident();
         let block = (t.threads_of_product(), t.products());
         b.geometry(Geometry { block, grid, blocks_per_sm });
-        let tid = b.let_("tid", Special::ThreadX);
+        let tid = match t.unsigned_tid() {
+            true => b.unsigned("tid", Special::ThreadX),
+            false => b.let_("tid", Special::ThreadX),
+        };
+        if t.narrow_addresses() {
+            b.narrow_addresses();
+        }
         let part = products.map(|products| BlockProduct {
             product: b.let_("product", Special::ThreadY),
             products,
         });
         let shared = shared_tiles(b, t, [bm, bn, bk], part);
-        if t.assume() {
-            b.comment(
-                "The thread index is never negative; knowing this saves the sign handling of \
-                 divisions.",
-            );
-            b.push(Stmt::Assume(Expr::from(tid).ge(0)));
-        }
         let (slices, epilogue_threads, epilogue_thread) = match slices {
             None => (None, threads, tid),
             Some(constants) => {

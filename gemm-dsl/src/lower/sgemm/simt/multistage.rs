@@ -4,7 +4,7 @@
 
 use super::async_copy::{AsyncCopies, CopyCondition};
 use super::fragment::{FragmentPair, accumulators};
-use crate::ir::{Change, Const, Expr, For, KernelBuilder, Stmt, Unroll, Var};
+use crate::ir::{Change, Const, Expr, For, FunctionId, KernelBuilder, Stmt, Ty, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::copy::CopyShare;
@@ -22,6 +22,7 @@ struct NextTile {
 struct MultistagePipeline<'t> {
     tiled: &'t Tiled<'t>,
     stages: Const,
+    next: FunctionId,
     /// Copy groups that may be in flight when a tile is needed.
     pending: Expr,
     a: AsyncCopies<'t>,
@@ -43,8 +44,9 @@ pub(crate) fn asynchronous(
     copies_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let a_copies = AsyncCopies::declare(b, &tiled.a);
     let b_copies = AsyncCopies::declare(b, &tiled.b);
-    let ring =
-        MultistagePipeline { tiled, stages: ring, pending: ring - 2, a: a_copies, b: b_copies };
+    let next = next_stage(b);
+    let pending = ring - 2;
+    let ring = MultistagePipeline { tiled, stages: ring, next, pending, a: a_copies, b: b_copies };
     if warp.is_some() && tiled.plan.spec().stream_k {
         b.comment(
             "With K = 0 no tile is waited for, so none is copied: it could collide with the next \
@@ -250,9 +252,22 @@ impl MultistagePipeline<'_> {
 
     /// Index of the buffer after `slot` in the ring.
     fn after(&self, slot: Var) -> Expr {
-        let next = slot + 1;
-        next.clone().equals(self.stages).select(0, next)
+        Expr::Apply(self.next, vec![slot.into(), self.stages.into()])
     }
+}
+
+/// Declares the function that steps through the ring of stages.
+fn next_stage(b: &mut KernelBuilder) -> FunctionId {
+    let params = [("stage", Ty::I32), ("stages", Ty::I32)];
+    b.function(
+        "next_stage",
+        &["Pipeline stage after `stage`, of `stages` in all."],
+        &params,
+        |_, p| {
+            let next = p[0] + 1;
+            next.clone().equals(p[1]).select(0, next)
+        },
+    )
 }
 
 /// Constant for the number of steps over which copies are issued, if more than one.

@@ -271,7 +271,7 @@ impl<'t> TmaTiles<'t> {
         let meaning = "columns of B that a block multicasts";
         let part = b.constant("PART", frame.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
-        let all = Expr::I32((1 << frame.plan.cluster()) - 1);
+        let all = (Expr::I32(1) << blocks) - 1;
         frame.splits.each(b, |b, split| {
             let from = frame.splits.of_product(Factor::B, tile.problem.product, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);

@@ -27,8 +27,6 @@ const TERMS: i32 = 256;
 const SCALED: u32 = 13;
 const BIAS: u32 = FloatLayout::BINARY32.bias() as u32;
 const MANTISSA: u32 = FloatLayout::BINARY32.fraction;
-/// Minimum biased exponent of a maximum for which both the scale factor and its inverse are normal.
-const LEAST: u32 = SCALED + 1;
 
 /// Maxima in a program. They are zeros that the last launch restores, or are passed by the caller
 /// together with the splits.
@@ -125,30 +123,51 @@ impl RowMax {
     }
 }
 
-fn shifted(exponent: Expr) -> Expr {
-    (exponent << Expr::U32(MANTISSA)).bitcast(Elem::F32)
+/// Named numbers of the scale factors, as they appear in the text.
+struct ScaleNumbers {
+    mantissa: Const,
+    bias: Const,
+    scaled: Const,
 }
 
-fn exponent(row_max: Expr) -> Expr {
-    row_max >> Expr::U32(MANTISSA)
+impl ScaleNumbers {
+    fn declare(b: &mut KernelBuilder) -> Self {
+        let number = Expr::U32;
+        Self {
+            mantissa: b.constant("MANTISSA", number(MANTISSA), "mantissa bits of a float"),
+            bias: b.constant("BIAS", number(BIAS), "exponent bias of a float"),
+            scaled: b.constant("SCALED", number(SCALED), "exponent of a scaled maximum"),
+        }
+    }
+
+    fn shifted(&self, exponent: Expr) -> Expr {
+        (exponent << self.mantissa).bitcast(Elem::F32)
+    }
+
+    fn exponent(&self, row_max: Expr) -> Expr {
+        row_max >> self.mantissa
+    }
 }
 
 /// Scale factor of a line with the given maximum, and the condition that the line is not
-/// representable.
+/// representable: the factor or its inverse would not be normal.
 pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
-    let e = b.let_("exponent", exponent(row_max.into()));
+    let numbers = ScaleNumbers::declare(b);
+    let e = b.let_("exponent", numbers.exponent(row_max.into()));
     let is_zero = Expr::from(row_max).equals(Expr::U32(0));
     let top = Expr::U32(FloatLayout::BINARY32.top());
-    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(top));
-    let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
+    let known = Expr::from(e).gt(numbers.scaled).and(Expr::from(e).lt(top));
+    let scaled = numbers.shifted(Expr::U32(2) * numbers.bias + numbers.scaled - e);
     let none = is_zero.clone().or(known.clone()).negated();
     (known.select(scaled, Expr::F32(1.0)), none)
 }
 
 /// Factor that undoes the scaling of a line.
-pub(crate) fn back(row_max: Expr) -> Expr {
-    let e = exponent(row_max.clone());
-    row_max.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
+pub(crate) fn back(b: &mut KernelBuilder, row_max: Expr) -> Expr {
+    let numbers = ScaleNumbers::declare(b);
+    let e = numbers.exponent(row_max.clone());
+    let factor = numbers.shifted(e - numbers.scaled);
+    row_max.equals(Expr::U32(0)).select(Expr::F32(1.0), factor)
 }
 
 /// Scales an accumulator back by the factors of its row and column, both powers of two. If their
