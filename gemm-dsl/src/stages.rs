@@ -2,6 +2,8 @@
 //! the spec of its base stage plus the keys that change. Each stage shows one technique, with the
 //! keys that keep it within its registers.
 
+pub mod pinned;
+
 use crate::spec::{
     Arith, Batch, Block, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes, LaunchForm,
     Op, Order, Over, Rect, ReduceSpec, SgemmSpec, SplitK, Tile, Tree,
@@ -16,6 +18,13 @@ pub struct Stage<S> {
     /// Number of the base stage; `None` for the defaults.
     pub base: Option<u32>,
     pub spec: S,
+}
+
+impl<S> Stage<S> {
+    /// Returns the start of its file names, for example `04_unroll_last_warp`.
+    pub fn stem(&self) -> String {
+        format!("{:02}_{}", self.index, self.name)
+    }
 }
 
 struct Ladder<S>(Vec<Stage<S>>);

@@ -1,0 +1,104 @@
+//! Specs whose generated text is pinned in the top-level folder `snapshots/`: every stage of both
+//! ladders, reductions of segments and of runs, and GEMMs with an epilogue or in batches.
+
+use super::Stage;
+use crate::error::SpecErrors;
+use crate::ir::{Variant, VerifiedKernel};
+use crate::spec::{ReduceSpec, SgemmSpec};
+use crate::{Family, Plan, cuda};
+
+/// Spec with its kernels and the names of its files.
+#[derive(Clone, Debug)]
+pub struct PinnedSpec {
+    /// Folder of its ladder, or `segments`, `runs`, `epilogue` or `batch`.
+    pub folder: &'static str,
+    /// Start of its file names, for example `04_unroll_last_warp`.
+    pub stem: String,
+    /// Spec as text of the DSL.
+    pub line: String,
+    /// Preferred kernel, then its fallback, then kernels of other launches of a GEMM or of runs,
+    /// and of shards.
+    pub kernels: Vec<VerifiedKernel>,
+}
+
+impl PinnedSpec {
+    fn new(
+        folder: &'static str,
+        stem: impl Into<String>,
+        spec: &impl Family,
+    ) -> Result<Self, SpecErrors> {
+        let program = spec.plan()?.program()?;
+        let others = program.launched().filter(|other| {
+            // The passes of a reduction differ only in their loads.
+            folder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
+        });
+        let kernels = program.variants().chain(others).cloned().collect();
+        Ok(Self { folder, stem: stem.into(), line: spec.to_string(), kernels })
+    }
+
+    /// Returns the suffix of a kernel's file after the stem, for example `.scalar`.
+    pub fn suffix(kernel: &VerifiedKernel) -> &'static str {
+        match kernel.variant {
+            Variant::Scalar if kernel.name.ends_with("_of_shard") => ".shard.scalar",
+            Variant::Scalar => ".scalar",
+            _ if kernel.name.ends_with("_of_shard") => ".shard",
+            _ if kernel.name.ends_with("_of_partials") => ".partials",
+            _ if kernel.name.ends_with("_greatest") => ".greatest",
+            _ if kernel.name.ends_with("_planes") => ".planes",
+            _ if kernel.name.ends_with("_f32") => ".f32",
+            _ => "",
+        }
+    }
+
+    /// Returns the suffix and the text of each kernel.
+    pub fn sources(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.kernels.iter().map(|kernel| (Self::suffix(kernel), cuda::source(kernel)))
+    }
+}
+
+/// Returns all pinned specs.
+///
+/// # Errors
+/// Returns a fault of the generator: none of the specs is faulty.
+pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
+    fn ladder<S: Family>(
+        folder: &'static str,
+        stages: Vec<Stage<S>>,
+    ) -> impl Iterator<Item = Result<PinnedSpec, SpecErrors>> {
+        stages.into_iter().map(move |stage| PinnedSpec::new(folder, stage.stem(), &stage.spec))
+    }
+    let ladders = ladder("reduce", super::reduce()).chain(ladder("sgemm", super::sgemm()));
+    let mut all = ladders.collect::<Result<Vec<_>, _>>()?;
+    all.extend(reductions()?);
+    all.extend(products()?);
+    Ok(all)
+}
+
+/// A reduction of segments: groups reduce short ones and blocks long ones, and the bits depend on
+/// the limit. A reduction of runs, with the kernel for runs of a shard.
+fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
+    let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
+    let argmax: ReduceSpec =
+        "op: argmax, block: 128, items: 2, shuffle, float4, run: 2048".parse()?;
+    let mut runs = PinnedSpec::new("runs", "argmax", &argmax)?;
+    runs.kernels.extend(argmax.plan()?.program_of_shard()?.variants().cloned());
+    Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
+}
+
+/// GEMMs: a small one whose expression uses most features, the fastest stage with a library
+/// function, a batch with several GEMMs per block, and one on lists.
+fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
+    let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
+                 if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
+    let several = "tile: 16x16x16, thread: 4x4, float4, pad_a: 1, batch: strided, products: 4";
+    let pointers = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, batch: pointers, \
+                    epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
+    let mut specs: Vec<(&str, &str, SgemmSpec)> = vec![("epilogue", "small", small.parse()?)];
+    for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
+        let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
+        specs.push(("epilogue", "fastest_gelu", gelu.parse()?));
+    }
+    specs.push(("batch", "several_a_block", several.parse()?));
+    specs.push(("batch", "pointers", pointers.parse()?));
+    specs.iter().map(|(folder, stem, spec)| PinnedSpec::new(folder, *stem, spec)).collect()
+}
