@@ -119,8 +119,9 @@ fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
         s.pad_a(1).pad_b(1).prefetch(true).unroll(4).partials(4)
     });
     let float4 = ladder.step(&shared, 11, "float4", |s| s.thread(Rect::new(1, 4)).float4(true));
+    // Its scalar variant spills without `blocks_per_sm: 1`.
     ladder.step(&float4, 12, "outer_product", |s| {
-        s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4))
+        s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4)).blocks_per_sm(1)
     });
 }
 

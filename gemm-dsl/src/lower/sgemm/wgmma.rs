@@ -46,6 +46,8 @@ pub(crate) struct WgmmaFrame<'p> {
     pub bk: Const,
     /// Number of consumer threads, which multiply.
     pub threads: Const,
+    /// Accumulators of a thread.
+    pub accumulators: Const,
     pub tid: Var,
     /// Pipeline stages, if more than one.
     pub stages: Option<Const>,
@@ -78,6 +80,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
     let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
     let tn = b.constant("TN", int(t.tn()), "columns of C per thread");
+    let own_accumulators = b.constant("ACCUMULATORS", tm * tn, "accumulators per thread");
     let meaning =
         if t.producer() { "threads of the consumer warpgroups" } else { "threads per block" };
     let threads = b.constant("THREADS", bm / tm * (bn / tn), meaning);
@@ -118,6 +121,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let ranges = SplitKPartitions::of_block(b, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
     let frame = WgmmaFrame {
+        accumulators: own_accumulators,
         plan,
         t,
         problem,
@@ -203,7 +207,7 @@ fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
         "Lane pairs exchange accumulators: even lanes keep the first row, odd ones the second.",
     );
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
-    b.unrolled("i", frame.t.columns() as i32 / 8, |b, i| {
+    b.unrolled("i", frame.accumulators / 4, |b, i| {
         b.unrolled("j", 2, |b, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
             let [first, second] = [("first", 0), ("second", 1)]

@@ -12,7 +12,7 @@ use crate::ir::{
 use crate::lower::sgemm::kernel::{head, kernel};
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::schedule::{self, Origin};
+use crate::lower::sgemm::shared::schedule::Origin;
 use crate::lower::sgemm::shared::unrepresentable::{self, Fallback};
 use crate::lower::sgemm::shared::workspace;
 use crate::lower::sgemm::simt::staged::product;
@@ -205,7 +205,7 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
         return b.finish();
     }
     b.title("f32 fallback for values that the split cannot represent.");
-    let blocks = schedule::tiles_of(&own, &problem);
+    let blocks = frame.blocks();
     let fallback = Fallback::parameters(&mut b);
     let found = given.map(|is_given| !is_given && t.arith().is_scaled());
     let origin = found.contains(&true).then(|| {

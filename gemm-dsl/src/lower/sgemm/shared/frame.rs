@@ -11,7 +11,7 @@ use super::schedule::{
 use super::shared_tile::{SharedTile, shared_tiles};
 use super::slices::TileSlices;
 use super::tile::{StagedFactor, Tiled};
-use crate::ir::{Const, Geometry, KernelBuilder, Special, Var};
+use crate::ir::{Const, Expr, Geometry, KernelBuilder, Special, Var};
 use crate::plan::{SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
 use crate::target::arch::WARP;
@@ -136,6 +136,17 @@ impl<'p> Frame<'p> {
     pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
         let origin = self.own_origin(b);
         self.tile_at(b, origin)
+    }
+
+    /// Number of blocks, one per tile of C, from the kernel's parameters.
+    pub fn blocks(&self) -> Expr {
+        let GemmProblem { m, n, batch, .. } = self.problem;
+        let [rows, cols] = [(m, self.bm), (n, self.bn)]
+            .map(|(extent, tile)| Expr::from(extent).wide().div_ceil(Expr::from(tile).wide()));
+        batch
+            .map(|batch| Expr::from(batch).wide())
+            .into_iter()
+            .fold(rows * cols, |all, of| all * of)
     }
 
     /// Computes the tile of this block.

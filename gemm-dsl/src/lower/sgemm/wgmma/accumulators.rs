@@ -2,7 +2,6 @@
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
-use crate::plan::WgmmaPlan;
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
@@ -24,7 +23,7 @@ impl WgmmaFrame<'_> {
                 let steps = TileSteps { first: None, count: bk / terms, terms };
                 self.multiply_steps(b, sums, stage, place, steps);
                 is_read(b);
-                sums.add(b, t);
+                sums.add(b, self.accumulators);
             }
             Some(promote) => {
                 let meaning = "elements of K between promotions";
@@ -33,7 +32,7 @@ impl WgmmaFrame<'_> {
                     let first = part * promote;
                     let steps = TileSteps { first: Some(first), count: promote / terms, terms };
                     self.multiply_steps(b, sums, stage, place, steps);
-                    sums.add(b, t);
+                    sums.add(b, self.accumulators);
                 });
                 is_read(b);
             }
@@ -93,7 +92,7 @@ pub(super) struct WgmmaAccumulators {
 impl WgmmaAccumulators {
     pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
         let (t, elem) = (frame.t, frame.plan.types().acc);
-        let count = [Expr::I32(t.columns() as i32 / 2)];
+        let count = [Expr::from(frame.accumulators)];
         b.comment("Accumulators of this thread, in the register layout of wgmma.");
         let all = b.zeroed_registers("acc", elem, count.clone(), "");
         let meaning = "accumulators since the last promotion";
@@ -102,9 +101,9 @@ impl WgmmaAccumulators {
     }
 
     /// Adds the fresh accumulators to the main ones, if there are any.
-    fn add(self, b: &mut KernelBuilder, t: &WgmmaPlan) {
+    fn add(self, b: &mut KernelBuilder, count: Const) {
         let Some(fresh) = self.fresh else { return };
-        b.unrolled("i", t.columns() as i32 / 2, |b, i| {
+        b.unrolled("i", count, |b, i| {
             let of = |sums| Access::new(sums, [i.into()]);
             b.store(of(self.all), of(self.all).load() + of(fresh).load());
         });
