@@ -137,13 +137,14 @@ pub mod sim {
     };
 }
 
-/// Items for `gemm-world` alone, which may change in any version. Transports copy between addresses
-/// of a back end, and collective calls launch parts of a user's call. A public API for either would
-/// expose the back ends themselves.
+/// Items for the other crates of the workspace, which may change in any version. In `gemm-world`
+/// transports copy between addresses of a back end, and collective calls launch parts of a user's
+/// call. `gemm-bench` replaces the text of kernels, to time two texts in turns. A public API for
+/// these would expose the back ends themselves.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::backend::driver::{failed, gpus};
-    pub use crate::backend::gpu::Gpu;
+    pub use crate::backend::gpu::{Gpu, Replacement};
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
     pub use crate::backend::tensor_map;

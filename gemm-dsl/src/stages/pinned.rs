@@ -14,6 +14,8 @@ pub struct PinnedSpec {
     pub folder: &'static str,
     /// Start of its file names, for example `04_unroll_last_warp`.
     pub stem: String,
+    /// True for a GEMM, false for a reduction.
+    pub is_gemm: bool,
     /// Spec as text of the DSL.
     pub line: String,
     /// Preferred kernel, then its fallback, then kernels of other launches of a GEMM or of runs,
@@ -33,7 +35,8 @@ impl PinnedSpec {
             folder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
-        Ok(Self { folder, stem: stem.into(), line: spec.to_string(), kernels })
+        let is_gemm = !["reduce", "segments", "runs"].contains(&folder);
+        Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
     }
 
     /// Returns the suffix of a kernel's file after the stem, for example `.scalar`.

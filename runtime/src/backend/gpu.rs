@@ -7,9 +7,11 @@
 mod area;
 mod code;
 mod memory;
+mod replacement;
 mod scratch;
 
 pub(crate) use memory::{Allocation, GpuAddress};
+pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
 
 use super::driver::failed;
@@ -24,6 +26,7 @@ use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::target::element::Element;
+use replacement::Replacements;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +40,7 @@ pub struct Gpu {
     multiprocessors: u32,
     shared_limit: u64,
     cache: Cache,
+    replacements: Mutex<Replacements>,
     scratch: Mutex<Scratch>,
     stream: Arc<CudaStream>,
     /// Stream of the context that no work is ordered by.
@@ -76,6 +80,7 @@ impl Gpu {
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             shared_limit: shared_limit.into(),
             cache,
+            replacements: Mutex::default(),
             scratch: Mutex::default(),
             stream,
             bystander: context.per_thread_stream(),

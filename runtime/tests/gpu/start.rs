@@ -2,9 +2,10 @@
 //! their cost.
 
 use super::{Outcome, ensure};
+use gemm_runtime::internal::{DeviceBackend, Replacement};
 use gemm_runtime::{
-    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
-    sgemm_table, spec::GemmLayout, warm,
+    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel,
+    SgemmShape, sgemm, sgemm_table, spec::GemmLayout, warm,
 };
 use std::fs::{self, File};
 use std::path::Path;
@@ -93,6 +94,24 @@ pub(super) fn ahead() -> Outcome {
     table.warm(&gpu, [(8, 8, 8), (9, 9, 9)])?;
     let (a, mut c) = (MatrixRef::new(&x, 9, 9)?, MatrixMut::new(&mut room, 9, 9)?);
     made(table.call(&gpu).launch(&a, &a, &mut c)?, "a table's row")
+}
+
+/// A replaced text is launched by its own name, on the device that replaces it and on no other.
+#[allow(unsafe_code, reason = "the replacement differs from the text by a sign and a name")]
+pub(super) fn replaced() -> Outcome {
+    let (gpu, other) = (Device::cuda(0)?, Device::cuda(0)?);
+    let kernel = SgemmKernel::new("block: 16x16".parse()?)?;
+    let source = kernel.source();
+    let negative = source.replace("= acc;", "= -acc;").replace("sgemm_naive_16x16(", "negative(");
+    ensure(!negative.contains("sgemm_naive"), || negative.clone())?;
+    let DeviceBackend::Gpu(backend) = gpu.backend() else { return Err("not a GPU".into()) };
+    let replacement = Replacement { kernel: "negative".to_owned(), source: negative };
+    // SAFETY: parameters, accesses and block are those of the original.
+    unsafe { backend.replace_source(source, replacement) };
+    let got = [&gpu, &other].map(|device| kernel.run(device, &[2.0], &[3.0], (1, 1, 1)));
+    let [replaced, own] = got;
+    let got = (replaced?, own?);
+    ensure(got == (vec![-6.0], vec![6.0]), || format!("{got:?}"))
 }
 
 /// Sets the modification time of a file to the epoch.

@@ -44,9 +44,9 @@ impl Gpu {
             });
         }
         self.refuse_capture("compiling and loading a kernel")?;
-        let name = &kernel.name;
+        let (name, source) = &self.replaced(&kernel.name, cuda::source(kernel));
         let arch = if contract.is_specific() { self.arch.specific() } else { self.arch };
-        let (cubin, is_compiled) = compile::cubin(&self.cache, name, &cuda::source(kernel), arch)?;
+        let (cubin, is_compiled) = compile::cubin(&self.cache, name, source, arch)?;
         let module = self.context.load_module(Ptx::from_binary(cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         let function = module.load_function(name);
