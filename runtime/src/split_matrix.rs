@@ -103,15 +103,15 @@ impl Device {
             let all = with_elements!(&mut splits.numbers, all => write(on, all, NAME)?);
             let bound = BoundArray::array(NAME, all.place.clone(), &splits.axes);
             let mut arrays = vec![(Operand::Input(1), input), (SPLITS[Factor::B.index()], bound)];
-            let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
+            let lost = lost.as_mut().map(|word| write(on, word, "unrepresentable")).transpose()?;
             if let Some(word) = &lost {
-                let word = BoundArray::vector("lost", word.place.clone(), 1);
+                let word = BoundArray::vector("unrepresentable", word.place.clone(), 1);
                 arrays.push((UNREPRESENTABLE, word));
             }
             let greatest = splits.greatest.as_mut();
-            let greatest = greatest.map(|all| write(on, all, "greatest")).transpose()?;
+            let greatest = greatest.map(|all| write(on, all, "maxima")).transpose()?;
             if let Some(all) = &greatest {
-                let all = BoundArray::vector("greatest", all.place.clone(), lines as u64);
+                let all = BoundArray::vector("maxima", all.place.clone(), lines as u64);
                 arrays.push((ROW_MAX[Factor::B.index()], all));
             }
             launch(on, &program, &values, &arrays)?;
@@ -210,7 +210,7 @@ impl SplitMatrix<'_> {
 }
 
 /// Name of the splits in messages.
-const NAME: &str = "planes";
+const NAME: &str = "splits";
 
 impl SplitBuffers {
     /// Arrays of the splits, located on a device.

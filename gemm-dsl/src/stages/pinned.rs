@@ -46,8 +46,8 @@ impl PinnedSpec {
             Variant::Scalar => ".scalar",
             _ if kernel.name.ends_with("_of_shard") => ".shard",
             _ if kernel.name.ends_with("_of_partials") => ".partials",
-            _ if kernel.name.ends_with("_greatest") => ".greatest",
-            _ if kernel.name.ends_with("_planes") => ".planes",
+            _ if kernel.name.ends_with("_row_max") => ".row_max",
+            _ if kernel.name.ends_with("_splits") => ".splits",
             _ if kernel.name.ends_with("_f32") => ".f32",
             _ => "",
         }

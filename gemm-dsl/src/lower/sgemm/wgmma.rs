@@ -232,10 +232,10 @@ fn scale_back(
     let p = &block.problem;
     let factor_of = |b: &mut KernelBuilder, of: Factor, line: Expr| {
         let at = row_max.at(of, p.matrix_of(of, p.product), line);
-        let most = b.let_("most", at.load());
+        let most = b.let_("largest", at.load());
         row_scale::back(b, most.into())
     };
-    let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
+    let of_rows = b.registers("row_scales", Elem::F32, [block.rows.name.into()], "");
     over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
         let row = block.origin.row + block.rows.element(m.clone());
         let factor = factor_of(b, Factor::A, row.min(p.m - 1));
@@ -244,9 +244,9 @@ fn scale_back(
     over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
         let col = block.origin.col + block.cols.element(n.clone());
         let factor = factor_of(b, Factor::B, col.min(p.n - 1));
-        let of_col = b.let_("of_col", factor);
+        let of_col = b.let_("col_scale", factor);
         over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
-            let of_row = b.let_("of_row", Access::new(of_rows, [m.clone()]).load());
+            let of_row = b.let_("row_scale", Access::new(of_rows, [m.clone()]).load());
             let factors = [of_row, of_col].map(Expr::from);
             let sum = row_scale::scaled_back(b, acc.value(&m, &n), factors);
             acc.set(b, &m, &n, sum);

@@ -23,7 +23,7 @@ impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
         let format = tiled.mma.map_or(Format::Bf16, |of| of.counts.plan.format());
         b.comment("Remainders that the splits do not represent, as bits.");
-        let bits = b.mut_("lost", Expr::U32(0));
+        let bits = b.mut_("remainder_bits", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
             let meaning = "set if some slice finds a value that the split cannot represent";
             let word =
@@ -68,7 +68,7 @@ impl UnrepresentableBits {
                      third bf16",
                     "represents it.",
                 ];
-                b.function("rest", &meaning, &params, |b, params| {
+                b.function("remainder", &meaning, &params, |b, params| {
                     let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
                     let x = params[0];
                     let first = b.let_("first", x - rounded(x));
@@ -77,7 +77,7 @@ impl UnrepresentableBits {
             }
             Format::Tf32 => {
                 let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
-                b.function("rest", &meaning, &params, |b, params| {
+                b.function("remainder", &meaning, &params, |b, params| {
                     let size = b.let_("size", magnitude(params[0].into()));
                     is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
                 })
@@ -116,7 +116,7 @@ pub(crate) fn recompute(
     let (rest, acc_elem) = (unrepresentable.rest(b), tiled.plan.types().acc);
     let format = of.counts.plan.format().name();
     b.comment(format!(
-        "Values that PLANES x {format} cannot represent, such as infinities and tiny magnitudes:"
+        "Values that SPLITS x {format} cannot represent, such as infinities and tiny magnitudes:"
     ));
     b.comment("their accumulators are recomputed in f32.");
     let seen = unrepresentable.seen(b);
@@ -125,13 +125,13 @@ pub(crate) fn recompute(
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
             let row = b.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
             let sums = b.zeroed_registers("sums", acc_elem, [tiled.tn.into()], "");
-            let rests = b.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
+            let rests = b.zeroed_registers("remainders", Elem::U32, [tiled.tn.into()], "");
             b.loop_("k", rolled(tiled.depth()), |b, term| {
-                let a_value = b.let_("of_a", tiled.a.at(row.into(), term.into()).load());
-                let rest_a = b.let_("rest_a", rest.apply([a_value.into()]));
+                let a_value = b.let_("a_value", tiled.a.at(row.into(), term.into()).load());
+                let rest_a = b.let_("remainder_a", rest.apply([a_value.into()]));
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let col = line(&tiled.b, tiled.cols.element(n.clone()));
-                    let b_value = b.let_("of_b", tiled.b.at(col, term.into()).load());
+                    let b_value = b.let_("b_value", tiled.b.at(col, term.into()).load());
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
                     let fma = vec![a_value.into(), b_value.into(), sum.clone().load()];
                     b.store(sum, Expr::Call(Intrinsic::Fma, fma));

@@ -205,7 +205,7 @@ impl WordSource {
         match from {
             FragmentSource::Ldmatrix(told) => Self::Ldmatrix(told),
             FragmentSource::Tile(LaneLine { free, term }) => {
-                let term = b.let_(&name_of(&factor.plan, "term"), at.clone() + term);
+                let term = b.let_(&name_of(&factor.plan, "k"), at.clone() + term);
                 Self::Tile { free, term }
             }
         }

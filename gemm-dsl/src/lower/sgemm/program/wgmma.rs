@@ -22,7 +22,7 @@ use crate::plan::{KernelKind, SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
 
 /// Rule that is violated by a plan that accepts no splits from the caller.
-pub(crate) const GIVEN: &str = "only single products of warpgroups are given planes";
+pub(crate) const GIVEN: &str = "only single GEMMs with `mma: wgmma` take splits";
 
 /// Builds the steps of a GEMM from its bindings.
 pub(crate) fn steps(
@@ -97,13 +97,13 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let of_b = Factor::B.index();
     let b = program.input(Operand::Input(of_b), "b", plan.types().b, [k.clone(), n.clone()]);
     let dims = splits::dims(t, &n, &k, None);
-    let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "planes", t.elem(), dims)];
+    let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "splits", t.elem(), dims)];
     if t.arith().is_emulation() {
         let operand = workspace::UNREPRESENTABLE;
-        bind.push(program.in_out(operand, "lost", Elem::U32, [1u64.into()]));
+        bind.push(program.in_out(operand, "unrepresentable", Elem::U32, [1u64.into()]));
     }
     if t.arith().is_scaled() {
-        bind.push(program.in_out(workspace::ROW_MAX[of_b], "greatest", Elem::U32, [n.clone()]));
+        bind.push(program.in_out(workspace::ROW_MAX[of_b], "maxima", Elem::U32, [n.clone()]));
     }
     bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
     let pitch = splits::pitch(t, &k);
@@ -141,7 +141,7 @@ fn without_lines(
         (Operand::Input(nth), program.temp_of("no matrix", elem, matrix, TempFill::Kept)),
         (
             workspace::SPLITS[nth],
-            program.temp("no planes", t.elem(), splits::dims(t, &none(), terms, None)),
+            program.temp("no splits", t.elem(), splits::dims(t, &none(), terms, None)),
         ),
     ];
     if t.arith().is_scaled() {

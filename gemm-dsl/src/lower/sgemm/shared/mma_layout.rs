@@ -34,7 +34,7 @@ impl MmaCounts {
         let steps = b.constant(steps, bk / terms, "mma instructions along K in a K tile");
         let splits = (plan.arith().splits() > 1).then(|| {
             let meaning = format!("{} values per f32 value", plan.format().name());
-            b.constant("PLANES", int(plan.arith().splits()), meaning)
+            b.constant("SPLITS", int(plan.arith().splits()), meaning)
         });
         Self { plan, rows, cols, terms, steps, splits }
     }

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Adds the flag and its ticket counter to a program. The kernels before the fallback take only the
 /// flag.
 pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
-    let word = program.temp_of("lost", Elem::U32, [1u64.into()], TempFill::Kept);
+    let word = program.temp_of("unrepresentable", Elem::U32, [1u64.into()], TempFill::Kept);
     [(UNREPRESENTABLE, word), (UNREPRESENTABLE_TICKETS, tickets::slot(program, 1u64.into()))]
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct UnrepresentableFlag(BufferId);
 
 impl UnrepresentableFlag {
     pub fn parameter(b: &mut KernelBuilder) -> Self {
-        let word = b.global("lost", Elem::U32, UNREPRESENTABLE);
+        let word = b.global("unrepresentable", Elem::U32, UNREPRESENTABLE);
         b.shape(word, [1.into()], [1.into()]);
         Self(word)
     }
@@ -60,7 +60,7 @@ impl UnrepresentableFlag {
             "If the split cannot represent all values, this kernel computes nothing; the f32 \
              fallback after it computes C.",
         );
-        let unrepresentable = b.let_("is_lost", self.word().load());
+        let unrepresentable = b.let_("needs_fallback", self.word().load());
         Expr::from(unrepresentable).equals(Expr::U32(0))
     }
 }
@@ -116,7 +116,7 @@ impl Fallback {
         );
         b.comment("already been stored.");
         let is_lost = terms.clone().gt(0).and(self.unrepresentable.word().load().any_bit());
-        let is_lost = Expr::from(b.let_("is_lost", is_lost));
+        let is_lost = Expr::from(b.let_("needs_fallback", is_lost));
         b.if_(terms.equals(0).or(is_lost.clone()), body);
         let is_last = tickets::flag(b);
         b.comment("The last block clears the flag for the next launch.");

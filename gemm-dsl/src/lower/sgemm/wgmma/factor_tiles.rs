@@ -31,7 +31,7 @@ impl FactorTiles {
             b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
         let lines = b.constant("LINES", LINES, "rows of A, or columns of B, per block");
-        let terms = b.constant("TERMS", terms_of_tile, "elements of K per row or column");
+        let terms = b.constant("BK", terms_of_tile, "elements of K per row or column");
         let threads = b.constant("THREADS", THREADS, "threads per block");
         b.launch_bounds(threads);
         let tiles =
@@ -102,7 +102,7 @@ impl BlockFactorTile {
         let (FactorTiles { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = problem.lines_of(factor);
         let (tile, number) = match problem.count_of(factor) {
-            None => (b.let_("nth", tile), None),
+            None => (b.let_("tile_index", tile), None),
             Some(_) => {
                 let tiles = match factor {
                     Factor::A => self.tiles_a,
@@ -112,11 +112,11 @@ impl BlockFactorTile {
                     }
                 };
                 let number = b.let_("batch", tile.clone() / tiles);
-                (b.let_("nth", tile % tiles), Some(number))
+                (b.let_("tile_index", tile % tiles), Some(number))
             }
         };
         let first_line = b.let_("first_line", tile / self.tiles_k * lines);
-        let first_term = b.let_("first_term", tile % self.tiles_k * terms);
+        let first_term = b.let_("k0", tile % self.tiles_k * terms);
         let matrix = problem.factor_for(b, factor, number);
         let along_k = self.along_k[factor.index()];
         FactorTile { factor, matrix, number, extent, along_k, first_line, first_term }

@@ -19,7 +19,7 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     let rounds = frame.depth().div_ceil(frame.bk);
     let rounds =
         all_representable.clone().into_iter().fold(rounds, |rounds, none| none.select(rounds, 0));
-    let rounds = b.let_("rounds", rounds);
+    let rounds = b.let_("k_tiles", rounds);
     let by_consumers = |b: &mut KernelBuilder, multiply: Multiply<'_>| {
         let ready = consumers.prepare(b, all_representable.clone());
         tiles.each(b, frame, rounds, |b, tile| {
@@ -70,7 +70,7 @@ fn each_round(
     rounds: impl Into<Expr>,
     body: impl FnOnce(&mut KernelBuilder, Var),
 ) {
-    b.loop_("round", For::below(0, rounds).unroll(Unroll::By(1)), body);
+    b.loop_("k_tile", For::below(0, rounds).unroll(Unroll::By(1)), body);
 }
 
 /// Emits copies by all threads, followed by the multiplication.
@@ -160,8 +160,8 @@ fn copy_vector(
     let line = i / of_line.clone();
     let line = if frame.splits.count.is_some() { line % lines } else { line };
     let line = b.let_("line", line);
-    let term = b.let_("term", i % of_line * lanes);
-    let at = Expr::from(b.let_("at", frame.term(round.into()) + term));
+    let term = b.let_("k", i % of_line * lanes);
+    let at = Expr::from(b.let_("global_k", frame.term(round.into()) + term));
     let inside = (origin + line).min(extent - 1);
     let from = frame.splits.of_product(factor, p.product, split.clone()).into_iter();
     let from = from.chain([inside, at.clone()]);

@@ -38,7 +38,7 @@ pub(crate) fn slots(
 ) -> [(Operand, Slot); 2] {
     Factor::BOTH.map(|factor| {
         let nth = factor.index();
-        let name = ["greatest of A", "greatest of B"][nth];
+        let name = ["row maxima of A", "column maxima of B"][nth];
         let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
         match given[nth] {
             true => program.input(ROW_MAX[nth], name, Elem::U32, dims),
@@ -59,7 +59,7 @@ impl RowMax {
 
     /// Declares the parameters of A's or B's maxima alone, as `takes` selects.
     pub fn declare(b: &mut KernelBuilder, problem: &GemmProblem, takes: [bool; 2]) -> Self {
-        let names = ["greatest_a", "greatest_b"];
+        let names = ["row_max_a", "col_max_b"];
         Self(Factor::BOTH.map(|factor| {
             let (nth, lines) = (factor.index(), problem.lines_of(factor));
             if !takes[nth] {
@@ -184,7 +184,7 @@ pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
 
 /// Builds the kernel that computes the maxima.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
+    let mut b = KernelBuilder::new(format!("{}_row_max", plan.kernel_name()));
     b.title("Maximum magnitude of each row of A and of each column of B, as bits.");
     b.title(format!("sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
@@ -215,10 +215,10 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             let last = b.let_("last_line", (first_line + lines).min(extent));
             let head = For::below(first_line + warp, last).change(Change::Add(warps));
             b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
-                let most = b.mut_("most", Expr::U32(0));
+                let most = b.mut_("largest", Expr::U32(0));
                 let head =
                     For::below(first_term + lane, end).change(Change::Add((WARP as i32).into()));
-                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                b.loop_("k", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
                 let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into()));
                 b.loop_("s", half.unroll(Unroll::Full), |b, s| {
                     let above = Expr::Call(Intrinsic::ShuffleDown, vec![most.into(), s.into()]);
@@ -233,10 +233,10 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             );
             let line = b.let_("line", first_line + tid % lines);
             b.if_(Expr::from(line).lt(extent), |b| {
-                let most = b.mut_("most", Expr::U32(0));
+                let most = b.mut_("largest", Expr::U32(0));
                 let every = threads / lines;
                 let head = For::below(first_term + tid / lines, end).change(Change::Add(every));
-                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                b.loop_("k", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
                 tell(b, line, most);
             });
         }

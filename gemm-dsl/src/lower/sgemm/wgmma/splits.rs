@@ -73,7 +73,7 @@ pub(crate) fn slots(
 ) -> [(Operand, Slot); 2] {
     Factor::BOTH.map(|factor| {
         let nth = factor.index();
-        let name = ["planes of A", "planes of B"][nth];
+        let name = ["splits of A", "splits of B"][nth];
         let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
         match given[nth] {
             true => program.input(SPLITS[nth], name, t.elem(), dims),
@@ -94,8 +94,8 @@ fn padded(terms: Expr, to: Expr) -> Expr {
 /// Name of the splits of A or B in the kernel.
 fn name(factor: Factor) -> &'static str {
     match factor {
-        Factor::A => "planes_a",
-        Factor::B => "planes_b",
+        Factor::A => "splits_a",
+        Factor::B => "splits_b",
     }
 }
 
@@ -145,7 +145,7 @@ impl Splits {
     ) -> Self {
         let splits = t.arith().splits();
         let meaning = format!("{} values per f32 value", t.format().name());
-        let count = (splits > 1).then(|| b.constant("PLANES", splits as i32, meaning));
+        let count = (splits > 1).then(|| b.constant("SPLITS", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
             let max = u64::from(i32::MAX as u32 / splits);
             for scalar in distinct {
@@ -206,7 +206,7 @@ impl Splits {
 
 /// Builds the kernel that computes the splits.
 pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
-    let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
+    let mut b = KernelBuilder::new(format!("{}_splits", plan.kernel_name()));
     let format = t.format().name();
     match t.arith().splits() {
         1 => b.title(format!("Converts A and B to {format} for a GEMM on tensor cores.")),
@@ -274,7 +274,7 @@ impl SplitKernel<'_> {
             );
             b.if_(Expr::from(tid).lt(lines), |b| {
                 let at = (first_line + tid).min(extent - 1);
-                let most = b.let_("most", row_max.at(factor, side.number(), at).load());
+                let most = b.let_("largest", row_max.at(factor, side.number(), at).load());
                 let (factor, none) = row_scale::factor(b, most);
                 b.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.unrepresentable {
@@ -292,7 +292,7 @@ impl SplitKernel<'_> {
                 false => (at.clone() % lines, at / lines),
             };
             let line = b.let_("line", line);
-            let term = b.let_("term", term);
+            let term = b.let_("k", term);
             let [at, k_at] = [first_line + line, first_term + term].map(Expr::from);
             let is = at.clone().lt(extent).and(k_at.clone().lt(self.terms));
             let value = is.select(side.at(at, k_at).load(), 0.0);
@@ -315,7 +315,7 @@ impl SplitKernel<'_> {
             let of_line = terms / unit;
             let at = tid + i * threads;
             let line = b.let_("line", at.clone() / of_line.clone());
-            let term = b.let_("term", at % of_line * unit);
+            let term = b.let_("k", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
             let is = row.clone().lt(extent).and(column.clone().lt(self.splits.pitch()));
             b.if_(is, |b| {
