@@ -6,6 +6,7 @@
 mod decision;
 mod messages;
 mod reduce;
+mod residency;
 mod sgemm;
 #[cfg(test)]
 mod tests;

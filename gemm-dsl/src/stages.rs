@@ -68,7 +68,8 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     let items = ladder.step(&sequential, 3, "items", |s| s.items(2));
     ladder.step(&items, 4, "unroll_last_warp", |s| s.unroll_last_warp(true));
     let shuffle = ladder.step(&items, 5, "shuffle", |s| s.shuffle(true));
-    let ticket = ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once));
+    let ticket =
+        ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once).blocks_per_sm(1));
     // Two blocks of 512 threads on each SM of an H200, with four 16-byte loads in flight per
     // thread, reach 0.99 of the speed of plain reading there, at 2^28 elements.
     ladder.step(&ticket, 7, "grid_stride", |s| s.block(512).items(4).float4(true).blocks(264));
@@ -76,9 +77,15 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
         s.over(Over::Rows).block(128).group(32).items(4).float4(true)
     });
     ladder.start(9, "columns", |s: ReduceSpec| {
-        s.over(Over::Columns).group(16).items(8).float4(true).blocks(8).launch(LaunchForm::Once)
+        s.over(Over::Columns)
+            .group(16)
+            .items(8)
+            .float4(true)
+            .blocks(8)
+            .launch(LaunchForm::Once)
+            .blocks_per_sm(1)
     });
-    ladder.step(&rows, 10, "online", |s| s.op(Op::Logsumexp).group(16));
+    ladder.step(&rows, 10, "online", |s| s.op(Op::Logsumexp).group(16).blocks_per_sm(1));
     ladder.0
 }
 
@@ -94,8 +101,8 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
 
 /// Stages 1 to 12: from one element per thread to tiles in shared memory.
 ///
-/// Here and below, `blocks_per_sm: 1` stands where a kernel is more than 0.5 % faster with it at
-/// 4096 on an H200. The compiler then uses more registers, at the expense of resident blocks.
+/// In both ladders, `blocks_per_sm: 1` stands where a kernel is more than 0.5 % faster with it on
+/// an H200. The compiler then uses more registers, at the expense of resident blocks.
 fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block = Block::new(16, 16);
     ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
@@ -212,7 +219,12 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     });
     // Eight warps of four rows each; a lane has eight 16-byte loads of A in flight.
     ladder.start(29, "matrix_vector", |s: SgemmSpec| {
-        s.block(Block::new(8, 1)).lanes(Lanes::K).thread(Rect::new(4, 1)).float4(true).unroll(2)
+        s.block(Block::new(8, 1))
+            .lanes(Lanes::K)
+            .thread(Rect::new(4, 1))
+            .float4(true)
+            .unroll(2)
+            .blocks_per_sm(1)
     });
     // A small C: eight groups of 16 threads take alternate steps of K.
     let slices = ladder.start(30, "slices", |s: SgemmSpec| {

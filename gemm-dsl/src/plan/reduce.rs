@@ -41,6 +41,7 @@ pub use types::Types;
 use super::{Faults, check_name};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::Elem;
+use crate::plan::residency::{resident_blocks, resident_threads};
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
 use crate::target::arch::{BLOCK_THREADS, GRID_BLOCKS, STATIC_SHARED_BYTES, WARP};
 
@@ -129,6 +130,12 @@ impl ReduceSpec {
         faults.check_minimums(self);
         let types = types::resolve(self, &mut faults);
         check_block(self, &mut faults);
+        if let Some(blocks) = self.blocks_per_sm {
+            resident_blocks(blocks, &mut faults);
+            if faults.sound(&["block"]) {
+                resident_threads(blocks, self.block.into(), &mut faults);
+            }
+        }
         check_items(self, &mut faults);
         check_block_fold(self, &mut faults);
         check_group(self, &mut faults);

@@ -180,6 +180,11 @@ spec! {
         /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`,
         /// `compensated`, `blocks` or `run` is given; else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
+        /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
+        /// registers of a thread, and `1` allows as many as the threads of one block leave. Without
+        /// it the compiler weighs registers against occupancy.
+        blocks_per_sm(u32): Option<u32> = None::<u32>, "blocks_per_sm{}",
+            least 1 "at least one block must fit";
     }
 }
 

@@ -222,5 +222,5 @@ pub(super) fn geometry(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params) {
             [shape.tiles(), blocks, 1u64.into()]
         }
     };
-    b.geometry(Geometry { block, grid, blocks_per_sm: None });
+    b.geometry(Geometry { block, grid, blocks_per_sm: plan.spec().blocks_per_sm });
 }

@@ -98,7 +98,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     b.geometry(Geometry {
         block: (plan.block(), 1),
         grid: [blocks, 1u64.into(), 1u64.into()],
-        blocks_per_sm: None,
+        blocks_per_sm: plan.spec().blocks_per_sm,
     });
     if wide {
         b.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });

@@ -2,6 +2,7 @@
 
 use super::{BlockFold, Blocks, ReducePlan, Share};
 use crate::plan::decision::{Decision, Decisions};
+use crate::plan::residency;
 use crate::spec::Over;
 
 impl ReducePlan {
@@ -70,6 +71,7 @@ impl ReducePlan {
                 },
             );
         }
+        list.say("resident blocks per SM", residency::told(self.spec.blocks_per_sm));
         list.finish()
     }
 

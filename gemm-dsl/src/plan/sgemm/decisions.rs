@@ -9,6 +9,7 @@ use super::{
 };
 use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
+use crate::plan::residency;
 use crate::spec::{Batch, Copies, Factor, Lanes, Sharing};
 
 impl SgemmPlan {
@@ -70,7 +71,7 @@ impl SgemmPlan {
         if self.persistent() {
             list.say("blocks", "as many as fit, which go through all tiles");
         }
-        list.say("blocks wished for", format!("{} on a multiprocessor", self.blocks_per_sm()));
+        list.say("resident blocks per SM", residency::told(self.least_resident()));
         list.say("shapes", if self.guarded() { "any" } else { "multiples of the tile" });
         list.say(
             "products",

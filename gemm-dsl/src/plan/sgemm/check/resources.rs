@@ -3,8 +3,9 @@
 use super::super::MAX_EXTENT;
 use crate::error::SpecError;
 use crate::plan::Faults;
+use crate::plan::residency::{resident_blocks, resident_threads};
 use crate::plan::sgemm::direct;
-use crate::plan::sgemm::occupancy::{messages, resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::occupancy::{messages, resident_shared};
 use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::simt::tiled::{self, TiledDraft};
@@ -95,7 +96,7 @@ pub(super) fn threads(
     draft: Option<&TiledDraft>,
     faults: &mut Faults,
 ) {
-    resident_blocks(spec, faults);
+    resident_blocks(spec.resident_blocks(), faults);
     let rests_on: &[&str] = match spec.tile {
         Some(_) => &["tile", "thread", "warp", "arith", "mma", "copy", "products", "slices"],
         None => &["block", "slices"],
@@ -114,7 +115,7 @@ pub(super) fn threads(
         });
         return;
     }
-    resident_threads(spec, threads, faults);
+    resident_threads(spec.resident_blocks(), threads, faults);
     if let Some(tile) = spec.tile
         && shared_fits
         && faults.sound(&SHARED_KEYS)

@@ -153,29 +153,6 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedBytes, remedy: &s
     )
 }
 
-pub(crate) fn resident_blocks(blocks: u32) -> SpecError {
-    SpecError::at_value(
-        &["blocks_per_sm"],
-        format!(
-            "`blocks_per_sm: {blocks}`: an SM holds at most {most} blocks; use {most} or less",
-            most = LARGEST.blocks,
-        ),
-    )
-}
-
-pub(crate) fn resident_threads(blocks: u32, threads: u64) -> SpecError {
-    let most = LARGEST.threads;
-    SpecError::at_value(
-        &["blocks_per_sm", "tile", "thread", "block"],
-        format!(
-            "`blocks_per_sm: {blocks}` with {threads} threads a block is {} threads, and an SM \
-             holds at most {most}; use {} or less",
-            u64::from(blocks) * threads,
-            u64::from(most) / threads.max(1),
-        ),
-    )
-}
-
 pub(crate) fn resident_shared(blocks: u32, bytes: u128, most: u128) -> SpecError {
     let (reserved, all) = (LARGEST.shared_reserved, LARGEST.shared_bytes);
     SpecError::at_value(

@@ -6,8 +6,9 @@ use super::WgmmaDraft;
 use crate::error::SpecError;
 use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
+use crate::plan::residency::{resident_blocks, resident_threads};
 use crate::plan::sgemm::mma;
-use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::occupancy::{self, resident_shared};
 use crate::plan::sgemm::registers::even_registers;
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
@@ -76,7 +77,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 
 /// Checks the resources of a block, and returns the geometry if they suffice.
 pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
-    resident_blocks(spec, faults);
+    resident_blocks(spec.resident_blocks(), faults);
     let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
@@ -93,7 +94,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(messages::threads(tile, plan));
         return None;
     }
-    resident_threads(spec, threads.into(), faults);
+    resident_threads(spec.resident_blocks(), threads.into(), faults);
     resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.resident_blocks();
