@@ -49,13 +49,15 @@ impl Machine<'_> {
         let slots = self.fragment::<{ Matrix::OF_D }>(&mma.d, regs)?;
         self.written(&slots, regs)?;
         let rules = self.launch.tensor_cores;
-        for (lane, slots) in slots.into_iter().enumerate() {
-            for (sum, slot) in slots.into_iter().enumerate() {
-                let (row, col) = Matrix::place_of_d(lane, sum);
-                let word = &mut regs.lanes[slot as usize].0[lane];
-                *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
+        self.arch.dispatch(|| {
+            for (lane, slots) in slots.into_iter().enumerate() {
+                for (sum, slot) in slots.into_iter().enumerate() {
+                    let (row, col) = Matrix::place_of_d(lane, sum);
+                    let word = &mut regs.lanes[slot as usize].0[lane];
+                    *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
+                }
             }
-        }
+        });
         let stmt = self.stmt;
         self.observers.traffic.multiplied(stmt, 2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);
         Ok(())
@@ -71,7 +73,7 @@ impl Machine<'_> {
     ) -> Result<Lines<N>, BoxedTrap> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
-        let mut lines = [[MmaOperand::Nan; TERMS]; N];
+        let mut lines = [[MmaOperand::NAN; TERMS]; N];
         let per_word = format.per_word();
         for (lane, slots) in slots.into_iter().enumerate() {
             for (word, slot) in slots.into_iter().enumerate() {

@@ -165,17 +165,19 @@ impl Machine<'_> {
         self.warpgroups.forget(self.warp);
         let (rules, terms) = (self.launch.tensor_cores, format.terms());
         let quarter = self.warp as usize % WARPS * WARP;
-        for (sum, slot) in sums.slots().enumerate() {
-            for lane in 0..WARP {
-                let (row, column) = Matrix::place_of_d(quarter + lane, sum);
-                let word = &mut regs.lanes[slot as usize].0[lane];
-                let c = if accumulates { *word } else { 0 };
-                let (a, b) =
-                    (&tiles.a[row * terms..][..terms], &tiles.b[column * terms..][..terms]);
-                *word = rules.dot(format, a, b, c);
+        self.arch.dispatch(|| {
+            for (sum, slot) in sums.slots().enumerate() {
+                for lane in 0..WARP {
+                    let (row, column) = Matrix::place_of_d(quarter + lane, sum);
+                    let word = &mut regs.lanes[slot as usize].0[lane];
+                    let c = if accumulates { *word } else { 0 };
+                    let (a, b) =
+                        (&tiles.a[row * terms..][..terms], &tiles.b[column * terms..][..terms]);
+                    *word = rules.dot(format, a, b, c);
+                }
+                regs.ready[slot as usize] = 0;
             }
-            regs.ready[slot as usize] = 0;
-        }
+        });
         regs.flight.open.push(sums);
         let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
         self.observers.traffic.multiplied(self.stmt, flops as u64);
