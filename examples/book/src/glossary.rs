@@ -339,7 +339,7 @@ pub const TERMS: [Term; 73] = [
         "row-major",
         "row-major",
         "The elements of a row are contiguous in memory and rows follow one another, like a C \
-         array. K-major: the elements of one k are contiguous.",
+         array. K-major: consecutive k are contiguous.",
     )
     .with_code(&["row-major", "K-major"]),
     term(

@@ -19,7 +19,7 @@ pub(super) fn resident_threads(blocks: u32, threads: u64, faults: &mut Faults) {
 
 /// Minimum number of resident blocks, as the compiler is told it.
 pub(super) fn told(least: Option<u32>) -> String {
-    least.map_or_else(|| "left to the compiler".to_owned(), |least| format!("at least {least}"))
+    least.map_or_else(|| "none".to_owned(), |least| least.to_string())
 }
 
 mod messages {

@@ -133,7 +133,7 @@ const TABLES: &[Faulty] = &[
         "invariant; else => unroll: 3, partials: 2",
         &[(
             "3",
-            "`unroll: 3` is not a multiple of `partials: 2`, and a round of the unrolled loop \
+            "`unroll: 3` is not a multiple of `partials: 2`, and an iteration of the unrolled loop \
              adds to each partial sum equally often: 3 mod 2 = 1; use a multiple of 2",
         )],
     ),

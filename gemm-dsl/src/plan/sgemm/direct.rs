@@ -113,13 +113,12 @@ impl DirectPlan {
         let step = step(spec);
         let whole = |read: &ReadPlan| read.lies_along_k() && read.width > 1 && !spec.pitched;
         let ragged = match spec.bounds {
-            Bounds::Aligned => decided(false, "K is a multiple of a block's rounds"),
-            Bounds::Guarded if step == 1 => decided(false, "a step is one term"),
-            Bounds::Guarded if whole(&a) || whole(&b) => decided(
-                false,
-                "where a packed matrix is read by fours along K, K is a multiple of 4",
-            ),
-            Bounds::Guarded => decided(true, "K may be any"),
+            Bounds::Aligned => decided(false, "K is a multiple of the block's K round"),
+            Bounds::Guarded if step == 1 => decided(false, "a step is one element of K"),
+            Bounds::Guarded if whole(&a) || whole(&b) => {
+                decided(false, "packed K-major rows are read as whole vectors")
+            }
+            Bounds::Guarded => decided(true, "K is arbitrary"),
         };
         let (slices, shared) = (spec.slices, shared(spec));
         let stores_vectors =

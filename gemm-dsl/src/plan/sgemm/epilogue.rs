@@ -49,17 +49,17 @@ impl EpiloguePlan {
         let width = if vectors { elem.vector_lanes().into() } else { 1 };
         let staged_rows = epilogue_staging::rows(spec, thread, block);
         let guards = match spec.bounds {
-            Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
+            Bounds::Aligned => decided(Guards::None, "C is a multiple of the tile"),
             Bounds::Guarded if staged_rows.value > 0 => {
-                decided(Guards::Inline, "the code of the epilogue is long, and there once")
+                decided(Guards::Inline, "hoisting would duplicate a long epilogue")
             }
             // Hoisted guards keep most blocks off the guarded path, so the compiler allocates
             // better registers for the main loop: 1 % faster on an H200.
             Bounds::Guarded if ring && spec.resident_blocks() == 1 => {
-                decided(Guards::Hoisted, "leaves the main loop better registers")
+                decided(Guards::Hoisted, "the main loop gets a better register allocation")
             }
             Bounds::Guarded if ring => {
-                decided(Guards::Inline, "hoisted, where blocks share the registers, it spills")
+                decided(Guards::Inline, "hoisted guards spill if blocks share an SM's registers")
             }
             Bounds::Guarded => decided(Guards::Inline, ""),
         };

@@ -38,16 +38,16 @@ impl MmaPlan {
         let loads = |operand: &OperandPlan| match spec.ldmatrix {
             false => decided(false, ""),
             true if operand.shared() != Axis::K => {
-                decided(false, "it exchanges no words of 32 bits, and the tile lies along C")
+                decided(false, "ldmatrix reads K-major tiles only")
             }
             true if !operand
                 .shared_tile()
                 .1
                 .is_multiple_of(operand.elem().vector_lanes().into()) =>
             {
-                decided(false, "its rows are 16 bytes that start on 16 bytes")
+                decided(false, "ldmatrix reads rows that are aligned to 16 bytes")
             }
-            true => decided(true, "a fourth of the instructions"),
+            true => decided(true, "a quarter of the load instructions"),
         };
         let promote = promoted(spec, terms);
         let [a, b] = &operands;
@@ -82,7 +82,7 @@ impl MmaPlan {
 pub(super) fn promoted(spec: &SgemmSpec, otherwise: u32) -> Decided<Option<u32>> {
     match (spec.promote, spec.arith.is_emulation()) {
         (Some(promote), _) => decided(Some(promote), ""),
-        (None, true) => decided(Some(otherwise), "tensor cores cut what they sum"),
+        (None, true) => decided(Some(otherwise), "tensor cores truncate their sums"),
         (None, false) => decided(None, ""),
     }
 }

@@ -262,27 +262,26 @@ impl OperandPlan {
             accesses,
             unroll: match accesses > UNROLLED {
                 false => decided(None, ""),
-                true => {
-                    decided(Some(UNROLLED / 4), "a long run need not be in registers all at once")
-                }
+                true => decided(Some(UNROLLED / 4), "limits the registers of staged elements"),
             },
             pointers: match walk.value {
-                _ if !given.asynchronous => decided(Pointers::None, "loads compute addresses"),
+                _ if !given.asynchronous => {
+                    decided(Pointers::None, "loads compute their addresses")
+                }
                 Walk::Lines { .. } if contiguous == free => {
-                    decided(Pointers::One, "lines lie a fixed distance apart")
+                    decided(Pointers::One, "accesses have a fixed stride")
                 }
-                Walk::Groups { .. } => {
-                    decided(Pointers::PerPass, "groups of a line lie a fixed distance apart")
-                }
-                Walk::Lines { .. } if guarded => {
-                    decided(Pointers::PerAccess, "each line stops at the edge of C by itself")
-                }
+                Walk::Groups { .. } => decided(Pointers::PerPass, "groups have a fixed stride"),
+                Walk::Lines { .. } if guarded => decided(
+                    Pointers::PerAccess,
+                    "each access is clamped to the edge of C separately",
+                ),
                 Walk::Lines { .. } => decided(
                     Pointers::PerAccess,
-                    "as with guards, where each line stops at the edge of C",
+                    "as with guards, where each access is clamped separately",
                 ),
                 Walk::Linear { .. } => {
-                    decided(Pointers::PerAccess, "accesses are dealt out one by one")
+                    decided(Pointers::PerAccess, "linear accesses have no common stride")
                 }
             },
             edge: match guarded {
@@ -290,16 +289,18 @@ impl OperandPlan {
                 true => Edge::guarded(reads_vectors && contiguous == free, given.pitched),
             },
             fill: match ragged {
-                Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),
-                _ if given.mma => decided(Fill::PlusZero, "a matrix instruction sums no zeros"),
+                Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's K"),
+                _ if given.mma => {
+                    decided(Fill::PlusZero, "zero products do not change a tensor-core sum")
+                }
                 Ragged::First if given.asynchronous => {
-                    decided(Fill::PlusZero, "a copy fills with no other; it comes before the terms")
+                    decided(Fill::PlusZero, "cp.async fills with +0 only, before the first product")
                 }
                 Ragged::First | Ragged::Last if free == Axis::M => {
-                    decided(Fill::MinusZero, "its product with +0 changes no sum, no zero's sign")
+                    decided(Fill::MinusZero, "its product with +0 is -0, which changes no sum")
                 }
                 Ragged::First | Ragged::Last => {
-                    decided(Fill::PlusZero, "its product with -0 changes no sum, no zero's sign")
+                    decided(Fill::PlusZero, "its product with -0 is -0, which changes no sum")
                 }
             },
             straddles,
@@ -362,8 +363,8 @@ fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk
         let (_, row) = shared_tile(free, shared, extent, depth, pad);
         let why = match row % GROUP {
             // Eight shared rows then start at the multiples of 4 among the banks.
-            4 => "a sector of a line each; transposed to distinct banks",
-            _ => "a sector of a line each",
+            4 => "each group is a sector, stored without bank conflicts",
+            _ => "each group is a sector",
         };
         return decided(Walk::Groups { step, passes: lines / step }, why);
     }
@@ -373,5 +374,5 @@ fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk
     }
     let total = per_line * lines;
     let exact = total.is_multiple_of(threads);
-    decided(Walk::Linear { total, exact }, "whole lines do not divide among the threads")
+    decided(Walk::Linear { total, exact }, "whole rows or columns do not divide among the threads")
 }

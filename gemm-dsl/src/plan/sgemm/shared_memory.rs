@@ -67,7 +67,7 @@ impl SharedExtras {
         let arrays = [
             (self.word, "the ticket of the block"),
             (self.all, "the partial sums"),
-            (self.unrepresentable, "the flag for numbers that are not representable"),
+            (self.unrepresentable, "the flag for unrepresentable values"),
             (self.slices, "the accumulators of the slices"),
             (self.barriers[0], "mbarriers of full buffers"),
             (self.barriers[1], "mbarriers of empty buffers"),

@@ -115,7 +115,7 @@ impl WgmmaPlan {
             operands: u32::try_from(operands).unwrap_or(u32::MAX),
             epilogue,
             promote,
-            registers: decided(None, "all threads have as many"),
+            registers: decided(None, "an even share suffices, or no larger one is available"),
         };
         let even = even_registers(threads.into(), spec.resident_blocks());
         // With fewer than 16 extra registers, scaling the results back spills; more do not help.
@@ -127,8 +127,10 @@ impl WgmmaPlan {
             let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1) / 8 * 8;
             let of_thread = left.min(MOST_ASKED);
             if of_thread > even {
-                plan.registers =
-                    decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
+                plan.registers = decided(
+                    Some([OF_PRODUCER, of_thread]),
+                    "setmaxnreg moves registers from the producer to the consumers",
+                );
             }
         }
         plan

@@ -45,7 +45,7 @@ pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
 pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
     rests_on: &["producer", "copy", "mma", "arith"],
-    because: "no warps only load tiles",
+    because: "the kernel has no producer warps",
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, ASKER]),
 };
 

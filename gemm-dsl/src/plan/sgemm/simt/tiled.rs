@@ -183,22 +183,22 @@ impl TiledPlan {
             epilogue,
             unsigned_tid: match pipeline {
                 Pipeline::DoubleBuffer if spec.float4 && !global_vectors => {
-                    decided(true, "with a warp tile it spills otherwise, on sm_90")
+                    decided(true, "an int spills on sm_90 with a warp tile")
                 }
                 Pipeline::DoubleBuffer if spec.float4 => {
-                    decided(false, "a tenth of the speed would be lost")
+                    decided(false, "an unsigned int costs a tenth of the speed")
                 }
-                Pipeline::Async { .. } => decided(true, "an instruction less in the main loop"),
+                Pipeline::Async { .. } => decided(true, "saves one instruction in the main loop"),
                 Pipeline::DoubleBuffer | Pipeline::Single | Pipeline::Prefetch => {
-                    decided(false, "an unsigned one costs up to 7 % of the speed")
+                    decided(false, "an unsigned int costs up to 7 % of the speed")
                 }
             },
             narrow_addresses: match [a, b].map(|operand| operand.contiguous() == operand.shared()) {
                 _ if !matches!(pipeline, Pipeline::Async { .. }) => {
-                    decided(false, "there are no asynchronous copies")
+                    decided(false, "the kernel has no asynchronous copies")
                 }
-                [false, false] => decided(true, "both copies compute an address per element"),
-                _ => decided(false, "a constant offset of a pointer costs no instruction"),
+                [false, false] => decided(true, "both copies compute one address per element"),
+                _ => decided(false, "a constant offset from a pointer costs no instruction"),
             },
         }
     }
@@ -262,16 +262,16 @@ fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged>
     // Slices and partial accumulators take elements of K by their position in a tile.
     let splits = spec.slices > 1 || spec.partials > 1;
     match spec.bounds {
-        Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+        Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's K"),
         Bounds::Guarded if spec.arith != Arith::F32 => {
-            decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
+            decided(Ragged::Last, "tensor-core steps must start at multiples of their K")
         }
         Bounds::Guarded if straddles(global_vectors) => {
-            decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+            decided(Ragged::Last, "the other tiles of strided rows then start on 16 bytes")
         }
         Bounds::Guarded if splits && straddles(spec.float4) => {
-            decided(Ragged::Last, "sums are then split as they are where vectors are read")
+            decided(Ragged::Last, "K is then split as in the vector variant")
         }
-        Bounds::Guarded => decided(Ragged::First, "so that the main loop needs no guard along K"),
+        Bounds::Guarded => decided(Ragged::First, "the main loop then needs no guard along K"),
     }
 }

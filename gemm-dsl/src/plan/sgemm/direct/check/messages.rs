@@ -14,8 +14,8 @@ pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> Sp
     SpecError::at_key(
         &[key, by],
         format!(
-            "`{key}` has no effect: it is for threads that compute one element after the other, \
-             and with `{by}` a thread computes all of them at once; {remedy}"
+            "`{key}` has no effect: it is for threads that compute one element at a time, \
+             and with `{by}` a thread computes all its elements at once; {remedy}"
         ),
     )
 }
