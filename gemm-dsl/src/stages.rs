@@ -1,6 +1,6 @@
-//! Catalogue of kernels: two ladders, from the first kernel that works to the fastest. A stage is
-//! the spec of its base stage plus the keys that change. Each stage shows one technique, with the
-//! keys that keep it within its registers.
+//! Catalogue of kernels in two ladders, reductions and GEMMs, each from the simplest kernel to the
+//! fastest. The spec of a stage is the spec of its base stage with some keys changed. Each stage
+//! shows one technique; other changed keys only keep the kernel within its registers.
 
 pub mod pinned;
 
@@ -21,7 +21,7 @@ pub struct Stage<S> {
 }
 
 impl<S> Stage<S> {
-    /// Returns the start of its file names, for example `04_unroll_last_warp`.
+    /// Returns the base name of the stage's files, for example `04_unroll_last_warp`.
     pub fn stem(&self) -> String {
         format!("{:02}_{}", self.index, self.name)
     }
@@ -52,14 +52,15 @@ impl<S: Clone + Default> Ladder<S> {
     }
 }
 
-/// Stage that others build on.
+/// Stage on which later stages are based.
 struct Base<S> {
     index: u32,
     spec: S,
 }
 
-/// Reductions, simplest first: of a whole array, after M. Harris, "Optimizing Parallel Reduction in
-/// CUDA" (2007), and in one launch; then of rows and of columns.
+/// Reductions, simplest first. The first stages reduce a whole array, after M. Harris, "Optimizing
+/// Parallel Reduction in CUDA" (2007), and then do so in one launch. The last stages reduce rows
+/// and columns.
 pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     let mut ladder = Ladder(Vec::new());
     ladder.start(0, "interleaved_divergent", |s: ReduceSpec| s.tree(Tree::InterleavedDivergent));
@@ -70,8 +71,8 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     let shuffle = ladder.step(&items, 5, "shuffle", |s| s.shuffle(true));
     let ticket =
         ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once).blocks_per_sm(1));
-    // Two blocks of 512 threads on each SM of an H200, with four 16-byte loads in flight per
-    // thread, reach 0.99 of the speed of plain reading there, at 2^28 elements.
+    // At 2^28 elements on an H200, two blocks of 512 threads per SM reach 0.99 of the speed of
+    // plain reads. Each thread has four 16-byte loads in flight.
     ladder.step(&ticket, 7, "grid_stride", |s| s.block(512).items(4).float4(true).blocks(264));
     let rows = ladder.start(8, "rows", |s: ReduceSpec| {
         s.over(Over::Rows).block(128).group(32).items(4).float4(true)
@@ -101,8 +102,8 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
 
 /// Stages 1 to 12: from one element per thread to tiles in shared memory.
 ///
-/// In both ladders, `blocks_per_sm: 1` stands where a kernel is more than 0.5 % faster with it on
-/// an H200. The compiler then uses more registers, at the expense of resident blocks.
+/// In both ladders, a stage sets `blocks_per_sm: 1` if that makes it more than 0.5 % faster on an
+/// H200. The compiler then uses more registers, so fewer blocks are resident.
 fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block = Block::new(16, 16);
     ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
@@ -140,9 +141,9 @@ fn register_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
     let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
     let split = ladder.step(&transpose, 16, "split_fragment", |s| s.fragment(Fragment::Split));
-    // The registers that hold the next tile would leave room for one block instead of two, so
-    // `blocks_per_sm` demands the second. Two blocks leave a thread 128 registers, and no single
-    // order keeps stages 17, 19 and 20 within them on sm_80, sm_90 and sm_100.
+    // With the registers that hold the next tile, the compiler would allow one resident block
+    // instead of two, so `blocks_per_sm` demands two. Two blocks leave a thread 128 registers. No
+    // single `order` keeps stages 17, 19 and 20 within 128 on sm_80, sm_90 and sm_100.
     let buffered = ladder.step(&split, 17, "double_buffer", |s| {
         s.double_buffer(true).blocks_per_sm(2).order(Order::RowSerpentine)
     });
@@ -179,9 +180,9 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .order(Order::ColumnSerpentine)
     });
     let one = |s: SgemmSpec| s.blocks_per_sm(1);
-    // A matrix that is contiguous along M or N is not transposed: its copies are 16 bytes wide, and
-    // its shared rows need no padding. With both copies alike, the taller tile is faster: 1.045
-    // instead of 1.015 of the speed of cuBLAS at 4096 on an H200.
+    // A matrix that is contiguous along M or N is not transposed, so its copies are 16 bytes wide
+    // and its shared rows need no padding. A and B are then copied alike, and the taller tile is
+    // faster: 1.045 of the speed of cuBLAS instead of 1.015, at 4096 on an H200.
     ladder.step(&fastest, 23, "layout_tn", |s| {
         one(s)
             .layout(GemmLayout::Tn)
@@ -193,8 +194,8 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .spread(1)
             .order(Order::RowSerpentine)
     });
-    // Both matrices are transposed on their way. Found by `tune`: 1.015 of cuBLAS at 4096 on an
-    // H200.
+    // Copies transpose both matrices. `tune` found this spec: 1.015 of the speed of cuBLAS at 4096
+    // on an H200.
     ladder.step(&fastest, 24, "layout_nt", |s| {
         s.layout(GemmLayout::Nt)
             .tile(Tile::new(256, 128, 16))
@@ -207,17 +208,17 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.step(&fastest, 26, "batched", |s| one(s).batch(Batch::Strided));
     let epilogue = |text: &str| match text.parse::<Epilogue>() {
         Ok(epilogue) => epilogue,
-        Err(faults) => unreachable!("the catalogue's own, held by a test: {faults}"),
+        Err(faults) => unreachable!("a test plans every spec of the catalogue: {faults}"),
     };
-    // The fastest that `tune` found at 4096 on an H200: 1.043 and 1.000 of the time of cuBLAS for
-    // the GEMM alone.
+    // The fastest specs that `tune` found at 4096 on an H200. With their epilogues they take 1.043
+    // and 1.000 of the time of a plain cuBLAS GEMM.
     let relu = epilogue("|acc, bias[n]| relu(acc + bias)");
     ladder.step(&fastest, 27, "epilogue_bias_relu", |s| one(s).epilogue(relu).spread(11));
     let gelu = epilogue("|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual");
     ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| {
         one(s).epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
     });
-    // Eight warps of four rows each; a lane has eight 16-byte loads of A in flight.
+    // Eight warps with four rows each; each lane keeps eight 16-byte loads of A in flight.
     ladder.start(29, "matrix_vector", |s: SgemmSpec| {
         s.block(Block::new(8, 1))
             .lanes(Lanes::K)
@@ -226,7 +227,7 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .unroll(2)
             .blocks_per_sm(1)
     });
-    // A small C: eight groups of 16 threads take alternate steps of K.
+    // For a small C: eight groups of 16 threads take the steps of K in turn.
     let slices = ladder.start(30, "slices", |s: SgemmSpec| {
         s.tile(Tile::new(16, 16, 64))
             .thread(Rect::new(4, 4))
@@ -243,8 +244,8 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
 
 /// Stages 33 to 43: tensor cores.
 fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
-    // Reads of K-major fragments are free of bank conflicts if rows start four banks apart, and of
-    // N-major fragments if they start eight apart.
+    // Reads of K-major fragments are free of bank conflicts if consecutive rows are offset by four
+    // banks. Reads of N-major fragments need an offset of eight banks.
     let mma = ladder.start(33, "mma_sync", |s| {
         s.tile(Tile::new(128, 256, 32))
             .warp(Rect::new(64, 64))
@@ -255,7 +256,7 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
     });
     let loaded = ladder.step(&mma, 34, "ldmatrix", |s| s.ldmatrix(true).swizzle(true).pad_a(0));
     ladder.step(&loaded, 35, "mma_ring", |s| s.stages(2).raster(8).blocks_per_sm(1));
-    // Numbers are split in registers, which leaves room for smaller tiles only. Found by `tune` on
+    // Threads split the numbers in registers, so only smaller tiles fit. `tune` found this tile on
     // an H200.
     ladder.step(&mma, 36, "mma_bf16x6", |s| {
         s.arith(Arith::Bf16x6)
@@ -265,7 +266,7 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
             .raster(8)
             .blocks_per_sm(1)
     });
-    // Warpgroups multiply splits that a launch before the GEMM computes: one for bf16, three for
+    // Warpgroups multiply splits that an earlier launch computes: one split for bf16, three for
     // bf16x6. A block has two warpgroups of 64 rows each.
     let wgmma = ladder.start(37, "wgmma", |s| {
         s.tile(Tile::new(128, 128, 64)).arith(Arith::Bf16).mma(Instruction::Wgmma).float4(true)
@@ -416,7 +417,7 @@ mod tests {
         assert_eq!((scalar.b().fragment_width(), scalar.b().accesses()), (4, 16));
     }
 
-    /// M-major and N-major operands are copied in 16-byte vectors, K-major ones are transposed.
+    /// M-major and N-major operands are copied in 16-byte vectors; K-major operands are transposed.
     #[test]
     fn a_layout_decides_how_copies_travel() {
         let wide = |layout: &str, name: &str| {

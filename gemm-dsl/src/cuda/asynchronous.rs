@@ -1,4 +1,5 @@
-//! Statements of asynchronous units, which CUDA C++ cannot spell: calls of device functions.
+//! Statements of asynchronous units, printed as calls of device functions because CUDA C++ has no
+//! syntax for them.
 
 use super::Printer;
 use super::expr::{indexed, text};
@@ -26,11 +27,11 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::ProxyFence(which) => out.line(format!("{}();", fence(*which))),
         Stmt::TensorCopy(TensorCopy { from, at, to, barrier: counted, multicast }) => {
             let name = tensor_copy(at.len(), multicast.is_some());
-            // PTX takes the innermost dimension first.
+            // PTX takes the coordinate of the innermost dimension first.
             let at = at.iter().rev().chain(multicast).map(|e| text(k, e));
             let (map, at) = (&k[*from].name, at.collect::<Vec<String>>().join(", "));
-            // Unswizzled address: a box begins at the start of a row, where the swizzle moves
-            // nothing.
+            // The address is unswizzled, because a box begins at the start of a row, which the
+            // swizzle does not move.
             let (to, counted) = (indexed(k, to.buffer, &to.index), barrier(k, counted));
             out.line(format!("{name}(&{to}, &{map}, &{counted}, {at});"));
         }
@@ -57,7 +58,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::RegisterLimit(RegisterLimit { registers, more }) => {
             out.line(format!("{}<{registers}>();", register_limit(*more)));
         }
-        stmt => unreachable!("{stmt:?} is no statement of an asynchronous unit"),
+        stmt => unreachable!("{stmt:?} is not a statement of an asynchronous unit"),
     }
 }
 
@@ -65,16 +66,16 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
     format!("{}[{}]", k[at.barriers].name, text(k, &at.index))
 }
 
-/// Descriptor of a tile, built from the unswizzled address of its first row: the hardware applies
-/// the swizzle to its reads.
+/// Prints the descriptor of a tile. It contains the unswizzled address of the first row, because
+/// the hardware swizzles the addresses that it reads.
 fn operand(k: &Kernel, first: &Access) -> String {
     let Some(Descriptor { swizzle, .. }) = Descriptor::from_buffer(k, &k[first.buffer]) else {
-        unreachable!("verify: a descriptor says how the tile lies")
+        unreachable!("verify: a descriptor expresses the tile's layout")
     };
     format!("{}(&{})", descriptor(swizzle), indexed(k, first.buffer, &first.index))
 }
 
-/// Prints the call that pins the accumulators of a register array.
+/// Prints the call that keeps the accumulators of an array in registers until this point.
 fn keep(out: &mut Printer<'_>, accumulators: BufferId) {
     let k: &Kernel = out.kernel;
     out.line(format!("{KEEP}({});", k[accumulators].name));

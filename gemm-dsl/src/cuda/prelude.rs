@@ -1,4 +1,4 @@
-//! Source before the kernel's body: head comment, device functions, constants, signature, shared
+//! Source before the kernel's body: head comment, device functions, constants, signature and shared
 //! arrays.
 
 use super::expr::text;
@@ -9,10 +9,10 @@ use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{BufferLayout, Expr, Kernel, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel};
 
-/// Name of the dynamic shared memory.
+/// Name of the array for dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
 
-/// Type of the arrays in it.
+/// Type of the struct that contains the arrays in dynamic shared memory.
 const SHARED_ARRAYS: &str = "Shared";
 
 pub(super) fn head(out: &mut Printer<'_>) {
@@ -23,7 +23,7 @@ pub(super) fn head(out: &mut Printer<'_>) {
     out.line("");
 }
 
-/// Device functions that CUDA C++ lacks, each once.
+/// Prints the device functions that CUDA C++ lacks, once each.
 pub(super) fn definitions(out: &mut Printer<'_>) {
     for definition in helper::definitions(out.kernel) {
         out.text.push_str(&definition);
@@ -31,7 +31,7 @@ pub(super) fn definitions(out: &mut Printer<'_>) {
     }
 }
 
-/// Functions of the kernel, in the order of their declaration.
+/// Prints the functions of the kernel, in the order of their declaration.
 pub(super) fn functions(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     for function in &k.functions {
@@ -72,7 +72,8 @@ pub(super) fn constants(out: &mut Printer<'_>) {
     }
 }
 
-/// Constants that the source needs: those the kernel reads, and the ones they depend on.
+/// For each constant, true if the source needs it: the kernel reads it, or another needed constant
+/// depends on it.
 fn read_constants(k: &Kernel) -> Vec<bool> {
     let mut read = vec![false; k.consts.len()];
     let note = |e: &Expr, read: &mut Vec<bool>| {
@@ -92,7 +93,7 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
     k.mbarriers.iter().for_each(|decl| note(&decl.count, &mut read));
     let head = k.launch_bounds.iter().chain(&k.cluster_name);
     head.for_each(|e| note(e, &mut read));
-    // A constant depends only on earlier ones.
+    // A constant depends only on constants before it.
     for (id, c) in k.consts.iter().enumerate().rev() {
         if read[id] {
             note(&c.value, &mut read);
@@ -113,7 +114,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     };
     let cluster = cluster::attribute(k);
     out.line(format!("extern \"C\" __global__ void{cluster} __launch_bounds__({bounds})"));
-    // Each parameter's text, with true for a pointer.
+    // Text of each parameter, with true for a pointer.
     let params: Vec<(bool, String)> = k
         .params
         .iter()
@@ -121,7 +122,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
             ParamKind::Buffer { buffer, .. } => {
                 let of = element_type(buffer.elem);
                 let constant = stmt::constant(out.kernel, *buffer);
-                // The pointers of a list are only read, whatever happens to their targets.
+                // The kernel only reads the pointers of a list, even if it writes to the arrays.
                 let listed = matches!(k[*buffer].layout, BufferLayout::Listed { .. });
                 let list = if listed { " const*" } else { "" };
                 let alone = listed || is_alone(out.kernel, &p.name);
@@ -142,7 +143,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     }
     out.line(format!("{}(", k.name));
     out.indented(|out| {
-        // Keeps the launch order; pointers and numbers go on separate lines.
+        // Parameters stay in launch order, but pointers and numbers are on separate lines.
         let mut line = String::new();
         for (i, (pointer, param)) in params.iter().enumerate() {
             let last = i + 1 == params.len();
@@ -160,11 +161,11 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     });
 }
 
-/// Returns true if no thread reads an element of the array that another thread writes. Otherwise
-/// the pointer must not be `__restrict__`: NVRTC then treats the memory as private to the thread
-/// and caches reads and delays writes across barriers, fences and atomics. With inter-block
-/// synchronisation another thread may later write an element of a write-only array too, unless the
-/// kernel declares the array exclusive.
+/// Returns true if no thread reads an element of the array that another thread writes, so the
+/// pointer may be `__restrict__`. NVRTC treats the memory of a `__restrict__` pointer as private to
+/// the thread: it caches reads, and delays writes across barriers, fences and atomics. With
+/// inter-block synchronisation, another thread may later write an element even of a write-only
+/// array, unless the kernel declares the array exclusive.
 fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     let declared = k.buffers.iter().any(|buffer| buffer.name == array && buffer.exclusive);
     let speaks = k.communicates() && !declared;
@@ -172,7 +173,8 @@ fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     !k.contract().arrays().any(|a| a.name == array && shares(a))
 }
 
-/// Shared arrays, or references into dynamic shared memory if they exceed the static limit.
+/// Prints shared arrays. If they exceed the static limit, prints references into dynamic shared
+/// memory.
 pub(super) fn shared(out: &mut Printer<'_>) {
     let k = out.kernel;
     let arrays = k.buffers.iter().zip(k.alignments());
@@ -197,7 +199,7 @@ pub(super) fn shared(out: &mut Printer<'_>) {
         out.line("");
         return;
     }
-    // Every array starts on 16 bytes or more, as in `verify::buffers::shared_bytes`.
+    // Every array is aligned to at least 16 bytes, as in `verify::buffers::shared_bytes`.
     let most = arrays.iter().map(|(_, alignment)| *alignment).fold(VECTOR_BYTES.into(), u64::max);
     let (mut names, mut members) = (Vec::new(), Vec::new());
     for (array, alignment) in arrays {

@@ -1,14 +1,15 @@
-//! C's unsigned arithmetic in expressions over `int`.
+//! Casts for C's unsigned arithmetic in expressions of type `int`.
 //!
-//! A coordinate declared `unsigned int` makes every expression around it unsigned. Sums, differences
-//! and products keep their bits, so they are printed as they are. Quotients, orders and widening
-//! conversions do not, if an operand may be negative: there the unsigned operand is cast to `int`.
+//! A coordinate declared `unsigned int` makes every expression that contains it unsigned. Sums,
+//! differences and products have the same bits either way, so they need no casts. Quotients, order
+//! comparisons and widening conversions differ if an operand may be negative. In these, the
+//! unsigned operand is cast to `int`.
 
 use crate::ir::{
     Arith, BinaryOp, Change, Cmp, Expr, Integer, Kernel, ParamKind, Source, Stmt, Ty, Var,
 };
 
-/// Returns true if the text of an `I32` expression has the type `unsigned int`.
+/// Returns true if the printed text of an `I32` expression has the type `unsigned int`.
 pub(super) fn is_unsigned(k: &Kernel, e: &Expr) -> bool {
     match e {
         Expr::Var(var) => k[*var].is_unsigned,
@@ -21,7 +22,7 @@ pub(super) fn is_unsigned(k: &Kernel, e: &Expr) -> bool {
             left || right
         }
         Expr::Select(cond, a, b) => {
-            // A minimum is printed as a call, of which unsigned arguments are cast.
+            // A minimum is printed as a call, whose unsigned arguments are cast.
             let is_minimum = **cond == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone());
             !is_minimum && (is_unsigned(k, a) || is_unsigned(k, b))
         }
@@ -29,13 +30,13 @@ pub(super) fn is_unsigned(k: &Kernel, e: &Expr) -> bool {
     }
 }
 
-/// Returns true if the unsigned operands of this operation are cast to `int`.
+/// Returns true if unsigned operands of this operation must be cast to `int`.
 pub(super) fn is_cast(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> bool {
     let keeps_bits = match op {
         BinaryOp::Arith(Arith::Add | Arith::Sub | Arith::Mul) => true,
         BinaryOp::Arith(Arith::Div) => false,
         BinaryOp::Integer(Integer::Rem) => false,
-        // Shifts of negative integers are undefined.
+        // Shifts of negative integers are undefined, so operands are not negative.
         BinaryOp::Integer(_) => true,
         BinaryOp::Cmp(Cmp::Eq | Cmp::Ne) | BinaryOp::Logic(_) => true,
         BinaryOp::Cmp(_) => false,
@@ -63,8 +64,7 @@ pub(super) fn is_natural(k: &Kernel, e: &Expr) -> bool {
     }
 }
 
-/// Returns true if the value of a variable that never changes, or of a counter that only grows, is
-/// known not to be negative.
+/// Returns true if a variable is known not to be negative, because it never changes or only grows.
 fn is_natural_variable(k: &Kernel, var: Var) -> bool {
     let mut natural = false;
     k.visit(&mut |stmt| match stmt {

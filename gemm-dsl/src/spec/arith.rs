@@ -1,4 +1,4 @@
-//! Arithmetic of a GEMM's multiplications, and its accuracy.
+//! Arithmetic in which a GEMM multiplies, and the accuracy of each arithmetic.
 
 use super::table::words;
 use crate::target::Format;
@@ -76,8 +76,8 @@ impl Arith {
         }
     }
 
-    /// Returns the pairs of splits, of A and of B, that are multiplied, in the order of summation:
-    /// small products come before large ones. Empty for `f32`.
+    /// Returns the pairs (split of A, split of B) that are multiplied, in the order of summation.
+    /// Small products are summed before large ones. Empty for `f32`.
     pub fn products(self) -> &'static [[u32; 2]] {
         const OF_THREE: [[u32; 2]; 9] =
             [[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]];
@@ -91,25 +91,26 @@ impl Arith {
     }
 
     /// Returns the largest error of an element of A·B, relative to the same element of |A|·|B|, for
-    /// a K of `terms`. It covers the rounding of the sum and of A and B, and the omitted products
-    /// of splits; twice the error of `f32` is allowed.
+    /// a K of `terms`. The bound covers the rounding of A, B and their sum, and the omitted
+    /// products of splits. It allows twice the summation error of `f32`.
     ///
-    /// Larger errors are possible for the arithmetics that do not emulate `f32`, for numbers that
-    /// are subnormal in the format or above its greatest. Underflow costs half of the smallest
-    /// positive number per product. Under `f16x3` a number of A below 2^-16 of the greatest of its
-    /// row has an error of at most 2^-38 of that one; likewise a number of B by its column.
+    /// Arithmetics that do not emulate `f32` may exceed the bound for numbers that are subnormal in
+    /// their format or above its maximum. Underflow costs half of the smallest positive number per
+    /// product. Under `f16x3`, numbers of A below 2^-16 of their row's greatest magnitude have an
+    /// error of at most 2^-38 of that magnitude. The same holds for B and its columns.
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
-        // Errors of a rounded number, by bits of significand, and of the product of two.
+        // Relative errors for a significand of `bits` bits: of one rounded number, and of the
+        // product of two.
         let rounded = |bits: i32| 2.0 * 2f64.powi(-bits) + 2f64.powi(-2 * bits);
         let beside = match self {
             Self::F32 => 0.0,
             Self::Bf16 => rounded(8) + 2.0 * unit,
             Self::F16 | Self::Tf32 => rounded(11) + 2.0 * unit,
-            // Three products are omitted, or none, and tensor cores truncate their sums.
+            // At most three products are omitted, and tensor cores truncate their sums.
             Self::Bf16x6 | Self::Bf16x9 => 2.0 * unit,
-            // One product is omitted, and two numbers leave a remainder of each: 2^-22 of a product
-            // each.
+            // One product is omitted, and A and B each leave a remainder after two splits. Each of
+            // the three is at most 2^-22 of a product.
             Self::Tf32x3 | Self::F16x3 => 14.0 * unit,
         };
         2.0 * terms as f64 * unit + beside
@@ -120,8 +121,8 @@ impl Arith {
         self == Self::F16x3
     }
 
-    /// Returns true for FP32 emulation. The kernel detects numbers that the split cannot represent,
-    /// and their sums are then computed in `f32`.
+    /// Returns true for FP32 emulation. Its kernels detect numbers that the splits cannot
+    /// represent, and the affected sums are then computed in `f32`.
     pub fn is_emulation(self) -> bool {
         self.splits() > 1
     }
@@ -131,7 +132,7 @@ impl Arith {
 mod tests {
     use super::*;
 
-    /// The classes and bounds are as in the guide of gemm-runtime, `tensor_cores`.
+    /// The guide page `tensor_cores` of gemm-runtime documents these classes and bounds.
     #[test]
     fn classes_and_bounds_are_as_documented() {
         let unit = 2f64.powi(-24);

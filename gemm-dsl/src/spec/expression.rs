@@ -6,7 +6,7 @@ use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
-/// Declares types whose values are expressions in a scope.
+/// Declares types for values that are expressions in a given scope.
 macro_rules! expressions {
     ($($(#[$doc:meta])* $name:ident in $scope:ident;)*) => {$(
         $(#[$doc])*
@@ -54,13 +54,13 @@ macro_rules! expressions {
 }
 
 expressions! {
-    /// Expression that is folded, of one element of each input, such as `|x, y| x * y`. Its types
-    /// depend on the spec, whose plan checks them.
+    /// Expression of one element of each input, such as `|x, y| x * y`; its values are folded. The
+    /// types depend on the spec, and the plan checks them.
     Map in MAP;
     /// Expression of a result, such as `|s, len| sqrt(s / len)`.
     Finish in FINISH;
-    /// Expression that folds two values, such as `|a, b| max(a, b)`.
+    /// Expression that combines two values into one, such as `|a, b| max(a, b)`.
     Fold in FOLD;
-    /// Value that changes no other in a fold, such as `-1.0 / 0.0`.
+    /// Value that leaves any other value unchanged in a fold, such as `-1.0 / 0.0`.
     Identity in IDENTITY;
 }

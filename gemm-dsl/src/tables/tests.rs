@@ -81,7 +81,7 @@ fn extents_beyond_arrays_are_refused_where_they_are_asked_for() {
         let wrong = OutOfRange { name, value, least: 0, most: 1 << 48 };
         assert_eq!(table.choose(&extents), Err(wrong));
         assert_eq!(table.why(0, &extents), Err(wrong));
-        let text = format!("`{name}` is {value}, and a table is for 0 to 281474976710656");
+        let text = format!("`{name}` is {value}, but tables accept only 0 to 281474976710656");
         assert_eq!(wrong.to_string(), text);
     }
 }
@@ -272,8 +272,8 @@ fn products_beyond_what_kernels_take_are_refused_where_they_are_asked_for() {
     let most = i32::MAX as usize;
     assert_eq!(table.choose(&on_h200((most, usize::MAX, 1))), Ok(1));
     let told = table.choose(&on_h200((most + 1, 1, 1))).expect_err("an extent").to_string();
-    assert_eq!(told, "`m` is 2147483648, and a table is for 0 to 2147483647");
+    assert_eq!(told, "`m` is 2147483648, but tables accept only 0 to 2147483647");
     let none = SgemmProblem { target: Target { arch: 90, sms: 0 }, ..on_h200((1, 1, 1)) };
     let told = table.choose(&none).expect_err("no device").to_string();
-    assert_eq!(told, "`sms` is 0, and a table is for 1 to 2147483647");
+    assert_eq!(told, "`sms` is 0, but tables accept only 1 to 2147483647");
 }

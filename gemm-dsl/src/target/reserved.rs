@@ -15,8 +15,8 @@ const KEYWORDS: &str = "\
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor \
     xor_eq";
 
-/// CUDA names that a source uses, and names that a source defines. A test of the printer compares
-/// the list with its device functions.
+/// Names of CUDA that a source uses, and names that a source defines. A test of the printer
+/// compares this list with the printer's device functions.
 pub(crate) const CUDA: &str = "\
     Shared TensorMap atomicAdd atomicAdd_block atomicCAS atomicCAS_block atomicExch \
     atomicExch_block atomicMax atomicMax_block atomicMin atomicMin_block \

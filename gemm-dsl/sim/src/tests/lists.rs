@@ -392,7 +392,7 @@ fn what_is_chosen_is_verified() {
     assert_eq!(ok, Ok(()));
     type Body = dyn Fn(&mut KernelBuilder, BufferId, BufferId);
     let broken: [(&Body, &str); 6] = [
-        (&|b, _, one| _ = b.choose("a", one, 0), "a is an array of no list"),
+        (&|b, _, one| _ = b.choose("a", one, 0), "a is chosen from a buffer that is not a list"),
         (
             &|b, list, one| {
                 let mut a = list;

@@ -1,4 +1,4 @@
-//! Device functions of asynchronous units, one PTX instruction each: names and definitions.
+//! Device functions of asynchronous units, with one PTX instruction each: names and definitions.
 
 use super::{HelperFamily, cluster, head};
 use crate::cuda::types::{MBARRIER, TENSOR_MAP};
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::target::Format;
 
-/// Name of the function that keeps the compiler from moving accumulator accesses across it.
+/// Name of the function across which the compiler must not move accesses to accumulators.
 pub(in crate::cuda) const KEEP: &str = "wgmma_keep";
 pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
 pub(in crate::cuda) const COMMIT: &str = "wgmma_commit";
@@ -24,7 +24,8 @@ pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
     }
 }
 
-/// Name of the wait function; `has_remote_arrivals` if threads of other blocks arrive at the barrier.
+/// Name of the function that waits. `has_remote_arrivals` is true if threads of other blocks arrive
+/// at the mbarrier.
 pub(in crate::cuda) fn wait(has_remote_arrivals: bool) -> &'static str {
     if has_remote_arrivals { cluster::WAIT } else { "mbarrier_wait" }
 }
@@ -36,17 +37,17 @@ pub(in crate::cuda) fn fence(fence: ProxyFence) -> &'static str {
     }
 }
 
-/// Name of the function that copies a box of `rank` dimensions, to one block or to several.
+/// Name of the function that copies a box of `rank` dimensions, to one block or by multicast.
 pub(in crate::cuda) fn tensor_copy(rank: usize, multicast: bool) -> String {
     format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
 }
 
-/// Name of the function that builds the descriptor of rows with this swizzle.
+/// Name of the function that builds the descriptor for rows with this swizzle.
 pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle) -> String {
     format!("descriptor_{}", swizzle.bytes().unwrap_or_default())
 }
 
-/// Name of the function of a `wgmma` instruction.
+/// Name of the function for a `wgmma` instruction.
 pub(in crate::cuda) fn wgmma(format: Format, columns: u32) -> String {
     format!("wgmma_{}_n{columns}", format.name())
 }
@@ -55,7 +56,8 @@ pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
     if more { "more_registers" } else { "fewer_registers" }
 }
 
-/// Definitions that parameters and statements need, with their positions in the source.
+/// Passes the definitions that parameters and statements need to `note`, with their positions in
+/// the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
         note((HelperFamily::Cluster, 0), TENSOR_MAP_TYPE.to_owned());
@@ -122,7 +124,7 @@ struct __align__(128) TensorMap {
 };
 ";
 
-/// Variable parts of an mbarrier function: comment, second parameter, and body.
+/// Parts in which mbarrier functions differ: comment, second parameter, and body.
 struct Operation<'a> {
     comment: &'a str,
     param: &'a str,
@@ -273,7 +275,7 @@ __device__ __forceinline__ unsigned long long {name}(const void* tile)
     )
 }
 
-/// Returns true if every matrix instruction of the kernel adds to its accumulators.
+/// Returns true if all matrix instructions of the kernel add to their accumulators.
 pub(in crate::cuda) fn always_accumulates(k: &Kernel) -> bool {
     let mut always = true;
     k.visit(&mut |stmt| {
@@ -299,7 +301,7 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     let operands = lines(8, ", \"", "                 \"", &|i| format!("%{i}"));
     let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
-    // 16-bit formats take transposition flags, which are 0 here.
+    // Instructions on 16-bit formats take transposition flags, which are always 0 here.
     let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
     let (effect, param, predicate, flag) = match always_accumulates {
         true => ("d += a * b", "", "1".to_owned(), ""),

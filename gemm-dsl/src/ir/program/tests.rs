@@ -460,11 +460,11 @@ fn a_contract_rests_on_extents_and_strides() {
             let number = b.scalar("number", Ty::I32, Source::Argument(0));
             b.require(Requirement::Multiple { scalar: number, of: 2 });
         }),
-        "on no such parameter",
+        "names no such parameter",
     );
     says(
         &breaks(|b| b.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
-        "on no such parameter",
+        "names no such parameter",
     );
     let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1), Expr::U64(1)], ..k_geometry() };
     let mut k = kernel("kernel", Body::Set);

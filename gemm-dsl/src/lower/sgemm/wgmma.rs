@@ -1,9 +1,9 @@
 //! GEMMs whose warpgroups multiply splits of A and B in shared memory (`wgmma`).
 //!
-//! Tiles are copied by all threads, or as TMA boxes that one thread requests; `pipeline` of this
-//! module orders the copies. Tensor cores truncate while they accumulate. FP32 emulation therefore
-//! sums a short K extent in fresh accumulators, small products first, and IEEE additions add these
-//! to the main ones.
+//! Either all threads copy tiles, or one thread issues TMA copies of boxes; `pipeline` of this
+//! module orders the copies. Tensor cores truncate when they accumulate. FP32 emulation therefore
+//! sums only a short extent of K in fresh accumulators, small products first. IEEE additions then
+//! add these to the main accumulators.
 
 mod accumulators;
 pub(crate) mod factor_tiles;
@@ -34,37 +34,37 @@ use row_scale::RowMax;
 use splits::Splits;
 use tiles::OutputTile;
 
-/// Common state of the builders of a WGMMA kernel.
+/// State that the builders of a kernel with warpgroups share.
 pub(crate) struct WgmmaFrame<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p WgmmaPlan,
-    /// Problem of the whole batch; no GEMM is selected yet.
+    /// Problem of the whole batch, before a GEMM is selected.
     pub problem: GemmProblem,
     pub splits: Splits,
     pub bm: Const,
     pub bn: Const,
     pub bk: Const,
-    /// Number of consumer threads, which multiply.
+    /// Number of consumer threads, which are the threads that multiply.
     pub threads: Const,
-    /// Accumulators of a thread.
+    /// Number of accumulators of a thread.
     pub accumulators: Const,
     pub tid: Var,
-    /// Pipeline stages, if more than one.
+    /// Number of pipeline stages, if more than one.
     pub stages: Option<Const>,
-    /// Blocks per cluster and this block's rank in it, for clusters of several blocks.
+    /// Number of blocks per cluster and this block's rank, if a cluster has several blocks.
     pub cluster: Option<(Const, Var)>,
     pub tiles: [BufferId; 2],
-    /// Range of K that the block accumulates, if it is not all of K.
+    /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
 }
 
-/// Position of a thread among those that multiply.
+/// Position of a thread among the consumer threads.
 struct ThreadPlace {
     rows: Elements,
     cols: Elements,
-    /// First row and first column of its warpgroup.
+    /// First row and first column of the thread's warpgroup in the block tile.
     group: [Expr; 2],
-    /// Lane index in its warp.
+    /// Lane index of the thread in its warp.
     lane: Var,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     pipeline::run(b, &consumers);
 }
 
-/// State of the consumer threads, which multiply and hold the accumulators of tiles.
+/// State of the consumer threads, which multiply tiles and have their accumulators.
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
     split: Option<SplitKWorkspace>,
@@ -151,10 +151,10 @@ struct Consumers<'t> {
     tn: Const,
 }
 
-/// State of a consumer that is the same for all tiles.
+/// State of a consumer thread that is the same for all tiles.
 struct ConsumerState {
     place: ThreadPlace,
-    /// Condition under which the split represents all values; `None` without FP32 emulation.
+    /// Condition that the splits represent all values; `None` without FP32 emulation.
     all_representable: Option<Expr>,
 }
 
@@ -164,7 +164,7 @@ impl Consumers<'_> {
         ConsumerState { place: self.frame.place(b, self.tm, self.tn), all_representable }
     }
 
-    /// Stores the accumulators of a tile in C, or leaves them for another block.
+    /// Stores the accumulators of a tile in C, or leaves them for another block to combine.
     fn store(
         &self,
         b: &mut KernelBuilder,
@@ -200,8 +200,9 @@ impl Consumers<'_> {
     }
 }
 
-/// Exchanges accumulators between pairs of lanes. A lane gives up two adjacent elements of two rows
-/// for four of one row. The even lane keeps the first row, the odd lane the one eight rows below.
+/// Exchanges accumulators between pairs of lanes. Each lane has two adjacent elements in each of
+/// two rows, and receives four elements in one row. The even lane keeps the first row, and the odd
+/// lane keeps the row that is eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     b.comment(
         "Lane pairs exchange accumulators: even lanes keep the first row, odd ones the second.",
@@ -221,7 +222,7 @@ fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     });
 }
 
-/// Undoes the row and column scaling of a tile's accumulators.
+/// Undoes the scaling of rows and columns in a tile's accumulators.
 fn scale_back(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -255,7 +256,7 @@ fn scale_back(
 }
 
 impl<'p> WgmmaFrame<'p> {
-    /// Extent of K that the block accumulates.
+    /// Extent of the part of K that the block accumulates.
     fn depth(&self) -> Expr {
         match self.range {
             None => self.problem.k.into(),
@@ -267,7 +268,7 @@ impl<'p> WgmmaFrame<'p> {
         self.stages.map_or(Expr::I32(1), Expr::from)
     }
 
-    /// First k of the block's tile `round`.
+    /// First k of tile `round` of the block.
     fn term(&self, round: Expr) -> Expr {
         let term = round * self.bk;
         match self.range {
@@ -276,7 +277,7 @@ impl<'p> WgmmaFrame<'p> {
         }
     }
 
-    /// Address of an element in the tile of A or B, in the given stage.
+    /// Address of an element in the tile of A or B in the given stage.
     fn in_tile(&self, of: Factor, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
         let stage = self.stages.map(|_| stage.clone());
         let split = self.splits.count.map(|_| split);
@@ -316,7 +317,7 @@ impl<'p> WgmmaFrame<'p> {
             }
         };
         let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
-        // Four lanes share a row of accumulators. After pairs of lanes have exchanged accumulators,
+        // Four lanes share a row of accumulators. If pairs of lanes have exchanged accumulators,
         // two lanes share a row, and the rows of a pair are eight apart.
         let (own_row, own_col, adjacent, [tall, wide]) = match self.t.has_vectors() {
             false => (lane / 4, lane % 4 * 2, 2, [8, 4]),

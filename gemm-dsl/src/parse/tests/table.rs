@@ -125,7 +125,7 @@ const TABLES: &[Faulty] = &[
             ("=", "`=` belongs in `let` only; to compare, write `==`"),
             (
                 "|",
-                "`condition` has no values to name; write the expression alone, as in `len <= 64`",
+                "`condition` takes no parameters; write the expression alone, as in `len <= 64`",
             ),
             ("<", "expected a number, a name or `(`, found the end"),
         ],

@@ -21,8 +21,8 @@ facts! {
         /// Instructions along the columns of a warp tile, each of [`Mma::COLS`].
         cols: u32,
     } decided {
-        /// Steps that are summed in a fresh accumulator before it is added to the main one; `None`
-        /// sums all of K in one.
+        /// Extent of K that is summed in a fresh accumulator before it is added to the main one.
+        /// `None` sums all of K in the main accumulator.
         promote: Option<u32>,
         /// True if A's tile is read by `ldmatrix`.
         loads_a: bool,
@@ -65,7 +65,7 @@ impl MmaPlan {
 
     /// Registers of a thread for its fragments and its partial accumulators.
     pub fn registers(&self) -> u32 {
-        // Fragments of A are loaded one row of instructions at a time.
+        // The fragments of A are loaded for one row of instructions at a time.
         let of_a = Mma::OF_A as u32;
         let of_b = self.cols * Mma::OF_B as u32;
         let fresh = match self.promote() {
@@ -77,8 +77,8 @@ impl MmaPlan {
     }
 }
 
-/// K extent that tensor cores sum in a fresh accumulator before it is added to the main one; `None`
-/// sums all of K in one. FP32 emulation defaults to `otherwise`.
+/// Extent of K that tensor cores sum in a fresh accumulator before it is added to the main one.
+/// `None` sums all of K in the main accumulator. `otherwise` is the default of FP32 emulation.
 pub(super) fn promoted(spec: &SgemmSpec, otherwise: u32) -> Decided<Option<u32>> {
     match (spec.promote, spec.arith.is_emulation()) {
         (Some(promote), _) => decided(Some(promote), ""),

@@ -16,7 +16,7 @@ use crate::plan::{SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
 use crate::target::arch::WARP;
 
-/// Declarations of a staged kernel that are independent of the block's tile: constants, threads and
+/// Declarations of a staged kernel that do not depend on the block's tile: constants, threads and
 /// shared arrays.
 pub(crate) struct Frame<'p> {
     pub plan: &'p SgemmPlan,
@@ -28,19 +28,20 @@ pub(crate) struct Frame<'p> {
     pub tm: Const,
     pub tn: Const,
     tid: Var,
-    /// Threads that compute one GEMM.
+    /// Number of threads that compute one GEMM.
     pub threads: Const,
-    /// Threads that hold its final accumulators, and this thread's index among them.
+    /// Number of threads with final accumulators of one GEMM. `epilogue_thread` is this thread's
+    /// index among them.
     epilogue_threads: Const,
     epilogue_thread: Var,
     slices: Option<TileSlices>,
-    /// Numbers of `mma` instructions per warp, with tensor cores.
+    /// Numbers of `mma` instructions per warp, if tensor cores are used.
     mma: Option<MmaCounts>,
     part: Option<BlockProduct>,
     shared: (SharedTile, SharedTile),
 }
 
-/// Part of a thread in any tile: its elements of C, and its share of the copies of A and B.
+/// A thread's part of any tile: its elements of C, and its share of the copies of A and B.
 pub(crate) struct ThreadSlice {
     rows: Elements,
     cols: Elements,
@@ -49,7 +50,7 @@ pub(crate) struct ThreadSlice {
 }
 
 impl<'p> Frame<'p> {
-    /// Declares constants, shared arrays and geometry.
+    /// Declares constants, shared arrays and threads.
     pub fn declare(
         b: &mut KernelBuilder,
         plan: &'p SgemmPlan,
@@ -132,13 +133,13 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Computes this thread's position in the tile of its block.
+    /// Computes this thread's position in the block's tile.
     pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
         let origin = self.own_origin(b);
         self.tile_at(b, origin)
     }
 
-    /// Number of blocks, one per tile of C, from the kernel's parameters.
+    /// Number of blocks, one for each tile of C, as an expression of the kernel's parameters.
     pub fn blocks(&self) -> Expr {
         let GemmProblem { m, n, batch, .. } = self.problem;
         let [rows, cols] = [(m, self.bm), (n, self.bn)]
@@ -149,7 +150,7 @@ impl<'p> Frame<'p> {
             .fold(rows * cols, |all, of| all * of)
     }
 
-    /// Computes the tile of this block.
+    /// Computes the origin of this block's tile.
     pub fn own_origin(&self, b: &mut KernelBuilder) -> Origin {
         schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, None)
     }
@@ -163,7 +164,7 @@ impl<'p> Frame<'p> {
         (self.at(problem, origin, range, own), parts)
     }
 
-    /// Computes this thread's part in any tile, and the tile counts, for
+    /// Computes the tile counts and this thread's part of any tile, for
     /// [`numbered_tile`](Self::numbered_tile).
     pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
         let own = self.own(b);
@@ -171,7 +172,8 @@ impl<'p> Frame<'p> {
         (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
     }
 
-    /// Computes the tile with the given number, of which the block accumulates a range of K.
+    /// Computes the position in the tile with the given number, for which the block accumulates a
+    /// range of K.
     pub fn numbered_tile(
         &self,
         b: &mut KernelBuilder,
@@ -186,7 +188,7 @@ impl<'p> Frame<'p> {
         self.at(problem, origin, Some(range), own)
     }
 
-    /// Rows and columns of a block tile.
+    /// Numbers of rows and columns of a block tile.
     fn tile(&self) -> TileExtents {
         TileExtents { rows: self.bm.into(), cols: self.bn.into() }
     }

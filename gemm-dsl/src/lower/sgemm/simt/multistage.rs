@@ -1,6 +1,6 @@
-//! Multistage pipeline: `cp.async` fills a ring of shared buffers, and fragments are
-//! double-buffered in registers. There is one barrier per tile, in its last k step. It publishes
-//! the next tile, and frees the buffer that is filled next.
+//! Multistage pipeline. `cp.async` fills a ring of shared buffers, and fragments are
+//! double-buffered in registers. The last k step of each tile has the only barrier. After it, all
+//! threads see the next tile, and the buffer that is filled next is free.
 
 use super::async_copy::{AsyncCopies, CopyCondition};
 use super::fragment::{FragmentPair, accumulators};
@@ -23,13 +23,13 @@ struct MultistagePipeline<'t> {
     tiled: &'t Tiled<'t>,
     stages: Const,
     next: FunctionId,
-    /// Copy groups that may be in flight when a tile is needed.
+    /// Number of copy groups that may still be in flight when a tile is needed.
     pending: Expr,
     a: AsyncCopies<'t>,
     b: AsyncCopies<'t>,
 }
 
-/// Emits the main loop over all tiles with asynchronous copies.
+/// Emits the main loop over all tiles, with asynchronous copies.
 pub(crate) fn asynchronous(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn asynchronous(
         (None, Some((warp, accumulators))) => {
             ring.by_mma(b, MmaContext { warp, accumulators }, first, spread);
         }
-        (None, None) => unreachable!("declared: what tensor cores multiply, or fragments"),
+        (None, None) => unreachable!("declared: either words of tensor cores or fragments"),
         (Some(pair), _) => {
             b.push(Stmt::CopyWait { pending: ring.pending.clone() });
             b.barrier();
@@ -88,8 +88,8 @@ impl MultistagePipeline<'_> {
         self.b.advance(b, width);
     }
 
-    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first
-    /// tile.
+    /// Starts the copies of the tile at `k0`, which must exist. For the first tile, `first` is its
+    /// width.
     fn start_existing(
         &self,
         b: &mut KernelBuilder,
@@ -108,7 +108,7 @@ impl MultistagePipeline<'_> {
         });
     }
 
-    /// Starts the copies of the first tiles, to all buffers but one.
+    /// Starts the copies of the first tiles, to all buffers except one.
     fn fill(&self, b: &mut KernelBuilder, stages: u32, first: &Expr) {
         b.comment("Prologue: fill all pipeline stages but one.");
         if self.tiled.t.ragged() == Ragged::First {
@@ -163,7 +163,7 @@ impl MultistagePipeline<'_> {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();
-                    // The last tile has no successor, so its own fragments are read again.
+                    // The last tile has no next tile, so its own fragments are loaded again.
                     let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
                     b.assign(read, another.select(self.after(read), read));
                 });
@@ -183,8 +183,8 @@ impl MultistagePipeline<'_> {
     }
 
     /// Emits the main loop for tensor cores. Fragments are not double-buffered explicitly: a step
-    /// loads many words and reuses each many times, so the compiler hoists some of the loads
-    /// itself.
+    /// loads many words and reuses each one many times, so the compiler can move loads ahead of the
+    /// multiplications.
     fn by_mma(&self, b: &mut KernelBuilder, context: MmaContext<'_>, first: Expr, spread: u32) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
@@ -219,7 +219,7 @@ impl MultistagePipeline<'_> {
         });
     }
 
-    /// Starts the copies of step `i`'s share of the tile at `k0`.
+    /// Starts step `i`'s part of the copies of the tile at `k0`.
     fn copies(
         &self,
         b: &mut KernelBuilder,
@@ -250,7 +250,7 @@ impl MultistagePipeline<'_> {
         }
     }
 
-    /// Index of the buffer after `slot` in the ring.
+    /// Index of the buffer that follows `slot` in the ring.
     fn after(&self, slot: Var) -> Expr {
         Expr::Apply(self.next, vec![slot.into(), self.stages.into()])
     }
@@ -270,7 +270,7 @@ fn next_stage(b: &mut KernelBuilder) -> FunctionId {
     )
 }
 
-/// Constant for the number of steps over which copies are issued, if more than one.
+/// Constant for the number of steps over which copies are spread, if more than one.
 fn spread_name(b: &mut KernelBuilder, spread: u32) -> Option<Const> {
     let meaning = "k steps over which a tile's copies are issued";
     (spread > 1).then(|| b.constant("SPREAD", spread as i32, meaning))

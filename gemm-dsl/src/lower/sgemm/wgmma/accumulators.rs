@@ -1,12 +1,12 @@
-//! Matrix instructions on a loaded tile, and the accumulators of a thread.
+//! Matrix instructions that multiply a loaded tile, and the accumulators of a thread.
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
-    /// Multiplies the tile of a stage into the accumulators, directly or by way of fresh ones.
-    /// `is_read` is emitted when the tile has been consumed.
+    /// Multiplies the tile of a stage, and adds the products to the accumulators, directly or
+    /// through fresh accumulators. `is_read` is emitted after the last read of the tile.
     pub(super) fn multiply(
         &self,
         b: &mut KernelBuilder,
@@ -39,7 +39,7 @@ impl WgmmaFrame<'_> {
         }
     }
 
-    /// Accumulates the products of the given steps, and waits for the result.
+    /// Accumulates the products of the given steps, and waits for the results.
     fn multiply_steps(
         &self,
         b: &mut KernelBuilder,
@@ -75,14 +75,15 @@ impl WgmmaFrame<'_> {
     }
 }
 
-/// Steps of a tile: first k, number of steps, and K extent of a step.
+/// Steps of a tile: the first k, the number of steps, and the extent of K of each step.
 struct TileSteps {
     first: Option<Expr>,
     count: Expr,
     terms: Const,
 }
 
-/// Accumulators of a thread: the main ones, and fresh ones for a short K extent, if used.
+/// Accumulators of a thread: the main ones, and fresh ones if only a short extent of K is summed at
+/// once.
 #[derive(Clone, Copy)]
 pub(super) struct WgmmaAccumulators {
     pub all: BufferId,
@@ -100,7 +101,7 @@ impl WgmmaAccumulators {
         Self { all, fresh }
     }
 
-    /// Adds the fresh accumulators to the main ones, if there are any.
+    /// Adds the fresh accumulators, if there are any, to the main ones.
     fn add(self, b: &mut KernelBuilder, count: Const) {
         let Some(fresh) = self.fresh else { return };
         b.unrolled("i", count, |b, i| {

@@ -1,11 +1,11 @@
-//! Splits of A and B for tensor cores. Each value is rounded, or split into several: the first is
-//! the rounded value, every other one the rounded remainder of those before it. A launch before the
-//! GEMM computes them K-major for every layout, so that later kernels are independent of the
-//! layouts of A and B.
+//! Splits of A and B for tensor cores. Each value is rounded, or split into several. The first
+//! split is the rounded value, and each further split is the rounded remainder after the previous
+//! ones. A launch before the GEMM stores the splits K-major for every layout of A and B. Later
+//! kernels therefore do not depend on these layouts.
 //!
-//! The splits of a matrix are contiguous, and follow those of the previous matrix in the batch.
-//! Their rows are padded with zeros to a multiple of 8 elements and of 16 bytes, as tensor maps
-//! require.
+//! The splits of one matrix are contiguous. In a batch, they follow the splits of the previous
+//! matrix. Tensor maps require that their rows are padded to a multiple of 16 bytes; they are also
+//! padded to a multiple of 8 elements. The padding is zero.
 
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
@@ -24,14 +24,14 @@ use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
 
-/// Minimum number of elements to whose multiples rows of splits are padded.
+/// Rows of splits are padded to a multiple of at least this many elements.
 const LEAST_PADDED: u8 = 8;
-/// K extent of a block's tile.
+/// Extent of K of a block's tile.
 const TERMS: i32 = 64;
-/// Resident blocks per SM; more than enough to saturate memory bandwidth.
+/// Number of resident blocks per SM. It is more than enough to saturate memory bandwidth.
 const RESIDENT: u32 = 6;
 
-/// Extents of the splits of `count` matrices with `lines` lines of `terms` elements each.
+/// Extents of the splits of `count` matrices, each with `lines` lines of `terms` elements.
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
     let splits = in_all(count.cloned(), splits);
@@ -43,13 +43,13 @@ pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
     padded(terms.clone(), Expr::U64(padded_terms(t).into()))
 }
 
-/// Number of elements to whose multiples rows of splits are padded: 16 bytes as tensor maps
-/// require, and at least 8.
+/// Returns the number of elements to a multiple of which rows of splits are padded: 16 bytes of
+/// elements, as tensor maps require, and at least 8.
 fn padded_terms(t: &WgmmaPlan) -> u8 {
     t.elem().vector_lanes().max(LEAST_PADDED)
 }
 
-/// Number of splits of all matrices, if there are several matrices or several splits.
+/// Number of splits of all matrices; `None` if there is one matrix with one split.
 fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
     match (matrices, splits) {
         (Some(matrices), Some(splits)) => Some(matrices * splits),
@@ -57,7 +57,7 @@ fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
     }
 }
 
-/// Numbers of A's rows and B's columns, and their K.
+/// Number of A's rows, number of B's columns, and extent of K.
 pub(crate) struct Lines<'e> {
     pub counts: [&'e Expr; 2],
     pub terms: &'e Expr,
@@ -82,7 +82,7 @@ pub(crate) fn slots(
     })
 }
 
-/// Sentence part on the padded row length.
+/// Part of a sentence about the padded row length.
 pub(crate) fn rows(t: &WgmmaPlan) -> String {
     format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }
@@ -102,18 +102,19 @@ fn name(factor: Factor) -> &'static str {
 /// Splits of A and B in a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Splits {
-    /// Buffers of A's splits and of B's.
+    /// Buffer of A's splits, and buffer of B's splits.
     pub buffers: [BufferId; 2],
-    /// Splits per value, if more than one.
+    /// Number of splits per value, if more than one.
     pub count: Option<Const>,
-    /// Row stride in elements, including padding, if threads compute addresses.
+    /// Row stride in elements, including padding; `None` if threads do not compute addresses.
     pitch: Option<Scalar>,
-    /// Problem that the splits belong to.
+    /// Problem to which the splits belong.
     problem: GemmProblem,
 }
 
 impl Splits {
-    /// Declares the parameters of a kernel that reads the splits, before those of the problem.
+    /// Declares the parameters of the splits for a kernel that reads them, before those of the
+    /// problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
         let splits = t.arith().splits();
@@ -124,7 +125,7 @@ impl Splits {
                 let (splits, lines) = match (factor, plan.cluster()) {
                     (Factor::A, _) => (splits, t.bm()),
                     (Factor::B, 1) => (splits, t.bn()),
-                    // A block of a cluster loads its part of B one split at a time.
+                    // A block of a cluster loads its part of B for one split at a time.
                     (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
                 };
                 let tile = splits.into_iter().chain([lines, bk]).collect();
@@ -134,7 +135,7 @@ impl Splits {
         })
     }
 
-    /// Sets the shapes of the splits. A parameter for the row stride is added if threads compute
+    /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute
     /// addresses.
     pub fn shape(
         b: &mut KernelBuilder,
@@ -170,7 +171,7 @@ impl Splits {
 
     /// Row stride in elements, including padding.
     pub fn pitch(&self) -> Scalar {
-        self.pitch.unwrap_or_else(|| unreachable!("only threads ask, which copy or make them"))
+        self.pitch.unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
     }
 
     /// Multiplies `each` by the number of splits.
@@ -189,12 +190,12 @@ impl Splits {
         }
     }
 
-    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one.
+    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
     pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
     }
 
-    /// Index of a matrix's split, by the index of the matrix among the distinct ones.
+    /// Index of a split of a matrix, which is given by its index among the distinct matrices.
     fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
         match (matrix, self.count) {
             (matrix, None) => matrix,
@@ -249,7 +250,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
     b.finish()
 }
 
-/// State of the split kernel's builder.
+/// State of the builder of the kernel that splits A and B.
 struct SplitKernel<'p> {
     t: &'p WgmmaPlan,
     sides: FactorTiles,
@@ -257,9 +258,11 @@ struct SplitKernel<'p> {
     splits: Splits,
     tile: BufferId,
     tid: Var,
-    /// Maxima, and the shared array of this block's scale factors, if lines are scaled.
+    /// Maxima, and the shared array for the scale factors of this block's lines, if lines are
+    /// scaled.
     scaled: Option<(RowMax, BufferId)>,
-    /// Flag for unrepresentable values, and this thread's bits that report them.
+    /// Flag for values that the splits cannot represent, and this thread's bits that report such
+    /// values.
     unrepresentable: Option<(UnrepresentableFlag, Var)>,
 }
 
@@ -338,8 +341,8 @@ impl SplitKernel<'_> {
         });
     }
 
-    /// Computes the splits of `unit` values, overwrites the values with their remainders, and
-    /// passes each split to `store`.
+    /// Computes the splits of `unit` values and passes each split to `store`. It replaces the
+    /// values by their remainders.
     fn split_numbers(
         &self,
         b: &mut KernelBuilder,

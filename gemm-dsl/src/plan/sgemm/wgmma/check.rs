@@ -14,7 +14,7 @@ use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
-/// Rejects keys for other kernels' ways of staging or dividing tiles.
+/// Rejects keys that choose how other kernels stage or divide tiles.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     const LIES: &str = "A and B are converted to the layout that the instruction reads";
     const COPIED: &str = "A and B are copied as they were converted";
@@ -43,7 +43,8 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-/// Checks the block tile, the warp tile, the cluster, and the instructions' division of the tile.
+/// Checks the block tile, the warp tile and the cluster, and that instructions divide the tile
+/// evenly.
 pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if !faults.sound(&["tile"]) {
         return;

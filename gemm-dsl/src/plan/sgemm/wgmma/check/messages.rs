@@ -60,7 +60,7 @@ pub(crate) fn warp_of_warpgroup(warp: Rect, better: Rect) -> SpecError {
     )
 }
 
-/// `rows` are the valid K extents of a tile.
+/// `rows` are the valid K extents of a tile, in elements.
 pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     let rows: Vec<String> = rows.iter().map(u32::to_string).collect();
     SpecError::at_value(
