@@ -156,7 +156,7 @@ fn operands_by_name_are_checked() {
     assert_eq!(
         told(call.operand("residual", &p.around).operand("alpha", 1.0)),
         "`residual[m, n]` is a matrix of the shape of C, but the call gives a vector of 99 \
-         elements. Give a view of it, such as `MatrixRef::new(&elements, m, n)`"
+         elements. Pass a view, such as `MatrixRef::new(&elements, m, n)`"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
@@ -196,7 +196,7 @@ fn shapes_devices_and_places_of_operands_are_checked() {
     let call_with = call.operands((&p.bias, 1.0, &p.scale, &p.a));
     assert_eq!(
         refused(call_with.launch(&p.a, &p.b, &mut c)).to_string(),
-        "`residual` has 30 elements, but its shape 6x5 is not mxn = 6x7"
+        "`residual` has 30 elements, but its shape 6 x 5 is not m x n = 6 x 7"
     );
     let foreign = other.upload(&[0.0; 7]).expect("room");
     let call_with = call.operands((&foreign, 1.0, &p.scale, &residual));

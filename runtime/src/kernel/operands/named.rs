@@ -130,7 +130,7 @@ fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
             let remedy = match along {
                 Along::Nothing => "Give the number itself, an `f32`",
                 Along::N | Along::M => "Give a buffer, or a part of one",
-                Along::Mn => "Give a view of it, such as `MatrixRef::new(&elements, m, n)`",
+                Along::Mn => "Pass a view, such as `MatrixRef::new(&elements, m, n)`",
             };
             (found, remedy)
         }

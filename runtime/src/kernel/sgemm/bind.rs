@@ -137,7 +137,7 @@ pub(super) fn bind<'n, B: Backend>(
                 argument: argument.to_owned(),
                 has: (shape.rows as u64).saturating_mul(shape.cols as u64),
                 need: format!(
-                    "its shape {}x{} is not {}x{} = {}x{}",
+                    "its shape {} x {} is not {} x {} = {} x {}",
                     shape.rows, shape.cols, rows.name, cols.name, rows.value, cols.value
                 ),
             });
