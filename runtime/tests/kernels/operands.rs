@@ -145,12 +145,12 @@ fn operands_by_name_are_checked() {
     assert_eq!(
         told(call().operand("bias", 1.0)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives the number \
-         1. Upload its elements and give a reference to them"
+         1. Upload the elements and pass a reference to them"
     );
     assert_eq!(
         told(call().operand("bias", &p.a)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives a matrix \
-         of 6x5. Give a buffer, or a part of one"
+         of 6x5. Pass a buffer, or a part of one"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
@@ -161,7 +161,7 @@ fn operands_by_name_are_checked() {
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &residual).operand("alpha", &p.bias)),
-        "`alpha` is a number, but the call gives a vector of 7 elements. Give the number itself, \
+        "`alpha` is a number, but the call gives a vector of 7 elements. Pass the number itself, \
          an `f32`"
     );
     let kernel = by_name("");

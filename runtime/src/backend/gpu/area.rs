@@ -143,7 +143,9 @@ impl Gpu {
                 copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
                 copy.srcHost = at;
             }
-            Side::HostToWrite(_) => return Err(Error::Internal("the source is a target".to_owned())),
+            Side::HostToWrite(_) => {
+                return Err(Error::Internal("the source is a target".to_owned()));
+            }
         }
         match target.side {
             Side::Gpu(at) => copy.dstDevice = at,
@@ -151,7 +153,9 @@ impl Gpu {
                 copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
                 copy.dstHost = at;
             }
-            Side::HostToRead(_) => return Err(Error::Internal("the target is a source".to_owned())),
+            Side::HostToRead(_) => {
+                return Err(Error::Internal("the target is a source".to_owned()));
+            }
         }
         self.bind()?;
         // SAFETY: the caller ensures that both sides contain the described rows. The driver reads
