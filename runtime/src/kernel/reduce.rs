@@ -64,7 +64,7 @@ impl<T, R> ReduceKernel<T, R> {
     /// `inputs` is a reference to the input, or a tuple of references in the order of the
     /// parameters of `map`. `results` is a mutable reference to the array for the results, or a
     /// tuple of such references. A vector may have more elements than there are results. On a GPU
-    /// the call returns before the work is done; later work of the device is ordered after it.
+    /// the call returns before the work is complete; later work of the device is ordered after it.
     ///
     /// The `over` key determines the inputs and the number of results:
     ///
