@@ -185,8 +185,8 @@ fn debug_shows_the_remedy() {
     assert_eq!(
         format!("{error:?}"),
         "`array` belongs to another simulator, but the call runs on the simulator. Each \
-         Device::simulator() has memory of its own: clone the handle that the operand was made \
-         with, or upload it to this one"
+         Device::simulator() has its own memory: clone the operand's device for this call, or \
+         upload the operand to this device"
     );
     let faults = "block: 100".parse::<gemm_runtime::ReduceSpec>().and_then(|spec| spec.plan());
     let faults = faults.expect_err("no power of two");

@@ -51,7 +51,7 @@ fn the_first_line_that_fails_is_told_and_the_others_are_made() {
     let text = told.to_string();
     assert!(
         text.starts_with(
-            "`block: 7` could not be compiled ahead of its launch, nor could 1 more: "
+            "`block: 7` could not be compiled ahead of its launch (further failures: 1): "
         ),
         "{text}"
     );

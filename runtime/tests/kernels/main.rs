@@ -185,7 +185,7 @@ fn operands_of_a_product_are_checked() {
     let matrix = device.alloc_matrix(3, 2).expect("room");
     let error =
         GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("transposed");
-    assert_eq!(error.to_string(), "`a` has 6 elements, but its shape 3x2 is not mxk = 2x3");
+    assert_eq!(error.to_string(), "`a` has 6 elements, but its shape 3 x 2 is not m x k = 2 x 3");
     let matrix = device.alloc_matrix(2, 3).expect("room");
     let error = GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("padding");
     assert!(error.to_string().contains("Add `pitched`"), "{error}");

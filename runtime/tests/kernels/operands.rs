@@ -145,23 +145,23 @@ fn operands_by_name_are_checked() {
     assert_eq!(
         told(call().operand("bias", 1.0)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives the number \
-         1. Upload its elements and give a reference to them"
+         1. Upload the elements and pass a reference to them"
     );
     assert_eq!(
         told(call().operand("bias", &p.a)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives a matrix \
-         of 6x5. Give a buffer, or a part of one"
+         of 6x5. Pass a buffer, or a part of one"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &p.around).operand("alpha", 1.0)),
         "`residual[m, n]` is a matrix of the shape of C, but the call gives a vector of 99 \
-         elements. Give a view of it, such as `MatrixRef::new(&elements, m, n)`"
+         elements. Pass a view, such as `MatrixRef::new(&elements, m, n)`"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &residual).operand("alpha", &p.bias)),
-        "`alpha` is a number, but the call gives a vector of 7 elements. Give the number itself, \
+        "`alpha` is a number, but the call gives a vector of 7 elements. Pass the number itself, \
          an `f32`"
     );
     let kernel = by_name("");
@@ -196,7 +196,7 @@ fn shapes_devices_and_places_of_operands_are_checked() {
     let call_with = call.operands((&p.bias, 1.0, &p.scale, &p.a));
     assert_eq!(
         refused(call_with.launch(&p.a, &p.b, &mut c)).to_string(),
-        "`residual` has 30 elements, but its shape 6x5 is not mxn = 6x7"
+        "`residual` has 30 elements, but its shape 6 x 5 is not m x n = 6 x 7"
     );
     let foreign = other.upload(&[0.0; 7]).expect("room");
     let call_with = call.operands((&foreign, 1.0, &p.scale, &residual));

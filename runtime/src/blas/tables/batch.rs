@@ -1,8 +1,8 @@
-//! Rules for batches and lists, by hand. Individual rules were measured on an H200.
+//! Rules for batches and lists, written by hand. Some rules were measured on an H200.
 
 use crate::{SgemmTable, sgemm_table};
 
-/// Several small GEMMs share a block; large ones are computed as single GEMMs are.
+/// Several small GEMMs share a block. Large GEMMs use the kernels of single GEMMs.
 pub(super) const GEMMS: SgemmTable = sgemm_table! {
     m <= 8 && n <= 8 =>
         tile: 8x8x8, thread: 1x4, float4, pad_a: 4, blocks_per_sm: 1, products: 8, batch: strided;

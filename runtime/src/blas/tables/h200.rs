@@ -1,15 +1,15 @@
 //! Rules for single GEMMs, measured on an H200.
 //!
-//! The first 43 rules are written by hand, in `examples/bench/src/tune/table/h200.first`:
+//! The first 43 rules were written by hand, in `examples/bench/src/tune/table/h200.first`. They
+//! cover:
 //!
-//! * large GEMMs whose last wave of large tiles is nearly full, and which need no split-K;
-//! * large K where B is K-major, or where C is small;
+//! * large GEMMs without split-K whose last wave of large tiles is nearly full;
+//! * GEMMs with a large K whose B is K-major or whose C is small;
 //! * large GEMMs with one to sixteen rows or columns of C;
-//! * rules for C with many elements, kept from an earlier table.
+//! * C with many elements, by rules of an earlier table.
 //!
-//! All other rules are the output of
-//! `tune --table h200.rs --times FILE --rows 100 --first h200.first`. Its report, before three of
-//! the rules by hand were added:
+//! `tune --table h200.rs --times FILE --rows 100 --first h200.first` wrote all other rules. Its
+//! report, before three of the hand-written rules were added:
 //!
 //! ```text
 //! 100 rows, the first 40 by hand, of 60 lines,
@@ -24,7 +24,7 @@
 
 use gemm_runtime::{SgemmTable, sgemm_table};
 
-/// For each shape, the spec with the lowest cost around it.
+/// Rules that give each shape the spec with the lowest cost for shapes around it.
 pub const GEMM: SgemmTable = sgemm_table! {
     aligned && min(m, n) > 512 && k > 256 && waves(128x256) > 0.9 * floor(waves(128x256) + 0.999) && nn =>
         tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4, stages: 5,

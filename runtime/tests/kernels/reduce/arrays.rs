@@ -196,7 +196,7 @@ fn results_have_room() {
     let mut turned = MatrixMut::new(&mut to, 5, 2).expect("room");
     assert_eq!(
         message(MIDDLE.launch(&device, &batch, &mut turned)),
-        "`output` has 10 elements, but its shape 5x2 is not outerxinner = 2x5"
+        "`output` has 10 elements, but its shape 5 x 2 is not outer x inner = 2 x 5"
     );
     let mut wide = MatrixMut::new(&mut to, 2, 6).expect("room");
     let mut padded = wide.part(0..2, 0..5).expect("inside");
@@ -205,7 +205,7 @@ fn results_have_room() {
     assert!(
         error
             .to_string()
-            .ends_with("Give one without gaps, such as that of `device.alloc_of(len)?`")
+            .ends_with("Pass a contiguous buffer, such as one from `device.alloc_of(len)?`")
     );
     let mut apart = MatrixMut::new(&mut to, 6, 2).expect("room");
     let mut column = apart.part(0..5, 0..1).expect("inside");
@@ -242,7 +242,7 @@ fn matrices_that_lie_apart_are_no_array() {
     assert_eq!(
         error.to_string(),
         "`input` must have consecutive elements, but its matrices of 4x2 start every 10 elements. \
-         Copy it to a buffer of its own first"
+         Copy it to a contiguous buffer first"
     );
 }
 

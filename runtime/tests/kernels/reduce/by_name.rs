@@ -35,7 +35,7 @@ fn names_are_checked() {
     let call = || kernel.call(&device).input("x", &x);
     assert_eq!(
         message(call().output("mean", &mut a).output("var", &mut b).launch()),
-        "the call gives no `y`, an array that is folded: add it with `.input(name, …)`"
+        "the call gives no `y`, an array to fold: add it with `.input(name, …)`"
     );
     assert_eq!(
         message(call().input("y", &x).output("mean", &mut a).launch()),

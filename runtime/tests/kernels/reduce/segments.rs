@@ -92,7 +92,7 @@ fn segments_lie_in_the_array_and_belong_to_the_kernel() {
     let message = |outcome: Result<_, Error>| outcome.map(|_| ()).expect_err("misuse").to_string();
     assert_eq!(
         message(SUM.launch_segments(&device, &x, &segments, &mut to)),
-        "`input` has 9 elements, but the last of the segments ends at element 10"
+        "`input` has 9 elements, but the last segment ends at element 10"
     );
     let segments: Segments = Segments::new(&device, &[0, 4, 9]).expect("ascending");
     assert_eq!(

@@ -250,7 +250,7 @@ fn what_is_given_wrongly_is_told_as_by_a_kernel() {
     let short = x.slice(..20).expect("inside");
     assert_eq!(
         message(SEGMENTS.launch_segments(&device, &short, &segments, &mut to)),
-        "`input` has 20 elements, but the last of the segments ends at element 24"
+        "`input` has 20 elements, but the last segment ends at element 24"
     );
     let foreign = Device::simulator();
     assert!(matches!(ROWS.launch(&foreign, &rows, &mut to), Err(Error::WrongDevice { .. })));

@@ -137,7 +137,7 @@ pub fn strange() -> Result<(), Failed> {
     stand.set("strange", 1)?;
     let outcome = whole(&stand.nccl()?);
     let is_said = matches!(&outcome, Err(WorldError::Nccl { text, .. })
-        if text == "it knows rank 0 of 1 as rank 1 of 1");
+        if text == "it reports rank 0 of 1 as rank 1 of 1");
     ensure(is_said, || format!("{outcome:?}"))?;
     stand.is_clean()?;
 
