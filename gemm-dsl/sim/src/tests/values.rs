@@ -1,7 +1,7 @@
 //! Values: IEEE arithmetic, NaN, integers, control flow.
 
 use super::*;
-use gemm_dsl::ir::{BinaryOp, Elem, Extent, For, Intrinsic, Stmt, Ty, UnaryOp, Unroll};
+use gemm_dsl::ir::{BinaryOp, Elem, Extent, For, Intrinsic, Ty, UnaryOp, Unroll};
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 
 /// One thread computes `value` from `in[0]`, `in[1]`, `in[2]`.
