@@ -51,6 +51,7 @@ struct Inner {
 }
 
 /// Back end of a device.
+#[allow(clippy::large_enum_variant, reason = "a device has one, behind an `Arc`")]
 pub enum DeviceBackend {
     /// GPU behind the CUDA driver.
     Gpu(Gpu),
