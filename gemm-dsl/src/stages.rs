@@ -69,8 +69,7 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     let items = ladder.step(&sequential, 3, "items", |s| s.items(2));
     ladder.step(&items, 4, "unroll_last_warp", |s| s.unroll_last_warp(true));
     let shuffle = ladder.step(&items, 5, "shuffle", |s| s.shuffle(true));
-    let ticket =
-        ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once).blocks_per_sm(1));
+    let ticket = ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once));
     // At 2^28 elements on an H200, two blocks of 512 threads per SM reach 0.99 of the speed of
     // plain reads. Each thread has four 16-byte loads in flight.
     ladder.step(&ticket, 7, "grid_stride", |s| s.block(512).items(4).float4(true).blocks(264));

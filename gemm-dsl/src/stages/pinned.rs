@@ -81,9 +81,8 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 /// the limit. A reduction of runs, with the kernel for runs of a shard.
 fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
-    let argmax: ReduceSpec = "op: argmax, block: 128, items: 2, shuffle, float4, run: 2048, \
-         blocks_per_sm: 1"
-        .parse()?;
+    let argmax: ReduceSpec =
+        "op: argmax, block: 128, items: 2, shuffle, float4, run: 2048".parse()?;
     let mut runs = PinnedSpec::new("runs", "argmax", &argmax)?;
     runs.kernels.extend(argmax.plan()?.program_of_shard()?.variants().cloned());
     Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])

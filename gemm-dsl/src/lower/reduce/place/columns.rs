@@ -18,9 +18,6 @@ pub(in crate::lower::reduce) struct Columns {
     pub(super) matrix: Option<Var>,
     /// Index of the thread's first column, which may be past the end.
     first: Var,
-    /// Index of the first column of the thread's vector, clamped so that all columns of the vector
-    /// exist. Without vectors, it equals `first`.
-    clamped: Var,
     /// Distance from one column of the thread to the next.
     step: Expr,
     /// Number of columns of the matrix.
@@ -63,7 +60,8 @@ impl Columns {
     /// Index of the first column of the thread's vector, clamped so that all columns of the vector
     /// exist.
     pub(in crate::lower::reduce) fn first_of_vector(&self) -> Expr {
-        self.clamped.into()
+        let width = self.width.map_or(Expr::I32(1), Expr::from);
+        Expr::from(self.first).min(Expr::from(self.all) - width)
     }
 }
 
@@ -106,26 +104,10 @@ impl FoldPlace {
             Some(_) | None => (tx.clone(), across.into()),
         };
         let first = b.let_("own", tile * columns + first);
-        let clamped = match width {
-            Some(width) if plan.vector() > 1 => {
-                b.let_("first", Expr::from(first).min(Expr::from(all) - width))
-            }
-            Some(_) | None => first,
-        };
         let split = BlockShare::new(b, plan, p, rows, Special::BlockY);
         let (tid, lane, n) = (ty.clone(), ty.clone(), p.n.into());
-        let folds = Folds::Columns(Columns {
-            tx,
-            ty,
-            across,
-            rows,
-            width,
-            matrix,
-            first,
-            clamped,
-            step,
-            all,
-        });
+        let folds =
+            Folds::Columns(Columns { tx, ty, across, rows, width, matrix, first, step, all });
         Self { tid, group: rows, lane, n, split, folds }
     }
 }
