@@ -178,7 +178,7 @@ pub enum WorldError {
     /// A rank's elements begin or end within a run.
     #[error(
         "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut \
-         them between runs, as the layout `1x1000000 cols/{run}` does", at / run, at % run
+         them between runs, as the distribution `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
         /// Number of the rank, from 0.

@@ -295,8 +295,8 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
     let of = Some([3, 20, 5]);
     for (line, extents, distribution, need) in [
         (MIDDLE, None, "60x5 rows", "extents([outer, middle, inner])"),
-        ("over: rows, group: 32", of, "60x5 rows", "a kernel `over: middle`"),
-        (MIDDLE, of, "5x60 rows", "60x5, or of outer rows of middle·inner, 3x100"),
+        ("over: rows, group: 32", of, "60x5 rows", "an `over: middle` kernel"),
+        (MIDDLE, of, "5x60 rows", "60x5, or of outer rows of middle·inner elements, 3x100"),
         (MIDDLE, of, "60x5 rows[30,30]", "at multiples of 20"),
         (MIDDLE, of, "3x100 cols[38,62]", "at multiples of 5"),
     ] {
