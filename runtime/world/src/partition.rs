@@ -99,7 +99,7 @@ pub(crate) fn partition(
             _ => {
                 return Err(impossible(
                     format!("a fold of all elements of `{distribution}`"),
-                    "the elements of a rank must be contiguous: give each rank whole rows, or a \
+                    "the elements of a rank must be contiguous. Give each rank whole rows, or a \
                      part of a single row",
                 ));
             }
@@ -122,7 +122,7 @@ fn matrices(
         None if is_middle => {
             return Err(impossible(
                 format!("a reduction `over: middle` of a matrix, {}x{}", has.0, has.1),
-                "it folds an array of three extents: set them by `extents([outer, middle, inner])`",
+                "it folds an array of three extents. Set them by `extents([outer, middle, inner])`",
             ));
         }
         Some([outer, middle, inner]) => {
@@ -134,7 +134,7 @@ fn matrices(
         None if over == Over::Segments => {
             return Err(impossible(
                 "a reduction `over: segments` on ranks".to_owned(),
-                "only an array or a matrix can be distributed: use a kernel over all elements, \
+                "only an array or a matrix can be distributed. Use a kernel over all elements, \
                  rows, columns or the middle axis",
             ));
         }

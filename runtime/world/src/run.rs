@@ -220,7 +220,7 @@ impl World {
                 let what = format!("a world that has {} twice", device.name());
                 return Err(impossible(
                     what,
-                    "each rank needs its own device: create one for each rank",
+                    "each rank needs its own device. Create one for each rank",
                 ));
             }
         }

@@ -260,7 +260,7 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
         Some(lies) => Err(impossible(
             format!("a GEMM by `{spec}` of matrices that are stored as `{lies}`"),
             &format!(
-                "its A and B are stored as `{}`: pass them in this layout, or add `layout: {lies}` \
+                "its A and B are stored as `{}`. Pass them in this layout, or add `layout: {lies}` \
                  to its spec",
                 spec.layout
             ),
