@@ -55,8 +55,7 @@ pub enum WorldError {
     /// The system cannot start a thread.
     #[error(
         "cannot start a thread for {what}: {reason}. Start fewer threads, or raise the limit of \
-         this \
-         process (`ulimit -u`)"
+         this process (`ulimit -u`)"
     )]
     Thread {
         /// Purpose of the thread, such as `rank 3`.

@@ -1,4 +1,4 @@
-//! Reductions with arrays by name.
+//! Reductions whose arrays are passed by name.
 
 use super::{by_name, device};
 use gemm_runtime::error::Need;

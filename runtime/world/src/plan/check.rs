@@ -188,8 +188,7 @@ impl<'s> CheckState<'s> {
             Some(role) if role.exchange < exchange => {
                 return Err(self.fault(
                     role.exchange,
-                    "other ranks wait for this rank, which begins a \
-                        later one",
+                    "other ranks wait for this rank, which begins a later one",
                 ));
             }
             _ => return Err(self.fault(exchange, "the rank has no part in it, or began it before")),
@@ -284,11 +283,9 @@ impl<'s> CheckState<'s> {
 
     fn end(self) -> Result<(), ScheduleFault> {
         if let Some(role) = self.roles.get(self.begun) {
-            return Err(self.fault(
-                role.exchange,
-                "other ranks wait for it, but this one never \
-                begins it",
-            ));
+            return Err(
+                self.fault(role.exchange, "other ranks wait for it, but this one never begins it")
+            );
         }
         once(self.rank, "C", &self.computed)?;
         // The sum is exact, since the blocks are disjoint.

@@ -82,9 +82,8 @@ pub enum DistributionError {
     /// The text is not a distribution.
     #[error(
         "`{0}` is not a distribution: write the extents and the division, such as `4096x1024 \
-         whole`, `… \
-         rows`, `… cols/128`, `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or `… grid \
-         16x32 patch 2x4 rows/128 cols`"
+         whole`, `… rows`, `… cols/128`, `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or \
+         `… grid 16x32 patch 2x4 rows/128 cols`"
     )]
     Text(String),
     /// The number of ranks is 0.

@@ -30,8 +30,7 @@ pub(super) fn listen(address: &Address, deadline: Instant) -> Result<TcpListener
         }
         let reason = if taken {
             "another process listens on this port; set GEMM_RENDEZVOUS to a port that is free on \
-             the \
-             host of rank 0"
+             the host of rank 0"
                 .to_owned()
         } else {
             format!("rank 0 cannot listen: {error}")

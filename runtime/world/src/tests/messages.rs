@@ -1,4 +1,4 @@
-//! Texts of errors.
+//! Messages of errors.
 
 use crate::Error;
 use crate::{Delivery, Distribution, Fault, FaultKind, World, WorldError};

@@ -98,8 +98,7 @@ impl Links {
                 None if kind.is_some() => Err(impossible(
                     "peers among these GPUs".to_owned(),
                     "each has to reach the memory of all others, but the driver reports that some \
-                     do \
-                     not",
+                     do not",
                 )),
                 None if cfg!(feature = "nccl") && twice(devices).is_none() => nccl_between(devices),
                 None => Ok(by_wire()),
@@ -321,11 +320,7 @@ impl InJob {
             Self::Nccl(library) => {
                 let id = _payload.try_into();
                 let id = id.map_err(|_| {
-                    Error::internal(
-                        "rank 0 has sent no communicator \
-                        id"
-                        .to_owned(),
-                    )
+                    Error::internal("rank 0 has sent no communicator id".to_owned())
                 })?;
                 let ends = super::nccl::Nccl::between(std::slice::from_ref(device), &library, id)?;
                 let end = ends.into_iter().next();

@@ -147,8 +147,8 @@ proptest! {
         prop_assert!(most - least <= 1, "{} and {} units", most, least);
     }
 
-    /// Disjoint blocks do not overlap. A further block that shares an element with one of them
-    /// does.
+    /// Disjoint blocks do not overlap. A further block overlaps if it shares an element with one of
+    /// them.
     #[test]
     fn blocks_that_overlap_are_found(
         (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)

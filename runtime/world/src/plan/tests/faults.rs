@@ -3,7 +3,7 @@
 use super::by_columns;
 use crate::plan::*;
 
-/// Three ranks with two rows of A and two columns of B and C each; the first one receives A in
+/// Three ranks with two rows of A and two columns of B and C each. The first rank receives A in
 /// slots.
 fn rotating() -> Schedule {
     Schedule::new(by_columns(6), 3, Strategy::Rotate).unwrap().into_inner()
@@ -76,11 +76,10 @@ fn faults_of_exchanges() {
         of(|steps| steps[0] = Step::Wait(0)),
         "rank 0, exchange 0: the rank waits for an exchange that it has not begun"
     );
-    // The rank has no more steps, but others need it.
+    // The rank has no more steps, but other ranks wait for it.
     assert_eq!(
         of(Vec::clear),
-        "rank 0, exchange 0: other ranks wait for it, but this one never \
-        begins it"
+        "rank 0, exchange 0: other ranks wait for it, but this one never begins it"
     );
 }
 
@@ -117,7 +116,8 @@ fn faults_of_products() {
         steps.remove(3);
     };
     assert_eq!(of(no_wait), late);
-    let elsewhere = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place `gathered` at \
+    let elsewhere = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place \
+        `gathered` at \
          that time";
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Gathered)), elsewhere);
     let own = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place `shard`";
@@ -147,7 +147,7 @@ fn faults_of_products() {
 #[test]
 fn what_is_gathered_comes_in_some_part() {
     let strategy = Strategy::Gather { parts: 0 };
-    // Also if no data is missing.
+    // The fault is reported even if no data is missing.
     for ranks in [1, 3] {
         let fault = Schedule::new(by_columns(6), ranks, strategy).unwrap_err();
         assert_eq!(fault, ScheduleFault::NoParts { strategy });
