@@ -188,10 +188,13 @@ impl<'s> CheckState<'s> {
             Some(role) if role.exchange < exchange => {
                 return Err(self.fault(
                     role.exchange,
-                    "other ranks wait for this rank, which begins a later one",
+                    "the rank begins a later exchange, but others wait for this one",
                 ));
             }
-            _ => return Err(self.fault(exchange, "the rank has no part in it, or began it before")),
+            _ => {
+                return Err(self
+                    .fault(exchange, "the rank has no part in this exchange, or began it before"));
+            }
         };
         let (mut into, mut blocks) = std::mem::take(&mut self.scratch);
         by_slot(self.all.got(&self.schedule.exchanges, role), &mut into);
@@ -270,7 +273,7 @@ impl<'s> CheckState<'s> {
             Place::Slot(slot) => {
                 let held = self.slots.get(&(factor, slot)).filter(|held| held.awaited);
                 let within = held.map_or(0, |held| held.arrived.within(outer));
-                (within == needed.len(), " at that time, or was overwritten")
+                (within == needed.len(), " at that time (missing or overwritten)")
             }
         };
         match there {
@@ -283,9 +286,10 @@ impl<'s> CheckState<'s> {
 
     fn end(self) -> Result<(), ScheduleFault> {
         if let Some(role) = self.roles.get(self.begun) {
-            return Err(
-                self.fault(role.exchange, "other ranks wait for it, but this one never begins it")
-            );
+            return Err(self.fault(
+                role.exchange,
+                "the rank never begins this exchange, for which others wait",
+            ));
         }
         once(self.rank, "C", &self.computed)?;
         // The sum is exact, since the blocks are disjoint.

@@ -66,11 +66,11 @@ fn faults_of_exchanges() {
     assert_eq!(of(|steps| steps[0] = Step::Begin(2)), "rank 0: there is no exchange 2");
     assert_eq!(
         of(|steps| steps.swap(0, 1)),
-        "rank 0, exchange 0: other ranks wait for this rank, which begins a later one"
+        "rank 0, exchange 0: the rank begins a later exchange, but others wait for this one"
     );
     assert_eq!(
         of(|steps| steps[1] = Step::Begin(0)),
-        "rank 0, exchange 0: the rank has no part in it, or began it before"
+        "rank 0, exchange 0: the rank has no part in this exchange, or began it before"
     );
     assert_eq!(
         of(|steps| steps[0] = Step::Wait(0)),
@@ -79,7 +79,7 @@ fn faults_of_exchanges() {
     // The rank has no more steps, but other ranks wait for it.
     assert_eq!(
         of(Vec::clear),
-        "rank 0, exchange 0: other ranks wait for it, but this one never begins it"
+        "rank 0, exchange 0: the rank never begins this exchange, for which others wait"
     );
 }
 
@@ -111,14 +111,13 @@ fn faults_of_slots() {
 fn faults_of_products() {
     let of = |change: fn(&mut Vec<Step>)| fault(|schedule| change(&mut schedule.steps[0]));
     let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place `slot 0` \
-        at that time, or was overwritten";
+        at that time (missing or overwritten)";
     let no_wait = |steps: &mut Vec<Step>| {
         steps.remove(3);
     };
     assert_eq!(of(no_wait), late);
     let elsewhere = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place \
-        `gathered` at \
-         that time";
+                     `gathered` at that time";
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Gathered)), elsewhere);
     let own = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place `shard`";
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Shard)), own);
