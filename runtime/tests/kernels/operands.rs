@@ -139,7 +139,7 @@ fn operands_by_name_are_checked() {
     );
     assert_eq!(
         told(call().operand("scale", &p.scale)),
-        "the call gives `scale` twice: leave one of them out"
+        "the call gives `scale` twice: pass it only once"
     );
     let call = || call().operand("alpha", 1.0);
     assert_eq!(
