@@ -70,7 +70,7 @@ pub enum WorldError {
         rank: usize,
         /// Activity of the reporting rank.
         doing: String,
-        /// Reason for the loss of the rank.
+        /// Reason why the rank counts as lost.
         why: LossReason,
     },
     /// The ranks disagree, for example because they make different calls.

@@ -252,7 +252,7 @@ impl Distribution {
         Self { rows: self.cols, cols: self.rows, split }
     }
 
-    /// Returns the block of the whole matrix.
+    /// Returns the block that covers the whole matrix.
     pub fn all(&self) -> Block {
         Block::new(0..self.rows, 0..self.cols)
     }

@@ -41,7 +41,7 @@ impl BlockOwners {
         patch * high * wide + row % high * wide + col % wide
     }
 
-    /// Number of blocks along the axis in whose direction ranks are numbered first.
+    /// Number of blocks along the axis on which consecutive ranks are neighbours.
     fn across(&self) -> usize {
         if self.down { self.rows.len() } else { self.cols.len() }
     }
