@@ -94,7 +94,7 @@ impl Device {
         self.upload_of(elements)
     }
 
-    /// Copies elements of any type to the device, as [`Device::upload`].
+    /// Copies elements of any type to the device, as [`Device::upload`] does for `f32`.
     ///
     /// `upload` is not generic itself, because Rust would not infer `f32` for `upload(&[1.0])`.
     ///

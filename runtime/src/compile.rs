@@ -62,8 +62,8 @@ impl fmt::Display for Arch {
     }
 }
 
-/// Options of the compiler. Options that would change the results of a kernel are fixed, such as no
-/// contraction of `a * b + c` to a fused multiply-add.
+/// Options of the compiler. Options that affect the results of a kernel are not included: they are
+/// fixed. For example, `a * b + c` is never contracted to a fused multiply-add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {

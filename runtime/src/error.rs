@@ -183,7 +183,7 @@ pub enum Error {
         nth: usize,
     },
     /// A part of a list was requested.
-    #[error("the matrices of a list have no parts: make a list of the parts")]
+    #[error("a list of matrices has no parts: list the parts of the matrices instead")]
     PartOfList,
     /// A matrix has gaps between matrices, rows or elements, but must have consecutive elements.
     #[error("`{argument}` must have consecutive elements, but {layout}. {remedy}")]
@@ -297,7 +297,7 @@ pub enum Error {
         takes: Vec<String>,
     },
     /// A call by name passes an operand twice.
-    #[error("the call gives `{operand}` twice: leave one of them out")]
+    #[error("the call gives `{operand}` twice: pass it only once")]
     RepeatedOperand {
         /// Name that the call passes.
         operand: String,
@@ -341,8 +341,8 @@ pub enum Error {
     },
     /// An offset of segments is less than its predecessor.
     #[error(
-        "the segments run backwards: offset {index} is {offset}, but the one before it is \
-         {before}. Offsets ascend: segment i goes from offset i up to offset i + 1"
+        "the offsets of segments must ascend: offset {index} is {offset}, but the one before it is \
+         {before}. Segment i begins at offset i and ends before offset i + 1"
     )]
     Backwards {
         /// Index of the offset, from 0 on.
@@ -414,7 +414,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A CUDA driver call failed.
-    #[error("the CUDA driver failed while {doing}: {code}: {text}")]
+    #[error("the CUDA driver failed while {doing}: {text} ({code})")]
     Driver {
         /// Action of the runtime during the call.
         doing: String,

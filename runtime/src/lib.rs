@@ -59,9 +59,8 @@
 //!
 //! # Environment
 //!
-//! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. If the variable is not set, the
-//!   library is searched on the loader's path, in `CUDA_PATH` and `CUDA_HOME`, and in Python
-//!   wheels.
+//! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. If the variable is not set, NVRTC is
+//!   looked up on the loader's path, in `CUDA_PATH` and `CUDA_HOME`, and in Python wheels.
 //! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value disables the cache.
 
 #![deny(missing_docs)]

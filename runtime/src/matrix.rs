@@ -84,7 +84,7 @@ impl Device {
     }
 
     /// Copies a packed row-major matrix of any element type to the device, as
-    /// [`Device::upload_matrix`].
+    /// [`Device::upload_matrix`] does for `f32`.
     ///
     /// # Errors
     /// Returns the errors of [`Device::upload_matrix`].
@@ -124,7 +124,7 @@ impl Device {
         self.alloc_matrix_of(rows, cols)
     }
 
-    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix`].
+    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix`] does for `f32`.
     ///
     /// # Errors
     /// Returns the errors of [`Device::alloc_matrix`].

@@ -143,12 +143,9 @@ impl CachedProgram {
     }
 
     pub(crate) fn kernel(&self, id: KernelId) -> &CachedKernel {
-        self.kernels.get(id.0).unwrap_or_else(|| {
-            unreachable!(
-                "VerifiedProgram::new: the kernel \
-            exists"
-            )
-        })
+        self.kernels
+            .get(id.0)
+            .unwrap_or_else(|| unreachable!("VerifiedProgram::new: the kernel exists"))
     }
 
     /// Returns true if the machine code of all kernels is loaded.

@@ -138,7 +138,7 @@ impl<'a> StepReport<'a> {
         self.launch.is_main
     }
 
-    /// Returns the resources of this kernel, as [`LaunchReport::resources`].
+    /// Returns the resources of this kernel, in the form of [`LaunchReport::resources`].
     pub fn resources(&self) -> Option<Resources> {
         self.cached_kernel().resources()
     }

@@ -76,7 +76,7 @@ impl Nvrtc {
             }
         };
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: as above; both pointers are valid for the call.
+        // SAFETY: nvrtc.h declares this type, and both pointers are valid for the call.
         let status = unsafe {
             let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status =
                 symbol(&library, "nvrtcVersion")?;

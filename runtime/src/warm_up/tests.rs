@@ -12,7 +12,7 @@ fn results_are_in_the_order_of_the_items() {
     }
 }
 
-/// Two items wait for each other, so the test needs two threads at once, unless only one is
+/// Two items wait for each other, so `in_parallel` must use two threads at once, unless only one is
 /// available.
 #[test]
 fn items_are_worked_on_at_once() {

@@ -1,4 +1,4 @@
-//! Tables of GEMMs: choice of the rule by views, and refusals.
+//! Tables of GEMMs: choice of the rule by views, and errors.
 
 use super::{product, values};
 use gemm_runtime::{
@@ -118,7 +118,7 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
     Ok(())
 }
 
-/// A packed column is read as one contiguous row, whatever the row stride of another matrix.
+/// A packed column is read as one contiguous row, for any row stride of the other matrices.
 #[test]
 fn a_packed_column_lies_along_k() -> Result<(), Error> {
     let device = Device::simulator();

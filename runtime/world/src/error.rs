@@ -55,8 +55,7 @@ pub enum WorldError {
     /// The system cannot start a thread.
     #[error(
         "cannot start a thread for {what}: {reason}. Start fewer threads, or raise the limit of \
-         this \
-         process (`ulimit -u`)"
+         this process (`ulimit -u`)"
     )]
     Thread {
         /// Purpose of the thread, such as `rank 3`.
@@ -71,7 +70,7 @@ pub enum WorldError {
         rank: usize,
         /// Activity of the reporting rank.
         doing: String,
-        /// Reason for the loss of the rank.
+        /// Reason why the rank counts as lost.
         why: LossReason,
     },
     /// The ranks disagree, for example because they make different calls.
@@ -178,7 +177,7 @@ pub enum WorldError {
     /// A rank's elements begin or end within a run.
     #[error(
         "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut \
-         them between runs, as the layout `1x1000000 cols/{run}` does", at / run, at % run
+         them between runs, as the distribution `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
         /// Number of the rank, from 0.

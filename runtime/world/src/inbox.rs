@@ -31,7 +31,7 @@ impl Inbox {
         Self { rank, messages: HashMap::new(), left: vec![false; ranks], broken: None }
     }
 
-    /// Adds a message, unless this rank has left or the world is broken.
+    /// Adds a message, unless this rank has left or a rank is lost.
     pub(crate) fn push(&mut self, from: usize, tag: Tag, bytes: Vec<u8>) {
         if self.broken.is_none() && !self.has_left(self.rank) {
             self.messages.entry((from, tag)).or_default().push_back(bytes);

@@ -32,8 +32,8 @@
 //!
 //! Results have the same bits on one device and on any number of devices, simulated or not. Ranks
 //! exchange matrix data, and the rank that keeps an element of C computes the whole sum over K for
-//! it. With [split-K](ShardedCall::launch_split_k), this rank adds the partial sums of other ranks
-//! in the order of K. A reduction folds runs of `run` elements, whose bounds do not depend on the
+//! it. With [split-K](ShardedCall::launch_split_k), this rank adds the partial sums of all ranks in
+//! the order of K. A reduction folds runs of `run` elements, whose bounds do not depend on the
 //! distribution. A transport never adds numbers.
 //!
 //! # Failures
@@ -49,8 +49,8 @@
 //!
 //! * `GEMM_CARRY`: the transport, `peers`, `nccl` or `host` ([`TransportKind`]).
 //! * `GEMM_MEETING`: time limit in seconds for the ranks of a job to find each other.
-//! * `GEMM_NCCL_PATH`: the NCCL library, or its directory. If the variable is not set, the library
-//!   is searched on the loader's path, in the Python wheels `nvidia-nccl-cu12` and `-cu13`, and in
+//! * `GEMM_NCCL_PATH`: the NCCL library, or its directory. If the variable is not set, NCCL is
+//!   looked up on the loader's path, in the Python wheels `nvidia-nccl-cu12` and `-cu13`, and in
 //!   the toolkit. Only the feature `nccl` reads this variable.
 
 #![deny(missing_docs)]

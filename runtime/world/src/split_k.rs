@@ -73,7 +73,7 @@ impl ShardedCall<'_> {
         let What::Kernel(kernel) = what else {
             return Err(impossible(
                 "a table of kernels whose K is distributed".to_owned(),
-                "only a single spec determines split-K partitions: use the kernel of one rule",
+                "only a single spec determines split-K partitions. Use the kernel of one rule",
             ));
         };
         let line = kernel.spec_line();
@@ -87,7 +87,7 @@ impl ShardedCall<'_> {
         if let Some(strategy) = said.strategy {
             return Err(impossible(
                 format!("a distributed K by the strategy `{strategy}`"),
-                "the ranks exchange all partial sums at once, at the end: leave `strategy` out",
+                "the ranks exchange all partial sums at once, at the end. Leave `strategy` out",
             ));
         }
         let transposition = Transposition::from_spec(&spec);
@@ -209,7 +209,7 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
     if spec.arith != Arith::F32 || !spec.is_plain() {
         return Err(impossible(
             format!("a GEMM by `{line}` whose K is distributed"),
-            "the kernel must be a plain `f32` GEMM: leave `arith`, `epilogue`, `scaled` and \
+            "the kernel must be a plain `f32` GEMM. Leave `arith`, `epilogue`, `scaled` and \
              `batch` out",
         ));
     }

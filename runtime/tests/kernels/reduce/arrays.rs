@@ -1,4 +1,4 @@
-//! Layouts of reduced arrays, and places of their results.
+//! Layouts of the inputs and of the results of reductions.
 
 use super::{Small, by_name, device, spec};
 use gemm_runtime::error::{Need, Subject};
@@ -246,8 +246,8 @@ fn matrices_that_lie_apart_are_no_array() {
     );
 }
 
-/// With tickets the last block computes the results in a single launch. They have the same bits as
-/// with several launches, and the tickets are ready for the next launch.
+/// With tickets, the last block computes the results in a single launch. The results have the same
+/// bits as with several launches, and the tickets are reset for the next launch.
 #[test]
 fn one_launch_gives_what_several_do() {
     let device = device();

@@ -21,7 +21,7 @@ fn segments_are_folded_from_offset_to_offset() {
         })
         .collect();
     for before in [0, 1, 3] {
-        // The elements end with the last segment. Elements after them are NaN, which would show.
+        // Elements after the last segment are NaN. A result that included them would be NaN.
         let memory: Vec<f32> =
             [vec![f32::NAN; before], elements[..197].to_vec(), vec![f32::NAN; 2]].concat();
         let memory = device.upload(&memory).expect("room");

@@ -1,4 +1,4 @@
-//! Tables of reductions: choice of the rule, and refusals.
+//! Tables of reductions: choice of the rule, and errors.
 
 use super::{device, small, spec};
 use gemm_runtime::{
@@ -143,7 +143,7 @@ fn a_table_launches_the_line_that_it_chooses() {
             |kernel, to| kernel.launch(&device, &middle, to),
         );
 
-        // A matrix is chosen like a vector of the same size.
+        // The rule for a matrix is the same as for a vector of the same size.
         let row = match len * inner {
             ..=64 => 0,
             65..500 => 1,
@@ -299,7 +299,7 @@ fn extents_that_no_array_has_are_refused() {
         "`len` is 18446744073709551615, and a table is for 0 to 281474976710656: the limit is \
          281474976710656. Check the order of the extents"
     );
-    // They are also refused for a matrix without columns.
+    // They are also rejected for a matrix without columns.
     let device = device();
     let x = device.upload(&[1.0]).expect("room");
     let rows = MatrixRef::new(&x, usize::MAX, 0).expect("no elements");

@@ -54,7 +54,7 @@ impl Communicator {
     ///
     /// # Errors
     /// * [`WorldError::NcclRefused`] if `rank` is not below `ranks`, `max_ctas` is not positive, or
-    ///   this thread has something in flight.
+    ///   this thread has an activity in flight.
     /// * [`WorldError::Nccl`] if NCCL fails, for example because two ranks use the same device.
     pub fn begin(
         library: Arc<Library>,
@@ -172,7 +172,7 @@ impl Communicator {
     }
 
     /// Closes the communicator. All ranks must call this method, after all work on streams is
-    /// complete. Destroy graphs that were captured with the communicator before.
+    /// complete. First destroy all graphs that were captured with the communicator.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::settle`], after which the communicator is aborted. If
@@ -196,7 +196,8 @@ impl Communicator {
     /// For several communicators of one process, use [`abort_all`](super::abort_all).
     ///
     /// # Errors
-    /// [`WorldError::Nccl`] if NCCL fails. The communicator cannot be used in this case either.
+    /// [`WorldError::Nccl`] if NCCL fails. Even then, the communicator no longer exists for this
+    /// process.
     pub fn abort(mut self) -> NcclResult<()> {
         let handle = self.take();
         abort_in_one_group(&self.library, &[handle])
@@ -323,8 +324,8 @@ impl Drop for Communicator {
 /// The function waits for NCCL's own threads, which end soon. NCCL's kernels end some time later.
 ///
 /// # Errors
-/// The first [`WorldError::Nccl`](crate::WorldError::Nccl). No communicator can be used in this
-/// case either.
+/// The first [`WorldError::Nccl`](crate::WorldError::Nccl). Even then, the communicators no longer
+/// exist for this process.
 pub fn abort_all(mut communicators: Vec<Communicator>) -> NcclResult<()> {
     let mut outcome = Ok(());
     while let Some(first) = communicators.first() {

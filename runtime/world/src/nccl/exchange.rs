@@ -45,9 +45,9 @@ impl NcclTransfer {
 
 #[allow(unsafe_code, reason = "NCCL reads and writes at the addresses passed to it")]
 impl Communicator {
-    /// Enqueues all parts on a stream as one operation. The n-th send of a rank to another rank
-    /// matches the n-th receive of that rank from it. Empty parts are skipped on both sides. If all
-    /// parts are empty, NCCL is not called.
+    /// Enqueues all parts on a stream as one operation. The n-th send from rank r to rank s matches
+    /// the n-th receive of s from r. Empty parts are skipped on both sides. If all parts are empty,
+    /// NCCL is not called.
     ///
     /// The function may return before the parts are on the stream; call [`Communicator::settle`]
     /// next.

@@ -1,4 +1,4 @@
-//! Texts of errors.
+//! Messages of errors.
 
 use crate::Error;
 use crate::{Delivery, Distribution, Fault, FaultKind, World, WorldError};
@@ -17,8 +17,8 @@ fn what_cannot_be_is_named_with_what_is_needed() {
     let device = gemm_runtime::Device::simulator();
     assert_eq!(
         told(World::new(vec![device.clone(), device])),
-        "a world that has the simulator twice cannot be used: each rank needs a device of its \
-         own: make one for each"
+        "a world that has the simulator twice cannot be used: each rank needs its own device. \
+         Create one for each rank"
     );
     let gathered = World::simulated(4).expect("a world").run(|rank| {
         let part = rank.alloc::<f32>(&Distribution::rows(4, 4))?;

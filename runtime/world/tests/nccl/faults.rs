@@ -37,8 +37,8 @@ pub fn codes() -> Result<(), Failed> {
     whole(&stand.nccl()?)?;
     stand.is_clean()?;
     for function in FUNCTIONS {
-        // Called before the library is loaded, during an abort, where errors are ignored, or
-        // without a code.
+        // These functions are called before the library is loaded, or during an abort, whose errors
+        // are ignored, or return no code.
         let elsewhere = ["ncclGetVersion", "ncclCommAbort", "ncclMemFree"];
         if elsewhere.contains(&function)
             || function.ends_with("String")
