@@ -49,8 +49,8 @@ impl List {
             .map_or(Ok(()), Err)
     }
 
-    /// Type of a kernel that takes these operands. Unknown operands become `_`, which inference
-    /// resolves.
+    /// Type of a kernel that takes these operands. If they are unknown, it contains `_`, which type
+    /// inference resolves.
     pub(crate) fn kernel(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         Self::typed("Sgemm", list, runtime)
     }

@@ -119,7 +119,7 @@ struct Lowering<'l, 'k> {
     sums: Vec<bool>,
     /// Nesting depth of loops in the lowered code.
     nested: usize,
-    /// Parts of a warp's state in the loops lowered so far.
+    /// State of a warp in each loop that has been lowered.
     loop_states: HashMap<*const Loop, Arc<LoopState>>,
     enclosing: EnclosingLoops,
     code: Code<'k>,

@@ -1,16 +1,16 @@
 //! Bit-exact arithmetic of tensor cores.
 //!
 //! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds dot products to binary32 accumulators.
-//! PTX leaves the order and the rounding open. The behaviour of GPUs is known from measurements (X.
-//! Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
-//! [`AccumulationRules::fused_sum`] implements it: all terms of a group, the addend included, are
+//! PTX does not specify the order or the rounding. The behaviour of GPUs is known from measurements
+//! (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
+//! [`AccumulationRules::fused_sum`] implements it. All terms of a group, including the addend, are
 //! truncated to a grid that depends on the largest term. They are added exactly, and the sum is
 //! truncated to binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups
 //! form a chain: the result of one group is the addend of the next ([`AccumulationRules::dot`]).
 //!
 //! The rules of `sm_90` were compared with `mma.sync` and `wgmma` on an H200 (`tests/kernels`). The
-//! rules of `sm_80` and `sm_89` rest on published test vectors (`tests/data/tensor_core`), those of
-//! `sm_120` and `sm_100` on published reports.
+//! rules of `sm_80` and `sm_89` are based on published test vectors (`tests/data/tensor_core`), and
+//! the rules of `sm_120` and `sm_100` on published reports.
 
 #[cfg(test)]
 mod tests;
@@ -24,13 +24,13 @@ const FRACTION: u32 = FloatLayout::BINARY32.fraction;
 /// Exponent of the lowest bit of a binary32.
 const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 
-/// Decoded number: `mantissa * 2^(exponent - fraction)`, where the format gives the number of
+/// Decoded number: `mantissa * 2^(exponent - fraction)`, where `fraction` is the format's number of
 /// fraction bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmaOperand {
-    /// Finite number. Subnormal numbers are not normalised: their significand is less than 1.
+    /// Finite number. Subnormal numbers are not normalised, so their significand is less than 1.
     Finite {
-        /// Signed integer mantissa, with the hidden bit.
+        /// Signed integer mantissa, including the hidden bit.
         mantissa: i32,
         exponent: i32,
     },
@@ -47,7 +47,7 @@ impl MmaOperand {
     }
 }
 
-/// Decodes a word of a sign bit, an exponent and a fraction.
+/// Decodes a word that consists of a sign bit, an exponent and a fraction.
 fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
     let (fraction, top) = (layout.fraction, layout.top());
     let negative = word >> (layout.bits() - 1) & 1 == 1;
@@ -66,11 +66,11 @@ fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
 /// Accumulation rules of a generation of tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccumulationRules {
-    /// Fraction bits of each term that are kept, relative to the largest term.
+    /// Number of fraction bits of each term that are kept, relative to the largest term.
     pub kept: u32,
     /// Number of terms per group for 16-bit operands; half as many for 32-bit operands.
     pub group: usize,
-    /// Lower bound of the largest term's exponent.
+    /// Lower bound for the exponent of the largest term.
     pub least: i32,
 }
 
@@ -81,8 +81,8 @@ impl AccumulationRules {
     /// Rules of `sm_90` and later, for `mma.sync` and `wgmma`.
     pub const SM_90: AccumulationRules = AccumulationRules { kept: 25, group: 16, least: -133 };
 
-    /// Returns the rules of an architecture, 90 for `sm_90`. `None` if its tensor cores lack these
-    /// formats.
+    /// Returns the rules of an architecture, for example 90 for `sm_90`. `None` if its tensor cores
+    /// do not have these formats.
     pub const fn for_arch(arch: u32) -> Option<AccumulationRules> {
         match arch {
             0..80 => None,
@@ -100,7 +100,7 @@ impl AccumulationRules {
     }
 
     /// Adds the dot product of `a` and `b` to `c`, in the order of K, as a chain of groups. The
-    /// remainder is a group of its own.
+    /// last group may be shorter.
     ///
     /// ```
     /// use gemm_dsl::target::Format;
@@ -159,11 +159,12 @@ fn finite_product(a: MmaOperand, b: MmaOperand) -> Option<(i64, i32)> {
     }
 }
 
-/// `mantissa * 2^left`, truncated towards zero. For a nonzero mantissa the result fits.
+/// Returns `mantissa * 2^left`, truncated towards zero. For a nonzero mantissa, `left` must be such
+/// that the result fits.
 fn cut(mantissa: i64, left: i32) -> i64 {
     let size = mantissa.unsigned_abs();
     let size = match u32::try_from(left) {
-        // A zero may have any exponent.
+        // Zero may have any exponent.
         Ok(left) => size.wrapping_shl(left),
         Err(_) => size.checked_shr(left.unsigned_abs()).unwrap_or(0),
     };
@@ -185,12 +186,12 @@ fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
 #[derive(Clone, Copy, Debug, Default)]
 struct SpecialTerms {
     nan: bool,
-    /// True if there is a positive infinity, and a negative one.
+    /// True if the sum has a positive infinity, and true if it has a negative one.
     infinite: [bool; 2],
 }
 
 impl SpecialTerms {
-    /// Records a term that is not finite; a finite one is ignored.
+    /// Records a term if it is not finite.
     fn add(&mut self, term: MmaOperand) {
         match term {
             MmaOperand::Finite { .. } => {}
@@ -199,8 +200,7 @@ impl SpecialTerms {
         }
     }
 
-    /// Records a product that is not finite; a finite one is ignored. An infinity times zero is
-    /// NaN.
+    /// Records a product if it is not finite. An infinity times zero is NaN.
     fn add_product(&mut self, a: MmaOperand, b: MmaOperand) {
         let negative = |term| match term {
             MmaOperand::Finite { mantissa: 0, .. } | MmaOperand::Nan => None,
@@ -227,7 +227,8 @@ impl SpecialTerms {
     }
 }
 
-/// Truncates `sum * 2^unit` to a binary32. A result without bits is +0, regardless of its sign.
+/// Truncates `sum * 2^unit` to a binary32. A result whose bits are all zero is +0, whatever its
+/// sign.
 fn binary32(sum: i64, unit: i32) -> u32 {
     let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
     let top = length as i32 + unit;
@@ -235,7 +236,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     if top > FloatLayout::BINARY32.bias() {
         return f32::INFINITY.to_bits() | sign;
     }
-    // Exponent of the lowest mantissa bit.
+    // Exponent of the mantissa's lowest bit.
     let last = (top - FRACTION as i32).max(LEAST);
     let size = sum.unsigned_abs();
     let mantissa = match u32::try_from(last - unit) {
@@ -244,7 +245,8 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     } as u32;
     match mantissa {
         0 => 0,
-        // A subnormal number has exponent bits 0; the leading bit of a normal one adds to them.
+        // A subnormal number has exponent bits 0. The leading bit of a normal number is added to
+        // the exponent bits.
         _ => sign | ((((last - LEAST) as u32) << FRACTION) + mantissa),
     }
 }

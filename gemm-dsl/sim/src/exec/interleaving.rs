@@ -73,7 +73,7 @@ impl Random {
 pub(crate) enum Interleaving {
     /// Ascending order; each warp runs until it must wait.
     Forward,
-    /// Descending order. Lanes that fail the condition of a branch run before the others.
+    /// Descending order. Lanes for which the condition of a branch is false run before the others.
     Reversed,
     /// Ascending or descending order, in which a warp yields after each atomic. After many rounds
     /// the warps yield at random, because warps in lockstep can block each other forever.

@@ -93,8 +93,8 @@ impl Clocks {
         if agent < self.threads { 0 } else { agent / self.threads }
     }
 
-    /// Last epoch of an agent known to be complete by its own thread, in a proxy view. An ungrouped
-    /// timeline that uses the same proxy executes in order, so all of its epochs count.
+    /// Last epoch of an agent that its own thread knows to be complete, in a proxy view. A timeline
+    /// without groups executes in order, so all of its epochs count if it uses the same proxy.
     fn own_known(&self, view: usize, agent: usize) -> u32 {
         let track = self.model.timelines[self.timeline(agent)];
         match !track.grouped && track.proxy == view {

@@ -90,8 +90,8 @@ pub(crate) const ORDINARY: Timeline = Timeline(0);
 /// Asynchronous copies (`cp.async`) issued by a thread.
 pub(crate) const COPIES: Timeline = Timeline(1);
 
-/// TMA copies counted by an mbarrier. They belong to the mbarrier rather than to a thread: the
-/// agent number is the mbarrier's, and the group is its phase.
+/// TMA copies that an mbarrier counts. They belong to the mbarrier, not to a thread: the agent's
+/// number is that of the mbarrier, and the group is the phase.
 pub(crate) const TMA: Timeline = Timeline(2);
 /// Reads of shared memory by a warp's matrix instructions, attributed to the warp's first lane.
 pub(crate) const WGMMA: Timeline = Timeline(3);

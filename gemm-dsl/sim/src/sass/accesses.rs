@@ -1,4 +1,4 @@
-//! Accesses of a kernel in text order, with their alias information.
+//! Accesses of a kernel in the order of the source, with information about aliases.
 
 use super::charge::Charge;
 use crate::counters::access_fate::AccessFate;

@@ -18,7 +18,7 @@ pub(super) struct Charge {
 pub(crate) struct Charges {
     pub(super) counts: Counts,
     pub(super) all: Vec<Charge>,
-    /// True if no instructions are missing.
+    /// True if all instruction counts are known.
     pub(super) is_whole: bool,
 }
 
