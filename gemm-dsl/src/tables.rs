@@ -205,8 +205,9 @@ impl<S: TableFamily> KernelTable<S> {
         let layout_index = S::layout_index(problem);
         let mut kernels = self.rows[row].kernels.iter();
         let kernel = kernels.find(|(layout, _)| *layout == layout_index);
-        let (_, plan) = kernel
-            .unwrap_or_else(|| unreachable!("ProblemSet: no problem of this layout matches the rule"));
+        let (_, plan) = kernel.unwrap_or_else(|| {
+            unreachable!("ProblemSet: no problem of this layout matches the rule")
+        });
         plan
     }
 

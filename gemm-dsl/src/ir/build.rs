@@ -243,7 +243,9 @@ impl KernelBuilder {
                 (dims.to_vec(), strides.clone())
             }
             _ => {
-                self.fault.get_or_insert_with(|| format!("{name} is chosen from a buffer that is not a list"));
+                self.fault.get_or_insert_with(|| {
+                    format!("{name} is chosen from a buffer that is not a list")
+                });
                 (Vec::new(), Vec::new())
             }
         };

@@ -383,7 +383,9 @@ impl SgemmPlan {
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Self {
         let tile = || spec.tile.unwrap_or_else(|| unreachable!("plan: this kind has a tile"));
         let kind = match &self.kind {
-            KernelKind::Naive(_) => unreachable!("plan: a naive kernel has neither vectors nor tiles"),
+            KernelKind::Naive(_) => {
+                unreachable!("plan: a naive kernel has neither vectors nor tiles")
+            }
             KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, tile(), variant)),
             KernelKind::Direct(_) => KernelKind::Direct(DirectPlan::new(&spec, variant)),
             KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, tile(), variant)),

@@ -313,7 +313,9 @@ impl Contract {
     ) -> Result<(), ContractError> {
         let scalar = |s: Scalar| {
             let value = values.get(s.param).copied().flatten();
-            value.unwrap_or_else(|| unreachable!("Contract::new: the value is an extent or a stride"))
+            value.unwrap_or_else(|| {
+                unreachable!("Contract::new: the value is an extent or a stride")
+            })
         };
         let subject = |s: Scalar| match self.params.get(s.param) {
             Some(Parameter::Scalar { source, .. }) => self.subject(*source, find),

@@ -245,7 +245,11 @@ fn shared_tiles(
     sms: Option<Expr>,
 ) -> (SplitSizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
-    let sms = || sms.unwrap_or_else(|| unreachable!("ProblemSize: the number of SMs is an extent of the program"));
+    let sms = || {
+        sms.unwrap_or_else(|| {
+            unreachable!("ProblemSize: the number of SMs is an extent of the program")
+        })
+    };
     let ranges =
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let terms = depth.clone();

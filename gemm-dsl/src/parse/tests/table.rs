@@ -123,10 +123,7 @@ const TABLES: &[Faulty] = &[
             ("1.5", "`1.5`: a condition uses only integers; write a whole number"),
             ("sqrt", "`sqrt` is not a function; there are `min`, `max`, `abs`, `clamp`"),
             ("=", "`=` belongs in `let` only; to compare, write `==`"),
-            (
-                "|",
-                "`condition` takes no parameters; write the expression alone, as in `len <= 64`",
-            ),
+            ("|", "`condition` takes no parameters; write the expression alone, as in `len <= 64`"),
             ("<", "expected a number, a name or `(`, found the end"),
         ],
     ),

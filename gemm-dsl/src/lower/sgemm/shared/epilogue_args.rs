@@ -245,7 +245,9 @@ fn array(
     b.mark_user_named();
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     let value = match operand.along {
-        Along::Nothing => unreachable!("SgemmSpec::operands: an operand without an axis is a number"),
+        Along::Nothing => {
+            unreachable!("SgemmSpec::operands: an operand without an axis is a number")
+        }
         Along::N => {
             b.shape(memory, [n], [1.into()]);
             ArgSource::Column(ArgLine(memory))

@@ -326,7 +326,9 @@ fn grouped(
     counts: TileCounts,
     extents: TileExtents,
 ) -> Origin {
-    let tiles_m = counts.m.unwrap_or_else(|| unreachable!("TileCounts: a `raster` needs the number of tile rows"));
+    let tiles_m = counts
+        .m
+        .unwrap_or_else(|| unreachable!("TileCounts: a `raster` needs the number of tile rows"));
     let (block, [batch, nth]) = own.product(b, counts);
     let first = b.let_("group_row", block / (raster * counts.n) * raster);
     let left = tiles_m - first;

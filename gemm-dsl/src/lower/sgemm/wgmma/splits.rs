@@ -171,7 +171,8 @@ impl Splits {
 
     /// Row stride in elements, including padding.
     pub fn pitch(&self) -> Scalar {
-        self.pitch.unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
+        self.pitch
+            .unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
     }
 
     /// Multiplies `each` by the number of splits.
