@@ -186,7 +186,7 @@ fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
 #[derive(Clone, Copy, Debug, Default)]
 struct SpecialTerms {
     nan: bool,
-    /// True if the sum has a positive infinity, and true if it has a negative one.
+    /// Two flags: the sum has a positive infinity; the sum has a negative infinity.
     infinite: [bool; 2],
 }
 
@@ -227,8 +227,8 @@ impl SpecialTerms {
     }
 }
 
-/// Truncates `sum * 2^unit` to a binary32. A result whose bits are all zero is +0, whatever its
-/// sign.
+/// Truncates `sum * 2^unit` to a binary32. A result that truncates to zero is +0, also if the
+/// sum is negative.
 fn binary32(sum: i64, unit: i32) -> u32 {
     let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
     let top = length as i32 + unit;

@@ -54,7 +54,7 @@ struct KShare {
     /// Lane index, if all lanes of a warp accumulate the same elements.
     lane: Option<Var>,
     slices: Option<Slices>,
-    /// First k of this thread, if there are several shares.
+    /// First k of this thread, if several threads divide K.
     first: Option<Var>,
     /// Number of elements of K per step, if more than one.
     step: Option<Const>,
