@@ -178,7 +178,7 @@ impl SpecErrors {
         Self(faults.into_iter().collect())
     }
 
-    /// Succeeds if there is no fault.
+    /// Returns the faults as an error, or `Ok` if there is none.
     pub(crate) fn check(faults: Vec<SpecError>) -> Result<(), Self> {
         if faults.is_empty() { Ok(()) } else { Err(Self(faults)) }
     }

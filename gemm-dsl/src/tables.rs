@@ -96,7 +96,7 @@ pub(crate) trait RuleSpec: Table + TableFamily {
     /// there is one. `None` if tables of the family cannot be `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 
-    /// How specs round; `None` if tables of the family have no `accuracy`.
+    /// Rounding of specs; `None` if tables of the family have no `accuracy`.
     const ROUNDS: Option<Rounds<Self>>;
 }
 

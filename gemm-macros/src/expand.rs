@@ -123,7 +123,7 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// Returns the canonical spec of a plan after checking that its kernels can be generated.
+/// Checks that the kernels of a plan can be generated, and returns its canonical spec.
 fn checked(plan: &impl Plan) -> syn::Result<String> {
     let program = plan.program();
     program

@@ -1,5 +1,5 @@
-//! Self-tests of the simulator. Each detector runs on a kernel with a planted fault and on the same
-//! kernel without it. Each counter runs on a kernel whose count is known on paper.
+//! Tests of the simulator. Each detector runs on a kernel with an injected fault, and on the same
+//! kernel without the fault. Each counter runs on a kernel whose count was computed by hand.
 
 mod access_history;
 mod atomics;

@@ -77,7 +77,8 @@ fn is_chain(prec: Prec, inner: Prec) -> bool {
     inner == prec && prec != Prec::Shift
 }
 
-/// Operators with easily forgotten precedence: their binary operands are parenthesised.
+/// Returns true for operators whose precedence is easily forgotten. Their binary operands are
+/// parenthesised.
 fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }

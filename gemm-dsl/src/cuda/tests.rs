@@ -1,4 +1,4 @@
-//! Spelling of synchronisation and of lists of arrays. `tests/nvrtc` checks that it compiles,
+//! Spelling of synchronisation and of lists of arrays. `tests/nvrtc` checks that it compiles, and
 //! `tests/printing` that operands keep their meaning.
 
 mod listing;
@@ -253,7 +253,8 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
     assert_eq!(own, of(alone, ""));
 }
 
-/// The pointers of a list are only read, so they are `__restrict__` even if its elements are not.
+/// The kernel only reads the pointers of a list, so they are `__restrict__` even if its elements
+/// are not.
 #[test]
 fn a_list_is_an_array_of_pointers() {
     let mut b = KernelBuilder::new("k");

@@ -98,7 +98,7 @@ impl fmt::Display for ConditionValue {
 pub(crate) struct Conditions {
     /// Facts that the conditions read, in the order of the text.
     asked: Vec<Query>,
-    /// For each rule, the number of these facts that it and the rules before it read.
+    /// For each rule, the number of facts that it and all earlier rules read.
     asked_by: Vec<usize>,
     decision_tree: DecisionTree,
 }

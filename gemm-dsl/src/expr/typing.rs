@@ -70,8 +70,9 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// Returns the type of an array's element in an expression: `f32` for narrower floats, and its
-    /// own type for others. `None` for `u64`, which signed 64-bit integers do not hold.
+    /// Returns the type that an array's element has in an expression: `f32` for narrower floats,
+    /// otherwise the element's own type. `None` for `u64`, because signed 64-bit integers cannot
+    /// represent every `u64`.
     pub fn from_elem(elem: Elem) -> Option<Self> {
         let bits = 8 * elem.size();
         match elem {

@@ -249,8 +249,8 @@ impl Contract {
         self.is_specific
     }
 
-    /// Returns true if the rows or columns of the caller's matrices may be padded: the kernel takes
-    /// the leading dimension. The distance between the matrices of a batch does not count.
+    /// Returns true if the rows or columns of the caller's matrices may be padded, because the
+    /// kernel takes leading dimensions. A stride between the matrices of a batch does not count.
     pub fn takes_pitches(&self) -> bool {
         let is_inside =
             |array: &ArrayParameter, of, dim| array.operand == of && dim + 2 >= array.rank();

@@ -80,7 +80,7 @@ pub struct Swizzle {
     pub bits: u8,
     /// Lowest of these column bits.
     pub base: u8,
-    /// Lowest row bit that is used.
+    /// Lowest of the row bits with which they are XORed.
     pub shift: u8,
 }
 

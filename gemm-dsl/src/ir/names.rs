@@ -49,7 +49,7 @@ impl Names {
         };
         let lower = plain.to_lowercase();
         let plain = if is_macro(plain) { &lower } else { plain };
-        // A single capital looks like a macro once a number is appended.
+        // A single capital letter would look like a macro with a number appended.
         let stem = if plain.len() == 1 { &lower } else { plain };
         let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{stem}_{n}") };
         let fresh = (1..).map(numbered).find(|name| !taken(name));

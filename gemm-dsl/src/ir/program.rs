@@ -36,8 +36,9 @@ pub struct Program {
     pub outputs: Vec<Array>,
     /// Numbers that the caller passes in addition to the extents.
     pub arguments: Vec<Argument>,
-    /// Values that several expressions share and each run computes once: of type `U64`, over
-    /// extents, numbers and earlier values. In an expression they follow the numbers.
+    /// Values of type `U64` that each run computes once and several expressions use. They depend on
+    /// extents, numbers and earlier values. In an expression, they are the parameters after the
+    /// numbers.
     pub values: Vec<ComputedValue>,
     /// Scratch arrays. Each exists from the first launch that uses it to the last.
     pub temps: Vec<Temp>,

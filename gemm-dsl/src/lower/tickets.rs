@@ -39,7 +39,7 @@ pub(super) struct Tickets {
     word: Access,
     /// Number of blocks that share the result; at least 1.
     blocks: Expr,
-    /// Flag in shared memory by which the ticket-taking thread informs the others.
+    /// Flag in shared memory. The thread that takes the ticket sets it for the other threads.
     is_last: Access,
     /// Condition that is true for the thread that takes the block's ticket.
     first_thread: Expr,

@@ -83,9 +83,9 @@ struct TableReader<S: Family> {
     told: Option<FirstRow<S>>,
     faults: Vec<Fault>,
     header: Header,
-    /// Problems that no rule so far matches.
+    /// Problems that no earlier rule matches.
     left: ProblemSet,
-    /// Valid conditions, with the numbers of their rules.
+    /// Valid conditions, each with the number of its rule.
     conditions: Vec<(Closure, usize)>,
     /// Spec of the first rule, if it has no fault.
     first: Option<S>,

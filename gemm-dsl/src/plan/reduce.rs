@@ -342,7 +342,8 @@ impl ReducePlan {
         self.blocks
     }
 
-    /// Returns true if several blocks may fold one result, whose partials are then folded again.
+    /// Returns true if several blocks may fold one result, so that their partial results are folded
+    /// afterwards.
     pub fn has_partials(&self) -> bool {
         self.share != Share::Tiles && self.blocks != Blocks::One
     }
@@ -418,7 +419,7 @@ impl ReducePlan {
         self.block() / self.group() * self.width()
     }
 
-    /// Elements of one result that the threads of a block read at once.
+    /// Elements of one result that a block reads at once.
     pub fn elements_per_round(&self) -> u64 {
         elements((self.group(), self.items(), self.spec.vector_of_result()))
     }

@@ -4,8 +4,8 @@ use super::table::words;
 use crate::target::Format;
 
 words! {
-    /// Arithmetic of the multiplications of a GEMM. All but `f32` use tensor cores (sm_80 and
-    /// later).
+    /// Arithmetic of the multiplications of a GEMM. All arithmetics except `f32` use tensor cores
+    /// (sm_80 and later).
     Arith {
         /// FP32 fused multiply-adds, on CUDA cores.
         F32 = "f32",
@@ -15,39 +15,39 @@ words! {
         F16 = "f16",
         /// A and B rounded to `tf32`: 11 bits of significand.
         Tf32 = "tf32",
-        /// FP32 emulation, about as accurate as `f32`: each number is split into three of `bf16`.
-        /// The six largest of the nine products are summed.
+        /// FP32 emulation, about as accurate as `f32`: each number is split into three `bf16`
+        /// numbers. The six largest of the nine products are summed.
         Bf16x6 = "bf16x6",
-        /// As `bf16x6`, with all nine products.
+        /// Like `bf16x6`, but sums all nine products.
         Bf16x9 = "bf16x9",
-        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two of `tf32`.
-        /// The three largest of the four products are summed.
+        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two `tf32`
+        /// numbers. The three largest of the four products are summed.
         Tf32x3 = "tf32x3",
-        /// FP32 emulation, only with `mma: wgmma`: powers of two scale rows of A and columns of B
-        /// to the range of `f16`. Each number is split into two of `f16`. The three largest of the
-        /// four products are summed.
+        /// FP32 emulation, only with `mma: wgmma`. Powers of two scale rows of A and columns of B
+        /// to the range of `f16`. Each number is split into two `f16` numbers. The three largest of
+        /// the four products are summed.
         F16x3 = "f16x3",
     }
 }
 
 words! {
-    /// Accuracy that a table demands of its rules, as a bound of the error of an element of A·B.
-    /// Each class contains the ones before it.
+    /// Accuracy class of a table: a bound of the error of an element of A·B for all rules. Each
+    /// class also allows the arithmetics of the previous classes.
     Accuracy {
-        /// The error of `f32` multiply-adds: only `arith: f32`.
+        /// The error is that of `f32` multiply-adds. Allows only `arith: f32`.
         Ieee = "ieee",
-        /// The error of [`Arith::error_bound`], relative to the same element of |A|·|B|: also
-        /// `bf16x6`, `bf16x9` and `tf32x3`.
+        /// The error is at most [`Arith::error_bound`], relative to the same element of |A|·|B|.
+        /// Also allows `bf16x6`, `bf16x9` and `tf32x3`.
         Bound = "bound",
-        /// As `bound`, except for numbers far below the greatest of their row of A or column of B,
-        /// whose error is relative to that one: also `f16x3`.
+        /// Like `bound`, but the error of a number far below the greatest magnitude of its row of A
+        /// or column of B is relative to this magnitude. Also allows `f16x3`.
         Norm = "norm",
     }
 }
 
 impl Arith {
-    /// Returns the class that admits this arithmetic; `None` for arithmetics that do not emulate
-    /// `f32`, which no class admits.
+    /// Returns the strictest class that allows this arithmetic. `None` for arithmetics that neither
+    /// are nor emulate `f32`; no class allows them.
     pub fn accuracy(self) -> Option<Accuracy> {
         Some(match self {
             Self::F32 => Accuracy::Ieee,
@@ -67,7 +67,7 @@ impl Arith {
         })
     }
 
-    /// Returns the number of splits of an element of A or B, the largest first.
+    /// Returns the number of splits of an element of A or B.
     pub fn splits(self) -> u32 {
         match self {
             Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 => 1,

@@ -90,7 +90,8 @@ spec! {
         /// in the L2 cache.
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
-        /// Arithmetic of the multiplications. All but `f32` use tensor cores (sm_80 and later).
+        /// Arithmetic of the multiplications. All arithmetics except `f32` use tensor cores (sm_80
+        /// and later).
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
         /// Length of K that tensor cores sum in a fresh accumulator before an IEEE addition adds it
         /// to the main one. It is a multiple of one instruction's K: 16, or 8 for `tf32`. Default

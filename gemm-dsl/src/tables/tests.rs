@@ -128,7 +128,7 @@ fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
     }
 }
 
-/// A packed row or column is one line in either layout; a padded one has the declared layout.
+/// A packed row or column is one line in either layout. A padded one has its declared layout.
 #[test]
 fn packed_vectors_are_read_as_one_line() {
     use GemmLayout::{Nn, Nt, Tn, Tt};
@@ -182,7 +182,8 @@ fn a_line_is_made_for_matrices_however_they_lie() {
     assert_eq!(spec.for_matrices(GemmLayout::Nn, true).to_string(), "unroll: 2, pitched");
 }
 
-/// A shape made of extents has packed rows or columns that begin on 16 bytes.
+/// A shape that is created from extents has packed rows or columns whose start is aligned to 16
+/// bytes.
 #[test]
 fn packed_matrices_are_aligned_where_each_line_is() {
     for (extents, layout, batch, expected) in [

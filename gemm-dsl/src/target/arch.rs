@@ -69,7 +69,7 @@ pub struct Multiprocessor {
     pub registers: u32,
     /// Shared memory for all resident blocks, in bytes.
     pub shared_bytes: u64,
-    /// Shared memory that the system reserves for each block in addition, in bytes.
+    /// Additional shared memory that the system reserves for each block, in bytes.
     pub shared_reserved: u64,
     /// Maximum shared memory of one block, in bytes.
     pub shared_per_block: u64,

@@ -183,7 +183,7 @@ fn what_is_given_wrongly_is_told_before_a_row_is_chosen() -> Result<(), Error> {
     let large = sgemm_table! { m > 5 => block: 8x8; else => };
     assert_eq!(
         large.choice((1 << 31, 1, 1), &device).expect_err("too large").to_string(),
-        "`m` is 2147483648, and a table is for 0 to 2147483647: the limit is 2147483647. Check the \
+        "`m` is 2147483648, but tables accept only 0 to 2147483647: the limit is 2147483647. Check the \
          order of the extents"
     );
     assert!(large.kernel((1 << 31, 1, 1), &device).is_err());

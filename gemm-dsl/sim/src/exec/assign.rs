@@ -1,4 +1,4 @@
-//! Assignments to variables, and to elements of register arrays at static indices.
+//! Assignments to variables, and to elements of register arrays whose indices are static.
 
 use super::lanes::{Lanes, blend, fma};
 use super::machine::{Machine, Registers};
@@ -10,7 +10,7 @@ use crate::observe::BoxedTrap;
 use std::ops::Range;
 
 impl Registers {
-    /// Sets a lane slot in the active lanes and marks it as initialised.
+    /// Sets the slot of a 32-bit variable in the active lanes, and marks it as initialised.
     #[inline]
     fn set(&mut self, slot: u32, value: &Lanes, mask: u32) {
         blend(&mut self.lanes[slot as usize].0, &value.0, mask);
@@ -125,7 +125,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Issues an asynchronous copy in the lanes selected by its guard.
+    /// Issues an asynchronous copy in the lanes in which its guard is true.
     #[inline(always)]
     pub(super) fn async_copy(
         &mut self,

@@ -381,7 +381,7 @@ fn a_cluster_has_the_blocks_that_are_named() {
 }
 
 /// R13: threads of the other block read or write the words that a box overwrites, with and without
-/// telling its issuer.
+/// synchronising with its issuer.
 #[test]
 fn a_box_overwrites_what_another_block_has_read() {
     for (tells, shows) in [(true, true), (true, false), (false, true)] {
@@ -403,7 +403,7 @@ fn a_box_overwrites_what_another_block_has_read() {
         c.k.mbarrier_wait(barrier, 1, 0);
         match tells && shows {
             true => assert!(c.run().is_ok()),
-            // If the other block lags behind, its write is not ordered after the box.
+            // If the other block is slower, its write is not ordered after the box.
             false => assert_eq!(race(c.kind()), "x"),
         }
     }

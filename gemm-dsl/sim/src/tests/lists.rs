@@ -70,7 +70,7 @@ fn arrays_lie_anywhere() {
     assert!((0..100).filter(beside).all(|at| all.to_vec()[at] == 0.0));
 }
 
-/// Arrays may be interleaved: rows of one lie between the rows of the other.
+/// Arrays may be interleaved: rows of one are between rows of the other.
 #[test]
 fn arrays_may_be_interleaved() {
     let all = Buffer::zeros(32);
@@ -149,7 +149,7 @@ fn indices_are_checked_in_each_array() {
         })
     };
     let all = numbers(0, 100);
-    // The allocation extends past the end of each array.
+    // The allocation extends past the end of every array.
     let input = [0, 40].map(|start| all.view(start, 60).expect("inside"));
     let outcome = |nth: Expr, row| run(&read(nth, row), &input, &zeros(2, 16));
     assert!(outcome(block(), 3.into()).is_ok() && outcome(tid() % 2, tid() / 4).is_ok());
@@ -167,7 +167,8 @@ fn indices_are_checked_in_each_array() {
     }
 }
 
-/// An access through a pointer is bounded by its array, not by the allocation around it.
+/// An access through a pointer must stay inside its array, not only inside the allocation around
+/// it.
 #[test]
 fn pointers_stay_in_their_array() {
     let walk = |nth: Expr, from: i32, to: i32| {

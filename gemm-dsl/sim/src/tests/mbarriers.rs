@@ -1,4 +1,4 @@
-//! Barriers in shared memory (mbarriers): waits, ordering, and faults.
+//! Mbarriers in shared memory: waits, ordering and faults.
 
 use super::*;
 use crate::{MbarrierFault, WaitReason};

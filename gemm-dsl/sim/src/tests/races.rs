@@ -4,7 +4,8 @@ use super::*;
 use gemm_dsl::ir::{BufferLayout, Elem, Operand, Scope, Stmt};
 
 /// Last warp of a reduction tree, `x[tid] += x[tid + s]` for s = 16 … 1 without divergence. Each
-/// step has a warp barrier after its read and one after its write, except for the planted omission.
+/// step has a warp barrier after its read and another after its write. The injected fault omits one
+/// of them.
 fn last_warp(planted: Option<(i32, usize)>) -> Bench {
     let mut b = bench(32, 1, [64, 1]);
     let x = b.shared(64);

@@ -225,7 +225,7 @@ fn functions_and_operators_of_integers_mean_what_they_say() {
     }
 }
 
-/// Generated code defines its own functions for those of the language.
+/// The generated source defines a function for each library function that a closure calls.
 #[test]
 fn a_definition_hides_no_function_of_the_text() {
     let input = inputs(5, 100);

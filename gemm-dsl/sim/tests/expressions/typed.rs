@@ -1,5 +1,5 @@
-//! Expressions of all types agree with the evaluator on the simulator, and parse back from their
-//! text.
+//! Expressions of all types agree with the evaluator on the simulator. Parsing their text returns
+//! the same expression.
 
 use super::evaluator::{Value, value};
 use super::meaning::inputs;

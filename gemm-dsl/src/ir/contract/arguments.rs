@@ -6,7 +6,7 @@ use crate::ir::{Extent, Operand};
 /// Array that a launch passes to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundArray<'a> {
-    /// Name that the caller uses.
+    /// Name that the caller gives the array.
     pub name: &'a str,
     pub elem: Elem,
     /// Location of the array; for a list, the location of each of its arrays.

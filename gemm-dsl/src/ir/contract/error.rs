@@ -115,7 +115,7 @@ pub enum Need {
         /// Type of the array's elements.
         found: Elem,
     },
-    /// A list of arrays instead of one array.
+    /// A list of arrays is required, but a single array was given.
     List,
     /// A single array is required, but a list was given. The value found is the list's length.
     One,

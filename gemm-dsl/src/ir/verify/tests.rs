@@ -1,4 +1,4 @@
-//! Each rule of the IR on a kernel that breaks it, beside a valid one.
+//! Each rule of the IR, with a kernel that breaks it and a valid kernel.
 
 use crate::ir::{
     Access, BinaryOp, BufferId, BufferLayout, Elem, Expr, Geometry, Intrinsic, IrError,

@@ -50,8 +50,8 @@ enum FoldKind {
     Logsumexp(logsumexp::Logsumexp),
 }
 
-/// Storage of a part in a thread: a variable or, for several results, an element of a register
-/// array.
+/// Storage of a part in a thread: a variable, or an element of a register array if the thread has
+/// several results.
 #[derive(Clone)]
 pub(super) enum Cell {
     Var(Var),

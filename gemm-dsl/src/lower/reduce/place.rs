@@ -165,7 +165,7 @@ impl FoldPlace {
         }
     }
 
-    /// Index of a result; the result must exist.
+    /// Indices of a result, which must exist.
     pub(super) fn result(&self, w: Option<Expr>) -> Vec<Expr> {
         let column = self.columns().map(|columns| columns.own(w));
         let index: Vec<Expr> = self.outer().into_iter().chain(column).collect();

@@ -54,11 +54,11 @@ struct KShare {
     /// Lane index, if all lanes of a warp accumulate the same elements.
     lane: Option<Var>,
     slices: Option<Slices>,
-    /// First k of this thread, if there are several shares.
+    /// First k of this thread, if several threads divide K.
     first: Option<Var>,
-    /// Elements of K per step, if more than one.
+    /// Number of elements of K per step, if more than one.
     step: Option<Const>,
-    /// Steps in flight at once, if more than one.
+    /// Number of steps whose loads are in flight at once, if more than one.
     unroll: Option<Const>,
     /// Distance in K from one step of this thread to its next.
     apart: Option<Const>,

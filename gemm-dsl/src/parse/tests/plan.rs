@@ -1,5 +1,5 @@
-//! Messages about specs of `sgemm_kernel!` that have no plan, in the format of `sgemm`. `rows` has
-//! the messages that follow from the rows of the spec's table.
+//! Messages about specs of `sgemm_kernel!` that have no plan, in the format of the module `sgemm`.
+//! The module `rows` tests messages that follow from the rows of the key table.
 
 use super::Faulty;
 

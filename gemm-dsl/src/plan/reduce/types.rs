@@ -75,7 +75,7 @@ fn holds(acc: Elem, element: Elem) -> bool {
         (true, false) => false,
         (false, true) => true,
         (false, false) if acc.is_signed() == element.is_signed() => acc.size() >= element.size(),
-        // The sign takes a bit.
+        // The sign takes one bit, so a signed `acc` must be larger.
         (false, false) => acc.is_signed() && acc.size() > element.size(),
     }
 }

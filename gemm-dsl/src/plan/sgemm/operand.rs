@@ -181,7 +181,7 @@ facts! {
     }
 }
 
-/// Inputs from which the plan of an operand follows.
+/// Facts that determine the plan of an operand.
 #[derive(Clone, Copy)]
 pub(super) struct OperandFacts {
     pub elem: Elem,
@@ -217,7 +217,7 @@ impl OperandFacts {
         row.is_multiple_of(self.lanes())
     }
 
-    /// Returns true if a loaded vector can be stored as 16 bytes along a shared row.
+    /// Returns true if a loaded vector can be stored as 16 bytes in a shared row.
     fn stores_vectors(&self) -> bool {
         self.contiguous == self.shared && self.aligned_rows()
     }

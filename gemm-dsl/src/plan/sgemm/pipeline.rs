@@ -44,7 +44,7 @@ impl Pipeline {
 /// Position of the tile of K that may be shorter than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ragged {
-    /// None: K is a multiple of the tile's K.
+    /// No tile: K is a multiple of the tile's K.
     Nowhere,
     /// The first tile, so that the main loop needs no guard along K.
     First,

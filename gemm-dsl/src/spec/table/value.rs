@@ -16,7 +16,7 @@ pub enum KeyKind {
         example: &'static str,
         dims: usize,
     },
-    /// A number that fits in `u32`, or a word in place of one.
+    /// A number that fits in `u32`, or this word in place of a number.
     NumberOr(&'static str),
     /// One of a few words.
     Word(&'static [&'static str]),

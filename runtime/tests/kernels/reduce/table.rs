@@ -296,7 +296,7 @@ fn extents_that_no_array_has_are_refused() {
     }
     assert_eq!(
         ALL.choice((1, u64::MAX, 1)).expect_err("too long").to_string(),
-        "`len` is 18446744073709551615, and a table is for 0 to 281474976710656: the limit is \
+        "`len` is 18446744073709551615, but tables accept only 0 to 281474976710656: the limit is \
          281474976710656. Check the order of the extents"
     );
     // They are also rejected for a matrix without columns.

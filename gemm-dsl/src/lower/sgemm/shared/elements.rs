@@ -35,7 +35,7 @@ impl Adjacent {
         }
     }
 
-    /// Distance from a thread's first element to the next thread's.
+    /// Distance from a thread's first element to the first element of the next thread.
     pub(crate) fn step(self, own: Const) -> Expr {
         match self {
             Self::All => own.into(),

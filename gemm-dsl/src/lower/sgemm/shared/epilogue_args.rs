@@ -56,8 +56,9 @@ impl ArgLine {
     }
 }
 
-/// Name of a variable for a part of the n-th array, such as `own_bias`. C++ reserves double
-/// underscores. Names that become equal when these are merged are distinguished by their index.
+/// Name of a variable for a part of the n-th array, such as `own_bias`. C++ reserves names with
+/// double underscores, so these are merged. The array's index distinguishes names that are equal
+/// after merging.
 fn called(what: &str, name: &str, nth: usize) -> String {
     match joined(name) {
         plain if plain == name => format!("{what}_{name}"),

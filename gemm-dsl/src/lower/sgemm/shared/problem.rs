@@ -125,8 +125,8 @@ impl GemmProblem {
         self.distinct.map(|of| of[factor.index()])
     }
 
-    /// Index of the GEMM's matrix A or B among the distinct ones. Of all later GEMMs, it is the
-    /// last matrix.
+    /// Index of the GEMM's matrix A or B among the distinct ones. GEMMs beyond the number of
+    /// distinct matrices use the last one.
     pub fn matrix_of(&self, factor: Factor, product: Option<Var>) -> Option<Expr> {
         let found = product.zip(self.count_of(factor));
         found.map(|(product, count)| Expr::from(product).min(count - 1))
@@ -252,7 +252,8 @@ impl GemmProblem {
         // K.
         let bk = plan.depth();
         let reach = match plan.kind() {
-            // The loop of a naive kernel ends at K, so only unrolled steps may pass K.
+            // The loop of a naive kernel ends at K. Its step is the greater of the unroll factor
+            // and the number of partial accumulators.
             KernelKind::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
             KernelKind::Direct(_) => bk,
             KernelKind::Tiled(t) => match t.pipeline() {
@@ -284,7 +285,7 @@ impl GemmProblem {
             b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
-            // The last block's GEMM index may exceed the batch.
+            // In the last block, the GEMM index may exceed the batch.
             b.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
         }
         // Whether M and N are accepted must not depend on the variant that K selects. If alpha is

@@ -13,7 +13,7 @@ use crate::lower::sgemm::shared::shared_tile::stages;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Ragged;
 
-/// Next tile to copy: its first k, and the condition under which it exists.
+/// Next tile to copy: its first k, and the condition that the tile exists.
 struct NextTile {
     k0: Expr,
     exists: Expr,

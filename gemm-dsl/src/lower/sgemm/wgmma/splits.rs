@@ -24,14 +24,15 @@ use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
 
-/// Rows of splits are padded to a multiple of at least this many elements.
+/// Minimum unit to which rows of splits are padded, in elements.
 const LEAST_PADDED: u8 = 8;
-/// Extent of K of a block's tile.
+/// Extent of a block's tile along K.
 const TERMS: i32 = 64;
 /// Number of resident blocks per SM. It is more than enough to saturate memory bandwidth.
 const RESIDENT: u32 = 6;
 
-/// Extents of the splits of `count` matrices, each with `lines` lines of `terms` elements.
+/// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
+/// of B) of `terms` elements.
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
     let splits = in_all(count.cloned(), splits);
@@ -43,8 +44,8 @@ pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
     padded(terms.clone(), Expr::U64(padded_terms(t).into()))
 }
 
-/// Returns the number of elements to a multiple of which rows of splits are padded: 16 bytes of
-/// elements, as tensor maps require, and at least 8.
+/// Returns the unit, in elements, to which rows of splits are padded: 16 bytes, as tensor maps
+/// require, but at least 8 elements.
 fn padded_terms(t: &WgmmaPlan) -> u8 {
     t.elem().vector_lanes().max(LEAST_PADDED)
 }
@@ -82,7 +83,7 @@ pub(crate) fn slots(
     })
 }
 
-/// Part of a sentence about the padded row length.
+/// Phrase on the padded row length for head comments, such as `rows padded to 16 bytes`.
 pub(crate) fn rows(t: &WgmmaPlan) -> String {
     format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }

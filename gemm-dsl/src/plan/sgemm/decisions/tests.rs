@@ -1,4 +1,4 @@
-//! Tests of the decisions: they determine the generated text, and their reasons are true.
+//! Tests that decisions determine the generated source, and that their reasons are true.
 
 use super::super::{Edge, Fill, KernelKind, SgemmPlan, TiledPlan};
 use crate::spec::SgemmSpec;
@@ -28,7 +28,7 @@ fn reason(line: &str, name: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("{line} decides no `{name}`")).reason
 }
 
-/// Specs in which every key varies over few values, so that many specs are equivalent.
+/// Specs in which every key has only a few values, so that many specs are equivalent.
 fn specs() -> impl Strategy<Value = SgemmSpec> {
     let tile = select(vec![
         "",
@@ -92,14 +92,14 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
     })
 }
 
-/// Text of a kernel without its name and its header.
+/// Source of a kernel without its name and its head comment.
 fn text(kernel: &crate::ir::VerifiedKernel) -> String {
     let source = cuda::source(kernel);
     let (_, code) = source.split_once("\n\n").expect("a head");
     code.replace(&kernel.name, "k")
 }
 
-/// Plans with equal decisions generate equal texts.
+/// Plans with equal decisions generate equal sources.
 #[test]
 fn what_is_said_of_a_plan_determines_its_text() {
     use proptest::strategy::ValueTree;

@@ -11,7 +11,8 @@ use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
 facts! {
-    /// Part of the block tile that one warp computes.
+    /// Part of the block tile that one warp computes. Its lanes form a grid, in which row r and
+    /// column c have lane r · `lanes_n` + c.
     WarpTile {
         m: u32,
         n: u32,
