@@ -145,13 +145,17 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints lines whose trailing comments are aligned; a comment may be empty.
+    /// Prints lines whose trailing comments are aligned; a comment may be empty. If one of them does
+    /// not fit, comments that do not fit stand above their lines, and none is aligned.
     fn table(&mut self, lines: &[(String, &str)]) {
         let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        let longest = lines.iter().map(|(_, comment)| comment.len()).max().unwrap_or(0);
+        let fits = 4 * self.level + column + longest + 4 <= WIDTH;
         for (text, comment) in lines {
             match comment {
                 &"" => self.line(text),
-                comment => self.line(format!("{text:column$}  // {comment}")),
+                comment if fits => self.line(format!("{text:column$}  // {comment}")),
+                comment => self.line_with(text, comment),
             }
         }
     }

@@ -342,7 +342,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Pack(parts) => {
             let elem = parts.first().map(Expr::ty);
             let in_words = matches!(elem, Some(Ty::Scalar(elem)) if elem.size() < 4);
-            if in_words && parts.iter().all(is_zero) {
+            if in_words && parts.iter().all(helper::is_zero) {
                 return (helper::zeros(elem), Prec::Primary);
             }
             let parts: Vec<String> = parts.iter().map(|p| text(k, p)).collect();
@@ -355,15 +355,6 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let (text, whole) = helper::lane(elem, &at_least(e, Prec::Primary), *lane);
             (text, if whole { Prec::Primary } else { Prec::Unary })
         }
-    }
-}
-
-/// Returns true if the expression is a literal with all bits zero.
-pub(super) fn is_zero(e: &Expr) -> bool {
-    match e {
-        Expr::Cast(_, e) => is_zero(e),
-        Expr::F32(value) => value.to_bits() == 0,
-        _ => false,
     }
 }
 

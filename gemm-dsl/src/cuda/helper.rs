@@ -9,7 +9,6 @@ pub(super) mod sync;
 #[cfg(test)]
 mod tests;
 
-use super::expr::is_zero;
 use super::types::{element_type, vector_type};
 use super::{WIDTH, wrap};
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
@@ -161,6 +160,15 @@ fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
 
 fn copy_bytes(target: &Access) -> u32 {
     u32::from(target.lanes) * target.buffer.elem.size()
+}
+
+/// Returns true if the expression is a literal with all bits zero.
+pub(super) fn is_zero(e: &Expr) -> bool {
+    match e {
+        Expr::Cast(_, e) => is_zero(e),
+        Expr::F32(value) => value.to_bits() == 0,
+        _ => false,
+    }
 }
 
 /// Families of device functions, in the order of their definitions in the source.

@@ -2,7 +2,7 @@
 //! arrays.
 
 use super::expr::text;
-use super::helper::{self, cluster};
+use super::helper;
 use super::stmt::{self, declaration, extents};
 use super::types::{self, element_type, ty};
 use super::{Printer, WIDTH};
@@ -102,6 +102,15 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
     read
 }
 
+/// Cluster attribute of a kernel; empty if it has no clusters.
+fn cluster_attribute(k: &Kernel) -> String {
+    match (k.cluster, &k.cluster_name) {
+        (1, _) => String::new(),
+        (_, Some(named)) => format!(" __cluster_dims__({}, 1, 1)", text(k, named)),
+        (blocks, None) => format!(" __cluster_dims__({blocks}, 1, 1)"),
+    }
+}
+
 pub(super) fn signature(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     let threads = match &k.launch_bounds {
@@ -112,7 +121,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
         None => threads,
         Some(blocks) => format!("{threads}, {blocks}"),
     };
-    let cluster = cluster::attribute(k);
+    let cluster = cluster_attribute(k);
     out.line(format!("extern \"C\" __global__ void{cluster} __launch_bounds__({bounds})"));
     // Text of each parameter, with true for a pointer.
     let params: Vec<(bool, String)> = k

@@ -131,9 +131,9 @@ fn a_block_that_is_too_large_is_not_simulated() {
     }
     // The shape shrinks to one block with small extents.
     assert!(
-        report("items: 4096").contains("Counters at 2097152 elements (the first of 2 launches)")
+        report("items: 65536").contains("Counters at 33554432 elements (the first of 2 launches)")
     );
-    assert!(report("coarsen: 256").contains("Counters at m = 16, n = 4096, k = 64, on"));
+    assert!(report("coarsen: 4096").contains("Counters at m = 16, n = 65536, k = 64, on"));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! CUDA spelling of cluster operations.
 
 use super::HelperFamily;
-use crate::cuda::expr::text;
 use crate::cuda::types::MBARRIER;
 use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
 
@@ -82,15 +81,6 @@ pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> 
         }
     });
     hears
-}
-
-/// Cluster attribute of a kernel; empty if it has no clusters.
-pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
-    match (k.cluster, &k.cluster_name) {
-        (1, _) => String::new(),
-        (_, Some(named)) => format!(" __cluster_dims__({}, 1, 1)", text(k, named)),
-        (blocks, None) => format!(" __cluster_dims__({blocks}, 1, 1)"),
-    }
 }
 
 /// Passes the definitions that expressions and statements need to `note`, with their positions in

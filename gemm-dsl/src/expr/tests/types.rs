@@ -111,7 +111,7 @@ fn an_environment_says_which_values_it_has() {
     only(&FINISH, "|s| { let len = s; len }", "len", "`len` is reserved");
     only(&FINISH, "|s| s / len", "len", "not a known name; there are `s`");
     assert_eq!(faults(&IDENTITY, "-1.0 / 0.0"), []);
-    only(&IDENTITY, "|a| 0.0", "|", "no values to name; write the expression alone, as in `0.0`");
+    only(&IDENTITY, "|a| 0.0", "|", "takes no parameters; write the expression alone, as in `0.0`");
     only(&IDENTITY, "x", "x", "not a known name; only numbers and functions are allowed");
     only(&IDENTITY, "min", "min", "it is a function: `min(a, b)`");
 }

@@ -49,8 +49,8 @@ const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the r
                           depend on the rule that a problem matches; allow it with `accuracy: \
                           norm;` before the rules, or leave it out";
 const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table allows: the result would \
-                       depend on the rule that a problem matches; leave it out, or make it a \
-                       kernel of its own";
+                       depend on the rule that a problem matches; leave it out, or use it in a \
+                       separate kernel";
 const TILE: &str = "`waves` takes a tile, with rows and columns from 1 to 4294967295, such as \
                     `waves(128x256)`, not ";
 

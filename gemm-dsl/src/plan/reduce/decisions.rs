@@ -18,6 +18,7 @@ impl ReducePlan {
             vector => format!("{} vectors of {vector} elements", self.items()),
         };
         list.say("items per thread", items);
+        list.say("minimum blocks per SM", residency::told(self.spec.blocks_per_sm));
         let fold = match self.block_fold {
             BlockFold::Tree => format!("{} tree in shared memory", self.tree()),
             BlockFold::UnrolledWarp => format!("{} tree, the last warp unrolled", self.tree()),
@@ -73,7 +74,6 @@ impl ReducePlan {
                 },
             );
         }
-        list.say("minimum blocks per SM", residency::told(self.spec.blocks_per_sm));
         list.finish()
     }
 

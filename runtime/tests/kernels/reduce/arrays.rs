@@ -133,7 +133,7 @@ fn what_is_folded_has_the_shape_that_over_says() {
     for (kernel, remedy) in [
         (
             &ROWS,
-            "a matrix, whose rows are folded, but the call gives a vector of 24 elements. Give",
+            "a matrix, whose rows are folded, but the call gives a vector of 24 elements. Pass",
         ),
         (&COLUMNS, "`MatrixRef::new(&elements, len, inner)`"),
         (&MIDDLE, "`MatrixRef::batch(&elements, outer, len, inner)`"),

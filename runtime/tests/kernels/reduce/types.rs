@@ -123,7 +123,7 @@ fn a_run_has_the_extents_of_what_the_kernel_folds() {
         ),
         (
             columns.run_over(&device, &x, (2, 2, 2)).map(drop),
-            "an outer extent of 2. Columns of one matrix",
+            "an outer extent of 2. Columns need an outer extent of 1",
         ),
         (
             rows.run_over(&device, &x, (2, 3, 1)).map(drop),

@@ -250,9 +250,9 @@ fn what_is_sound_prints() {
     let text = crate::cuda::source(&kernel);
     for line in [
         "__shared__ __align__(1024) unsigned short a[64][64];",
-        "wgmma_keep<32>(&acc[0]);\n    wgmma_fence();",
+        "wgmma_keep(acc);\n    wgmma_fence();",
         "wgmma_bf16_n64(acc, descriptor_128(&a[0][0]), descriptor_128(&b[0][0]), 1 < 2);",
-        "wgmma_wait<0>();\n    wgmma_keep<32>(&acc[0]);",
+        "wgmma_wait<0>();\n    wgmma_keep(acc);",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
