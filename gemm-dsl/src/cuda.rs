@@ -150,7 +150,7 @@ impl<'k> Printer<'k> {
     fn table(&mut self, lines: &[(String, &str)]) {
         let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
         let longest = lines.iter().map(|(_, comment)| comment.len()).max().unwrap_or(0);
-        let fits = 4 * self.level + column + longest + 4 <= WIDTH;
+        let fits = 4 * self.level + column + longest + 5 <= WIDTH;
         for (text, comment) in lines {
             match comment {
                 &"" => self.line(text),
