@@ -7,7 +7,7 @@ pub const PARTIALS: Operand = Operand::Temp(0);
 pub const TICKETS: Operand = Operand::Temp(1);
 /// Splits of A and of B.
 pub const SPLITS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
-/// Flag for values that the splits cannot represent. [`UNREPRESENTABLE_TICKETS`] is the ticket
+/// Flag for values that the splits cannot represent. `UNREPRESENTABLE_TICKETS` is the ticket
 /// counter for its reset.
 pub const UNREPRESENTABLE: Operand = Operand::Temp(4);
 pub const UNREPRESENTABLE_TICKETS: Operand = Operand::Temp(5);
