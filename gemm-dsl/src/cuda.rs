@@ -145,13 +145,19 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints lines whose trailing comments are aligned; a comment may be empty.
+    /// Prints lines whose trailing comments are aligned; a comment may be empty. A comment that
+    /// does not fit beside its line is printed above it.
     fn table(&mut self, lines: &[(String, &str)]) {
         let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
         for (text, comment) in lines {
-            match comment {
-                &"" => self.line(text),
-                comment => self.line(format!("{text:column$}  // {comment}")),
+            let beside = format!("{text:column$}  // {comment}");
+            match *comment {
+                "" => self.line(text),
+                _ if 4 * self.level + beside.len() <= WIDTH => self.line(beside),
+                above => {
+                    self.line(format!("// {above}"));
+                    self.line(text);
+                }
             }
         }
     }
