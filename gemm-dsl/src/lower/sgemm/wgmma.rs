@@ -78,8 +78,8 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let bm = b.constant("BM", int(t.bm()), "rows of C per block");
     let bn = b.constant("BN", int(t.bn()), "columns of C per block");
     let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
-    let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
-    let tn = b.constant("TN", int(t.tn()), "columns of C per thread");
+    let tm = b.constant("TM", int(t.tm()), "rows of C that a thread stores");
+    let tn = b.constant("TN", int(t.tn()), "columns of C that a thread stores");
     let own_accumulators = b.constant("ACCUMULATORS", tm * tn, "accumulators per thread");
     let meaning =
         if t.producer() { "threads of the consumer warpgroups" } else { "threads per block" };
@@ -103,9 +103,10 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
-    let meaning = |factor: Factor| match t.arith().splits() {
-        1 => format!("a tile of {factor}"),
-        _ => format!("splits of a tile of {factor}"),
+    let meaning = |factor: Factor| {
+        let splits = if t.arith().splits() > 1 { "splits of " } else { "" };
+        let per_stage = if stages.is_some() { " per stage" } else { "" };
+        format!("{splits}one tile of {factor}{per_stage}")
     };
     let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
         let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
@@ -301,7 +302,10 @@ impl<'p> WgmmaFrame<'p> {
             false => {
                 "a lane holds every eighth row of these, and two adjacent columns out of eight."
             }
-            true => "a lane ends up with one row of these, and four adjacent columns out of eight.",
+            true => {
+                "after the exchange below, a lane holds one row of these, and four adjacent columns \
+                 out of eight."
+            }
         };
         b.comment(has);
         let warp = b.let_("warp", self.tid / WARP as i32);
@@ -329,8 +333,8 @@ impl<'p> WgmmaFrame<'p> {
             Expr::I32(0) => b.let_("thread_col", own_col),
             ref first => b.let_("thread_col", first.clone() + own_col),
         };
-        let lanes_m = b.constant("LANES_M", tall, "lanes along M in a warp tile");
-        let lanes_n = b.constant("LANES_N", wide, "lanes along N in a warp tile");
+        let lanes_m = b.constant("LANES_M", tall, "lanes that store one column of C");
+        let lanes_n = b.constant("LANES_N", wide, "lanes that store one row of C");
         ThreadPlace {
             rows: Elements {
                 adjacent: Adjacent::One,
