@@ -202,23 +202,23 @@ impl Consumers<'_> {
 }
 
 /// Exchanges accumulators between pairs of lanes. Each lane has two adjacent elements in each of
-/// two rows, and receives four elements in one row. The even lane keeps the first row, and the odd
-/// lane keeps the row that is eight rows below.
+/// two rows, and receives four elements in one row. The even lane keeps the upper row, and the odd
+/// lane keeps the lower row, which is eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     b.comment(
-        "Lane pairs exchange accumulators: even lanes keep the first row, odd ones the second.",
+        "Lane pairs exchange accumulators: even lanes keep the upper row, odd lanes the lower row.",
     );
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
     b.unrolled("i", frame.accumulators / 4, |b, i| {
         b.unrolled("j", 2, |b, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
-            let [first, second] = [("first", 0), ("second", 1)]
+            let [upper, lower] = [("upper", 0), ("lower", 1)]
                 .map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
-            let given = is_even.clone().select(second.clone(), first.clone());
-            let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
-            let other = Expr::from(b.let_("other", other));
-            b.store(at(0), is_even.clone().select(first, other.clone()));
-            b.store(at(1), is_even.clone().select(other, second));
+            let given = is_even.clone().select(lower.clone(), upper.clone());
+            let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+            let received = Expr::from(b.let_("received", received));
+            b.store(at(0), is_even.clone().select(upper, received.clone()));
+            b.store(at(1), is_even.clone().select(received, lower));
         });
     });
 }
@@ -288,14 +288,14 @@ impl<'p> WgmmaFrame<'p> {
 
     /// Computes the positions of this thread's accumulators.
     fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
-        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
+        let rows = b.constant("WARPGROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
             true => self.bn,
-            false => b.constant("GROUP_N", columns as i32, "columns of C per warpgroup"),
+            false => b.constant("WARPGROUP_N", columns as i32, "columns of C per warpgroup"),
         };
         b.comment(
-            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps 16 of \
+            "A warpgroup computes WARPGROUP_M rows of the block tile, and each of its warps 16 of \
              them;",
         );
         let has = match self.t.has_vectors() {

@@ -281,7 +281,7 @@ fn columns(
             true => (i.clone() * width as i32, block.cols.vector(i)),
             false => (i.clone(), block.cols.element(i)),
         };
-        let col = b.let_("own_col", block.origin.col + at);
+        let col = b.let_("loaded_col", block.origin.col + at);
         guarded(b, guards, Expr::from(col).lt(p.n), |b| {
             for (memory, kept) in arrays {
                 let from = memory.at(col);

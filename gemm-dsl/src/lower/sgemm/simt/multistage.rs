@@ -154,8 +154,8 @@ impl MultistagePipeline<'_> {
             "Main loop: each k step multiplies one pair of fragments while the next pair is \
              loaded.",
         );
-        let read = b.mut_("read", 0);
-        let write = b.mut_("write", ring - 1);
+        let read = b.mut_("read_stage", 0);
+        let write = b.mut_("write_stage", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
@@ -164,12 +164,12 @@ impl MultistagePipeline<'_> {
                 "The tile at k0 is being copied; the tile in use is STAGES - 1 tiles before it. So \
                  the loop runs STAGES - 1 tiles further than the copies.",
             );
-            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", steps, |b, i| {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
                     b.comment(
                         "The last k step loads fragments of the next tile: its copy must have \
-                         arrived. After the last tile there is none, so `read` stays.",
+                         arrived. After the last tile there is none, so `read_stage` stays.",
                     );
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();
@@ -199,8 +199,8 @@ impl MultistagePipeline<'_> {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
         let spread_name = spread_name(b, spread);
-        let read = b.mut_("read", 0);
-        let write = b.mut_("write", ring - 1);
+        let read = b.mut_("read_stage", 0);
+        let write = b.mut_("write_stage", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
@@ -212,7 +212,7 @@ impl MultistagePipeline<'_> {
             b.comment("stage receives the tile at k0, STAGES - 1 tiles after the one in use.");
             b.push(Stmt::CopyWait { pending: self.pending.clone() });
             b.barrier();
-            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", tiled.steps(), |b, i| {
                 self.copies(
                     b,
