@@ -172,8 +172,8 @@ impl Fold {
     /// Comments on the identity of a kernel if it is -0.
     pub(super) fn identity_comment(&self, b: &mut KernelBuilder) {
         let is_minus_zero = match self.parts[0].identity {
-            Expr::F32(zero) => zero == 0.0 && zero.is_sign_negative(),
-            Expr::F64(zero) => zero == 0.0 && zero.is_sign_negative(),
+            Expr::F32(value) => value.to_bits() == (-0.0_f32).to_bits(),
+            Expr::F64(value) => value.to_bits() == (-0.0_f64).to_bits(),
             _ => false,
         };
         if is_minus_zero {

@@ -303,8 +303,8 @@ impl<'p> WgmmaFrame<'p> {
                 "a lane holds every eighth row of these, and two adjacent columns out of eight."
             }
             true => {
-                "after the exchange below, a lane holds one row of these, and four adjacent columns \
-                 out of eight."
+                "after the exchange below, a lane holds one row of these, and four adjacent \
+                 columns out of eight."
             }
         };
         b.comment(has);

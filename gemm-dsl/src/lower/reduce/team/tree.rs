@@ -59,7 +59,8 @@ impl Team<'_> {
             }
             Tree::InterleavedDivergent => {
                 b.comment(format!(
-                    "Tree: threads whose index is a multiple of 2s {fold_in} the value of thread + s."
+                    "Tree: threads whose index is a multiple of 2s {fold_in} the value of thread \
+                     + s."
                 ));
                 b.loop_("s", For::below(1, block).change(double()), |b, s| {
                     let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
