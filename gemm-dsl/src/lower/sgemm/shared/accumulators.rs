@@ -75,7 +75,7 @@ impl Accumulators {
         let count = (partials > 1).then(|| partial_sums(b, partials));
         let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
-        b.comment("Accumulators of this thread.");
+        b.comment(layout_text(count.is_some(), [rows.is_some(), cols.is_some()]));
         let place = if dims.is_empty() {
             AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
         } else {
@@ -200,6 +200,19 @@ pub(crate) struct UnrepresentableBits {
     /// Flag shared by the slices of a block, if there are several.
     pub of_block: Option<Access>,
     pub format: Format,
+}
+
+/// Comment on the indices of the array of accumulators, given the indices that it has.
+fn layout_text(several: bool, [tall, wide]: [bool; 2]) -> String {
+    let p = if several { "[p]" } else { "" };
+    let (index, output) = match (tall, wide) {
+        (true, true) => ("[m][n]", "output (m, n) of this thread"),
+        (true, false) => ("[m]", "output m of this thread"),
+        (false, true) => ("[n]", "output n of this thread"),
+        (false, false) => ("", "the output of this thread"),
+    };
+    let sum = if several { "partial sum p of " } else { "" };
+    format!("acc{p}{index} accumulates {sum}{output}.")
 }
 
 /// Declares the constant for the number of partial accumulators.

@@ -74,17 +74,21 @@ fn tile(
     if plan.staged_rows() > 0 {
         return looped(b, block, acc, finish);
     }
+    let does = finish.verb();
     match plan.guards() {
         Guards::None => {
-            b.comment("Epilogue: store the outputs.");
+            b.comment(format!("Epilogue: {does} the outputs."));
             outputs(b, block, acc, finish, false);
         }
         Guards::Inline => {
-            b.comment("Epilogue: store the outputs that are in range.");
+            b.comment(format!("Epilogue: {does} the outputs that are in range."));
             outputs(b, block, acc, finish, true);
         }
         Guards::Hoisted => {
-            b.comment("Epilogue: store the outputs that are in range.");
+            b.comment(format!(
+                "Epilogue: {does} the outputs that are in range. A tile that lies in C needs no \
+                 bounds checks."
+            ));
             let (p, origin) = (&block.problem, &block.origin);
             let inside = (origin.row + block.bm.clone())
                 .le(p.m)
@@ -198,12 +202,12 @@ fn looped(
         let at = Access::new(sums, [i, own.clone()]);
         if width > 1 { at.vector() } else { at }
     };
-    b.comment(
-        "Epilogue: store the outputs that are in range. Loops keep its code small enough for the",
-    );
-    b.comment(
-        "instruction cache; WAITING rows of accumulators at a time are staged in shared memory.",
-    );
+    let in_range = if guards { " that are in range" } else { "" };
+    b.comment(format!(
+        "Epilogue: {} the outputs{in_range}. Loops keep its code small enough for the instruction \
+         cache; WAITING rows of accumulators at a time are staged in shared memory.",
+        finish.verb()
+    ));
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
@@ -277,7 +281,7 @@ fn columns(
             true => (i.clone() * width as i32, block.cols.vector(i)),
             false => (i.clone(), block.cols.element(i)),
         };
-        let col = b.let_("own_col", block.origin.col + at);
+        let col = b.let_("loaded_col", block.origin.col + at);
         guarded(b, guards, Expr::from(col).lt(p.n), |b| {
             for (memory, kept) in arrays {
                 let from = memory.at(col);
