@@ -328,7 +328,7 @@ fn specs_are_compared_where_both_can_be_launched() {
     let same = object(&[small, "--against", small]);
     assert_eq!(same["change"]["is_same_kernel"], true);
     let page = text(&explain(&["--html", "-", small, "--against", small]).stdout);
-    assert!(page.contains("<p>The two are the same <a") && !page.contains("<tbody></tbody>"));
+    assert!(page.contains("<p>Both specs have the same <a") && !page.contains("<tbody></tbody>"));
     // A GEMM without a batch is launched once for each GEMM of the other's batch.
     let batch = object(&[small, "--against", &format!("{small}, batch: strided, products: 2")]);
     assert_eq!(batch["change"]["launches"], serde_json::json!([1, 3]));
