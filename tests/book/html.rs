@@ -300,7 +300,7 @@ fn section_of(dom: &RcDom, id: &str) -> Option<Handle> {
     sections.find(|of| attribute(of, "id").as_deref() == Some(id))
 }
 
-/// A key that no counter sees shows the lines of the text that it changes.
+/// A key that no counter sees shows the lines of the source that it changes.
 fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     let Some(ledger) = section_of(&page.dom, "ledger") else { return Ok(()) };
     if all(&ledger, "table").iter().any(|table| all(table, "tr").is_empty()) {

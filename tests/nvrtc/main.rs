@@ -245,7 +245,7 @@ fn hostile_locals() -> SgemmSpec {
     line.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Kernel names that a user may choose although CUDA C++, or the text of the kernel, gives them a
+/// Kernel names that a user may choose although CUDA C++, or the source of the kernel, gives them a
 /// meaning.
 const NAMES: &[&str] = &[
     "max",

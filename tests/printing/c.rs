@@ -1,5 +1,5 @@
-//! C in the text of a kernel: expressions and device functions, parsed independently and evaluated
-//! with C's conversions.
+//! C in the source of a kernel: expressions and device functions, parsed independently and
+//! evaluated with C's conversions.
 
 mod parse;
 mod unit;

@@ -37,7 +37,7 @@ fn any(random: &mut Random, ty: Ty) -> Value {
     }
 }
 
-/// Compares each function of the kernel's text with the IR, and then the stored element.
+/// Compares each function of the kernel's source with the IR, and then the stored element.
 fn compare(kernel: &VerifiedKernel, seed: u64, rounds: usize) -> Result<(), String> {
     let mut random = Random::new(seed);
     let names: Vec<&str> = kernel.functions.iter().map(|f| f.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! Introduction of each stage for a reader who knows C but not CUDA, with a question to ask before
-//! reading on. The texts describe the technique; its cost is shown by the counters.
+//! Introduction of each stage for a reader who knows C but not CUDA, with a question to answer
+//! before reading on. An introduction describes the technique. The counters show the cost.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Idea {
@@ -427,7 +427,8 @@ mod tests {
         }
     }
 
-    /// One slot of a ring is being read, so that one copy fewer is in flight.
+    /// One slot of a ring is being read, so the number of copies in flight is one less than the
+    /// number of slots.
     #[test]
     fn rings_have_as_many_places_as_their_ideas_say() {
         let number = |word: &str| {

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Start of the first line of a dumped text.
 const DYNAMIC: &str = "// Bytes of dynamic shared memory: ";
 
-/// Text of a kernel in a folder.
+/// Source of a kernel in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelText {
     pub source: String,
