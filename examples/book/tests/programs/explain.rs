@@ -336,7 +336,7 @@ fn specs_are_compared_where_both_can_be_launched() {
     assert_eq!(coprime["shape"], "m = 384, n = 384, k = 96");
 
     for (line, other, says) in [
-        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "both specs share no shape"),
+        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "no shape that both specs accept"),
         (small, "reduce_kernel!(items: 4)", "the spec is a call of reduce_kernel!"),
     ] {
         let output = explain(&["--json", line, "--against", other]);
