@@ -1,5 +1,5 @@
-//! The key `epilogue`: the stored value is the expression applied to the sum that is stored without
-//! it.
+//! The key `epilogue`: the stored value is the expression applied to the sum that a kernel without
+//! an epilogue stores.
 
 mod gpu;
 use gemm_dsl::Plan;
@@ -22,7 +22,7 @@ fn expected(sum: f32, (row, col): (usize, usize), Size { m, n, k }: Size) -> f32
     }
 }
 
-/// Every kind of kernel store to C.
+/// Specs with every kind of store to C.
 const SPECS: &[&str] = &[
     "block: 8x8",
     "block: 8x8, lanes: m, coarsen: 3, partials: 4, unroll: 4",
@@ -36,7 +36,7 @@ const SPECS: &[&str] = &[
     "tile: 16x16x8, thread: 4x4, float4, bounds: aligned",
 ];
 
-/// Operand names may be anything: the generated text maps them to distinct names.
+/// Operands may have any name. In the generated source their names are distinct from all others.
 fn operands_may_begin_with_underscores() {
     let device = Device::simulator();
     let elements = |from: u8| -> Vec<f32> { (from..from + 16).map(f32::from).collect() };
@@ -66,7 +66,7 @@ fn operands_may_begin_with_underscores() {
     }
 }
 
-/// Names of matrices, extents and other parameters are free for operands too.
+/// Operands may have the names of matrices, extents and other parameters.
 fn operands_may_be_called_as_parameters_are() {
     let device = Device::simulator();
     let line = "epilogue: |acc, A[n], B[m], C, M, N, K, BATCH, lda| \
@@ -87,7 +87,8 @@ fn operands_may_be_called_as_parameters_are() {
     }
 }
 
-/// An operand is read by vectors of four only if its rows and matrices are 16-byte aligned.
+/// A kernel reads an operand in vectors of four only if its rows and matrices are aligned to 16
+/// bytes.
 fn an_operand_lies_anywhere() {
     let device = Device::simulator();
     let line = "tile: 32x32x8, thread: 4x4, float4, pitched, batch: strided, \
@@ -121,8 +122,8 @@ fn an_operand_lies_anywhere() {
     }
 }
 
-/// As in BLAS, a zero factor of either sign leaves out its part, NaN included. An epilogue that
-/// names C reads it all the same.
+/// As in BLAS, the term of a factor of +0 or −0 is left out, even if it contains NaN. An epilogue
+/// with the operand C reads C nevertheless.
 fn a_factor_of_zero_leaves_out_its_own_part_only() {
     let device = Device::simulator();
     let (m, n, k) = (32, 48, 16);
@@ -193,7 +194,7 @@ fn every_kernel_stores_the_expression_of_its_sum() {
     }
 }
 
-/// CUDA text of an epilogue, and the names of its spec and kernel.
+/// The CUDA source of an epilogue is a function. The spec and the kernel name contain the epilogue.
 fn the_text_has_the_epilogue_as_a_function() {
     let relu: Epilogue =
         "|acc|{let float=acc*2.0;relu(float)}".parse().expect("a sound expression");
