@@ -95,9 +95,9 @@ impl Arith {
     /// of splits; twice the error of `f32` is allowed.
     ///
     /// Larger errors are possible for the arithmetics that do not emulate `f32`, for numbers that
-    /// are subnormal in the format or above its greatest. Underflow costs half of the smallest
-    /// positive number per product. Under `f16x3` a number of A below 2^-16 of the greatest of its
-    /// row has an error of at most 2^-38 of that one; likewise a number of B by its column.
+    /// are subnormal in the format or above its greatest. Under `f16x3` a number of A below 2^-16
+    /// of the greatest of its row has an error of at most 2^-38 of that one; likewise a number of B
+    /// by its column. [`underflow_bound`](Self::underflow_bound) is the error of subnormal sums.
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
         // Errors of a rounded number, by bits of significand, and of the product of two.
@@ -113,6 +113,23 @@ impl Arith {
             Self::Tf32x3 | Self::F16x3 => 14.0 * unit,
         };
         2.0 * terms as f64 * unit + beside
+    }
+
+    /// Returns the largest error from underflow of an element of A·B, for a K of `terms`. It is
+    /// absolute, and adds to [`error_bound`](Self::error_bound).
+    ///
+    /// `f32` rounds each multiply-add, by at most half of the smallest positive number, 2^-149.
+    /// Tensor cores truncate each sum to a multiple of 2^-149: at most one sum per product of
+    /// splits. The sums of `f16x3` are truncated while they are scaled, and rounded when they are
+    /// scaled back.
+    pub fn underflow_bound(self, terms: u64) -> f64 {
+        let least = f64::from(f32::from_bits(1));
+        let of_term = match self {
+            Self::F32 => 0.5,
+            Self::F16x3 => 1.0,
+            _ => self.products().len() as f64,
+        };
+        of_term * terms as f64 * least
     }
 
     /// Returns true if rows of A and columns of B are scaled to the range of the format.
