@@ -32,10 +32,9 @@ words! {
         Any = "any",
         /// 1 if no element is 0, or if the `map` is true for all, else 0: a `u8`.
         All = "all",
-        /// Mean and population variance, two results in one pass (Welford, Chan). They are NaN
-        /// without elements, with an infinite element, and where the elements that a thread holds
-        /// at once overflow their sum. The mean may be infinite if elements differ by more than the
-        /// greatest finite number. The mean of zeros is +0, also of −0.
+        /// Mean and population variance, two results in one pass (Welford, Chan). They are right
+        /// where they are in range, whatever overflows on the way. They are NaN without elements
+        /// and with an infinite element. The mean of zeros is +0, also of −0.
         MeanVar = "mean_var",
         /// Logarithm of the sum of exponentials, in one pass and without overflow: −∞ without
         /// elements.
