@@ -4,7 +4,6 @@ use crate::{fault, is_tested, pages_and_faults};
 use gemm_book::glossary::TERMS;
 use gemm_dsl::{Plan as _, cuda, stages};
 use gemm_runtime::SgemmSpec;
-use gemm_tests::stem;
 use html5ever::tendril::TendrilSink;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -160,7 +159,7 @@ fn links(page: &ParsedPage<'_>, pages: &[(&str, &str)]) -> Checked {
 /// True if a page belongs to a stage that is not tested.
 fn is_untested(name: &str) -> bool {
     let mut products = stages::sgemm().into_iter().filter(|of| !is_tested("sgemm", of.index));
-    products.any(|of| name == format!("sgemm_{}.html", stem(&of)))
+    products.any(|of| name == format!("sgemm_{}.html", of.stem()))
 }
 
 /// A page loads nothing: its policy forbids it, and contains the hashes of its style and of its

@@ -16,7 +16,7 @@ use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_cor
 use gemm_runtime::compile::Arch;
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::needs::Need;
-use gemm_tests::{arbitrary, nvrtc, stem};
+use gemm_tests::{arbitrary, nvrtc};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -49,11 +49,11 @@ const SAMPLES: usize = 60;
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     for stage in stages::reduce() {
-        let name = format!("reduce::{}", stem(&stage));
+        let name = format!("reduce::{}", stage.stem());
         trials.push(trial(name, stage.spec, architectures_of(stage.index)));
     }
     for stage in stages::sgemm() {
-        let name = format!("sgemm::{}", stem(&stage));
+        let name = format!("sgemm::{}", stage.stem());
         trials.push(trial(name, stage.spec, architectures_of(stage.index)));
     }
     trials.extend(samples(
@@ -374,7 +374,7 @@ fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(),
     // justified warnings about constants in a user's expression.
     const OF_USER: [&str; 3] = ["division by zero", "result is out of range", "Remark:"];
     // The requested number of blocks does not fit on every SM.
-    let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm);
+    let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm.unwrap_or(1));
     let mut table = gemm_dsl::target::arch::ALL.iter();
     let sm = table.find(|sm| sm.arch == arch).ok_or_else(|| format!("sm_{arch} is not known"))?;
     let fits = blocks <= sm.blocks && blocks * threads <= sm.threads;

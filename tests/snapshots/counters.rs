@@ -1,7 +1,8 @@
 //! Counters of one launch with a fixed shape, on the simulator.
 
-use crate::{Stage, compare};
+use crate::compare;
 use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Segments, Sgemm,
@@ -30,10 +31,10 @@ fn size(spec: &SgemmSpec) -> (usize, usize, usize) {
     if spec.lanes == Lanes::K { THIN } else { SIZE }
 }
 
-pub fn trial(stage: &Stage) -> Trial {
-    let Stage { ladder, stem, line, .. } = stage.clone();
-    Trial::test(format!("counters::{ladder}::{stem}"), move || {
-        let (shape, launched) = match ladder {
+pub fn trial(stage: &PinnedSpec) -> Trial {
+    let PinnedSpec { folder, stem, line, .. } = stage.clone();
+    Trial::test(format!("counters::{folder}::{stem}"), move || {
+        let (shape, launched) = match folder {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
@@ -47,11 +48,11 @@ pub fn trial(stage: &Stage) -> Trial {
         // Kernels that compute planes, and the fallback of the multiplying kernel.
         let main = launched.steps().find(|step| step.counters() == Some(counters));
         let main = main.map(|step| step.kernel().to_owned()).unwrap_or_default();
-        for step in launched.steps().filter(|step| ladder == "sgemm" && step.kernel() != main) {
+        for step in launched.steps().filter(|step| folder == "sgemm" && step.kernel() != main) {
             let counters = step.counters().ok_or("the simulator did not count")?;
             text += &format!("\n{}\n{}", step.kernel(), counted(counters));
         }
-        compare(ladder, &format!("{stem}.counters"), &text);
+        compare(folder, &format!("{stem}.counters"), &text);
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! CUDA text of a stage's kernels.
 
-use crate::{Stage, compare};
+use crate::compare;
+use gemm_dsl::stages::pinned::PinnedSpec;
 use libtest_mimic::Trial;
 
 /// Pinned texts of the scalar variant: one of each kind of GEMM and reduction. The others differ
@@ -15,16 +16,16 @@ const SCALAR: [&str; 6] = [
 ];
 
 /// True if the text of a stage's kernel is pinned, given the suffix of its snapshot.
-pub fn is_pinned(stage: &Stage, suffix: &str) -> bool {
-    let name = format!("{}/{}{suffix}", stage.ladder, stage.stem);
+pub fn is_pinned(stage: &PinnedSpec, suffix: &str) -> bool {
+    let name = format!("{}/{}{suffix}", stage.folder, stage.stem);
     !suffix.ends_with(".scalar") || SCALAR.contains(&&*name)
 }
 
-pub fn trials(stage: &Stage) -> Vec<Trial> {
+pub fn trials(stage: &PinnedSpec) -> Vec<Trial> {
     let trial = |(suffix, source): (&str, String)| {
-        let (ladder, name) = (stage.ladder, format!("{}{suffix}", stage.stem));
-        Trial::test(format!("text::{ladder}::{name}"), move || {
-            compare(ladder, &name, &source);
+        let (folder, name) = (stage.folder, format!("{}{suffix}", stage.stem));
+        Trial::test(format!("text::{folder}::{name}"), move || {
+            compare(folder, &name, &source);
             Ok(())
         })
     };

@@ -15,13 +15,6 @@ pub mod prepared;
 pub mod product;
 pub mod reduction;
 
-use gemm_dsl::stages::Stage;
-
-/// Start of a stage's file names, for example `04_unroll_last_warp`.
-pub fn stem<S>(stage: &Stage<S>) -> String {
-    format!("{:02}_{}", stage.index, stage.name)
-}
-
 /// Bits of each value, for comparisons that distinguish zeros and NaNs.
 pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()

@@ -36,13 +36,14 @@ struct Source<'h> {
 }
 
 /// Elements on a device, in a form that cuBLAS takes too if there is a GPU.
-enum DeviceArray {
+pub(crate) enum DeviceArray {
     Simulated(Buffer),
     Gpu(CudaSlice<f32>),
 }
 
 impl DeviceArray {
-    fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
+    /// Uploads elements. On a GPU all devices of its context may use them.
+    pub(crate) fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
         let Some(gpu) = Gpu::new(device) else {
             return Ok(Self::Simulated(device.upload(elements)?));
         };
@@ -53,7 +54,13 @@ impl DeviceArray {
         Ok(Self::Gpu(slice.map_err(failed("copying an operand to the GPU"))?))
     }
 
-    fn view(&self, batch: Option<usize>, rows: usize, cols: usize) -> Result<MatrixRef<'_>, Error> {
+    /// Views the first elements as packed, row-major matrices.
+    pub(crate) fn view(
+        &self,
+        batch: Option<usize>,
+        rows: usize,
+        cols: usize,
+    ) -> Result<MatrixRef<'_>, Error> {
         match (self, batch) {
             (Self::Simulated(buffer), None) => MatrixRef::new(buffer, rows, cols),
             (Self::Simulated(buffer), Some(n)) => MatrixRef::batch(buffer, n, rows, cols),

@@ -47,6 +47,5 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
 }
 
 fn is<S>(stage: &Stage<S>, wanted: &str) -> bool {
-    let of_snapshot = format!("{:02}_{}", stage.index, stage.name);
-    stage.name == wanted || of_snapshot == wanted || wanted.parse() == Ok(stage.index)
+    stage.name == wanted || stage.stem() == wanted || wanted.parse() == Ok(stage.index)
 }

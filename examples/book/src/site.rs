@@ -185,7 +185,7 @@ fn steps<S: Clone + std::fmt::Display>(
         let mut variants = variants(&stage.spec)?.into_iter();
         Ok(LadderStage {
             ladder,
-            stem: format!("{:02}_{}", stage.index, stage.name),
+            stem: stage.stem(),
             title: format!("{} {}", stage.index, stage.name.replace('_', " ")),
             family,
             line: stage.spec.to_string(),

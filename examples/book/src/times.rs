@@ -288,7 +288,7 @@ mod tests {
     fn products_are_measured_at_five_sizes() {
         assert!(device().starts_with("NVIDIA H200, driver "), "{}", device());
         for stage in stages::sgemm() {
-            let times = times("sgemm", &format!("{:02}_{}", stage.index, stage.name));
+            let times = times("sgemm", &stage.stem());
             let sizes: Vec<u64> = times.iter().map(|timed| timed.n).collect();
             assert_eq!(sizes, [512, 1024, 2048, 4096, 8192], "{}", stage.name);
         }
@@ -341,11 +341,10 @@ mod tests {
         let mut count = 0;
         let products = stages::sgemm().into_iter().map(|stage| {
             let beside = extra_matrices(&stage.spec);
-            product(&times("sgemm", &format!("{:02}_{}", stage.index, stage.name)), beside)
+            product(&times("sgemm", &stage.stem()), beside)
         });
-        let reductions = stages::reduce().into_iter().map(|stage| {
-            reduction(&times("reduce", &format!("{:02}_{}", stage.index, stage.name)))
-        });
+        let reductions =
+            stages::reduce().into_iter().map(|stage| reduction(&times("reduce", &stage.stem())));
         for measured in products.chain(reductions).flatten() {
             for point in &measured.points {
                 let most = point.milliseconds / 1e3 * DEVICE.hertz() * f64::from(DEVICE.sms);

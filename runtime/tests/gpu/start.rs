@@ -1,10 +1,11 @@
-//! First launches in processes of their own: the disk cache. The example `launch_overhead` measures
-//! their cost.
+//! First launches in separate processes, which use the disk cache. The example `launch_overhead`
+//! measures their cost.
 
 use super::{Outcome, ensure};
+use gemm_runtime::internal::{DeviceBackend, Replacement};
 use gemm_runtime::{
-    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
-    sgemm_table, spec::GemmLayout, warm,
+    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel,
+    SgemmShape, sgemm, sgemm_table, spec::GemmLayout, warm,
 };
 use std::fs::{self, File};
 use std::path::Path;
@@ -54,7 +55,7 @@ pub(super) fn warm_start() -> Outcome {
     let [entry] = &entries[..] else { return Err(format!("{entries:?}").into()) };
     let compiled = fs::read(entry)?;
 
-    // A compiled kernel is written to disk, so that an entry that is still old was read.
+    // A compiled kernel is written to disk, so an entry that is still old was read from disk.
     age(entry)?;
     launch(loads)?;
     ensure(is_aged(entry)?, || "a whole entry was compiled anew".to_owned())?;
@@ -93,6 +94,25 @@ pub(super) fn ahead() -> Outcome {
     table.warm(&gpu, [(8, 8, 8), (9, 9, 9)])?;
     let (a, mut c) = (MatrixRef::new(&x, 9, 9)?, MatrixMut::new(&mut room, 9, 9)?);
     made(table.call(&gpu).launch(&a, &a, &mut c)?, "a table's row")
+}
+
+/// The replacement of a CUDA source is launched under its own name, and only on the device on which
+/// it was set.
+#[allow(unsafe_code, reason = "the replacement differs from the text by a sign and a name")]
+pub(super) fn replaced() -> Outcome {
+    let (gpu, other) = (Device::cuda(0)?, Device::cuda(0)?);
+    let kernel = SgemmKernel::new("block: 16x16".parse()?)?;
+    let source = kernel.source();
+    let negative = source.replace("= acc;", "= -acc;").replace("sgemm_naive_16x16(", "negative(");
+    ensure(!negative.contains("sgemm_naive"), || negative.clone())?;
+    let DeviceBackend::Gpu(backend) = gpu.backend() else { return Err("not a GPU".into()) };
+    let replacement = Replacement { kernel: "negative".to_owned(), source: negative };
+    // SAFETY: parameters, accesses and block are those of the original.
+    unsafe { backend.replace_source(source, replacement) };
+    let got = [&gpu, &other].map(|device| kernel.run(device, &[2.0], &[3.0], (1, 1, 1)));
+    let [replaced, own] = got;
+    let got = (replaced?, own?);
+    ensure(got == (vec![-6.0], vec![6.0]), || format!("{got:?}"))
 }
 
 /// Sets the modification time of a file to the epoch.

@@ -4,8 +4,8 @@ use crate::{same_bits, trial};
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::Device;
+use gemm_tests::arbitrary;
 use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
-use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 
 /// Lengths beyond [`LENGTHS`] that the simulator can run.
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for stage in whole_arrays() {
         for op in CLASSIC {
-            let (name, spec) = (format!("{}::{op}", stem(&stage)), stage.spec.clone().op(op));
+            let (name, spec) = (format!("{}::{op}", stage.stem()), stage.spec.clone().op(op));
             let small = [spec.clone(), spec.clone().float4(true)];
             trials.push(trial(format!("reduce::small::{name}"), move |gpu| {
                 small.iter().try_for_each(|spec| small_arrays(gpu, spec))

@@ -7,9 +7,9 @@ use gemm_oracle::product::Size;
 use gemm_oracle::random::Hard;
 use gemm_oracle::sharing::SIMULATED;
 use gemm_runtime::Device;
+use gemm_tests::arbitrary;
 use gemm_tests::prepared::compare;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
-use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     let large: Vec<Lazy> = LARGE.iter().map(|_| Lazy::default()).collect();
     for stage in stages::sgemm() {
-        let (name, spec) = (stem(&stage), stage.spec);
+        let (name, spec) = (stage.stem(), stage.spec);
         let guarded = spec.clone();
         trials.push(trial(format!("sgemm::small::{name}"), move |gpu| {
             SIZES.iter().try_for_each(|&size| like_the_simulator(gpu, &guarded, size))

@@ -55,21 +55,34 @@ impl<'d> Timer<'d> {
         Ok(Self { gpu, delay: gpu.load("delay", DELAY)? })
     }
 
-    /// Returns the median time of each piece of work in milliseconds, over `rounds` rounds after
-    /// warm-up.
+    /// Returns the median time of each piece of work in milliseconds, over the rounds of
+    /// [`samples`](Self::samples).
+    ///
+    /// # Errors
+    /// As [`samples`](Self::samples).
+    pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
+        let mut times = self.samples(rounds, work)?;
+        Ok(times.iter_mut().map(|times| median(times)).collect())
+    }
+
+    /// Returns the times of each piece of work in milliseconds, one for each of `rounds` rounds
+    /// after warm-up.
     ///
     /// Each round runs every piece once, or short ones repeatedly and equally often. Disturbances
     /// of the GPU thus affect all pieces alike.
     ///
     /// # Errors
     /// Returns the errors of the work, and [`Error::Driver`] if a measurement fails.
-    pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
+    pub fn samples(
+        &self,
+        rounds: usize,
+        work: &mut [&mut Work<'_>],
+    ) -> Result<Vec<Vec<f64>>, Error> {
         work.iter_mut().try_for_each(|work| work())?;
         self.gpu.device.synchronize()?;
         let mut once = self.rounds(1, 1, HEAD_START_EACH, work)?;
         let shortest = once.iter_mut().map(|times| median(times)).fold(f64::INFINITY, f64::min);
-        let mut times = self.rounds(rounds, repeats(shortest), HEAD_START_EACH, work)?;
-        Ok(times.iter_mut().map(|times| median(times)).collect())
+        self.rounds(rounds, repeats(shortest), HEAD_START_EACH, work)
     }
 
     /// Returns the time of each piece of work in milliseconds, run once, without warm-up.

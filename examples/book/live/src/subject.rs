@@ -173,8 +173,7 @@ impl Subject {
     /// Returns the matching stage of a ladder: the folder of its snapshots, and their name.
     pub fn stage(&self) -> Option<(&'static str, String)> {
         fn stem<S: PartialEq>(spec: &S, stages: &[Stage<S>]) -> Option<String> {
-            let stage = stages.iter().find(|stage| stage.spec == *spec)?;
-            Some(format!("{:02}_{}", stage.index, stage.name))
+            Some(stages.iter().find(|stage| stage.spec == *spec)?.stem())
         }
         match self {
             Self::Reduce(plan) => Some(("reduce", stem(plan.spec(), &stages::reduce())?)),

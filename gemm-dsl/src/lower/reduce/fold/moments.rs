@@ -1,11 +1,11 @@
-//! Mean and variance in one pass: count, mean, and sum of squared deviations. A thread processes
-//! the elements that it holds in two passes. Accumulators of threads are combined after T. Chan, G.
-//! Golub and R. LeVeque ("Updating formulae and a pairwise algorithm for computing sample
-//! variances", 1979).
+//! Mean and variance in one pass: count, mean, and sum of squared deviations. A thread computes the
+//! mean of its loaded elements first, and then their squared deviations. Accumulators of threads
+//! are combined after T. Chan, G. Golub and R. LeVeque ("Updating formulae and a pairwise algorithm
+//! for computing sample variances", 1979).
 //!
 //! Squares may leave the range while the variance is in range. A sum of squares that overflows is
-//! computed again from scaled deviations, and kept as a negative number. It stays scaled from then
-//! on. Sums in range have the same bits as without this.
+//! therefore recomputed from scaled deviations, and kept as a negative number. It stays scaled from
+//! then on. The scaling does not change a bit of sums that are in range.
 
 use super::{Cell, LoadedElements};
 use crate::ir::{Elem, Expr, KernelBuilder};
@@ -168,8 +168,8 @@ pub(super) fn combine(
     vec![both.into(), mean.into(), squares.into()]
 }
 
-/// Mean and variance. Both are NaN for no elements. They are also NaN if an element was infinite or
-/// NaN, because the squares are then NaN.
+/// Returns mean and variance. Both are NaN if there are no elements. They are also NaN if an
+/// element is infinite or NaN, because the squares are then NaN.
 pub(super) fn values(b: &mut KernelBuilder, all: &[Expr], types: Types) -> Vec<Expr> {
     let (acc, squares) = (types.acc, all[2].clone());
     let counted = b.let_("counted", all[0].clone().cast(acc));
