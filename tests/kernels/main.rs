@@ -31,6 +31,7 @@ mod pointer_lists;
 mod prepared;
 mod profiler;
 mod races;
+mod range;
 mod reduce;
 mod sgemm;
 mod sgemm_call;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         epilogue::trials(),
         inter_block_sync::trials(),
         matrix_views::trials(),
+        range::trials(),
         pointer_lists::trials(),
         prepared::trials(),
         profiler::trials(),

@@ -314,6 +314,14 @@ impl Problem {
     /// differs.
     pub fn check_stored(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
         self.check_sums(spec, sums)?;
+        self.check_epilogue(spec, sums, c)
+    }
+
+    /// Checks the bits of the epilogue's results for given sums.
+    ///
+    /// # Errors
+    /// Returns an element of C that differs.
+    pub fn check_epilogue(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
         let expected = self.stored(spec, sums);
         let differs = |(found, expected): (&f32, &f32)| found.to_bits() != expected.to_bits();
         match c.iter().zip(&expected).position(differs) {

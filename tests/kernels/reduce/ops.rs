@@ -161,27 +161,26 @@ fn the_mean_of_zeros_is_plus_zero() {
     }
 }
 
-/// Mean and variance are NaN if the sum of the elements that a thread loads at once overflows, and
-/// finite just below. If elements differ by more than the largest number, the mean is not finite.
-fn mean_and_variance_are_not_of_sums_and_differences_that_overflow() {
+/// Sums, differences and squares overflow on the way to a mean and a variance in range.
+fn mean_and_variance_are_right_up_to_the_end_of_the_range() {
     let (most, half) = (f32::MAX, f32::MAX / 2.0);
-    // One case has a single thread, whose infinite sum is combined with no other.
-    let lines = [
-        ("over: rows, group: 1, items: 2", most, 2),
-        ("items: 2", most, 300),
-        ("items: 4, float4", half, 3),
-    ];
-    for (line, element, len) in lines {
-        let found = moments(line, &vec![element; len]);
-        assert!(found.iter().all(|x| x.is_nan()), "{len} times {element} by `{line}`: {found:?}");
+    for line in ["", "items: 4, float4", "over: rows, group: 1, items: 2", "blocks: 2"] {
+        for (element, len) in [(most, 2), (most, 600), (-most, 77), (half, 3)] {
+            let found = moments(line, &vec![element; len]);
+            assert_eq!(found, [element, 0.0], "{len} times {element} by `{line}`");
+        }
+        assert_eq!(moments(line, &[0.0, 2.0_f32.powi(64)]), [2.0_f32.powi(63), 2.0_f32.powi(126)]);
+        let alternating: Vec<f32> =
+            (0..1000).map(|n| if n % 2 == 0 { 1e19 } else { -1e19 }).collect();
+        let [mean, var] = moments(line, &alternating);
+        assert!(mean.abs() < 1e13 && (var - 1e38).abs() < 1e33, "{mean} {var} by `{line}`");
+        let [mean, var] = moments(line, &[vec![most; 128], vec![-most; 128]].concat());
+        assert!(mean.abs() < 1e32 && var == f32::INFINITY, "{mean} {var} by `{line}`");
+        for special in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+            let found = moments(line, &[most, special, -most, 1.0]);
+            assert!(found.iter().all(|x| x.is_nan()), "{special} by `{line}`: {found:?}");
+        }
     }
-    for (line, element, len) in [("", most, 600), ("items: 2", half, 600), ("float4", half, 2)] {
-        let found = moments(line, &vec![element; len]);
-        assert_eq!(found, [element, 0.0], "{len} times {element} by `{line}`");
-    }
-    let apart = [vec![most; 128], vec![-most; 128]].concat();
-    let [mean, _] = moments("block: 64", &apart);
-    assert!(!mean.is_finite(), "{mean}");
 }
 
 /// Elements after the end of an array count as the identity, and nothing is combined before its
@@ -311,7 +310,7 @@ pub fn trials() -> Vec<Trial> {
         compensated_sums_are_right_to_the_last_digits,
         compensated_sums_of_the_greatest_numbers_are_plain_ones,
         the_mean_of_zeros_is_plus_zero,
-        mean_and_variance_are_not_of_sums_and_differences_that_overflow,
+        mean_and_variance_are_right_up_to_the_end_of_the_range,
         arrays_of_one_value_are_right,
         results_may_overflow_a_narrow_type,
         folds_maps_and_finishes_are_what_they_say,

@@ -8,6 +8,7 @@ pub mod arith;
 pub mod beside;
 pub mod depth;
 pub mod epilogue;
+pub mod exact;
 pub mod fold;
 pub mod product;
 pub mod profiler;

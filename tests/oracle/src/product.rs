@@ -3,8 +3,10 @@
 use gemm_dsl::spec::Arith;
 use rayon::prelude::*;
 
-/// Half of the smallest positive `f32`: the maximum rounding error of a subnormal result.
-pub const UNDERFLOW: f64 = 1.0 / (1_u128 << 75) as f64 / (1_u128 << 75) as f64;
+/// Error allowed for underflow. A kernel in `f32` may round a product and a sum for each term.
+pub fn underflow(arith: Arith, terms: u64) -> f64 {
+    arith.underflow_bound(terms).max(2.0 * Arith::F32.underflow_bound(terms))
+}
 
 /// Extents of a GEMM: A is m×k, B is k×n, C is m×n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,15 +120,12 @@ impl Truth {
 
     /// Checks a result of a GEMM in another arithmetic.
     pub fn judge_in(&self, c: &[f32], arith: Arith) -> Verdict {
-        let (k, same) = (self.k as f64, c.len() == self.values.len());
-        let allowed = arith.error_bound(self.k as u64);
+        let (k, same) = (self.k as u64, c.len() == self.values.len());
+        let (allowed, underflow) = (arith.error_bound(k), underflow(arith, k));
         let error = |(index, (&x, (&value, &magnitude))): (usize, (&f32, (&f64, &f64)))| {
             let difference = (f64::from(x) - value).abs();
-            let error = if difference <= 2.0 * k * UNDERFLOW {
-                0.0
-            } else {
-                (difference - 2.0 * k * UNDERFLOW) / magnitude
-            };
+            let error =
+                if difference <= underflow { 0.0 } else { (difference - underflow) / magnitude };
             (if error.is_nan() { f64::INFINITY } else { error }, index)
         };
         let truth = self.values.par_iter().zip(&self.magnitudes);

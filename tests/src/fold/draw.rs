@@ -51,9 +51,13 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
         },
         Kind::Any if !style.is_multiple_of(3) => [0.0, -0.0][pick as usize % 2],
         Kind::Any | Kind::All => [1.0, -1.0, unit, 0.5][pick as usize % 4],
-        Kind::MeanVar => match style % 3 {
+        Kind::MeanVar => match style % 5 {
             0 => unit,
             1 => 100.0 + unit,
+            // Squares overflow, and the variance may be in range; or sums and differences overflow.
+            2 => unit * huge(elem, style / 5),
+            3 if pick % 64 == 0 => unit.signum() * huge(elem, style / 5),
+            3 => unit,
             _ => 0.5,
         },
         Kind::Logsumexp => match style % 4 {
@@ -65,6 +69,16 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
         },
     };
     Number::Float(value).bits(elem)
+}
+
+/// Power of two around the root of the greatest number of the type, or around that number.
+fn huge(elem: Elem, style: u64) -> f64 {
+    let (root, last) = match elem {
+        Elem::F64 => (512, 1023),
+        Elem::F32 | Elem::Bf16 => (64, 127),
+        _ => (7, 15),
+    };
+    2f64.powi(if style % 3 == 0 { last } else { root + 2 - (style / 3 % 8) as i32 })
 }
 
 /// Subnormal number of the type, or one of its smallest normal numbers, with either sign.

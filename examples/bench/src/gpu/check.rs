@@ -5,7 +5,7 @@ use super::{Gpu, failed};
 use crate::shapes::GemmShape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
 use gemm_dsl::spec::{Arith, GemmLayout};
-use gemm_oracle::product::{Size, UNDERFLOW};
+use gemm_oracle::product::{self, Size};
 use gemm_runtime::Error;
 
 /// Kernel that computes one element of A·B and of |A|·|B| per thread, from tiles in shared memory,
@@ -229,7 +229,7 @@ impl<'d> Verifier<'d> {
         let Size { m, n, k } = shape.size;
         room(c, shape)?;
         let (elements, behind) = ((m * n) as i64, BEHIND as i64);
-        let underflow = 2.0 * k as f64 * UNDERFLOW;
+        let underflow = product::underflow(arith, k as u64);
         let config = LaunchConfig {
             grid_dim: (BLOCKS as u32, 1, 1),
             block_dim: (THREADS, 1, 1),

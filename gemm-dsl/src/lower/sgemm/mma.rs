@@ -15,7 +15,7 @@
 mod recompute;
 mod words;
 
-pub(crate) use recompute::recompute;
+pub(crate) use recompute::{recompute, seen_by_slices};
 
 use super::shared::accumulators::{MmaAccumulators, UnrepresentableBits};
 use super::shared::loops::over;

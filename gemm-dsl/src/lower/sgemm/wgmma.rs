@@ -8,6 +8,7 @@
 mod accumulators;
 pub(crate) mod factor_tiles;
 mod pipeline;
+mod recompute;
 pub(crate) mod row_scale;
 pub(crate) mod splits;
 mod tiles;
@@ -30,6 +31,7 @@ use crate::ir::{
 use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
 use crate::spec::{Factor, SgemmSpec};
 use crate::target::arch::WARP;
+use recompute::recompute;
 use row_scale::RowMax;
 use splits::Splits;
 use tiles::OutputTile;
@@ -71,7 +73,11 @@ struct ThreadPlace {
 /// Emits the parameters and the body of the kernel.
 pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let buffers = Splits::read(b, plan, t);
-    let problem = GemmProblem::declare(b, plan, TakenMatrices::Result).with_distinct(b);
+    let may_overflow = t.arith().is_emulation() && !t.arith().is_scaled();
+    let takes = if may_overflow { TakenMatrices::All } else { TakenMatrices::Result };
+    let problem = GemmProblem::declare(b, plan, takes).with_distinct(b);
+    let factors = may_overflow.then_some(problem);
+    let problem = problem.without_factors();
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
@@ -137,13 +143,16 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         tiles,
         range,
     };
-    let consumers = Consumers { frame: &frame, split, ranges, unrepresentable, row_max, tm, tn };
+    let consumers =
+        Consumers { frame: &frame, factors, split, ranges, unrepresentable, row_max, tm, tn };
     pipeline::run(b, &consumers);
 }
 
 /// State of the consumer threads, which multiply tiles and have their accumulators.
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
+    /// Problem with A and B, for sums that may leave the range of `f32` on the way.
+    factors: Option<GemmProblem>,
     split: Option<SplitKWorkspace>,
     ranges: Option<SplitKPartitions>,
     unrepresentable: Option<UnrepresentableFlag>,
@@ -183,6 +192,9 @@ impl Consumers<'_> {
         let acc = Accumulators::from_wgmma(sums, exchanged);
         if let Some(row_max) = self.row_max {
             scale_back(b, &block, &acc, row_max);
+        }
+        if let Some(factors) = &self.factors {
+            recompute(b, frame, factors, &block, &acc);
         }
         let parts =
             self.ranges.map(|all| TileParts::Ranges(SplitKPartitions { tile: tile.nth, ..all }));
@@ -271,7 +283,11 @@ impl<'p> WgmmaFrame<'p> {
 
     /// First k of tile `round` of the block.
     fn term(&self, round: Expr) -> Expr {
-        let term = round * self.bk;
+        self.from_begin(round * self.bk)
+    }
+
+    /// Position in K of a term of the block's range.
+    fn from_begin(&self, term: Expr) -> Expr {
         match self.range {
             None => term,
             Some(range) => range.begin + term,

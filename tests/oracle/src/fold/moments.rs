@@ -20,8 +20,7 @@ use gemm_dsl::ir::Elem;
 /// term has five roundings, and the sums so far have two. The error 2E of b − a contributes w·(2·|b
 /// − a|·2E + 4E²). Over all steps of one level Σ w ≤ n and Σ w·(b − a)² ≤ S. By Cauchy–Schwarz Σ
 /// w·|b − a| ≤ √(n·S), and over all C levels √(C·n·S). The total error of S is γ(h + 7 + 2C)·S +
-/// 4E·√(C·n·S) + (4C + 1)·n·E². The variance S / n rounds once more.
-pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
+/// 4E·√(C·n·S) + X(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
         return [Folded::Nan; 2];
     }
@@ -30,8 +29,9 @@ pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     let (h, c) = (depth.held.min(values.len() as u64), depth.combinations());
     let (h, c) = (h as f64, c.min(values.len() as u64 - 1) as f64);
     let size = values.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
-    // Differences, or sums of a thread, may overflow.
-    if (h + 2.0) * size * 2.0 > greatest(acc) {
+    // Overflow of differences and sums, in `f64` here too.
+    let in_f64 = acc == Elem::F64;
+    if in_f64 && (h + 2.0) * size * 2.0 > greatest(acc) {
         return [Folded::Unjudged; 2];
     }
     let (sum, _) = Twice::sums(values.iter().copied());
@@ -41,7 +41,7 @@ pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     let (low, high) = around(mean, off + rest.abs(), acc);
     let mean_between = Folded::Between(low, high);
     // Largest possible (b − a)² · w.
-    if 4.0 * size * size * n * 1.01 > greatest(acc) {
+    if in_f64 && 4.0 * size * size * n * 1.01 > greatest(acc) {
         return [mean_between, Folded::Unjudged];
     }
     let squares = values.iter().map(|x| {

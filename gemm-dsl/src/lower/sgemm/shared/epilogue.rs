@@ -13,35 +13,40 @@ use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
 /// Accumulators of a block's threads, with the partial accumulators of the other slices.
-pub(crate) struct BlockSums {
+pub(crate) struct BlockSums<'c> {
     pub acc: Accumulators,
     pub others: Option<SlicePartials>,
+    /// Emits corrections of the accumulators, after those of other slices have been added.
+    pub correct: Option<&'c dyn Fn(&mut KernelBuilder, &Accumulators)>,
 }
 
-/// Adds the partial accumulators of the other slices. Then stores the tile in C, or leaves it for
-/// another block to combine.
+/// Adds the partial accumulators of the other slices, and corrects the sums. Then stores the tile in
+/// C, or leaves it for another block to combine.
 pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
     parts: Option<TileParts>,
     split: Option<&SplitKWorkspace>,
-    sums: BlockSums,
+    sums: BlockSums<'_>,
     finish: &EpilogueExpression<'_>,
 ) {
-    let BlockSums { acc, others } = sums;
-    let add = |b: &mut KernelBuilder| {
+    let BlockSums { acc, others, correct } = sums;
+    let complete = |b: &mut KernelBuilder| {
         if let Some(others) = &others {
             others.add(b, block, &acc);
+        }
+        if let Some(correct) = correct {
+            correct(b, &acc);
         }
     };
     match split.zip(parts) {
         None => block.by_epilogue_threads(b, |b| {
-            add(b);
+            complete(b);
             store(b, block, &acc, finish);
         }),
         Some((split, parts)) => {
-            if others.is_some() {
-                block.by_epilogue_threads(b, add);
+            if others.is_some() || correct.is_some() {
+                block.by_epilogue_threads(b, complete);
             }
             split.gather(b, block, &parts, acc, |b, all| store(b, block, all, finish));
         }
