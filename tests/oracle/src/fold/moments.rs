@@ -20,7 +20,11 @@ use gemm_dsl::ir::Elem;
 /// term has five roundings, and the sums so far have two. The error 2E of b − a contributes w·(2·|b
 /// − a|·2E + 4E²). Over all steps of one level Σ w ≤ n and Σ w·(b − a)² ≤ S. By Cauchy–Schwarz Σ
 /// w·|b − a| ≤ √(n·S), and over all C levels √(C·n·S). The total error of S is γ(h + 7 + 2C)·S +
-/// 4E·√(C·n·S) + X(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
+/// 4E·√(C·n·S) + (4C + 1)·n·E². The variance S / n rounds once more.
+///
+/// Sums and squares that overflow are computed from scaled numbers, with the same roundings. What
+/// underflows then is below 2^-80 of the result. In `f64` these results are not checked.
+pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
         return [Folded::Nan; 2];
     }
