@@ -6,6 +6,7 @@ mod atomic;
 mod expr;
 mod helper;
 mod prelude;
+mod section;
 mod stmt;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod unsigned;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
+use section::SectionFunctions;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
@@ -59,6 +61,7 @@ fn print(mut out: Printer<'_>) -> Printer<'_> {
     out.indented(|out| {
         prelude::shared(out);
         let kernel: &Kernel = out.kernel;
+        out.sections = SectionFunctions::of_kernel(out.kernel);
         stmt::block(out, &kernel.body);
     });
     out.line("}");
@@ -87,11 +90,13 @@ struct Printer<'k> {
     width: usize,
     /// Line ranges of the statements printed so far; `None` unless they were requested.
     places: Option<HashMap<*const Stmt, Range<usize>>>,
+    sections: SectionFunctions<'k>,
 }
 
 impl<'k> Printer<'k> {
     fn new(kernel: &'k VerifiedKernel) -> Self {
-        Self { kernel, text: String::new(), level: 0, width: WIDTH, places: None }
+        let sections = SectionFunctions::default();
+        Self { kernel, text: String::new(), level: 0, width: WIDTH, places: None, sections }
     }
 
     /// Prints statements and records their line range.

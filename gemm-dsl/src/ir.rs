@@ -204,7 +204,7 @@ pub(crate) use names::is_free;
 pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
-pub use stmt::{Change, Guard, Loop, PointerRef, Stmt, Unroll};
+pub use stmt::{Change, Guard, Loop, PointerRef, Section, Stmt, Unroll};
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
 pub use verify::{IrError, VerifiedKernel};
 pub use wgmma::{Descriptor, RegisterLimit, Wgmma, WgmmaSync};

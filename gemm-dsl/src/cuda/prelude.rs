@@ -280,7 +280,13 @@ pub(super) fn shared(out: &mut Printer<'_>) {
     out.indented(|out| out.table(&members));
     out.line("};");
     out.line(format!("extern __shared__ __align__({most}) unsigned char {SHARED}[];"));
-    let names = names.join(", ");
-    out.line(format!("auto& [{names}] = *reinterpret_cast<{SHARED_ARRAYS}*>({SHARED});"));
+    let arrays = format!("*reinterpret_cast<{SHARED_ARRAYS}*>({SHARED})");
+    if k.sections().is_empty() {
+        out.line(format!("auto& [{}] = {arrays};", names.join(", ")));
+    } else {
+        // In C++17, a lambda cannot capture a structured binding.
+        out.line(format!("auto& shared = {arrays};"));
+        names.iter().for_each(|name| out.line(format!("auto& {name} = shared.{name};")));
+    }
     out.line("");
 }

@@ -5,7 +5,7 @@ use super::contract::Contract;
 use super::names::is_free;
 use super::{BufferId, Expr, Function, Kernel, Space, Stmt, Ty, Var};
 use crate::target::arch;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 use thiserror::Error;
 
@@ -236,6 +236,9 @@ impl Verifier<'_> {
         let shared = k.buffers.iter().filter(|b| b.space == Space::Shared).map(|b| &b.name);
         let shared = shared.chain(k.mbarriers.iter().map(|decl| &decl.name));
         let functions = k.functions.iter().map(|f| &f.name);
+        let sections: BTreeSet<&String> =
+            k.sections().iter().map(|section| &section.name).collect();
+        let functions = functions.chain(sections);
         for name in globals.chain(shared).chain(functions).chain([&k.name]) {
             require(is_free(name), || format!("`{name}` is not a C++ identifier"))?;
             require(seen.insert(name), || format!("`{name}` is declared twice"))?;

@@ -1,8 +1,8 @@
 //! Traversals of a kernel, and predicates on its statements.
 
 use super::{
-    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Scope, Space,
-    Special, Stmt, TensorCopy, Var, Wgmma,
+    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Loop, MbarrierOp, Mma, Scope,
+    Section, Space, Special, Stmt, TensorCopy, Var, Wgmma,
 };
 use crate::target::arch;
 
@@ -17,6 +17,17 @@ impl Kernel {
     pub fn statements(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
         self.visit(&mut |stmt| all.push(stmt));
+        all
+    }
+
+    /// Returns all sections of the body in source order.
+    pub fn sections(&self) -> Vec<&Section> {
+        let mut all = Vec::new();
+        self.visit(&mut |stmt| {
+            if let Stmt::Section(section) = stmt {
+                all.push(section);
+            }
+        });
         all
     }
 
@@ -117,7 +128,29 @@ impl Stmt {
             Stmt::If { then, otherwise, .. } => {
                 then.iter().chain(otherwise).for_each(|stmt| stmt.visit(f));
             }
-            Stmt::For(l) => l.body.iter().for_each(|stmt| stmt.visit(f)),
+            Stmt::For(Loop { body, .. }) | Stmt::Section(Section { body, .. }) => {
+                body.iter().for_each(|stmt| stmt.visit(f));
+            }
+            _ => {}
+        }
+    }
+
+    /// Visits the accesses to buffers of this statement, without those of nested blocks.
+    pub fn visit_accesses<'a>(&'a self, f: &mut impl FnMut(&'a Access)) {
+        self.visit_exprs(&mut |e| {
+            if let Expr::Load(access) = e {
+                f(access);
+            }
+        });
+        match self {
+            Stmt::Store { target, .. } | Stmt::Atomic(Atomic { target, .. }) => f(target),
+            Stmt::CopyAsync { target, source, .. } => [target, source].into_iter().for_each(f),
+            Stmt::Point { at, .. } => f(at),
+            Stmt::LoadMatrix(LoadMatrix { to, from, .. }) => [to, from].into_iter().for_each(f),
+            Stmt::Mma(Mma { d, a, b, .. }) | Stmt::Wgmma(Wgmma { d, a, b, .. }) => {
+                [d, a, b].into_iter().for_each(f);
+            }
+            Stmt::TensorCopy(copy) => f(&copy.to),
             _ => {}
         }
     }
@@ -188,6 +221,7 @@ impl Stmt {
                 accumulate.visit(f);
             }
             Stmt::Registers { .. }
+            | Stmt::Section(_)
             | Stmt::ProxyFence(_)
             | Stmt::WgmmaSync(_)
             | Stmt::RegisterLimit(_)
@@ -209,6 +243,7 @@ fn visit_mut(stmts: &mut [Stmt], inside: Option<Var>, f: &mut impl FnMut(&mut St
                 visit_mut(otherwise, inside, f);
             }
             Stmt::For(l) => visit_mut(&mut l.body, Some(l.var), f),
+            Stmt::Section(section) => visit_mut(&mut section.body, inside, f),
             _ => {}
         }
     }

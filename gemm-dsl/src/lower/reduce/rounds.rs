@@ -133,7 +133,15 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     let identity: Vec<Expr> = identity.collect();
     let kept = FoldAccumulators::new(&mut b, &fold, &identity, &place);
     let tid = place.tid.clone();
-    let mut team = Team { plan, fold: &fold, identity: identity.clone(), block, tid, shared: None };
+    let mut team = Team {
+        plan,
+        fold: &fold,
+        identity: identity.clone(),
+        block,
+        tid,
+        folds_twice: role == Role::Once,
+        shared: None,
+    };
     if reads {
         let missing = missing_of(&fold, &identity);
         let reader = ElementReader {

@@ -24,6 +24,8 @@ pub(super) struct Team<'t> {
     pub(super) block: Const,
     /// Index of the thread in its block.
     pub(super) tid: Expr,
+    /// True if the block folds twice: the values of its threads, and the partial results.
+    pub(super) folds_twice: bool,
     /// Shared arrays, one for each part; `None` until they are declared.
     pub(super) shared: Option<Vec<BufferId>>,
 }

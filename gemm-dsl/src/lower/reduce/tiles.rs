@@ -116,7 +116,8 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
         if plan.vector() == 1 { loader.items() } else { loader.vectors(wide) }
     };
     let identity = vec![identity.into()];
-    let mut team = Team { plan, fold: &fold, identity, block, tid, shared: None };
+    let mut team =
+        Team { plan, fold: &fold, identity, block, tid, folds_twice: false, shared: None };
     team.by_block(&mut b, vec![kept], &mut |b, value| {
         store(b, &[output], &[Special::BlockX.into()], value);
     });

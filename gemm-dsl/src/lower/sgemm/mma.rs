@@ -113,13 +113,22 @@ impl MmaRow<'_> {
     /// because instructions on the same accumulator depend on each other.
     fn multiply(&self, b: &mut KernelBuilder, sums: impl Fn(&Expr, Expr) -> Access) {
         let format = self.counts.plan.format();
-        for [of_a, of_b] in self.counts.plan.arith().products() {
-            let split = |split: u32| self.counts.splits.map(|_| Expr::I32(split as i32));
-            let a_words = Access::new(self.a, split(*of_a).into_iter().chain([0.into()]));
+        let product = |b: &mut KernelBuilder, [of_a, of_b]: [Option<Expr>; 2]| {
+            let a_words = Access::new(self.a, of_a.into_iter().chain([0.into()]));
             self.each(b, |b, j| {
-                let index = split(*of_b).into_iter().chain([j.clone(), 0.into()]);
+                let index = of_b.clone().into_iter().chain([j.clone(), 0.into()]);
                 let b_words = Access::new(self.b, index);
                 b.mma(Mma { format, d: sums(j, 0.into()), a: a_words.clone(), b: b_words });
+            });
+        };
+        if self.counts.splits.is_none() {
+            return product(b, [None, None]);
+        }
+        for [of_a, of_b] in self.counts.plan.arith().products() {
+            let meaning = "Adds split `of_a` of A times split `of_b` of B.";
+            let params = [("of_a", Expr::I32(*of_a as i32)), ("of_b", Expr::I32(*of_b as i32))];
+            b.section("multiply", meaning, params, |b, [of_a, of_b]| {
+                product(b, [Some(of_a.into()), Some(of_b.into())]);
             });
         }
     }
