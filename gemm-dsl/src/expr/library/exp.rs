@@ -60,8 +60,8 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
 /// which a term no longer affects the sum. For NaN the result is some number.
 pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "e^x for x <= 0, with a relative error within (1.8 + 0.14 |x|) 1e-7; 1 at 0, never below \
-         e^-87.",
+        "e^max(x, -87) for x <= 0; relative error within (1.8 + 0.14 |x|) 1e-7 for x >= -87; \
+         exactly 1 at 0.",
         "Computed as 2^n 2^f with |f| <= 1 / 2; n is added to the exponent.",
     ];
     b.function("falling_exp_f32", &meaning, &[("x", Ty::F32)], |b, params| {

@@ -190,6 +190,20 @@ impl Fold {
         }
     }
 
+    /// Comment on the values that replace missing elements.
+    pub(super) fn tail_text(&self) -> &'static str {
+        match &self.kind {
+            FoldKind::Moments => "Tail: elements past the end are zeros, which are not counted.",
+            FoldKind::Logsumexp(_) => {
+                "Tail: elements past the end count as -infinity. Each adds e^-87, which vanishes \
+                 beside a sum of at least 1."
+            }
+            FoldKind::Value(_) | FoldKind::Arg(_) | FoldKind::Compensated => {
+                "Tail: elements past the end count as the identity."
+            }
+        }
+    }
+
     /// Type of the values in [`LoadedElements`].
     pub(super) fn held(&self) -> Elem {
         match &self.kind {

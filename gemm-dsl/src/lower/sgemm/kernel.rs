@@ -83,7 +83,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
-        b.title("Scalar variant for operands that do not allow 16-byte accesses.");
+        b.title(scalar_text(plan));
     }
     if plan.variant() == Variant::Guarded {
         b.title("Variant for K = 0, with bounds checks.");
@@ -107,6 +107,26 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
             staged::body(b, plan, shape, problem);
         }
     }
+}
+
+/// Sentence on the scalar variant: the requirements of the vector variant that it does not have.
+fn scalar_text(plan: &SgemmPlan) -> String {
+    let layout = plan.layout();
+    let (matrices, any) = match plan.kind().wgmma() {
+        Some(_) if plan.pitched() => ("C", "ldc"),
+        Some(_) => ("C", "N"),
+        None => {
+            let any = match (layout.transposes_a(), layout.transposes_b()) {
+                _ if plan.pitched() => "leading dimensions",
+                (false, false) => "K and N",
+                (true, false) => "M and N",
+                (false, true) => "K and N",
+                (true, true) => "M, K and N",
+            };
+            ("global memory", any)
+        }
+    };
+    format!("Scalar variant: no 16-byte accesses to {matrices}, so any alignment and any {any}.")
 }
 
 /// Sentence on the layouts, unless all matrices are row-major.

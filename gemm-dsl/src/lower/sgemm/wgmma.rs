@@ -81,8 +81,9 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
-    let bm = b.constant("BM", int(t.bm()), "rows of C per block");
-    let bn = b.constant("BN", int(t.bn()), "columns of C per block");
+    let [rows, columns] = schedule::tile_meanings(plan, &problem);
+    let bm = b.constant("BM", int(t.bm()), rows);
+    let bn = b.constant("BN", int(t.bn()), columns);
     let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
     let tm = b.constant("TM", int(t.tm()), "rows of C that a thread stores");
     let tn = b.constant("TN", int(t.tn()), "columns of C that a thread stores");

@@ -48,7 +48,7 @@ impl Team<'_> {
             return;
         }
         let warps = b.constant("WARPS", block / WARP, "warps per block");
-        let x = self.shared(b, &[warps.into()], "one value per warp");
+        let x = self.shared(b, &[warps.into()], "warp");
         b.comment("The first lanes pass their values to the first warp, which reduces them.");
         b.if_((tid.clone() % WARP).equals(0), |b| {
             store(b, &x, &[tid.clone() / WARP], values(&kept));
