@@ -89,10 +89,7 @@ impl Finish<'_> {
     /// Emits a comment on the shuffles of a group.
     fn group_text(&self, b: &mut KernelBuilder) {
         let [folds, _] = self.fold.verbs();
-        let one = match &self.place.folds {
-            Folds::Segment { .. } => "segment",
-            Folds::Array | Folds::Row { .. } | Folds::Columns(_) => "row",
-        };
+        let one = super::result_noun(self.plan);
         b.comment(format!(
             "Shuffle reduction within each group: each lane {folds} the value of lane + s. Member \
              0 ends with the whole {one}; values from other groups never reach it."

@@ -102,6 +102,9 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     };
     let mut b = KernelBuilder::new(name);
     b.title(title(plan, role));
+    if matches!(role, Role::First | Role::Shard) {
+        b.title(format!("Kernel {}_of_partials combines the partials.", plan.kernel_name()));
+    }
     b.title(format!("Generated from reduce_kernel!({spec})"));
     if plan.vector() > 1 && role != Role::Last {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });

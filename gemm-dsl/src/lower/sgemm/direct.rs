@@ -78,8 +78,10 @@ impl<'p> Direct<'p> {
         let of = if by_lanes { "warps" } else { "threads" };
         let int = |value: u32| value as i32;
         let meaning = |along| format!("{of} per block along {along}");
-        let rows = b.constant("ROWS", int(d.rows()), meaning("M"));
-        let cols = b.constant("COLS", int(d.cols()), meaning("N"));
+        let [rows_name, cols_name] =
+            if by_lanes { ["WARPS_M", "WARPS_N"] } else { ["ROWS", "COLS"] };
+        let rows = b.constant(rows_name, int(d.rows()), meaning("M"));
+        let cols = b.constant(cols_name, int(d.cols()), meaning("N"));
         let owner = if by_lanes { "warp" } else { "thread" };
         let tm = b.constant("TM", int(d.tm()), format!("rows of C per {owner}"));
         let tn = b.constant("TN", int(d.tn()), format!("columns of C per {owner}"));
@@ -114,8 +116,8 @@ impl<'p> Direct<'p> {
             Lanes::N | Lanes::K => (epilogue_thread / cols, epilogue_thread % cols),
             Lanes::M => (epilogue_thread % rows, epilogue_thread / rows),
         };
-        let thread_row = b.let_("thread_row", row * tm);
-        let thread_col = b.let_("thread_col", col * tn);
+        let thread_row = b.let_(&format!("{owner}_row"), row * tm);
+        let thread_col = b.let_(&format!("{owner}_col"), col * tn);
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = slices.map(|slices| is_zero(slices.slice));
         let in_epilogue = [lane.map(is_zero), first_slice.clone()];
@@ -274,8 +276,9 @@ impl KShare {
             factors.reduce(|all, factor| all * factor)
         };
         let apart = product(&[parts[0], parts[1], step]);
-        let apart = apart
-            .map(|apart| b.constant("APART", apart, "distance in K between steps of a thread"));
+        let apart = apart.map(|apart| {
+            b.constant("STEP_STRIDE", apart, "distance in K between steps of a thread")
+        });
         let round = match (apart, unroll) {
             (None, None) => None,
             (Some(only), None) | (None, Some(only)) => Some(only),

@@ -6,7 +6,7 @@ use super::simt::{naive, staged};
 use super::wgmma::{self, splits};
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{Batch, EpilogueInput, GemmLayout};
+use crate::spec::{Batch, EpilogueInput, GemmLayout, Lanes};
 
 /// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -39,17 +39,26 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         }
     };
     match (plan.kind().wgmma(), layout_text(plan.layout())) {
-        (Some(t), _) => {
-            b.title(format!("C = {stored} in {computed}: {shapes} and row-major."));
+        (Some(t), lies) => {
+            match lies {
+                None => b.title(format!("C = {stored} in {computed}: {shapes}, all row-major.")),
+                Some(lies) => {
+                    b.title(format!("C = {stored} in {computed}: {shapes}."));
+                    b.title(lies);
+                }
+            }
             let copies = match t.arith().splits() {
                 1 => format!("{} copies", t.format().name()),
                 _ => "splits".to_owned(),
             };
             b.title(format!(
-                "Reads {copies} of A and B that an earlier kernel wrote: K is contiguous, and each \
-                 row is"
+                "The {copies} of A and B, which an earlier kernel wrote, are M x K and N x K: K is"
             ));
-            b.title(format!("{}.", splits::padding(t)));
+            b.title(format!("contiguous, and each row is {}.", splits::padding(t)));
+            b.title(match t.recomputes() {
+                true => "A and B themselves are read only to recompute overflowed sums.",
+                false => "A and B themselves are not read.",
+            });
         }
         (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         (None, Some(lies)) => {
@@ -79,6 +88,9 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     }
     if plan.spec().names_depth() {
         b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
+    }
+    if matches!(plan.kind(), KernelKind::Direct(d) if d.lanes() == Lanes::K) {
+        b.title("For N = 1 or small: each warp computes TM x TN outputs, its lanes splitting K.");
     }
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());

@@ -41,7 +41,10 @@ impl Team<'_> {
         });
         let kept: Vec<Cell> = named.collect();
         let [folds, _] = self.fold.verbs();
-        b.comment(format!("Warp shuffle reduction: each lane {folds} the value of lane + s."));
+        b.comment(format!(
+            "Warp shuffle reduction: each lane {folds} the value of lane + s. Lanes without a lane \
+             + s get their own value, which lane 0 never uses."
+        ));
         self.by_group(b, &kept, WARP);
         if self.plan.block() == WARP as u32 {
             b.if_(tid.equals(0), |b| done(b, values(&kept)));
@@ -49,7 +52,9 @@ impl Team<'_> {
         }
         let warps = b.constant("WARPS", block / WARP, "warps per block");
         let x = self.shared(b, &[warps.into()], "warp");
-        b.comment("The first lanes pass their values to the first warp, which reduces them.");
+        b.comment(
+            "Lane 0 of each warp passes its result to the first warp, which reduces them all.",
+        );
         b.if_((tid.clone() % WARP).equals(0), |b| {
             store(b, &x, &[tid.clone() / WARP], values(&kept));
         });
