@@ -268,8 +268,8 @@ fn load_definition(elem: Elem) -> String {
     let what = if elem == Elem::F32 { "four adjacent floats" } else { "16 bytes" };
     format!(
         "\
-// Reads {what} at a 16-byte-aligned address: one access, or none if the compiler keeps
-// the array in registers.
+// Reads {what} at a 16-byte-aligned address: one access, or none if the compiler
+// keeps the array in registers.
 __device__ __forceinline__ {vector} {name}(const {ty}* from)
 {{
     return *reinterpret_cast<const {vector}*>(from);
@@ -283,8 +283,8 @@ fn store_definition(elem: Elem) -> String {
     let what = if elem == Elem::F32 { "four adjacent floats" } else { "16 bytes" };
     format!(
         "\
-// Writes {what} at a 16-byte-aligned address: one access, or none if the compiler keeps
-// the array in registers.
+// Writes {what} at a 16-byte-aligned address: one access, or none if the compiler
+// keeps the array in registers.
 __device__ __forceinline__ void {name}({ty}* to, {vector} value)
 {{
     *reinterpret_cast<{vector}*>(to) = value;
