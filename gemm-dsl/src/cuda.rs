@@ -5,6 +5,7 @@ mod asynchronous;
 mod atomic;
 mod expr;
 mod helper;
+mod launch;
 mod prelude;
 mod section;
 mod stmt;

@@ -6,7 +6,7 @@ use super::types::{self, element_type};
 use super::{Printer, WIDTH, asynchronous, atomic, section};
 use crate::ir::{
     Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma,
-    PointerRef, Space, Stmt, Ty, Unroll, Var, VerifiedKernel,
+    PointerRef, Stmt, Ty, Unroll, Var, VerifiedKernel,
 };
 
 /// Prints a block. A comment starts a new phase of the kernel, so a blank line precedes the
@@ -246,11 +246,7 @@ pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
         let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
         return format!("const {}* {}{dims}", element_type(buffer.elem), buffer.name);
     }
-    let align = match (is_vector_accessed(k, buffer), buffer.space) {
-        (true, Space::Shared) => "__align__(16) ",
-        (true, _) => "alignas(16) ",
-        (false, _) => "",
-    };
+    let align = if is_vector_accessed(k, buffer) { "alignas(16) " } else { "" };
     format!("{align}{} {}{}", element_type(buffer.elem), buffer.name, extents(k, buffer))
 }
 

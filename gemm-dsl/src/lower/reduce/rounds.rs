@@ -102,13 +102,19 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     };
     let mut b = KernelBuilder::new(name);
     b.title(title(plan, role));
+    if matches!(role, Role::First | Role::Shard) {
+        b.title(format!("Kernel {}_of_partials combines the partials.", plan.kernel_name()));
+    }
     b.title(format!("Generated from reduce_kernel!({spec})"));
     if plan.vector() > 1 && role != Role::Last {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
-            b.title(match plan.width() {
-                1 => "Scalar variant for an input that does not allow aligned vector loads.",
-                _ => "Scalar variant for arrays that do not allow aligned vector accesses.",
+            b.title(match spec.over {
+                Over::All | Over::Segments => "Scalar variant: no 16-byte loads, so any alignment.",
+                Over::Rows => "Scalar variant: no 16-byte loads, so any alignment and any n.",
+                Over::Columns | Over::Middle => {
+                    "Scalar variant: no 16-byte accesses, so any alignment and number of columns."
+                }
             });
         }
     }

@@ -20,6 +20,7 @@ pub(crate) use recompute::{recompute, seen_by_slices};
 use super::shared::accumulators::{MmaAccumulators, UnrepresentableBits};
 use super::shared::loops::over;
 use super::shared::mma_layout::{MmaCounts, WarpMma};
+use super::shared::split_products::{products_comment, promotion_comment};
 use super::shared::tile::Tiled;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder, Mma};
 use words::WordReader;
@@ -32,6 +33,9 @@ impl MmaAccumulators {
         let elem = tiled.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
+        if several {
+            promotion_comment(b, "each run of PROMOTE K steps");
+        }
         let meaning = "accumulators since the last promotion";
         let fresh = several.then(|| b.zeroed_registers("fresh", elem, dims(), meaning));
         let unrepresentable =
@@ -81,10 +85,7 @@ pub(crate) fn step(
             (Some(fresh), _) => row.multiply(b, of_row(fresh)),
             (None, None) => row.multiply(b, of_row(mma.sums)),
             (None, Some(_)) => {
-                b.comment(
-                    "Fresh accumulators, small products first, which are then added to the main \
-                     ones.",
-                );
+                promotion_comment(b, "each K step");
                 let dims = [counts.cols.into(), (Mma::OF_D as i32).into()];
                 let fresh = b.zeroed_registers("fresh", tiled.plan.types().acc, dims, "");
                 let own = move |j: &Expr, e| Access::new(fresh, [j.clone(), e]);
@@ -113,6 +114,7 @@ impl MmaRow<'_> {
     /// because instructions on the same accumulator depend on each other.
     fn multiply(&self, b: &mut KernelBuilder, sums: impl Fn(&Expr, Expr) -> Access) {
         let format = self.counts.plan.format();
+        products_comment(b, self.counts.plan.arith());
         let product = |b: &mut KernelBuilder, [of_a, of_b]: [Option<Expr>; 2]| {
             let a_words = Access::new(self.a, of_a.into_iter().chain([0.into()]));
             self.each(b, |b, j| {

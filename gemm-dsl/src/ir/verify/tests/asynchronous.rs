@@ -249,7 +249,7 @@ fn what_is_sound_prints() {
     let kernel: VerifiedKernel = multiplied(128, (Elem::Bf16, 64), |_| ()).finish().expect("sound");
     let text = crate::cuda::source(&kernel);
     for line in [
-        "__shared__ __align__(1024) unsigned short a[64][64];",
+        "__shared__ alignas(1024) unsigned short a[64][64];",
         "wgmma_keep(acc);\n    wgmma_fence();",
         "wgmma_bf16_n64(acc, descriptor_128(&a[0][0]), descriptor_128(&b[0][0]), 1 < 2);",
         "wgmma_wait<0>();\n    wgmma_keep(acc);",

@@ -41,7 +41,10 @@ impl Team<'_> {
         });
         let kept: Vec<Cell> = named.collect();
         let [folds, _] = self.fold.verbs();
-        let shuffle = format!("Warp shuffle reduction: each lane {folds} the value of lane + s.");
+        let shuffle = format!(
+            "Warp shuffle reduction: each lane {folds} the value of lane + s. Lanes without a lane \
+             + s get their own value, which lane 0 never uses."
+        );
         if self.plan.block() == WARP as u32 {
             b.comment(shuffle);
             self.by_group(b, &kept, WARP);
@@ -49,11 +52,13 @@ impl Team<'_> {
             return;
         }
         let warps = b.constant("WARPS", block / WARP, "warps per block");
-        let x = self.shared(b, &[warps.into()], "one value per warp");
+        let x = self.shared(b, &[warps.into()], "warp");
         let by_warps = |b: &mut KernelBuilder, last: &mut dyn FnMut(&mut KernelBuilder)| {
             b.comment(shuffle);
             self.by_group(b, &kept, WARP);
-            b.comment("The first lanes pass their values to the first warp, which reduces them.");
+            b.comment(
+                "Lane 0 of each warp passes its result to the first warp, which reduces them all.",
+            );
             b.if_((tid.clone() % WARP).equals(0), |b| {
                 store(b, &x, &[tid.clone() / WARP], values(&kept));
             });

@@ -2,6 +2,7 @@
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
+use crate::lower::sgemm::shared::split_products::{products_comment, promotion_comment};
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
@@ -55,6 +56,7 @@ impl WgmmaFrame<'_> {
              asynchronously until the wait.",
         );
         b.wgmma_fence([into]);
+        products_comment(b, t.arith());
         // Adds the product of a split of A and a split of B; `nth` is the number of the product.
         let product = |b: &mut KernelBuilder, [nth, of_a, of_b]: [Expr; 3]| {
             b.unrolled("step", steps.clone(), |b, step| {
@@ -120,6 +122,10 @@ impl WgmmaAccumulators {
         let count = [Expr::from(frame.accumulators)];
         b.comment("Accumulators of this thread, in the register layout of wgmma.");
         let all = b.zeroed_registers("acc", elem, count.clone(), "");
+        if let Some(promote) = t.promote() {
+            let part = if promote < t.bk() { "each PROMOTE elements of K" } else { "each K tile" };
+            promotion_comment(b, part);
+        }
         let meaning = "accumulators since the last promotion";
         let fresh = t.promote().map(|_| b.zeroed_registers("fresh", elem, count, meaning));
         Self { all, fresh }
