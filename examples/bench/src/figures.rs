@@ -10,6 +10,7 @@ pub mod times;
 use crate::cli::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// File of all figures, from the root of the repository.
 pub const PATH: &str = "tests/data/figures.toml";
@@ -89,6 +90,17 @@ pub struct Series {
     /// Selection of a value from the output of the command, see [`select`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub select: Option<String>,
+}
+
+/// Figures of this build.
+///
+/// # Errors
+/// Returns the fault of a file that cannot be parsed; a test parses it.
+pub fn recorded() -> Result<&'static Figures, &'static str> {
+    static RECORDED: OnceLock<Result<Figures, String>> = OnceLock::new();
+    const FILE: &str = include_str!("../../../tests/data/figures.toml");
+    let recorded = RECORDED.get_or_init(|| Figures::parse(FILE).map_err(|fault| fault.to_string()));
+    recorded.as_ref().map_err(String::as_str)
 }
 
 /// Relation of a figure to the texts of this build.
