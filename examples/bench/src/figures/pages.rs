@@ -79,8 +79,12 @@ fn shown(reference: &str, old: &str, figures: &Figures) -> Result<String, String
     let mut parts = reference.split('.');
     let figure = parts.next().and_then(|id| figures.find(id)).ok_or_else(unknown)?;
     let name = parts.next().ok_or_else(unknown)?;
+    let marked = |text: String| match figure.mark() {
+        Some(mark) => format!("{text} ({mark})"),
+        None => text,
+    };
     if name == "date" {
-        return Ok(figure.date.clone());
+        return Ok(marked(figure.date.clone()));
     }
     let number = parts.next().map_or(Ok(1), str::parse).map_err(|_| unknown())?;
     let series = figure.series.iter().find(|series| series.name == name).ok_or_else(unknown)?;
@@ -90,10 +94,7 @@ fn shown(reference: &str, old: &str, figures: &Figures) -> Result<String, String
     let decimals = old.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let as_recorded = old.is_empty() || old.contains('e');
     let text = if as_recorded { number_text(*value) } else { format!("{value:.decimals$}") };
-    Ok(match figure.mark() {
-        Some(mark) => format!("{text} ({mark})"),
-        None => text,
-    })
+    Ok(marked(text))
 }
 
 fn number_text(value: f64) -> String {
@@ -259,13 +260,15 @@ mod tests {
     #[test]
     fn values_are_written_with_the_decimals_of_the_page() {
         let page = "a <!--=random.ratio-->9.99<!--/-->, <!--=fastest.rate.2-->7<!--/--> and \
-                    <!--=random.least--><!--/--> of <!--=random.date-->?<!--/-->";
+                    <!--=random.least--><!--/--> of <!--=random.date-->?<!--/-->, \
+                    <!--=fastest.date-->?<!--/-->";
         let written = write(page, &figures()).expect("sound");
         assert_eq!(
             written,
             "a <!--=random.ratio-->1.79<!--/-->, <!--=fastest.rate.2-->53 (before commit \
              `b11c428e`)<!--/--> and <!--=random.least-->0.828<!--/--> of \
-             <!--=random.date-->2026-11-26<!--/-->"
+             <!--=random.date-->2026-11-26<!--/-->, <!--=fastest.date-->2026-11-26 (before commit \
+             `b11c428e`)<!--/-->"
         );
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));
         for page in [

@@ -137,7 +137,6 @@ fn written(bits: Vec<u64>, poison: u64) -> Result<Vec<u64>, Error> {
 }
 
 /// Prepares a reduction of `f32` on a device, with poisoned results, and passes its launch on.
-/// `inputs` is kept for later launches that it suits.
 ///
 /// # Errors
 /// Returns the errors of uploads and downloads, and of `then`.
