@@ -59,8 +59,8 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
     kernels.map(|plan| checked(plan).map(drop)).fold(Ok(table.to_string()), both)
 }
 
-/// Expression of a table type, with a static slot for its parsed form. After an error, the table's
-/// text is empty and is never parsed.
+/// Returns the expression for a value of a table type, with a static slot for the parsed table.
+/// After an error, its text is empty and is never parsed.
 fn table_of(
     runtime: &TokenStream,
     slot: &str,
@@ -82,8 +82,8 @@ fn table_of(
     })
 }
 
-/// Rust types of the arrays: one type, or a tuple. Unknown types become `_`, which inference
-/// resolves.
+/// Returns the Rust types of the arrays: one type, or a tuple. If they are unknown, returns `_`,
+/// which type inference resolves.
 fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
     match elems {
         None => quote!(_),
@@ -123,7 +123,7 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// Returns the canonical spec of a plan after checking that its kernels can be generated.
+/// Checks that the kernels of a plan can be generated, and returns its canonical spec.
 fn checked(plan: &impl Plan) -> syn::Result<String> {
     let program = plan.program();
     program
@@ -131,7 +131,8 @@ fn checked(plan: &impl Plan) -> syn::Result<String> {
         .map(|_| plan.spec().to_string())
 }
 
-/// Expression of a kernel type. After an error, the kernel's spec is empty and is never parsed.
+/// Returns the expression for a value of a kernel type. After an error, its spec is empty and is
+/// never parsed.
 fn expression(kernel: &TokenStream, line: syn::Result<String>) -> TokenStream {
     match line {
         Ok(line) => quote!(#kernel::__from_macro(#line)),

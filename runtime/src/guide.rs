@@ -1,8 +1,8 @@
-//! Guide: one page a task, with examples that are tested.
+//! Guide: one page for each task, with tested examples.
 //!
 //! | page | content |
 //! | --- | --- |
-//! | [`start`] | set-up, a first kernel, which type for which task |
+//! | [`start`] | set-up, a first kernel, the types for each task |
 //! | [`views`] | parts, transposes, batches and lists of device arrays |
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
 //! | [`epilogues`] | bias, activation and residual, fused |

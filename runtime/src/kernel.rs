@@ -29,9 +29,9 @@ use table::ParsedTable;
 
 /// Kernel: a spec that has been checked. Devices cache its program and machine code.
 ///
-/// `S` is the type of the spec. `E` lists what a launch takes: the
-/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices; [inputs and
-/// results](Folds) of a reduction; or [`ByName`](crate::ByName).
+/// `S` is the type of the spec. `E` lists the arguments of a launch: the
+/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, or the [inputs and
+/// results](Folds) of a reduction. If `E` is [`ByName`](crate::ByName), a call passes them by name.
 ///
 /// ```
 /// use gemm_runtime::generic::Kernel;
@@ -52,8 +52,8 @@ pub struct Kernel<S, E = ()> {
 /// Reduction kernel: folds the elements of arrays into results. Built by
 /// [`reduce_kernel!`](crate::reduce_kernel) or from a [`ReduceSpec`].
 ///
-/// `T` is the element type of the inputs and `R` the type of a result. Each is the type of one
-/// array, or a tuple with one type for each array, all equal:
+/// `T` is the element type of the inputs and `R` the type of the results. Each is the type of one
+/// array, or for several arrays a tuple of equal types:
 ///
 /// * `ReduceKernel<f16, u32>` finds the index of the greatest `f16`.
 /// * `ReduceKernel<(f32, f32), f32>` is a dot product.
@@ -75,21 +75,20 @@ pub struct Kernel<S, E = ()> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// Elements are combined in an order that the spec and the extents fix, so a result has the same
-/// bits on every run and device. The result of no elements is the identity of the operator or of
-/// the `fold`, or as documented for `op`.
+/// The spec and the extents determine the order in which elements are combined, so a result has the
+/// same bits on every run and device. Without elements, the result is the identity of the `fold` or
+/// `op`, or the value documented for the `op`.
 ///
-/// [`Kernel<ReduceSpec, ByName>`](crate::ByName) is the type for a spec known at run time only.
+/// For a spec that is known only at run time, use [`Kernel<ReduceSpec, ByName>`](crate::ByName).
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
-/// GEMM kernel: C = A·B, or its `epilogue`, on matrices of `f32`. Built by
+/// GEMM kernel on matrices of `f32`: computes C = A·B, or an `epilogue` of A·B. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
-/// A is m×k, B is k×n and C is m×n. C is row-major; the layouts of A and B are those of the
-/// `layout` key.
+/// A is m×k, B is k×n and C is m×n. C is row-major; the key `layout` sets the layouts of A and B.
 ///
 /// `E` lists the kinds of the operands that a call passes besides A, B and C: `alpha` and `beta` of
-/// a `scaled` GEMM, then those of the epilogue. [`N`](crate::N) is the kind of `bias[n]`,
+/// a `scaled` GEMM, then the operands of the epilogue. [`N`](crate::N) is the kind of `bias[n]`,
 /// [`M`](crate::M) of `scale[m]`, [`MN`](crate::MN) of `residual[m, n]`, and `f32` of a scalar:
 ///
 /// ```
@@ -109,10 +108,10 @@ pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// [`ByName`](crate::ByName) is the type for a spec known at run time only.
+/// For a spec that is known only at run time, use [`Sgemm<ByName>`](crate::ByName).
 pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 
-/// GEMM kernel `C = A·B` that takes nothing but its matrices. Built by
+/// GEMM kernel `C = A·B` that takes only its matrices. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
 /// * [`run`](Kernel::run) multiplies host slices and returns C.
@@ -121,7 +120,7 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// * [`source`](Kernel::source) returns the CUDA C.
 /// * [`warm`](Kernel::warm) compiles the kernel ahead of the first launch.
 ///
-/// A kernel with epilogue arguments is an [`Sgemm`] of their kinds.
+/// A kernel with further operands has the type [`Sgemm`], which lists their kinds.
 ///
 /// ```
 /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
@@ -133,7 +132,8 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// ```
 pub type SgemmKernel = Kernel<SgemmSpec>;
 
-/// Call of a kernel or of a [`Table`] on a device, to be launched on views, which give the extents.
+/// Call of a kernel or of a [`Table`] on a device. Its launch takes views and reads the extents
+/// from them.
 ///
 /// Returned by [`Sgemm::call`], [`SgemmTable::call`] and, for a reduction by name,
 /// [`Kernel::call`]. `O` is the type of the operands passed so far for `E`.
@@ -158,9 +158,9 @@ pub struct Call<'a, S: TableFamily, E = (), O = ()> {
 
 /// Kernel or table of a call.
 enum Callee<'a, S: TableFamily> {
-    /// Kernel of this canonical line.
+    /// Canonical line of the kernel.
     Kernel(&'a str),
-    /// Kernel that this table chooses.
+    /// Table that chooses the kernel.
     Table(&'a ParsedTable<S>),
 }
 
@@ -177,13 +177,13 @@ impl<S, E> Kernel<S, E> {
 }
 
 impl<S: Family, E> Kernel<S, E> {
-    /// Kernel of a faultless spec; the caller checks its operands.
+    /// Kernel of a spec without faults. The caller checks its operands.
     fn checked(spec: &S) -> Result<Self> {
         spec.plan()?.program()?;
         Ok(Self { line: Cow::Owned(spec.to_string()), of: PhantomData })
     }
 
-    /// Kernel of a spec that is built often for one device: the device caches its program.
+    /// Kernel of a spec that is built repeatedly. The device caches its program.
     #[doc(hidden)]
     pub fn kept(spec: &S, device: &Device) -> Result<Self> {
         let line = spec.to_string();
@@ -191,29 +191,29 @@ impl<S: Family, E> Kernel<S, E> {
         Ok(Self { line: Cow::Owned(line), of: PhantomData })
     }
 
-    /// Kernel of a line for which [`kept`](Self::kept) has returned before.
+    /// Kernel of a line for which [`kept`](Self::kept) has already returned a kernel.
     #[doc(hidden)]
     pub fn kept_before(line: &str) -> Self {
         Self { line: Cow::Owned(line.to_owned()), of: PhantomData }
     }
 
-    /// Generates the CUDA C translation unit of the preferred access variant. For several launches,
-    /// it is that of the first.
+    /// Generates the CUDA C translation unit of the preferred access variant. If the kernel needs
+    /// several launches, returns the unit of the first launch.
     pub fn source(&self) -> String {
         cuda::source(self.program().preferred())
     }
 
-    /// Generates the translation units of the preferred access variants of all launches, each once,
-    /// in order. A reduction in two launches has a second unit, which folds the partial results of
-    /// the first.
+    /// Generates the translation units of the preferred access variants of all launches, in order
+    /// and without repetition. A reduction in two launches has a second unit, which folds the
+    /// partial results of the first launch.
     pub fn sources(&self) -> Vec<String> {
         self.program().launched().map(cuda::source).collect()
     }
 
     /// Compiles all kernels of this spec before the first launch, for aligned and for unaligned
-    /// arrays, unless the device holds them. Later launches compile nothing.
+    /// arrays, unless the device has already loaded them. Later launches compile nothing.
     ///
-    /// The simulator compiles nothing; it generates the kernels.
+    /// On the simulator nothing is compiled: this function only generates the kernels.
     ///
     /// # Errors
     /// [`Error::Ahead`](crate::Error::Ahead) with the error of compiling or loading.
@@ -224,7 +224,7 @@ impl<S: Family, E> Kernel<S, E> {
     fn program(&self) -> VerifiedProgram {
         match self.line.parse::<S::Plan>().and_then(|plan| plan.program()) {
             Ok(program) => program,
-            Err(faults) => unreachable!("the line was checked when the kernel was made: {faults}"),
+            Err(faults) => unreachable!("the line was checked when the kernel was built: {faults}"),
         }
     }
 

@@ -33,7 +33,7 @@ impl Programs {
         known.values().map(HashMap::len).sum()
     }
 
-    /// Program that belongs to no spec.
+    /// Program without a spec.
     #[cfg(test)]
     pub(crate) fn get_or(
         &self,
@@ -81,7 +81,7 @@ impl Programs {
             return Ok(Arc::clone(program));
         }
         drop(known);
-        // Two threads may both build it; the first to insert it wins.
+        // Two threads may both build the program. The map keeps the first that is inserted.
         let made = Arc::new(make()?);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let kept = known.entry(family).or_default().entry(name.to_owned()).or_insert(made);
@@ -92,7 +92,7 @@ impl Programs {
 /// Program ready for launches on one device.
 pub struct CachedProgram {
     pub(crate) program: VerifiedProgram,
-    /// Plan of type `S::Plan`, if [`Programs::get`] was called for a spec of `S`.
+    /// Plan of type `S::Plan`, if [`Programs::get`] built the program from a spec of type `S`.
     plan: Option<Box<dyn Any + Send + Sync>>,
     /// Operands of the spec besides the matrices.
     pub(crate) operands: Vec<EpilogueArg>,
@@ -107,7 +107,7 @@ impl CachedProgram {
         Self { program, plan: None, operands, kernels, given: Default::default() }
     }
 
-    /// Program of a plan, which is stored with it.
+    /// Program of a plan. The plan is stored with the program.
     fn by_plan<S: Family>(program: VerifiedProgram, plan: S::Plan) -> Self {
         let operands = plan.spec().operands();
         Self { plan: Some(Box::new(plan)), ..Self::new(program, operands) }
@@ -116,7 +116,7 @@ impl CachedProgram {
     fn plan<S: Family>(&self) -> &S::Plan {
         let plan = self.plan.as_ref().and_then(|plan| plan.downcast_ref());
         plan.unwrap_or_else(|| {
-            unreachable!("Kernel::prepare: it was made of a plan of this family")
+            unreachable!("Kernel::prepare: the program was built from a plan of this family")
         })
     }
 
@@ -124,8 +124,8 @@ impl CachedProgram {
         self.plan::<S>().spec()
     }
 
-    /// Program of the same GEMM that takes the splits of A, of B, or of both as inputs; `None` if
-    /// there is no such program.
+    /// Variant of the program that takes the splits of A, of B, or of both as inputs, or `None` if
+    /// the GEMM has no such variant.
     pub(crate) fn given(&self, splits: [bool; 2]) -> Result<Option<&Arc<CachedProgram>>> {
         let kept = match splits {
             [false, false] => return Ok(None),
@@ -136,14 +136,16 @@ impl CachedProgram {
         if kept.get().is_none() {
             let program = self.plan::<SgemmSpec>().program_with_splits(splits)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
-            // If two threads build it, the first one's is kept.
+            // If two threads build it, the first result is kept.
             _ = kept.set(made);
         }
         Ok(kept.get().and_then(Option::as_ref))
     }
 
     pub(crate) fn kernel(&self, id: KernelId) -> &CachedKernel {
-        self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
+        self.kernels
+            .get(id.0)
+            .unwrap_or_else(|| unreachable!("VerifiedProgram::new: the kernel exists"))
     }
 
     /// Returns true if the machine code of all kernels is loaded.
@@ -154,7 +156,7 @@ impl CachedProgram {
     /// Returns true if the kernels take a matrix as column-major.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
         let mut arrays = self.kernels.iter().flat_map(|k| k.kernel.contract().arrays());
-        // The last two dimensions are rows and columns; a batch dimension precedes them.
+        // The last two dimensions are rows and columns. A batch has a dimension before them.
         arrays.any(|array| array.operand == operand && array.contiguous_dim() + 2 == array.rank())
     }
 
@@ -168,11 +170,11 @@ impl CachedProgram {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLoad {
     pub(crate) took: Duration,
-    /// True if the kernel was compiled rather than found on disk.
+    /// True if the kernel was compiled, false if it was read from the disk cache.
     pub(crate) is_compiled: bool,
 }
 
-/// One kernel of a program, with its machine code once it has been launched on a GPU.
+/// One kernel of a program. Has its machine code after the first launch on a GPU.
 pub struct CachedKernel {
     pub(crate) kernel: VerifiedKernel,
     function: OnceLock<CudaFunction>,
@@ -199,11 +201,11 @@ impl CachedKernel {
         })
     }
 
-    /// Returns the machine code, and the load time if this call loaded it. `load` also returns
-    /// whether it compiled.
+    /// Returns the machine code, and the load time if this call loaded the code. `load` returns
+    /// true with the code if it compiled the kernel.
     ///
-    /// If several threads ask for the same kernel, one loads it and the others wait; other kernels
-    /// are not blocked. After a failure the next call tries again.
+    /// If several threads need the same kernel, one thread loads it and the others wait. Threads
+    /// that need other kernels do not wait. After a failure the next call tries again.
     pub(crate) fn function(
         &self,
         load: impl FnOnce() -> Result<(CudaFunction, bool)>,
@@ -221,7 +223,7 @@ impl CachedKernel {
         }
         let function = self.function.get();
         let function =
-            function.ok_or_else(|| Error::Internal("a loaded kernel is gone".to_owned()))?;
+            function.ok_or_else(|| Error::Internal("a loaded kernel has no code".to_owned()))?;
         Ok((function, made))
     }
 }

@@ -188,7 +188,7 @@ fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
     let kernel = Sgemm::<()>::new(spec.clone())?;
     let launched = kernel.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)?;
-    let makes = |kernel: &str| kernel.ends_with("_planes") || kernel.ends_with("_greatest");
+    let makes = |kernel: &str| kernel.ends_with("_splits") || kernel.ends_with("_row_max");
     let steps = launched.steps().filter(|step| makes(step.kernel()));
     Ok(steps.map(|step| u64::from(step.grid()[0])).sum())
 }

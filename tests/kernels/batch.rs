@@ -230,10 +230,10 @@ fn splits_of_a_shared_matrix_are_computed_once() {
             let mut out = MatrixMut::batch(&mut c, 3, 70, 70).expect("as many");
             let launched = kernel.call(&device).launch(&of(a), &of(b), &mut out).expect("fits");
             let matrices = [a, b].map(|shared| if shared { 1 } else { 3 }).iter().sum::<u32>();
-            for (name, tiles) in [("_planes", 4), ("_greatest", 2)] {
+            for (name, tiles) in [("_splits", 4), ("_row_max", 2)] {
                 let mut steps = launched.steps().filter(|step| step.kernel().ends_with(name));
                 let blocks = steps.next().map(|step| step.grid()[0]);
-                let expected = (name == "_planes" || arith == "f16x3").then_some(tiles * matrices);
+                let expected = (name == "_splits" || arith == "f16x3").then_some(tiles * matrices);
                 assert_eq!(blocks, expected, "{line}: {a} {b}");
             }
             assert!(device.download(&c).expect("ours").iter().all(|c| *c == 70.0), "{line}");

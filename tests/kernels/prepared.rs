@@ -119,7 +119,7 @@ fn others_read_the_matrix() -> Result<(), Error> {
         let launched = kernel.call(&device).launch(&a, &prepared, &mut out)?;
         let made: u32 = launched
             .steps()
-            .filter(|step| step.kernel().ends_with("_planes"))
+            .filter(|step| step.kernel().ends_with("_splits"))
             .map(|step| step.grid()[0])
             .sum();
         assert_eq!(made, blocks, "{line}");
@@ -132,7 +132,7 @@ fn others_read_the_matrix() -> Result<(), Error> {
     let kernel = Sgemm::<()>::new(spec("tile: 64x8x64, arith: bf16x6, mma: wgmma"))?;
     let launched =
         kernel.call(&device).launch(&square, &square, &mut MatrixMut::new(&mut c, 4, 4)?)?;
-    let made = launched.steps().find(|step| step.kernel().ends_with("_planes"));
+    let made = launched.steps().find(|step| step.kernel().ends_with("_splits"));
     assert_eq!(made.map(|step| step.grid()[0]), Some(1));
     assert_eq!(device.download(&c)?, [4.0; 16]);
     let batch = Sgemm::<()>::new(spec("tile: 64x8x64, arith: bf16x6, mma: wgmma, batch: strided"))?;

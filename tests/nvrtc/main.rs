@@ -374,7 +374,7 @@ fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(),
     // justified warnings about constants in a user's expression.
     const OF_USER: [&str; 3] = ["division by zero", "result is out of range", "Remark:"];
     // The requested number of blocks does not fit on every SM.
-    let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm);
+    let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm.unwrap_or(1));
     let mut table = gemm_dsl::target::arch::ALL.iter();
     let sm = table.find(|sm| sm.arch == arch).ok_or_else(|| format!("sm_{arch} is not known"))?;
     let fits = blocks <= sm.blocks && blocks * threads <= sm.threads;

@@ -2,7 +2,7 @@
 
 use crate::c::{Environment, Value};
 use crate::trees::coordinate;
-use Value::{Bool, Coordinate, F32, I32, I64, U32, U64};
+use Value::{Bool, Coordinate, F32, I32, I64, U32, U64, Unsigned};
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Function, Integer, Intrinsic, Kernel, Logic, Stmt, UnaryOp,
 };
@@ -20,7 +20,10 @@ pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value>
         Expr::F32(v) => Some(F32(v.to_bits())),
         Expr::Const(c) => names.get(&kernel.consts.get(c.id)?.name).copied(),
         Expr::Param(p) => names.get(&kernel.params.get(p.param)?.name).copied(),
-        Expr::Var(v) => names.get(&kernel.vars.get(v.id)?.name).copied(),
+        Expr::Var(v) => match (kernel.vars.get(v.id)?, names.get(&kernel.vars.get(v.id)?.name)?) {
+            (decl, Unsigned(value)) if decl.is_unsigned => i32::try_from(*value).ok().map(I32),
+            (_, value) => Some(*value),
+        },
         Expr::Special(s) => match names.get(coordinate(*s))? {
             Coordinate(v) => i32::try_from(*v).ok().map(I32),
             _ => None,

@@ -140,7 +140,7 @@ fn fences_and_barriers_are_printed_as_they_are_meant() {
     let read = |stmt: Stmt, says: Statement<'_>| {
         let kernel = kernel(|b, _| {
             let grid = [const { Expr::U64(1) }; 3];
-            b.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: 1 });
+            b.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: Some(1) });
             b.push(stmt);
         });
         let (_, line) = last(&kernel);

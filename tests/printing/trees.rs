@@ -40,6 +40,7 @@ pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Envi
     }
     let variables = [
         ("x", Value::I32(77)),
+        ("tid", Value::Unsigned(thread as u32)),
         ("bits", Value::U32(floats[1].to_bits())),
         ("wide", Value::I64(m as i64 - (1 << 40))),
         ("f", Value::F32(floats[0].to_bits())),
@@ -58,11 +59,12 @@ impl Trees {
         let m = b.extent("M", Ty::I32, Extent::M).into();
         let n = b.extent("N", Ty::I32, Extent::N).into();
         let length = b.extent("length", Ty::U64, Extent::LENGTH).into();
+        let tid = b.unsigned("tid", Special::ThreadX).into();
         let (two, bm) = (b.constant("TWO", 2, "").into(), b.constant("BM", 128, "").into());
         let bits = b.mut_("bits", Expr::U32(0)).into();
         let wide = b.mut_("wide", Expr::I64(0)).into();
         let (f, g) = (b.mut_("f", 0.0).into(), b.mut_("g", 0.0).into());
-        let mut leaves = vec![m, n, length, two, bm, bits, wide, f, g];
+        let mut leaves = vec![m, n, tid, length, two, bm, bits, wide, f, g];
         leaves.extend([Special::ThreadX, Special::BlockY].map(Expr::from));
         leaves.extend([0, 1, 2, 7, 32, -1, -5].map(Expr::from));
         leaves.extend([0, 3, 1 << 35].map(Expr::U64));

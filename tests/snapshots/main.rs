@@ -8,6 +8,7 @@
 mod counters;
 mod directory;
 mod docs;
+mod lint;
 mod resources;
 mod text;
 
@@ -31,9 +32,10 @@ fn compare(of: &str, name: &str, text: &str) {
 
 fn main() -> ExitCode {
     let specs = pinned::all().unwrap_or_else(|faults| panic!("{faults}"));
-    let mut trials = vec![directory::trial(&specs)];
+    let mut trials = vec![directory::trial(&specs), lint::own_trial()];
     for spec in &specs {
         trials.extend(text::trials(spec));
+        trials.extend(lint::trials(spec));
         trials.push(counters::trial(spec));
         trials.extend(resources::trials(spec));
     }

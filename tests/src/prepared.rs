@@ -43,7 +43,7 @@ pub fn compare(
     let given_a = turned.t();
     let made = |launched: &LaunchReport| -> u64 {
         let steps = launched.steps().filter(|step| {
-            step.kernel().ends_with("_planes") || step.kernel().ends_with("_greatest")
+            step.kernel().ends_with("_splits") || step.kernel().ends_with("_row_max")
         });
         steps.map(|step| step.grid().iter().map(|n| u64::from(*n)).product::<u64>()).sum()
     };

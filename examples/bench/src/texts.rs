@@ -43,7 +43,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Returns the hash of the [code](code) of several texts, whatever their order: 16 hexadecimal
+/// Returns the hash of the [`code`] of several texts, whatever their order: 16 hexadecimal
 /// digits of SHA-256.
 pub fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let codes: BTreeSet<String> = texts.into_iter().map(|text| code(text.as_ref())).collect();

@@ -63,7 +63,7 @@ fn each(name: &str, len: u32) -> Result<VerifiedKernel, Failure> {
     k.geometry(Geometry {
         block: (THREADS, 1),
         grid: [blocks, Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     let lowered = closure.lower(&mut k);
     let block = Expr::from(Special::BlockX);

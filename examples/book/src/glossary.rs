@@ -30,13 +30,7 @@ const fn measured(
 }
 
 /// All terms in alphabetical order of their names.
-pub const TERMS: [Term; 74] = [
-    term(
-        "assume",
-        "__builtin_assume",
-        "Tells the compiler that a condition always holds. It generates no code.",
-    )
-    .with_code(&["__builtin_assume"]),
+pub const TERMS: [Term; 73] = [
     term(
         "cuda-arch",
         "__CUDA_ARCH__",
@@ -345,7 +339,7 @@ pub const TERMS: [Term; 74] = [
         "row-major",
         "row-major",
         "The elements of a row are contiguous in memory and rows follow one another, like a C \
-         array. K-major: the elements of one k are contiguous.",
+         array. K-major: consecutive k are contiguous.",
     )
     .with_code(&["row-major", "K-major"]),
     term(

@@ -305,7 +305,9 @@ mod tests {
     #[test]
     fn every_byte_that_is_moved_at_least_is_asked_for() {
         let lines = stages::reduce().into_iter().map(|of| (Family::Reduce, of.spec.to_string()));
-        let products = stages::sgemm().into_iter().map(|of| (Family::Sgemm, of.spec.to_string()));
+        let every = if gemm_cases::is_thinned() { 3 } else { 1 };
+        let products = stages::sgemm().into_iter().step_by(every);
+        let products = products.map(|of| (Family::Sgemm, of.spec.to_string()));
         let lines: Vec<(Family, String)> = lines.chain(products).collect();
         lines.par_iter().for_each(|(family, line)| {
             let memory = memory(&Spec::parse(*family, line).expect("a spec"));

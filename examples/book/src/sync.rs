@@ -232,7 +232,6 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
         | Stmt::WgmmaSync(WgmmaSync::Commit)
         | Stmt::RegisterLimit(_)
         | Stmt::CopyCommit
-        | Stmt::Assume(_)
         | Stmt::Comment(_) => None,
     }
 }

@@ -1,5 +1,5 @@
-//! Specs whose generated text is pinned in the top-level folder `snapshots/`: every stage of both
-//! ladders, reductions of segments and of runs, and GEMMs with an epilogue or in batches.
+//! Specs whose CUDA source is pinned in the top-level folder `snapshots/`: every stage of both
+//! ladders, reductions of segments and of runs, GEMMs with an epilogue, and batches.
 
 use super::Stage;
 use crate::error::SpecErrors;
@@ -7,19 +7,19 @@ use crate::ir::{Variant, VerifiedKernel};
 use crate::spec::{ReduceSpec, SgemmSpec};
 use crate::{Family, Plan, cuda};
 
-/// Spec with its kernels and the names of its files.
+/// Spec with its kernels, and the names of their files.
 #[derive(Clone, Debug)]
 pub struct PinnedSpec {
-    /// Folder of its ladder, or `segments`, `runs`, `epilogue` or `batch`.
+    /// Folder of the files: that of the ladder, or `segments`, `runs`, `epilogue` or `batch`.
     pub folder: &'static str,
-    /// Start of its file names, for example `04_unroll_last_warp`.
+    /// Base name of the files, for example `04_unroll_last_warp`.
     pub stem: String,
     /// True for a GEMM, false for a reduction.
     pub is_gemm: bool,
     /// Spec as text of the DSL.
     pub line: String,
-    /// Preferred kernel, then its fallback, then kernels of other launches of a GEMM or of runs,
-    /// and of shards.
+    /// Kernels of the spec: the preferred kernel, its fallback, then kernels of the other launches
+    /// of a GEMM or of runs, and kernels of shards.
     pub kernels: Vec<VerifiedKernel>,
 }
 
@@ -31,7 +31,7 @@ impl PinnedSpec {
     ) -> Result<Self, SpecErrors> {
         let program = spec.plan()?.program()?;
         let others = program.launched().filter(|other| {
-            // The passes of a reduction differ only in their loads.
+            // The passes of a reduction differ only in their loads, so only one kernel is pinned.
             folder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
@@ -39,21 +39,21 @@ impl PinnedSpec {
         Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
     }
 
-    /// Returns the suffix of a kernel's file after the stem, for example `.scalar`.
+    /// Returns the suffix of a kernel's file name, for example `.scalar`.
     pub fn suffix(kernel: &VerifiedKernel) -> &'static str {
         match kernel.variant {
             Variant::Scalar if kernel.name.ends_with("_of_shard") => ".shard.scalar",
             Variant::Scalar => ".scalar",
             _ if kernel.name.ends_with("_of_shard") => ".shard",
             _ if kernel.name.ends_with("_of_partials") => ".partials",
-            _ if kernel.name.ends_with("_greatest") => ".greatest",
-            _ if kernel.name.ends_with("_planes") => ".planes",
+            _ if kernel.name.ends_with("_row_max") => ".row_max",
+            _ if kernel.name.ends_with("_splits") => ".splits",
             _ if kernel.name.ends_with("_f32") => ".f32",
             _ => "",
         }
     }
 
-    /// Returns the suffix and the text of each kernel.
+    /// Returns the file suffix and the CUDA source of each kernel.
     pub fn sources(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.kernels.iter().map(|kernel| (Self::suffix(kernel), cuda::source(kernel)))
     }
@@ -62,7 +62,7 @@ impl PinnedSpec {
 /// Returns all pinned specs.
 ///
 /// # Errors
-/// Returns a fault of the generator: none of the specs is faulty.
+/// Returns an error if the generator has a bug. None of the specs is faulty.
 pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     fn ladder<S: Family>(
         folder: &'static str,
@@ -77,8 +77,9 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     Ok(all)
 }
 
-/// A reduction of segments: groups reduce short ones and blocks long ones, and the bits depend on
-/// the limit. A reduction of runs, with the kernel for runs of a shard.
+/// Reductions of segments and of runs. In the first, groups reduce short segments and blocks reduce
+/// long ones, and the bits depend on the limit between them. The second includes the kernel for
+/// runs of a shard.
 fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
     let argmax: ReduceSpec =
@@ -89,11 +90,13 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
 }
 
 /// GEMMs: a small one whose expression uses most features, the fastest stage with a library
-/// function, a batch with several GEMMs per block, and one on lists.
+/// function, a batch with several GEMMs per block, and a batch of pointer lists.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
-    let several = "tile: 16x16x16, thread: 4x4, float4, pad_a: 1, batch: strided, products: 4";
+    // This spec spills a register without `blocks_per_sm: 1`.
+    let several = "tile: 16x16x16, thread: 4x4, float4, pad_a: 1, blocks_per_sm: 1, \
+                   batch: strided, products: 4";
     let pointers = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, batch: pointers, \
                     epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
     let mut specs: Vec<(&str, &str, SgemmSpec)> = vec![("epilogue", "small", small.parse()?)];

@@ -1,5 +1,5 @@
-//! First launches in processes of their own: the disk cache. The example `launch_overhead` measures
-//! their cost.
+//! First launches in separate processes, which use the disk cache. The example `launch_overhead`
+//! measures their cost.
 
 use super::{Outcome, ensure};
 use gemm_runtime::internal::{DeviceBackend, Replacement};
@@ -55,7 +55,7 @@ pub(super) fn warm_start() -> Outcome {
     let [entry] = &entries[..] else { return Err(format!("{entries:?}").into()) };
     let compiled = fs::read(entry)?;
 
-    // A compiled kernel is written to disk, so that an entry that is still old was read.
+    // A compiled kernel is written to disk, so an entry that is still old was read from disk.
     age(entry)?;
     launch(loads)?;
     ensure(is_aged(entry)?, || "a whole entry was compiled anew".to_owned())?;
@@ -96,7 +96,8 @@ pub(super) fn ahead() -> Outcome {
     made(table.call(&gpu).launch(&a, &a, &mut c)?, "a table's row")
 }
 
-/// A replaced text is launched by its own name, on the device that replaces it and on no other.
+/// The replacement of a CUDA source is launched under its own name, and only on the device on which
+/// it was set.
 #[allow(unsafe_code, reason = "the replacement differs from the text by a sign and a name")]
 pub(super) fn replaced() -> Outcome {
     let (gpu, other) = (Device::cuda(0)?, Device::cuda(0)?);

@@ -70,7 +70,7 @@ fn kernel(epilogue: &Epilogue, Size { m, n, k: depth }: Size, len: usize) -> Ver
     }
     let blocks = Expr::U64(len.div_ceil(THREADS as usize) as u64);
     let grid = [blocks, Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: Some(1) });
     let lowered = epilogue.closure().lower(&mut b);
     let e = b.let_("e", Expr::from(Special::BlockX) * THREADS as i32 + Special::ThreadX);
     let [m, n, depth, len] = [m, n, depth, len].map(|extent| Expr::from(extent as i32));

@@ -69,7 +69,7 @@ impl Sharing {
         let products = spec.products as usize;
         let tiles = Size { m: m.div_ceil(tile.m), n: n.div_ceil(tile.n), k: k.div_ceil(bk).max(1) };
         let all = tiles.m * tiles.n * count.div_ceil(products);
-        let resident = sms * spec.blocks_per_sm as usize;
+        let resident = sms * spec.resident_blocks() as usize;
         // Square root of K / 8, rounded down to a power of two.
         let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k).unwrap_or(1);
         let most = match spec.split_k {

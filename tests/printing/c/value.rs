@@ -15,6 +15,9 @@ pub enum Value {
     I32(i32),
     /// `unsigned int`
     U32(u32),
+    /// `unsigned int` of a variable that holds a coordinate, or of an expression that it made
+    /// unsigned. An `int` beside it is converted.
+    Unsigned(u32),
     /// `long long`
     I64(i64),
     /// `size_t`
@@ -23,7 +26,7 @@ pub enum Value {
     F32(u32),
 }
 
-use Value::{Bool, Coordinate, F32, I32, I64, U32, U64};
+use Value::{Bool, Coordinate, F32, I32, I64, U32, U64, Unsigned};
 
 pub type Result<T> = std::result::Result<T, String>;
 
@@ -39,7 +42,7 @@ impl Value {
     pub fn ty(self) -> Option<Ty> {
         Some(match self {
             Bool(_) => Ty::Bool,
-            Coordinate(_) => return None,
+            Coordinate(_) | Unsigned(_) => return None,
             I32(_) => Ty::I32,
             U32(_) => Ty::U32,
             I64(_) => Ty::I64,
@@ -55,7 +58,8 @@ impl Value {
         let misfit = |_| format!("{self:?} does not fit in {ty}");
         match (ty, self) {
             _ if self.ty() == Some(ty) => Ok(self),
-            (Ty::I32, U32(v)) => Ok(I32(v as i32)),
+            (Ty::I32, U32(v) | Unsigned(v)) => Ok(I32(v as i32)),
+            (Ty::U32, Unsigned(v)) => Ok(U32(v)),
             (Ty::U32, I32(v)) => Ok(U32(v as u32)),
             (Ty::I32, _) => whole()?.try_into().map(I32).map_err(misfit),
             (Ty::I64, _) => whole()?.try_into().map(I64).map_err(misfit),
@@ -67,7 +71,7 @@ impl Value {
 
     fn whole(self) -> Option<i128> {
         match self {
-            Coordinate(v) | U32(v) => Some(v.into()),
+            Coordinate(v) | U32(v) | Unsigned(v) => Some(v.into()),
             I32(v) => Some(v.into()),
             I64(v) => Some(v.into()),
             U64(v) => Some(v.into()),
@@ -93,14 +97,15 @@ impl Value {
         match self {
             I32(v) => v.checked_neg().map(I32).ok_or("overflow".into()),
             I64(v) => v.checked_neg().map(I64).ok_or("overflow".into()),
+            Unsigned(v) => Ok(Unsigned(v.wrapping_neg())),
             F32(bits) => Ok((-f32::from_bits(bits)).into()),
             other => Err(format!("-{other:?}")),
         }
     }
 }
 
-/// Operator after the usual arithmetic conversions. Only an `int` beside a wider integer is
-/// converted implicitly; the text makes all other conversions.
+/// Operator after the usual arithmetic conversions. Only an `int` beside a wider integer or
+/// a coordinate is converted implicitly; the text makes all other conversions.
 pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
     if let (F32(a), F32(b)) = (a, b) {
         return floats(op, f32::from_bits(a), f32::from_bits(b));
@@ -116,6 +121,10 @@ pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
         ("<<" | ">>", ..) => fitting(a, op, shifted(op, x, y, if size(a) { 64 } else { 32 })?),
         (_, I32(_), U64(_)) => integers(op, b, i128::from(x as u64), y),
         (_, U64(_), I32(_)) => integers(op, a, x, i128::from(y as u64)),
+        (_, I32(x), Unsigned(_)) => integers(op, b, (x as u32).into(), y),
+        (_, Unsigned(_), I32(y)) => integers(op, a, x, (y as u32).into()),
+        (_, Unsigned(_), Unsigned(_) | U64(_)) => integers(op, b, x, y),
+        (_, U64(_), Unsigned(_)) => integers(op, a, x, y),
         (_, I32(_), I64(_)) => integers(op, b, x, y),
         _ if a.ty() == b.ty() || matches!((a, b), (I64(_), I32(_))) => integers(op, a, x, y),
         _ => Err(format!("{a:?} {op} {b:?} converts one of them")),
@@ -161,6 +170,7 @@ fn fitting(like: Value, op: &str, result: i128) -> Result<Value> {
         I32(_) => result.try_into().map(I32).map_err(overflow),
         I64(_) => result.try_into().map(I64).map_err(overflow),
         U32(_) => Ok(U32(result as u32)),
+        Unsigned(_) => Ok(Unsigned(result as u32)),
         U64(_) => Ok(U64(result as u64)),
         other => Err(format!("{other:?} {op}")),
     }

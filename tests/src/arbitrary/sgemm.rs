@@ -39,9 +39,10 @@ pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
         4 => matrices().boxed(),
         3 => warpgroups().boxed(),
     ];
-    let spec = (shape, values::<SgemmSpec>(GEOMETRY), 1..=2u32);
+    let spec = (shape, values::<SgemmSpec>(GEOMETRY), 0..=2u32);
     spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values, blocks)| {
-        let mut spec = with(shape, &values).blocks_per_sm(blocks);
+        let mut spec = with(shape, &values);
+        spec.blocks_per_sm = (blocks > 0).then_some(blocks);
         kind.others.iter().for_each(|key| spec.reset(key));
         let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
         let plan = spec.plan().ok()?;

@@ -53,7 +53,7 @@ pub fn write(folder: &Path, texts: &Texts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the texts of a folder: files of [`write`], or snapshots with their resource reports.
+/// Reads the texts of a folder: files of [`write()`], or snapshots with their resource reports.
 ///
 /// # Errors
 /// Returns [`Failure::Usage`] for a folder that cannot be read or has no texts.

@@ -90,7 +90,7 @@ const LARGE: &[&str] = &["tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32
      float4, fragment: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
      spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16 | 20 | 24 | 30,
      raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
-     blocks_per_sm: 1 | 2"];
+     blocks_per_sm: none | 2"];
 
 /// Small tiles, for more blocks than SMs.
 const SMALL: &[&str] = &[
@@ -101,7 +101,7 @@ const SMALL: &[&str] = &[
      float4, fragment: split, transpose, pad_a: none | 4 | 8,
      double_buffer | stages: 2 | 3 | 4 | 5 | 6, spread: none | 2 | 4 | 6 | 8 | 12 | 16,
      raster: none | 8, order: row | column_serpentine | row_serpentine | column,
-     blocks_per_sm: 1 | 2 | 3 | 4, none | pitched",
+     blocks_per_sm: none | 2 | 3 | 4, none | pitched",
 ];
 
 const REDUCTIONS: &[&str] =

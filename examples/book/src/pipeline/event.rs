@@ -154,7 +154,6 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
         | Stmt::ProxyFence(_)
         | Stmt::WgmmaSync(WgmmaSync::Fence { .. } | WgmmaSync::Commit)
         | Stmt::RegisterLimit(_)
-        | Stmt::Assume(_)
         | Stmt::Comment(_) => return None,
     })
 }

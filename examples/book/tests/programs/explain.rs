@@ -84,7 +84,10 @@ fn warpgroups_are_explained_where_they_are() {
     let all = explain(&[line, "--no-source"]);
     let shown = text(&all.stdout);
     assert!(all.status.success(), "{}", text(&all.stderr));
-    assert!(shown.contains("2 x 1 multiply") && !shown.contains("could not compile"), "{shown}");
+    assert!(
+        shown.contains("2 x 1, each 64 x 128") && !shown.contains("could not compile"),
+        "{shown}"
+    );
     if !shown.contains("NVRTC") {
         assert_eq!(
             shown.matches("needs sm_90a").count(),

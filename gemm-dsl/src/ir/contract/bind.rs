@@ -5,11 +5,11 @@ use super::{ArrayParameter, Between, Contract, ContractError, HostExpr, Need, Pa
 use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
 use crate::target::arch::GRID_BLOCKS;
 
-/// Alignment in bytes of the address and strides of an array with a tensor map.
+/// Alignment of the address and the strides of an array with a tensor map, in bytes.
 const MAP_BYTES: u64 = 16;
-/// Maximum number of elements along a dimension of such an array.
+/// Maximum number of elements along a dimension of an array with a tensor map.
 const MAP_EXTENT: u64 = 1 << 32;
-/// Exclusive upper bound of its strides, in bytes.
+/// Exclusive upper bound of the strides of an array with a tensor map, in bytes.
 const MAP_STRIDE: u64 = 1 << 40;
 
 impl Contract {
@@ -45,7 +45,7 @@ impl Contract {
     /// Binds arrays and the bits of scalars given in parameter order.
     ///
     /// # Errors
-    /// Same as [`Contract::bind`].
+    /// Same as for [`Contract::bind`].
     pub fn bind_in_order(
         &self,
         arrays: &[BoundArray<'_>],
@@ -67,13 +67,14 @@ impl Contract {
         self.check(bits, |_, position| arrays.get(position).copied())
     }
 
-    /// Checks every rule and requirement; `find` returns the array of the n-th buffer parameter.
+    /// Checks all rules and requirements. `find` returns the array of the n-th buffer parameter.
     fn check<'a>(
         &self,
         scalars: Vec<u64>,
         find: impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<Call, ContractError> {
-        // Extents and strides; numbers that the caller passes take no part in any rule.
+        // Only extents and strides get a value here, because no rule depends on the numbers that
+        // the caller passes.
         let mut values = Vec::with_capacity(scalars.len());
         for (param, &bits) in self.params.iter().zip(&scalars) {
             values.push(match param {
@@ -88,8 +89,8 @@ impl Contract {
                 }
             });
         }
-        // Checked first: the number of matrices may be derived from an argument that should be a
-        // list and is not.
+        // Lists are checked first, because the number of matrices may be derived from an argument
+        // that should be a list but is not.
         for (position, array) in self.arrays().enumerate() {
             if let Some(bound) = find(array, position) {
                 self.listed(array, &bound)?;
@@ -141,7 +142,7 @@ impl Contract {
             return Err(self.unmet(Subject::Blocks { axis: 0 }, need, grid[0].into()));
         }
         let mut call = Call { scalars, grid, maps: Vec::new() };
-        // An empty launch needs no maps.
+        // An empty launch needs no tensor maps.
         let mapped = self.arrays().enumerate().filter(|(_, a)| a.map.is_some() && !call.is_empty());
         let mut maps = Vec::new();
         for (position, array) in mapped {
@@ -152,7 +153,7 @@ impl Contract {
         Ok(call)
     }
 
-    /// Checks the rule of tensor maps.
+    /// Checks the rule for tensor maps.
     fn mapped(
         &self,
         array: &ArrayParameter,
@@ -196,7 +197,7 @@ impl Contract {
         Ok(MappedArray { position, extents, strides })
     }
 
-    /// Checks that lists, and only lists, are bound to list parameters.
+    /// Checks that lists are bound to list parameters, and only to them.
     fn listed(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
@@ -226,7 +227,7 @@ impl Contract {
         Err(self.unmet(subject(), Need::Count(count), list.len() as i128))
     }
 
-    /// Checks the rule of strides.
+    /// Checks the rule for strides.
     fn strides(
         &self,
         array: &ArrayParameter,
@@ -242,8 +243,8 @@ impl Contract {
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
-        // The contiguous dimension is checked first, because for a transposed matrix no other
-        // message would help.
+        // The contiguous dimension is checked first, because only its message helps if a matrix is
+        // transposed.
         let contiguous = array.contiguous_dim();
         let others = (0..axes.len()).rev().filter(|dim| *dim != contiguous);
         for dim in std::iter::once(contiguous).chain(others) {
@@ -266,7 +267,7 @@ impl Contract {
         Ok(())
     }
 
-    /// Checks the rule of writes.
+    /// Checks the rule for writes.
     fn distinct(
         &self,
         array: &ArrayParameter,
@@ -290,8 +291,8 @@ impl Contract {
                 dims.push((self.value(stride, values, subject)?, dim, extent));
             }
         }
-        // The dimensions are usually ordered by stride from the innermost on; sorting handles the
-        // other orders.
+        // Dimensions are usually sorted by stride already, starting at the innermost. Other orders
+        // need the sort below.
         let Some((stride, dim, least)) = short(&dims) else { return Ok(()) };
         dims.sort_unstable();
         if short(&dims).is_none() {
@@ -312,7 +313,9 @@ impl Contract {
     ) -> Result<(), ContractError> {
         let scalar = |s: Scalar| {
             let value = values.get(s.param).copied().flatten();
-            value.unwrap_or_else(|| unreachable!("Contract::new: it is an extent or a stride"))
+            value.unwrap_or_else(|| {
+                unreachable!("Contract::new: the value is an extent or a stride")
+            })
         };
         let subject = |s: Scalar| match self.params.get(s.param) {
             Some(Parameter::Scalar { source, .. }) => self.subject(*source, find),
@@ -371,7 +374,7 @@ impl Contract {
         }
     }
 
-    /// Number of elements from the first to the last that a kernel may touch.
+    /// Number of elements from the first to the last that a kernel may access.
     fn span(&self, array: &ArrayParameter, values: &[Option<u64>]) -> Result<u128, ContractError> {
         let subject = || self.array(array.operand, &array.name);
         let mut last: u128 = 0;
@@ -405,7 +408,7 @@ impl Contract {
         }
     }
 
-    /// Subject of an error for a scalar, with the names of the caller's arrays if they are known.
+    /// Subject of an error for a scalar, with the caller's names of the arrays if they are known.
     fn subject<'a>(
         &self,
         source: Source,
@@ -444,9 +447,9 @@ impl Contract {
     }
 }
 
-/// Finds the first of some dimensions, given by stride, number and extent, whose stride is shorter
-/// than the span of the dimensions before it. Returns its stride, its number and the least valid
-/// stride.
+/// Finds the first dimension whose stride is less than the span of the previous dimensions. Each
+/// dimension is given by stride, number and extent. Returns its stride, its number and the smallest
+/// valid stride.
 fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
     let mut span = 1_u128;
     dims.iter().find_map(|&(stride, dim, extent)| {
@@ -456,15 +459,15 @@ fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
     })
 }
 
-/// Stride along a dimension. With fewer than two elements it is irrelevant, and 0 suits every
-/// kernel.
+/// Stride along a dimension. If the dimension has fewer than two elements, the stride is irrelevant
+/// and 0 is returned.
 fn stride(axes: &[ArrayAxis], dim: usize) -> Option<u64> {
     let axis = axes.get(dim)?;
     let none = axis.extent <= 1 || axes.iter().any(|axis| axis.extent == 0);
     Some(if none { 0 } else { axis.stride })
 }
 
-/// Greatest value of a scalar parameter's bits: extents and strides are not negative.
+/// Greatest value of a scalar parameter's bits, given that extents and strides are not negative.
 fn greatest(ty: Ty, source: Source) -> u64 {
     match (ty, source) {
         (Ty::I32, Source::Extent(_) | Source::Stride { .. }) => i32::MAX as u64,

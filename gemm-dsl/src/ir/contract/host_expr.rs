@@ -1,21 +1,21 @@
-//! Expressions of a contract, cheap to evaluate at every launch.
+//! Expressions of a contract, in a form that is cheap to evaluate at every launch.
 
 use super::super::{ConstDecl, Elem, Expr, Kernel, ParamKind, Scalar};
 use crate::ir::Source;
 use crate::ir::eval;
 use crate::ir::eval::HostError;
 
-/// Expression over constants and the extents and strides among the scalar parameters.
+/// Expression over constants, and over extents and strides among the scalar parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HostExpr {
     Number(u64),
     Param(usize),
-    /// Any other expression, with the constants that it may name.
+    /// Any other expression, with the constants that it may contain.
     General(Expr, Vec<ConstDecl>),
 }
 
 impl HostExpr {
-    /// Fails if the expression has no value on the host.
+    /// Fails if the host cannot evaluate the expression.
     pub(super) fn new(k: &Kernel, expr: &Expr) -> Result<Self, String> {
         eval::check(expr, &k.consts, &|param| match is_bound(k, param) {
             true => Ok(()),
@@ -27,7 +27,7 @@ impl HostExpr {
         }
         Ok(match expr {
             Expr::Param(p) => HostExpr::Param(p.param),
-            // The cast is dropped: extents and strides are never negative.
+            // The cast is dropped, because extents and strides are never negative.
             Expr::Cast(Elem::U64, inner) if matches!(**inner, Expr::Param(_)) => {
                 Self::new(k, inner)?
             }
@@ -35,7 +35,7 @@ impl HostExpr {
         })
     }
 
-    /// Evaluates for a launch's scalar parameters.
+    /// Evaluates the expression for the scalar parameters of a launch.
     pub(super) fn value(&self, scalars: &[Option<u64>]) -> Result<i128, HostError> {
         match self {
             HostExpr::Number(value) => Ok((*value).into()),
@@ -48,8 +48,8 @@ impl HostExpr {
     }
 }
 
-/// Returns true if a parameter is an extent or a stride, so that rules and requirements may depend
-/// on it.
+/// Returns true if a parameter is an extent or a stride. Rules and requirements may depend only on
+/// these.
 pub(super) fn is_bound(k: &Kernel, scalar: Scalar) -> bool {
     match k.params.get(scalar.param).map(|p| &p.kind) {
         Some(ParamKind::Scalar { ty, source: Source::Extent(_) | Source::Stride { .. } }) => {

@@ -30,22 +30,22 @@ impl fmt::Display for ProgramInput {
 /// Mismatch between a program and its caller's arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BindError {
-    /// A part of the program is missing.
+    /// An extent, number or array is missing.
     #[error("{0} of the program is not given")]
     Missing(ProgramInput),
-    /// A part is given more than once.
+    /// An extent, number or array is given more than once.
     #[error("{0} of the program is given twice")]
     Repeated(ProgramInput),
-    /// A part is given that the program does not have.
+    /// An extent, number or array is given that the program does not have.
     #[error("the program does not have {0}")]
     Unknown(ProgramInput),
-    /// A value computed from the extents has no result.
+    /// A value cannot be computed from the extents.
     #[error(transparent)]
     Value(#[from] HostError),
 }
 
-/// Values of a program's expressions for one problem: its extents, the bits of its numbers and the
-/// computed values. [`VerifiedProgram::bind`] creates it.
+/// Values of all handles of a program for one problem: extents, bits of numbers, and computed
+/// values. [`VerifiedProgram::bind`] creates it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramValues {
     all: Vec<Option<u64>>,
@@ -53,13 +53,13 @@ pub struct ProgramValues {
 }
 
 impl ProgramValues {
-    /// Bits of the caller's numbers, in the order of the program.
+    /// Bits of the caller's numbers, in the program's order.
     pub fn arguments(&self) -> &[u64] {
         &self.arguments
     }
 }
 
-/// Arrays of a program's caller, in the order of the program.
+/// Arrays that a caller passes to a program, in the program's order.
 #[derive(Clone, Debug)]
 pub struct ProgramArrays<'a, A> {
     pub(super) inputs: Vec<&'a A>,
@@ -85,8 +85,8 @@ pub struct PackedLayout {
 }
 
 impl VerifiedProgram {
-    /// Binds the extents of a problem and the bits of its numbers, both by name, and computes the
-    /// values that depend on them.
+    /// Binds the extents of a problem and the bits of its numbers by name, and computes the
+    /// program's values.
     ///
     /// # Errors
     /// Returns [`BindError`] for a name that is missing, given twice or unknown, and for a value
@@ -125,19 +125,20 @@ impl VerifiedProgram {
         Ok(ProgramArrays { inputs, outputs })
     }
 
-    /// Evaluates an expression of the program for a problem; a condition is 0 or 1.
+    /// Evaluates an expression of the program for a problem. A condition evaluates to 0 or 1.
     ///
     /// # Errors
-    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if it cannot be computed.
+    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if the expression cannot be
+    /// evaluated.
     pub fn eval(&self, expr: &Expr, values: &ProgramValues) -> Result<u64, HostError> {
         let value = eval(expr, &[], &values.all)?;
         u64::try_from(value).map_err(|_| HostError::Overflow)
     }
 
-    /// Gap-free layout of an array with these extents.
+    /// Returns the layout without gaps of an array with these extents.
     ///
     /// # Errors
-    /// Same as [`eval`](Self::eval).
+    /// Same as for [`eval`](Self::eval).
     pub fn packed(&self, dims: &[Expr], values: &ProgramValues) -> Result<PackedLayout, HostError> {
         let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
         for dim in dims.iter().rev() {
@@ -150,7 +151,7 @@ impl VerifiedProgram {
     }
 }
 
-/// Sorts given values into the order in which a program declares their names.
+/// Sorts the given values into the order in which the program declares their names.
 fn in_order<N: Copy + PartialEq, V>(
     declared: impl Iterator<Item = N> + Clone,
     given: &[(N, V)],

@@ -1,4 +1,4 @@
-//! Each rule of a program, broken.
+//! Each rule of a program, with a program that breaks it.
 
 mod bind;
 mod executor;
@@ -39,7 +39,11 @@ fn kernel(name: &str, body: Body) -> KernelBuilder {
 }
 
 fn k_geometry() -> Geometry {
-    Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 }
+    Geometry {
+        block: (32, 1),
+        grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: None,
+    }
 }
 
 /// Program under construction: one input, one output, one temporary and three kernels.
@@ -95,7 +99,7 @@ impl Parts {
     }
 }
 
-/// Rule that steps break, after the valid steps.
+/// Rule that is broken by steps which follow the valid steps.
 fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     let mut parts = parts();
     let mut all = parts.whole();
@@ -104,7 +108,7 @@ fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     rule(parts.program)
 }
 
-/// Rule that steps alone break.
+/// Rule that is broken by steps without the valid steps.
 fn broken_alone(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     let mut parts = parts();
     parts.program.steps = steps(&parts);
@@ -115,7 +119,7 @@ fn rule(program: Program) -> String {
     VerifiedProgram::new(program).expect_err("a broken program").rule
 }
 
-/// Rule that a change of the valid program breaks.
+/// Rule that is broken by a change of the valid program.
 fn changed(change: impl FnOnce(&mut Program)) -> String {
     let mut parts = parts();
     parts.program.steps = parts.whole();
@@ -243,7 +247,8 @@ fn inputs_are_not_written_and_outputs_are() {
     says(&rule, "`y` is not written");
 }
 
-/// An output that is both read and written may be given; one that is given must be read.
+/// An output that is read and written may have initial content; an output with initial content must
+/// be read.
 #[test]
 fn an_output_may_be_given() {
     let rule = changed(|p| p.outputs[0].is_given = true);
@@ -303,7 +308,7 @@ fn values_are_computed_once_and_in_order() {
     assert_eq!(bind(1 << 63), Err(BindError::Value(HostError::Overflow)));
 
     says(&changed(|p| _ = p.value(Expr::U64(1))), "value 0 is not used");
-    // A value used only by an unused one is unused too, and no value may use a later one.
+    // A value that only an unused value uses is unused as well. A value must not use a later value.
     let unused = changed(|p| {
         let first = p.value(Expr::U64(1));
         p.value(first + 1u64);
@@ -456,11 +461,11 @@ fn a_contract_rests_on_extents_and_strides() {
             let number = b.scalar("number", Ty::I32, Source::Argument(0));
             b.require(Requirement::Multiple { scalar: number, of: 2 });
         }),
-        "on no such parameter",
+        "names no such parameter",
     );
     says(
         &breaks(|b| b.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
-        "on no such parameter",
+        "names no such parameter",
     );
     let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1), Expr::U64(1)], ..k_geometry() };
     let mut k = kernel("kernel", Body::Set);

@@ -1,5 +1,5 @@
-//! End of a kernel: stores results, or partials. A second launch, or the block with the last
-//! ticket, folds partials into results.
+//! End of a kernel, which stores results or partial results. A second launch, or the block with the
+//! last ticket, folds partial results into results.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::Expressions;
@@ -19,7 +19,7 @@ pub(super) struct Finish<'f> {
     pub(super) expressions: &'f Expressions,
     pub(super) place: &'f FoldPlace,
     pub(super) params: &'f Params,
-    /// Reads and writes arrays by vectors.
+    /// True to access arrays by vectors.
     pub(super) wide: bool,
 }
 
@@ -28,7 +28,8 @@ pub(super) struct Finish<'f> {
 pub(super) enum Destination<'t> {
     Results,
     Partials,
-    /// Partials. For a single result, the thread that stores it also takes the block's ticket.
+    /// Partial results. The thread that stores the partial results also takes the block's ticket if
+    /// the block folds a single result.
     Counted(&'t Tickets),
 }
 
@@ -51,7 +52,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Folds the accumulators of a result's threads; one thread stores the outcome.
+    /// Folds the accumulators of a result's threads; one of them stores the folded value.
     fn fold_team(
         &self,
         b: &mut KernelBuilder,
@@ -75,7 +76,7 @@ impl Finish<'_> {
             );
             team.by_group(b, &kept, group as i32);
         }
-        // A thread past the last result stores nothing.
+        // A thread whose result is past the last stores nothing.
         let first = (group > 1).then(|| self.place.lane.clone().equals(0));
         let has = match (first, self.place.inside()) {
             (Some(first), Some(inside)) => Some(first.and(inside)),
@@ -87,7 +88,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Stores one result or partial.
+    /// Stores one result or partial result.
     pub(super) fn store(
         &self,
         b: &mut KernelBuilder,
@@ -102,7 +103,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Values to store, one element for each array.
+    /// Values to store: one element for each array.
     fn made(&self, b: &mut KernelBuilder, to: Destination<'_>, all: Vec<Expr>) -> Vec<Expr> {
         match to {
             Destination::Results => {
@@ -147,7 +148,7 @@ impl Finish<'_> {
                 b.if_(columns.inside(w.clone()), |b| self.store(b, to, w.clone(), all(w)));
             });
         };
-        // The columns of a vector are all inside, or all outside.
+        // All columns of a vector exist, or none does.
         b.if_(columns.inside(None), |b| {
             let each = arrays.iter().enumerate();
             let held = each.map(|(n, array)| {
@@ -175,21 +176,22 @@ impl Finish<'_> {
         });
     }
 
-    /// Vector width for neighbouring columns in an array, if the kernel uses vectors.
+    /// Vector width for neighbouring columns in an array; `None` if the kernel does not use
+    /// vectors.
     fn lanes(&self, elem: Elem) -> Option<u32> {
         if self.wide { self.plan.lanes_of_columns(elem) } else { None }
     }
 
-    /// The block's share, for a result folded by several blocks.
+    /// Share of the block in a result that several blocks fold.
     fn split(&self) -> &BlockShare {
         match &self.place.split {
             Some(split) => split,
-            None => unreachable!("only of several blocks there are partials"),
+            None => unreachable!("only several blocks have partials"),
         }
     }
 
-    /// Each thread folds some of the partials. The distribution and the final fold are the same for
-    /// whichever block executes them.
+    /// Each thread folds some of the partial results. Their distribution and the order of the fold
+    /// do not depend on the block that executes it.
     fn fold_partials(&self, b: &mut KernelBuilder, kept: &FoldAccumulators) {
         let (one, many) = match self.plan.blocks() {
             Blocks::Runs(_) => ("run", "runs"),
@@ -217,8 +219,8 @@ impl Finish<'_> {
         });
     }
 
-    /// Partials of a block for the thread's columns, in registers, for the arrays that are read by
-    /// vectors.
+    /// Loads a block's partial results for the columns of the thread into registers, for arrays
+    /// that are read by vectors.
     fn load_neighbours(&self, b: &mut KernelBuilder, block: Expr) -> Vec<Option<BufferId>> {
         let arrays = &self.params.partials;
         let width = self.place.columns().and_then(|columns| columns.width);
@@ -255,11 +257,11 @@ impl Finish<'_> {
         });
     }
 
-    /// Word in which the blocks of a result count. Results that are folded by the same blocks share
-    /// one.
+    /// Word in which the blocks of a result take tickets. Results that the same blocks fold share
+    /// one word.
     fn ticket(&self) -> Access {
         let Some(tickets) = self.params.tickets else {
-            unreachable!("in one launch there are tickets")
+            unreachable!("a single launch has tickets")
         };
         let at = match self.place.folds {
             Folds::Array => 0.into(),
@@ -269,13 +271,13 @@ impl Finish<'_> {
     }
 }
 
-/// An array's index among several.
+/// Index of an array among several.
 struct ArrayNumber {
     n: usize,
     count: usize,
 }
 
-/// Registers for the columns of a thread, for the `n`-th of `count` arrays.
+/// Declares registers for the columns of a thread, for the array with the given number.
 fn neighbours(b: &mut KernelBuilder, elem: Elem, number: ArrayNumber, width: Const) -> BufferId {
     let ArrayNumber { n, count } = number;
     let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };

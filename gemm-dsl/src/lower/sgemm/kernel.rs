@@ -1,4 +1,4 @@
-//! Kernel of a GEMM: its header, and its body according to the plan's kind.
+//! Kernel of a GEMM: its header, and the body for the plan's kind of kernel.
 
 use super::direct;
 use super::shared::problem::{GemmProblem, TakenMatrices};

@@ -84,7 +84,7 @@ impl Gpu {
                 KernelArg::Array(address) => launch.arg(&address.at),
                 KernelArg::TensorMap { .. } => {
                     let Some(map) = maps.next() else {
-                        unreachable!("a map was made for each such argument")
+                        unreachable!("a map was encoded for each such argument")
                     };
                     launch.arg(map)
                 }
@@ -101,10 +101,11 @@ impl Gpu {
         };
         // SAFETY: the contract has bound the arguments to the kernel's parameters in number, order
         // and size. All addresses belong to operands in this context. The contract has checked the
-        // kernel's spans against the operands' lengths, so no access leaves them. The arrays of a
-        // list have as many pointers as the contract requires; the pointers were written before the
-        // list existed and never change. Outputs are exclusively borrowed. Memory is freed in the
-        // order of the stream or of the slice's events, so it outlives the launch.
+        // kernel's spans against the operands' lengths, so no access is outside an operand. The
+        // arrays of a list have as many pointers as the contract requires; the pointers were
+        // written before the list existed and never change. Outputs are exclusively borrowed.
+        // Memory is freed in the order of the stream or of the slice's events, so it outlives the
+        // launch.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed(format!("launching kernel `{}`", contract.kernel())))
     }

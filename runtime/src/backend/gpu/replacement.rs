@@ -1,11 +1,11 @@
-//! Texts that a GPU compiles in place of generated ones, so that two texts of one kernel can be
-//! timed in one process.
+//! CUDA sources that a GPU compiles in place of generated sources, so that one process can time two
+//! sources of one kernel.
 
 use super::Gpu;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-/// Text that is compiled in place of a generated one.
+/// CUDA source that is compiled in place of a generated source.
 #[derive(Clone, Debug)]
 pub struct Replacement {
     /// Name of the kernel in `source`.
@@ -14,24 +14,24 @@ pub struct Replacement {
     pub source: String,
 }
 
-/// Replacements by the text that they replace.
+/// Replacements, by the generated source that each replaces.
 pub(super) type Replacements = HashMap<String, Replacement>;
 
 impl Gpu {
-    /// Compiles another text wherever a later launch would compile `source`. Kernels that are
-    /// loaded already stay.
+    /// Compiles `replacement` wherever a later launch would compile `source`. Kernels that are
+    /// already loaded are not replaced.
     ///
     /// # Safety
-    /// The other kernel must have the same parameters, keep to the same arrays, and need neither
-    /// more threads nor more dynamic shared memory: launches are checked by the contract of the
-    /// replaced one.
+    /// The contract of the replaced kernel still checks the launches. The replacement must
+    /// therefore have the same parameters, access only the same elements, and need neither more
+    /// threads nor more dynamic shared memory.
     #[allow(unsafe_code, reason = "a launch passes arguments that the text is trusted to take")]
     pub unsafe fn replace_source(&self, source: String, replacement: Replacement) {
         let replacements = self.replacements.lock();
         replacements.unwrap_or_else(PoisonError::into_inner).insert(source, replacement);
     }
 
-    /// Returns the name and the text of a kernel, or those that replace them.
+    /// Returns the name and the source of a kernel, or of its replacement.
     pub(super) fn replaced(&self, kernel: &str, source: String) -> (String, String) {
         let replacements = self.replacements.lock().unwrap_or_else(PoisonError::into_inner);
         match replacements.get(&source) {

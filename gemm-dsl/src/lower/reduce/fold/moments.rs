@@ -1,7 +1,7 @@
-//! Mean and variance in one pass: count, mean, and sum of squared deviations. A thread processes
-//! the elements that it holds in two passes. Accumulators of threads are combined after T. Chan, G.
-//! Golub and R. LeVeque ("Updating formulae and a pairwise algorithm for computing sample
-//! variances", 1979).
+//! Mean and variance in one pass: count, mean, and sum of squared deviations. A thread computes the
+//! mean of its loaded elements first, and then their squared deviations. Accumulators of threads
+//! are combined after T. Chan, G. Golub and R. LeVeque ("Updating formulae and a pairwise algorithm
+//! for computing sample variances", 1979).
 
 use super::{Cell, LoadedElements};
 use crate::ir::{Elem, Expr, KernelBuilder};
@@ -69,8 +69,9 @@ pub(super) fn combine(
     vec![both.into(), mean.into(), squares.into()]
 }
 
-/// Mean and variance. Both are NaN for no elements. They are also NaN if an element, or the sum of
-/// the elements that a thread held at once, was infinite, because the squares are then NaN.
+/// Returns mean and variance. Both are NaN if there are no elements. They are also NaN if an
+/// element, or the sum of the elements that a thread loads at once, is infinite, because the
+/// squares are then NaN.
 pub(super) fn values(b: &mut KernelBuilder, all: &[Expr], types: Types) -> Vec<Expr> {
     let counted = b.let_("counted", all[0].clone().cast(types.acc));
     let nan = match types.acc {

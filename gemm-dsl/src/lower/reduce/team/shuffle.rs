@@ -7,7 +7,8 @@ use crate::lower::reduce::{WARP, halve};
 use std::slice;
 
 impl Team<'_> {
-    /// Folds the accumulators of each `group` neighbours into the first of them.
+    /// Folds the accumulators of each group of `group` neighbouring lanes into that of the first
+    /// lane.
     pub(in crate::lower::reduce) fn by_group(
         &self,
         b: &mut KernelBuilder,
@@ -30,7 +31,8 @@ impl Team<'_> {
         });
     }
 
-    /// Shuffles inside each warp, one shared word per warp, shuffles inside the first warp.
+    /// Folds by shuffles inside each warp, passes one value per warp through shared memory, and
+    /// folds these by shuffles in the first warp.
     pub(super) fn by_shuffles(&mut self, b: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let named = kept.into_iter().zip(self.fold.parts()).map(|(value, part)| match value {

@@ -16,7 +16,8 @@ struct Pair<'a> {
 }
 
 impl Team<'_> {
-    /// Shared-memory tree down to `left` values; the last value goes to `done`.
+    /// Folds by a tree in shared memory until `left` values are left. If the tree runs to the end,
+    /// `done` receives the last value.
     pub(super) fn by_tree(
         &mut self,
         b: &mut KernelBuilder,
@@ -69,15 +70,16 @@ impl Team<'_> {
         }
     }
 
-    /// Combines the values at two positions into the first.
+    /// Combines the values at two positions, and stores the result at the first.
     fn add(&self, b: &mut KernelBuilder, x: &[BufferId], at: Expr, other: Expr) {
         let (at, other) = ([at], [other]);
         let sum = self.fold.combine(b, &load(x, &at), &load(x, &other));
         store(b, x, &at, sum);
     }
 
-    /// Last steps of the tree, all in the first warp. They are unrolled and ordered by warp
-    /// barriers, one between the reads and the writes and one after the writes.
+    /// Last steps of the tree, in which only the first warp is active. They are unrolled. In each
+    /// step, one warp barrier separates the reads from the writes, and a second one follows the
+    /// writes.
     pub(super) fn by_last_warp(&mut self, b: &mut KernelBuilder, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let interleaved = self.plan.tree() == Tree::Interleaved;
@@ -120,7 +122,7 @@ impl Team<'_> {
         });
     }
 
-    /// Combined value of two positions in active threads; the identity in the others.
+    /// Combines the values at two positions in active threads; other threads get the identity.
     fn combined_where(&self, b: &mut KernelBuilder, active: &Expr, pair: Pair<'_>) -> Vec<Expr> {
         let Pair { arrays: x, at, other } = pair;
         if let [identity] = self.identity.as_slice() {
@@ -142,8 +144,9 @@ impl Team<'_> {
         values(&held)
     }
 
-    /// Tree over the rows of a block's threads: the first row receives the folded columns. `kept`
-    /// returns the accumulator of one of the thread's columns, and `done` receives the folded ones.
+    /// Folds by a tree over the rows of the block's threads, and the first row receives the folded
+    /// columns. `kept` returns the accumulator of a column of the thread, and `done` receives the
+    /// folded accumulators.
     pub(in crate::lower::reduce) fn by_columns(
         &mut self,
         b: &mut KernelBuilder,

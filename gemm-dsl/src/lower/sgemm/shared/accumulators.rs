@@ -1,4 +1,4 @@
-//! Accumulators of a thread, in the storage of each kind of kernel.
+//! Accumulators of a thread, with the storage that each kind of kernel uses.
 
 use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
@@ -11,11 +11,11 @@ pub(crate) struct Accumulators {
     tall: bool,
     wide: bool,
     partials: u32,
-    /// Constant for the number of partial accumulators, if more than one.
+    /// Constant for the number of partial accumulators of an element, if more than one.
     pub count: Option<Const>,
 }
 
-/// Index of one accumulator: partial accumulator and element.
+/// Index of one accumulator: the index of its partial sum, and of its element.
 pub(crate) struct AccumulatorIndex {
     pub partial: Expr,
     pub m: Expr,
@@ -31,7 +31,7 @@ enum AccumulatorStorage {
     Warpgroup(BufferId),
 }
 
-/// Register of a `wgmma` instruction that holds this thread's element (m, n).
+/// Register of a `wgmma` instruction with this thread's element (m, n).
 fn wgmma_place(sums: BufferId, m: &Expr, n: &Expr) -> Access {
     Access::new(sums, [n.clone() / 2 * 4 + m.clone() * 2 + n.clone() % 2])
 }
@@ -43,7 +43,7 @@ impl Accumulators {
         Self { place, tall: true, wide: true, partials: 1, count: None }
     }
 
-    /// Returns the accumulators of a warp's `mma` instructions, if it uses them.
+    /// Returns the accumulators of the warp's `mma` instructions, if the kernel uses them.
     pub fn mma(&self) -> Option<&MmaAccumulators> {
         match &self.place {
             AccumulatorStorage::Mma(mma) => Some(mma),
@@ -53,8 +53,8 @@ impl Accumulators {
         }
     }
 
-    /// Wraps the accumulators of a warpgroup's thread: two rows, or one row after `exchanged` lanes
-    /// swapped accumulators.
+    /// Wraps the accumulators of a warpgroup's thread. They belong to two rows, or to one row if
+    /// `exchanged` is true, which means that pairs of lanes have exchanged accumulators.
     pub fn from_wgmma(sums: BufferId, exchanged: bool) -> Self {
         let place = if exchanged {
             AccumulatorStorage::Many(sums)
@@ -84,7 +84,7 @@ impl Accumulators {
         Self { place, tall, wide, partials, count }
     }
 
-    /// Declares uninitialized accumulators, one per element.
+    /// Declares uninitialised accumulators, one for each element.
     pub fn sums(b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
         let elem = block.plan.types().acc;
         let (tall, wide) = (block.rows.count > 1, block.cols.count > 1);
@@ -98,7 +98,7 @@ impl Accumulators {
         Self { place, tall, wide, partials: 1, count: None }
     }
 
-    /// Combines partial accumulators, so that each element has one settable accumulator.
+    /// Adds partial accumulators, so that each element has a single accumulator that can be set.
     pub fn in_one(self, b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
         if self.partials == 1 {
             return self;
@@ -140,7 +140,7 @@ impl Accumulators {
         }
     }
 
-    /// Final values of four elements of a row, the first at (m, n).
+    /// Final values of four elements in a row, starting at (m, n).
     pub fn vector(&self, m: &Expr, n: &Expr) -> Expr {
         match &self.place {
             AccumulatorStorage::Many(buffer) if self.partials == 1 => {
@@ -167,7 +167,7 @@ impl Accumulators {
                 b.store(place, sum);
             }
             AccumulatorStorage::Mma(_) | AccumulatorStorage::Warpgroup(_) => {
-                unreachable!("tensor cores multiply what they sum")
+                unreachable!("tensor cores multiply and add by themselves")
             }
         }
     }
@@ -178,9 +178,9 @@ pub(crate) struct MmaAccumulators {
     /// Registers in instruction order: row of instructions, column of instructions, register of the
     /// lane.
     pub sums: BufferId,
-    /// Fresh accumulators, if those of several steps are promoted together.
+    /// Fresh accumulators, if several steps are summed before each promotion.
     pub fresh: Option<BufferId>,
-    /// Recorded remainders of values that the split cannot represent.
+    /// Recorded remainders of values that the splits cannot represent.
     pub unrepresentable: Option<UnrepresentableBits>,
 }
 
@@ -193,9 +193,9 @@ impl MmaAccumulators {
     }
 }
 
-/// Values seen by a lane that the split cannot represent.
+/// Record of the values that a lane has met and that the splits cannot represent.
 pub(crate) struct UnrepresentableBits {
-    /// Remainder bits; the significant ones depend on the format.
+    /// Bits of remainders. The format determines which bits show a loss.
     pub bits: Var,
     /// Flag shared by the slices of a block, if there are several.
     pub of_block: Option<Access>,

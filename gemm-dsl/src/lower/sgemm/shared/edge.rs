@@ -1,16 +1,16 @@
-//! Handling of tiles that extend beyond the matrices. Along K, zeros are filled in. Along M and N,
-//! indices are clamped to existing rows or columns; their results are not stored.
+//! Tiles that extend beyond the matrices. Along K, zeros fill the tile. Along M and N, indices are
+//! clamped to existing rows or columns, and results computed from these are not stored.
 //!
-//! The zeros change no bit of an accumulator. +0·+0 would turn an accumulator that has underflowed
-//! to -0 into +0. Therefore the fill is -0 in A and +0 in B: their product -0 leaves any
-//! accumulator unchanged. An asynchronous copy can fill only with +0. There the fill precedes the
-//! first elements of K, and +0 + +0 is the +0 that an accumulator starts from.
+//! The zeros must not change a bit of an accumulator. The product +0·+0 would turn an accumulator
+//! that has underflowed to -0 into +0. The fill is therefore -0 in A and +0 in B; adding their
+//! product -0 leaves any accumulator unchanged. An asynchronous copy can fill only with +0. Its
+//! fill precedes the first elements of K, when every accumulator is still +0, and +0 + +0 is +0.
 
 use super::tile::{StagedFactor, Tiled};
 use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
 use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
-/// Computes the k at which the second tile starts.
+/// Emits the k at which the second tile starts.
 pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     let which = match tiled.t.ragged() {
         Ragged::Nowhere => return tiled.bk.into(),
@@ -34,8 +34,8 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     b.let_("first", first).into()
 }
 
-/// Emits `copy` for the tile at `k0`. If the tile may be partial, `copy` gets the number of valid
-/// k; `first` is this number for the first tile.
+/// Emits `copy` for the tile at `k0`. If the tile may be partial, `copy` receives the number of
+/// valid k. `first` is this number for the first tile.
 pub(crate) fn bring_in(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -54,7 +54,7 @@ pub(crate) fn bring_in(
     }
 }
 
-/// Adds a comment on the reads of A and B at the edge of C.
+/// Emits a comment on the reads of A and B at the edge of C.
 pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     let vectors = |edge| match edge {
         Edge::Exact => None,
@@ -71,7 +71,7 @@ pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     b.comment(format!("Out-of-range reads use the last {lines}; their results are not stored."));
 }
 
-/// Adds a comment on the asynchronous copies at the edge of C.
+/// Emits a comment on the asynchronous copies at the edge of C.
 pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     if !edges.contains(&Edge::Exact) {
         b.comment(
@@ -81,12 +81,12 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     }
 }
 
-/// Row of A or column of B that is read for element `at` of the tile, clamped to the matrix.
+/// Row of A or column of B to read for element `at` of the tile, clamped to the matrix.
 pub(crate) fn clamped(factor: &StagedFactor, at: Expr) -> Expr {
     inside(factor.plan.edge(), factor.plan.elem(), factor.origin + at, factor.extent)
 }
 
-/// Clamps an index that may lie beyond the edge.
+/// Clamps an index that may be beyond the edge.
 pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
     let lanes = i32::from(elem.vector_lanes());
     match edge {
@@ -97,11 +97,11 @@ pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
     }
 }
 
-/// Row of A or column of B that is read for element `at` of the tile; indices beyond the edge wrap
+/// Row of A or column of B to read for element `at` of the tile. Indices beyond the edge wrap
 /// around.
 ///
-/// Unlike [`clamped`], this keeps adjacent elements adjacent beyond the edge. Asynchronous copies
-/// of one element to different addresses by many lanes would be serialised.
+/// Unlike with [`clamped`], adjacent elements remain adjacent beyond the edge. If many lanes copied
+/// the same element, their asynchronous copies would be serialised.
 pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     let extent = Expr::from(factor.extent);
     let lanes = i32::from(factor.plan.elem().vector_lanes());
@@ -119,7 +119,7 @@ pub(crate) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
     let zero = match plan.fill() {
         Fill::MinusZero => -0.0,
         Fill::PlusZero => 0.0,
-        Fill::None => unreachable!("planned: where K may be ragged, something fills it"),
+        Fill::None => unreachable!("planned: a plan with a ragged K tile has a fill"),
     };
     let zero = Expr::F32(zero).cast(plan.elem());
     match width {

@@ -1,6 +1,6 @@
-//! Epilogue: visits the accumulators of a thread with their row and column, and stores C. It is the
-//! only builder that accesses C in kernels whose threads hold tiles of C. `naive` stores the result
-//! of [`EpilogueExpression`] itself.
+//! Epilogue: visits a thread's accumulators with their rows and columns, and stores C. Only this
+//! builder stores C in kernels whose threads hold tiles of C. `naive` stores the value of
+//! [`EpilogueExpression`] itself.
 
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::SlicePartials;
@@ -12,14 +12,14 @@ use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueAr
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
-/// Accumulators of a block's threads, and the partial accumulators of its other slices.
+/// Accumulators of a block's threads, with the partial accumulators of the other slices.
 pub(crate) struct BlockSums {
     pub acc: Accumulators,
     pub others: Option<SlicePartials>,
 }
 
-/// Adds the partial accumulators of other slices, then stores the tile in C or leaves it for
-/// another block.
+/// Adds the partial accumulators of the other slices. Then stores the tile in C, or leaves it for
+/// another block to combine.
 pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -48,7 +48,7 @@ pub(crate) fn finish_block(
     }
 }
 
-/// Stores the elements of C that exist.
+/// Stores all elements of the tile that exist in C.
 pub(crate) fn store(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn store(
     }
 }
 
-/// Stores the elements of a GEMM that exists in the batch.
+/// Stores the elements of one GEMM, which must exist in the batch.
 fn tile(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -98,7 +98,7 @@ fn tile(
     }
 }
 
-/// Context for the stores of a thread.
+/// State for the stores of a thread.
 struct Outputs<'a> {
     block: &'a AccumulatorTile<'a>,
     finish: &'a EpilogueExpression<'a>,
@@ -111,13 +111,13 @@ struct OutputRow {
     operands: EpilogueArgs,
 }
 
-/// Accumulators of adjacent outputs: index of the first among the thread's columns, its column of
-/// C, and each value.
+/// Accumulators of adjacent outputs: the index of the first one among the thread's columns, its
+/// column in C, and all values.
 struct OutputSums {
     n: Expr,
     col: Expr,
     each: Vec<Expr>,
-    /// All values as one vector, if available.
+    /// All values as one vector, if they are available as a vector.
     whole: Option<Expr>,
 }
 
@@ -130,7 +130,7 @@ fn outputs(
 ) {
     let p = &block.problem;
     let operands = match block.rows.count {
-        // With a single row, operands of a column are read only once anyway.
+        // A thread with a single row reads the operands of a column only once anyway.
         1 => finish.operands.clone(),
         _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
             columns(b, block, arrays, guards);
@@ -170,8 +170,8 @@ fn outputs(
     });
 }
 
-/// Stores the tile in a loop that is not unrolled, for a long epilogue. A few rows of accumulators
-/// at a time are staged in shared memory, which can be indexed at run time.
+/// Stores the tile in a loop that is not unrolled, for a long epilogue. Registers cannot be indexed
+/// at run time, so a few rows of accumulators at a time are staged in shared memory.
 fn looped(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -207,7 +207,7 @@ fn looped(
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
-        // Registers cannot be indexed at run time, so the selection of the rows is unrolled.
+        // Registers cannot be indexed at run time, so the loop that selects the rows is unrolled.
         over(
             b,
             "other",
@@ -238,7 +238,7 @@ fn looped(
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
-            // A vector checks its columns itself.
+            // A vector store checks its columns itself.
             let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
                 let operands = finish.operands.row(b, &row.into());
@@ -258,7 +258,7 @@ fn looped(
     });
 }
 
-/// Loads the operands of the thread's existing columns.
+/// Loads the operands of those columns of the thread that exist.
 fn columns(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -326,11 +326,12 @@ impl Outputs<'_> {
         b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
-    /// Stores those outputs of a vector that exist.
+    /// Stores the existing outputs of a vector.
     fn vector(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
-            // N is a multiple of the vector, so a vector lies inside C as a whole or not at all.
+            // N is a multiple of a vector's elements, so a vector is either inside C or outside C
+            // as a whole.
             let inside = col.clone().lt(p.n);
             return guarded(b, self.guards, inside, |b| self.whole(b, row, sums));
         }

@@ -1,5 +1,5 @@
-//! Kernels that stage tiles of A and B in shared memory, for multiply-adds of threads or for
-//! `mma.sync`.
+//! Kernels that stage tiles of A and B in shared memory. Threads multiply the tiles by
+//! multiply-adds or by `mma.sync`.
 
 use super::pipeline::main_loop;
 use crate::ir::KernelBuilder;
@@ -14,7 +14,7 @@ use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::{SgemmPlan, TiledPlan};
 
-/// Emits the kernel body after the declaration of its problem.
+/// Emits the kernel body. The problem must already be declared.
 pub(crate) fn body(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -40,7 +40,7 @@ pub(crate) fn body(
     }
 }
 
-/// Emits the computation of a tile of C, or of the block's part of it.
+/// Emits the computation of a tile of C, or of the part that the block has of it.
 pub(crate) fn product(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
