@@ -20,10 +20,15 @@
 //!
 //! **Values** have the same bits on a GPU and in the simulator. Arithmetic is IEEE binary32 or
 //! binary64, rounded to nearest even, with subnormals. `a * b + c` rounds twice, and `fma(a, b, c)`
-//! once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. A NaN produced by
-//! `f32` arithmetic is `0x7fffffff`. A NaN produced by `f64` arithmetic, or by a conversion between
-//! `f32` and `f64`, has unspecified bits. Comparisons with NaN are false, except `!=`. An
-//! expression is rejected if an integer could exceed 64 bits or be divided by zero.
+//! once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. Comparisons with NaN
+//! are false, except `!=`. An expression is rejected if an integer could exceed 64 bits or be
+//! divided by zero.
+//!
+//! **NaN** that `f32` arithmetic produces is `0x7fffffff`. A NaN that is only selected keeps its
+//! bits. The bits are unspecified after `f64` arithmetic and after a conversion between `f32` and
+//! `f64`. They are also unspecified after `-x`, `abs(x)`, and operations that leave a number
+//! unchanged or negate it, such as `x * 1.0` and `x - 0.0`: compilers drop these, or apply the sign
+//! where the value is used.
 //!
 //! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32`, a literal is
 //! the `f32` nearest to the shortest decimal text of that `f64`, so `0.1` is the `f32` nearest to

@@ -19,7 +19,7 @@ pub fn coordinate(special: Special) -> &'static str {
     }
 }
 
-/// Values of all names: numbers for the coordinates, M, N and the length, and two floats.
+/// Values of all names: integers for the coordinates, M, N and the length, and two floats.
 pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Environment {
     let [thread, m, n, length] = numbers;
     use Special::{BlockX, BlockY, BlockZ, ThreadX, ThreadY};
@@ -100,7 +100,7 @@ impl Trees {
                 let condition = sub(random, Ty::Bool);
                 condition.select(sub(random, ty), sub(random, ty))
             }
-            // Minimum; for indices it is printed differently.
+            // The minimum of indices is printed differently.
             (1, Ty::Scalar(_)) => {
                 let (a, b) = (sub(random, ty), sub(random, ty));
                 a.clone().lt(b.clone()).select(a, b)
@@ -132,7 +132,7 @@ impl Trees {
                 let bits = [Rem, Xor, And, Or, Shl, Shr].map(BinaryOp::Integer);
                 let ops = if ty == Ty::F32 { &[][..] } else { &bits };
                 let op = pick(random, &[&arithmetic[..], ops].concat());
-                // The builder widens it if the other operand is wide.
+                // The builder widens the operand if the other operand is wide.
                 let other = if ty == Ty::U64 { pick(random, &[Ty::I32, Ty::U64]) } else { ty };
                 let (a, b) = (sub(random, ty), sub(random, other));
                 let swap =

@@ -1,4 +1,4 @@
-//! The snapshot folder holds all snapshots of the catalogue and no others.
+//! The snapshot folder contains the snapshots of all pinned specs and no others.
 
 use crate::folder;
 use crate::text::is_pinned;
@@ -52,12 +52,12 @@ fn present() -> io::Result<BTreeSet<String>> {
 
 fn compare(expected: &BTreeSet<String>) -> Result<(), Failed> {
     let present = present()?;
-    // While snapshots are being written, other trials may not have written theirs.
+    // If snapshots are being updated, other tests may not have written theirs yet.
     let written = std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always");
     let missing: Vec<_> = expected.difference(&present).filter(|_| !written).collect();
     let unreferenced: Vec<_> = present.difference(expected).collect();
     if missing.is_empty() && unreferenced.is_empty() {
         return Ok(());
     }
-    Err(format!("missing: {missing:?}, of no stage: {unreferenced:?}; see `cargo bless`").into())
+    Err(format!("missing: {missing:?}, unreferenced: {unreferenced:?}; see `cargo bless`").into())
 }

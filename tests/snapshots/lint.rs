@@ -1,5 +1,5 @@
-//! Lint of the generated texts: every helper and constant is used, no number stands where a
-//! constant names it, and arrays that a kernel only reads are `const`.
+//! Lint of the generated CUDA sources. Every helper and constant must be used, a number must be
+//! written by its constant if it has one, and arrays that a kernel only reads must be `const`.
 
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;
@@ -7,8 +7,8 @@ use gemm_dsl::stages::pinned::PinnedSpec;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeMap;
 
-/// Least number that a constant must name. Smaller ones are lanes, vectors and exponents, which may
-/// equal the size of a tile by chance.
+/// Minimum number for which a constant must be used. Smaller numbers are lanes, vectors and
+/// exponents, which may equal the size of a tile by chance.
 const LEAST: u64 = 48;
 
 /// Trial of the lint itself.
@@ -38,12 +38,12 @@ pub fn trials(stage: &PinnedSpec) -> Vec<Trial> {
     stage.kernels.iter().map(trial).collect()
 }
 
-/// A text without its comments and string literals.
+/// Returns a source without comments and string literals.
 fn code(source: &str) -> String {
     let mut code = String::new();
     for line in source.lines() {
         let line = line.split("//").next().unwrap_or_default();
-        // Every second part stands between quotes.
+        // Every second part is between quotes.
         let parts: Vec<&str> = line.split('"').step_by(2).collect();
         code.push_str(parts.join(" ").trim_end());
         code.push('\n');
@@ -51,12 +51,12 @@ fn code(source: &str) -> String {
     code
 }
 
-/// Words of a text: identifiers and numbers.
+/// Words of a source: identifiers and numbers.
 fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// Name that a line defines: of a device function, or of a constant.
+/// Name of the device function or constant that a line defines.
 fn defined(line: &str) -> Option<&str> {
     let head = match line.strip_prefix("constexpr ") {
         Some(rest) => rest.split(" =").next()?,

@@ -1,7 +1,7 @@
-//! Snapshots in the top-level folder `snapshots/`. They cover every stage of both ladders,
-//! reductions of segments and of runs, and GEMMs with an epilogue or in batches. Each has its CUDA
-//! text, simulator counters, and resource report of the pinned compiler. The pages that teach the
-//! DSL are compared too.
+//! Snapshots in the top-level folder `snapshots/`. The snapshots are of every stage of both
+//! ladders, of reductions of segments and of runs, and of GEMMs with an epilogue or in batches. For
+//! each spec there are the CUDA source, simulator counters, and the resource report of the pinned
+//! compiler. The pages that document the DSL are also compared.
 //!
 //! `cargo bless` updates them.
 

@@ -1,5 +1,6 @@
-//! Resources of a stage under the pinned compiler, on three architectures. Resources follow from
-//! the text, which is pinned too, so the gate compiles for one of the three.
+//! Resources of a stage's kernels as reported by the pinned compiler, on three architectures. By
+//! default the tests compile for only one of these, because the source, which determines the
+//! resources, is also pinned.
 
 use crate::{compare, folder};
 use gemm_dsl::ir::Variant;
@@ -14,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 const ARCHITECTURES: [u32; 3] = [80, 90, 100];
 
-/// Architecture of the gate.
+/// Architecture that is tested by default.
 const OF_GATE: u32 = 90;
 
 /// Resources of one kernel on one architecture.
@@ -26,7 +27,7 @@ struct Row {
     dynamic_shared: u64,
 }
 
-/// Rows of a stage, computed by the first trial that needs them.
+/// Rows of a stage, which the first test that needs them computes.
 type Report = Arc<OnceLock<Result<Vec<Row>, String>>>;
 
 pub fn trials(stage: &PinnedSpec) -> [Trial; 2] {
@@ -87,7 +88,7 @@ fn compile_all(stage: &PinnedSpec) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Compares a table of the gate with the rows of a snapshot that it has.
+/// Compares a table for one architecture with the rows for this architecture in the snapshot.
 fn compare_gate(stage: &PinnedSpec, name: &str, table: &str) -> Result<(), Failed> {
     let snapshot =
         std::fs::read_to_string(folder().join(stage.folder).join(format!("{name}.snap")))?;

@@ -1,8 +1,8 @@
 //! Shared code of the test targets: references, operands, random specs, and reports of missing
 //! prerequisites.
 //!
-//! Tests that need NVRTC or a GPU are built on [`needs`]: without it they are reported as ignored
-//! with the reason, never as passed.
+//! Tests that need NVRTC or a GPU are created with [`needs`]. If the prerequisite is missing, they
+//! are reported as ignored with the reason, not as passed.
 
 pub mod arbitrary;
 pub mod batch;

@@ -1,4 +1,5 @@
-//! Generated texts: their code, its hash, folders of texts, and launches that run them.
+//! Generated CUDA sources, called texts: hashes of their code, folders of texts, and launches of
+//! their kernels.
 
 pub mod cases;
 pub mod changes;
@@ -11,11 +12,11 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Bytes of a hash: enough to tell texts apart, short enough to read.
+/// Number of bytes of a hash.
 const HASH: usize = 8;
 
-/// Returns a text without comments, blank lines and trailing blanks. What is left decides the
-/// machine code.
+/// Returns a text without comments, blank lines and trailing blanks. Only this code affects the
+/// compiled kernel.
 pub fn code(text: &str) -> String {
     let mut code = String::new();
     for line in text.lines() {
@@ -43,8 +44,8 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Returns the hash of the [`code`] of several texts, whatever their order: 16 hexadecimal
-/// digits of SHA-256.
+/// Returns the hash of the [code](code) of several texts: 16 hexadecimal digits of SHA-256. The
+/// order of the texts does not matter.
 pub fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let codes: BTreeSet<String> = texts.into_iter().map(|text| code(text.as_ref())).collect();
     let mut hash = Sha256::new();

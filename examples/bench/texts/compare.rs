@@ -24,10 +24,10 @@ use gemm_runtime::{ByName, Device, Error};
 use rayon::prelude::*;
 use std::io::{self, Write};
 
-/// Factor on the rounds of a measurement that repeats one with a loss.
+/// Factor on the number of rounds if a measurement is repeated because the new text was slower.
 const AGAIN: usize = 4;
 
-/// Devices of one GPU, context and stream, with the old and with the new texts.
+/// Two devices on one GPU, context and stream: one runs the old texts, the other the new texts.
 struct Pair {
     old: Device,
     new: Device,
@@ -37,7 +37,7 @@ struct Pair {
 struct Bench<'d> {
     timer: Timer<'d>,
     rounds: usize,
-    /// Ratio of times from which on the new text counts as slower.
+    /// Ratio of times at and above which the new text counts as slower.
     limit: f64,
 }
 
@@ -67,7 +67,7 @@ pub fn compare(
     }
     let specs: Vec<&PinnedSpec> = changed.iter().map(|changed| changed.spec).collect();
     let both = specs.par_iter().flat_map(|spec| [(&pair.old, spec), (&pair.new, spec)]);
-    // A failure recurs at the launch, where its spec is named.
+    // A failure is ignored here, because it occurs again at the launch, where the spec is named.
     both.for_each(|(device, spec)| _ = compile(device, spec));
 
     let limit = 1.0 + options.least / 100.0;
@@ -99,7 +99,7 @@ pub fn compare(
     }
     let mut err = io::stderr().lock();
     if !never.is_empty() {
-        writeln!(err, "not launched, hence not timed: {}", never.join(", "))?;
+        writeln!(err, "not timed, because no case launches them: {}", never.join(", "))?;
     }
     let faults: Vec<String> = rows.iter().filter_map(|row| row.fault(limit)).collect();
     for fault in &faults {
@@ -109,7 +109,7 @@ pub fn compare(
     Ok(if faults.is_empty() { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// Makes a device compile these texts for the kernels of a spec.
+/// Replaces the sources of a spec's kernels on a device with these texts.
 #[allow(unsafe_code, reason = "launches of this build run the texts of another one")]
 fn replace(device: &Device, changed: &ChangedSpec<'_>, texts: &Texts) {
     let DeviceBackend::Gpu(gpu) = device.backend() else { return };
@@ -123,8 +123,9 @@ fn replace(device: &Device, changed: &ChangedSpec<'_>, texts: &Texts) {
             continue;
         }
         let replacement = Replacement { kernel: name, source: text.source.clone() };
-        // SAFETY: the text is another build's for the same spec, so it has the same block and keeps
-        // to the same arrays. `Changes` has checked its parameters and its shared memory.
+        // SAFETY: another build generated the text for the same spec, so its block is the same and
+        // it accesses only the same arrays. `Changes` has checked the parameters and the shared
+        // memory.
         unsafe { gpu.replace_source(own, replacement) };
     }
 }
@@ -182,7 +183,7 @@ impl Bench<'_> {
         Ok(rows)
     }
 
-    /// Times two launches in turns, and again if the new one is slower.
+    /// Times two launches in turns. If the new one is slower, repeats the measurement.
     fn times(
         &self,
         old: &mut Launch<'_>,
@@ -200,7 +201,7 @@ impl Bench<'_> {
         Ok(times)
     }
 
-    /// Times two launches in turns. Each comes first in one half of the rounds.
+    /// Times two launches in turns. Each is the first in one half of the rounds.
     fn turns(
         &self,
         rounds: usize,

@@ -1,4 +1,5 @@
-//! Texts of the pinned kernels: written into a folder, or compared with those of another build.
+//! Writes the texts (generated CUDA sources) of the pinned kernels into a folder, or compares them
+//! with the texts of another build.
 //!
 //! ```text
 //! cargo run --release --example texts -- dump old                    the texts of this build
@@ -6,9 +7,9 @@
 //! cargo run --release --example texts -- compare old/snapshots new/snapshots --list
 //! ```
 //!
-//! `compare` times every spec whose texts differ: both texts are launched in turns, in one process,
-//! on the same operands. The exit code is 1 if a text is slower, computes other bits or cannot be
-//! launched, and 2 if the work failed.
+//! `compare` times every spec whose texts differ. Both texts are launched in turns, in one process,
+//! on the same operands. The exit code is 1 if a new text is slower, computes different bits or
+//! cannot be launched, and 2 if the work failed.
 
 mod compare;
 mod options;
@@ -65,7 +66,7 @@ fn list(changes: &Changes<'_>, options: &CompareOptions) -> Result<(), Failure> 
         note(options, &format!("cannot be launched: {reason}"))?;
     }
     for (side, keys) in ["old", "new"].into_iter().zip(&changes.missing) {
-        // Snapshots have few of the scalar variants.
+        // Snapshots contain only a few of the scalar variants.
         let keys: Vec<&str> =
             keys.iter().map(String::as_str).filter(|key| !key.ends_with(".scalar")).collect();
         if !keys.is_empty() {
@@ -75,7 +76,7 @@ fn list(changes: &Changes<'_>, options: &CompareOptions) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints a message, to standard error if the results are JSON.
+/// Prints a message. It goes to the standard error if the results are JSON.
 fn note(options: &CompareOptions, text: &str) -> Result<(), Failure> {
     if options.json {
         writeln!(io::stderr(), "{text}")?;

@@ -1,4 +1,4 @@
-//! Command line of the program.
+//! Command line of the program `texts`.
 
 use clap::{Args, Parser};
 use gemm_bench::cli::some;
@@ -7,7 +7,8 @@ use gemm_bench::texts::changes::ChangedSpec;
 use gemm_bench::texts::folder::key;
 use std::path::PathBuf;
 
-/// Write the texts of the pinned kernels, or compare them with those of another build
+/// Write the texts (generated CUDA sources) of the pinned kernels, or compare them with the texts
+/// of another build
 #[derive(Debug, Parser)]
 #[command(name = "texts")]
 pub enum TextsOptions {
@@ -16,7 +17,7 @@ pub enum TextsOptions {
         /// Folder of the files
         folder: PathBuf,
     },
-    /// Time the texts that differ between two builds, in turns in one process
+    /// Time the texts that differ between two builds. Both run in turns in one process
     Compare(CompareOptions),
 }
 
@@ -24,27 +25,28 @@ pub enum TextsOptions {
 pub struct CompareOptions {
     /// Texts of the old build: a folder of `texts dump`, or `snapshots` of a commit
     pub old: PathBuf,
-    /// Texts of the new build; those of this program if left out
+    /// Texts of the new build. Default: the texts of this program
     pub new: Option<PathBuf>,
-    /// List the texts that differ, and time nothing
+    /// Only list the texts that differ; time nothing
     #[arg(long)]
     pub list: bool,
     /// Specs to compare, by the start of their names: `sgemm/22`, `reduce`
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Sides m = n = k of the GEMMs
+    /// Extents m = n = k of the GEMMs
     #[arg(long, value_delimiter = ',', value_parser = some, default_values = ["1024", "4096"])]
     pub size: Vec<usize>,
     /// Lengths of the reduced arrays
     #[arg(long, value_delimiter = ',', value_parser = some, default_values = ["2^20", "2^28"])]
     pub length: Vec<usize>,
-    /// Rounds of a measurement; a loss is measured again with four times as many
+    /// Rounds of a measurement. If the new text is slower, the measurement is repeated with four
+    /// times as many rounds
     #[arg(long, value_parser = some, default_value = "40")]
     pub rounds: usize,
-    /// Smallest slowdown that is reported as a loss, in percent
+    /// Minimum slowdown that is reported, in percent
     #[arg(long, default_value_t = 0.5)]
     pub least: f64,
-    /// Print one JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     pub json: bool,
 }

@@ -4,11 +4,11 @@
 pub struct Term {
     /// HTML `id` of its entry.
     pub id: &'static str,
-    /// Term as it is printed.
+    /// Printed name.
     pub name: &'static str,
     /// Alternative spellings in lower case. The plural with s is recognised without an entry.
     pub others: &'static [&'static str],
-    /// CUDA and PTX words in kernel texts that the term explains.
+    /// CUDA and PTX words in kernel sources that the term explains.
     pub code: &'static [&'static str],
     /// Explanation, one or a few sentences.
     pub says: &'static str,
@@ -34,8 +34,8 @@ pub const TERMS: [Term; 73] = [
     term(
         "cuda-arch",
         "__CUDA_ARCH__",
-        "Architecture the code is compiled for: 900 for sm_90. Code between #if and #endif is \
-         compiled only if the condition holds.",
+        "Architecture for which the code is compiled: 900 for sm_90. Code between #if and #endif \
+         is compiled only if the condition holds.",
     )
     .with_code(&["__CUDA_ARCH__"]),
     term(
@@ -469,7 +469,7 @@ impl Term {
         Self { others, ..self }
     }
 
-    /// Adds the words of kernel texts that the term explains.
+    /// Adds the words of kernel sources that the term explains.
     const fn with_code(self, code: &'static [&'static str]) -> Self {
         Self { code, ..self }
     }

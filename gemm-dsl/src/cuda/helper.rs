@@ -427,7 +427,8 @@ __device__ __forceinline__ void copy_commit()
 ";
 
 const COPY_WAIT: &str = "\
-// Waits until at most `pending` groups of asynchronous copies are in flight.
+// Waits until at most `pending` groups of this thread's asynchronous copies are in flight. Before
+// it reads what other threads have copied, a barrier must follow.
 template <int pending>
 __device__ __forceinline__ void copy_wait()
 {

@@ -7,7 +7,10 @@ use super::stmt::{self, declaration, extents};
 use super::types::{self, element_type, ty};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
-use crate::ir::{BufferLayout, Expr, Kernel, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel};
+use crate::ir::{
+    BufferLayout, Expr, Kernel, ParamKind, Requirement, Scalar, Space, VECTOR_BYTES, Var,
+    VerifiedKernel,
+};
 
 /// Name of the array for dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
@@ -20,7 +23,57 @@ pub(super) fn head(out: &mut Printer<'_>) {
     for line in &k.title {
         out.line(format!("// {line}"));
     }
+    let facts = required(k);
+    if !facts.is_empty() {
+        out.line(format!("// Requires: {}.", facts.join("; ")));
+    }
     out.line("");
+}
+
+/// Sentences on the divisibility and alignment that a launch must meet. Parameters with the same
+/// requirement share a sentence, and a requirement that another one implies is omitted.
+fn required(k: &Kernel) -> Vec<String> {
+    let is_implied = |scalar: Scalar, of: u64| {
+        k.requires.iter().any(|other| {
+            matches!(*other, Requirement::Multiple { scalar: same, of: greater }
+                if same.param == scalar.param && greater > of && greater.is_multiple_of(of))
+        })
+    };
+    let mut facts: Vec<([String; 2], Vec<String>)> = Vec::new();
+    let mut note = |name: String, is: [String; 2]| match facts.iter_mut().find(|(of, _)| *of == is)
+    {
+        Some((_, names)) if names.contains(&name) => {}
+        Some((_, names)) => names.push(name),
+        None => facts.push((is, vec![name])),
+    };
+    for requirement in &k.requires {
+        match *requirement {
+            Requirement::Multiple { scalar, of } if of > 1 && !is_implied(scalar, of) => {
+                let is = [format!("is a multiple of {of}"), format!("are multiples of {of}")];
+                note(k.params[scalar.param].name.clone(), is);
+            }
+            Requirement::Aligned { operand: aligned, bytes } => {
+                let is = ["is", "are"].map(|verb| format!("{verb} aligned to {bytes} bytes"));
+                for param in &k.params {
+                    if let ParamKind::Buffer { buffer, operand } = param.kind
+                        && operand == aligned
+                    {
+                        let listed = matches!(k[buffer].layout, BufferLayout::Listed { .. });
+                        let each = if listed { "[i]" } else { "" };
+                        note(format!("{}{each}", param.name), is.clone());
+                    }
+                }
+            }
+            Requirement::Multiple { .. }
+            | Requirement::Range { .. }
+            | Requirement::Piece { .. } => {}
+        }
+    }
+    let sentence = |([one, several], names): ([String; 2], Vec<String>)| match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} and {last} {several}", others.join(", ")),
+        _ => format!("{} {one}", names.concat()),
+    };
+    facts.into_iter().map(sentence).collect()
 }
 
 /// Prints the device functions that CUDA C++ lacks, once each.

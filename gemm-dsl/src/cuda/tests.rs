@@ -5,8 +5,8 @@ mod listing;
 
 use super::source;
 use crate::ir::{
-    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
-    Operand, PointerRef, Scope, Special, Stmt,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Extent, Geometry, KernelBuilder,
+    MemoryOrder, Operand, PointerRef, Requirement, Scope, Special, Stmt, Ty,
 };
 
 /// Source of a kernel of 64 threads with a global array `x` and a shared array `s`.
@@ -254,6 +254,22 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
         b.atomic_only(AtomicOp::Add, t, Expr::U32(1), MemoryOrder::Release, Scope::Device);
     });
     assert_eq!(own, of(alone, ""));
+}
+
+#[test]
+fn the_head_says_what_a_launch_requires() {
+    let text = text(Elem::F32, |b, x, _| {
+        let [n, m] =
+            [("n", Extent::N), ("m", Extent::M)].map(|(name, of)| b.extent(name, Ty::I32, of));
+        for (scalar, of) in [(n, 4), (n, 16), (m, 16), (n, 3), (n, 16), (m, 1)] {
+            b.require(Requirement::Multiple { scalar, of });
+        }
+        b.require(Requirement::Aligned { operand: Operand::Temp(0), bytes: 16 });
+        b.store(at(x, 0), Expr::F32(1.0));
+    });
+    let line = "// Requires: n and m are multiples of 16; n is a multiple of 3; x is aligned to 16 \
+                bytes.\n";
+    assert!(text.starts_with(line), "{text}");
 }
 
 /// The kernel only reads the pointers of a list, so they are `__restrict__` even if its elements

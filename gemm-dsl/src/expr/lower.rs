@@ -96,7 +96,8 @@ impl Closure {
         let params: Vec<(String, Ty)> =
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
-        let meaning = format!("{key}: {self}");
+        // The head of the source contains the spec, and therefore the closure itself.
+        let meaning = format!("`{key}` of the spec.");
         let function = b.function(name, &[&meaning], &params, |b, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();

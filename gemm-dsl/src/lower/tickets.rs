@@ -116,7 +116,6 @@ impl Tickets {
     pub(super) fn by_last(&self, b: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
         let is_last = self.is_last(b);
         b.if_(is_last, |b| {
-            b.comment("Last ticket: the partials of all other blocks are visible to this block.");
             make(b);
             self.reset(b);
         });

@@ -95,9 +95,9 @@ impl Arith {
     /// products of splits. It allows twice the summation error of `f32`.
     ///
     /// Arithmetics that do not emulate `f32` may exceed the bound for numbers that are subnormal in
-    /// their format or above its maximum. Underflow costs half of the smallest positive number per
-    /// product. Under `f16x3`, numbers of A below 2^-16 of their row's greatest magnitude have an
-    /// error of at most 2^-38 of that magnitude. The same holds for B and its columns.
+    /// their format or above its maximum. Under `f16x3`, numbers of A below 2^-16 of their row's
+    /// greatest magnitude have an error of at most 2^-38 of that magnitude. The same holds for B
+    /// and its columns. Underflow adds [`underflow_bound`](Self::underflow_bound).
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
         // Relative errors for a significand of `bits` bits: of one rounded number, and of the
@@ -114,6 +114,23 @@ impl Arith {
             Self::Tf32x3 | Self::F16x3 => 14.0 * unit,
         };
         2.0 * terms as f64 * unit + beside
+    }
+
+    /// Returns the largest error from underflow of an element of A·B, for a K of `terms`. It is
+    /// absolute, and adds to [`error_bound`](Self::error_bound).
+    ///
+    /// `f32` rounds each multiply-add, by at most half of the smallest positive number, 2^-149.
+    /// Tensor cores truncate each sum to a multiple of 2^-149: at most one sum per product of
+    /// splits. The sums of `f16x3` are truncated while they are scaled, and rounded when they are
+    /// scaled back.
+    pub fn underflow_bound(self, terms: u64) -> f64 {
+        let least = f64::from(f32::from_bits(1));
+        let of_term = match self {
+            Self::F32 => 0.5,
+            Self::F16x3 => 1.0,
+            _ => self.products().len() as f64,
+        };
+        of_term * terms as f64 * least
     }
 
     /// Returns true if rows of A and columns of B are scaled to the range of the format.

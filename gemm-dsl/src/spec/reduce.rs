@@ -36,10 +36,9 @@ words! {
         /// 1 if no element is 0, else 0: a `u8`. With a `map`, 1 if the `map` is true for all
         /// elements.
         All = "all",
-        /// Mean and population variance: two results in one pass (Welford, Chan). Both are NaN
-        /// without elements, with an infinite element, or if the elements that a thread holds at
-        /// once overflow their sum. The mean may be infinite if elements differ by more than the
-        /// greatest finite number. The mean of zeros is +0, also if all of them are −0.
+        /// Mean and population variance: two results in one pass (Welford, Chan). Both are right
+        /// where they are in range, whatever overflows on the way. Both are NaN without elements or
+        /// with an infinite element. The mean of zeros is +0, also if all of them are −0.
         MeanVar = "mean_var",
         /// Logarithm of the sum of exponentials, in one pass and without overflow. Without elements
         /// it is −∞.

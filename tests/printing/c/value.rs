@@ -8,15 +8,15 @@ use gemm_dsl::target::intrinsic::canonical;
 pub enum Value {
     /// `bool`
     Bool(bool),
-    /// CUDA coordinate, an `unsigned`. It must be converted before use, since it would make a whole
-    /// expression unsigned.
+    /// CUDA coordinate, an `unsigned`. It must be converted before use, because it would make a
+    /// whole expression unsigned.
     Coordinate(u32),
     /// `int`
     I32(i32),
     /// `unsigned int`
     U32(u32),
-    /// `unsigned int` of a variable that holds a coordinate, or of an expression that it made
-    /// unsigned. An `int` beside it is converted.
+    /// `unsigned int` of a variable that contains a coordinate, or of an expression with such a
+    /// variable. An `int` that is the other operand is converted.
     Unsigned(u32),
     /// `long long`
     I64(i64),
@@ -51,8 +51,8 @@ impl Value {
         })
     }
 
-    /// Cast, or initialisation of a variable. A wide integer that does not fit is an error of the
-    /// text. `unsigned int` and `int` keep their bits.
+    /// Cast, or initialisation of a variable. If a wide integer does not fit, the source is wrong.
+    /// Conversions between `unsigned int` and `int` keep the bits.
     pub fn converted(self, ty: Ty) -> Result<Value> {
         let whole = || self.whole().ok_or(format!("{self:?} as {ty}"));
         let misfit = |_| format!("{self:?} does not fit in {ty}");
@@ -104,8 +104,9 @@ impl Value {
     }
 }
 
-/// Operator after the usual arithmetic conversions. Only an `int` beside a wider integer or
-/// a coordinate is converted implicitly; the text makes all other conversions.
+/// Operator after the usual arithmetic conversions. Only an `int` is converted implicitly, if the
+/// other operand is a wider integer or a coordinate. The source must make all other conversions
+/// explicitly.
 pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
     if let (F32(a), F32(b)) = (a, b) {
         return floats(op, f32::from_bits(a), f32::from_bits(b));
@@ -163,7 +164,7 @@ fn integers(op: &str, like: Value, a: i128, b: i128) -> Result<Value> {
     fitting(like, op, result)
 }
 
-/// Value with the type of `like`. Unsigned values wrap, and signed ones must not overflow.
+/// Value with the type of `like`. Unsigned values wrap, and signed values must not overflow.
 fn fitting(like: Value, op: &str, result: i128) -> Result<Value> {
     let overflow = |_| format!("{op} overflows");
     match like {
@@ -195,8 +196,8 @@ fn compare<T: PartialOrd>(op: &str, a: &T, b: &T) -> Result<Value> {
     }))
 }
 
-/// Built-in function of CUDA C, or a function that the text defines by machine intrinsics. None if
-/// the name is unknown.
+/// Built-in function of CUDA C, or a function that the source defines with machine intrinsics. None
+/// if the name is unknown.
 pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
     let float =
         |i: usize| args.get(i).copied().ok_or("too few operands".into()).and_then(Value::float);
@@ -235,8 +236,8 @@ pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
         ("__float_as_uint", &[F32(bits)]) => Ok(U32(bits)),
         ("__float_as_int", &[F32(bits)]) => Ok(I32(bits as i32)),
         ("__uint_as_float", &[U32(bits)]) => Ok(F32(bits)),
-        // The operand is converted to `int`: a literal bit pattern with the highest bit set is an
-        // `unsigned int`.
+        // The operand is converted to `int`, because a literal bit pattern with the highest bit set
+        // is an `unsigned int`.
         ("__int_as_float", [bits]) => bits.converted(Ty::I32).and_then(|bits| match bits {
             I32(bits) => Ok(F32(bits as u32)),
             other => Err(format!("{other:?} as an int")),

@@ -9,7 +9,7 @@ use std::fmt;
 const COLUMNS: usize = 4096;
 const SEGMENT: usize = 64;
 
-/// Greatest number of GEMMs in a batch, each of which may have buffers of its own.
+/// Maximum number of GEMMs in a batch. Each may have its own buffers.
 const BATCH: usize = 512;
 
 /// Sides m = n = k of GEMMs and numbers of reduced elements; both are multiples of 4.
@@ -19,19 +19,20 @@ pub struct Sizes {
     pub lengths: Vec<usize>,
 }
 
-/// Operands that decide which of a spec's kernels are launched.
+/// Kind of operands, which determines the kernels of a spec that are launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
-    /// Rows of 16-byte vectors: the preferred kernels.
+    /// Rows are aligned to 16 bytes: launches the preferred kernels.
     Aligned,
-    /// Rows off 16-byte boundaries: the scalar variants.
+    /// Rows are not aligned to 16 bytes: launches the scalar variants.
     Unaligned,
-    /// An infinity in A, which no split represents: the fallback of FP32 emulation.
+    /// A contains an infinity, which no split can represent: launches the fallback of FP32
+    /// emulation.
     Infinite,
 }
 
 impl Operands {
-    /// Returns true if these operands make a spec launch the kernel of this suffix.
+    /// Returns true if a launch on these operands runs the kernel with this suffix.
     pub fn launch(self, suffix: &str) -> bool {
         match self {
             Self::Aligned => suffix != ".scalar",
@@ -41,7 +42,7 @@ impl Operands {
     }
 }
 
-/// Launch of a GEMM: extents, number of GEMMs, operands.
+/// Launch of a GEMM: extents, number of GEMMs, and kind of operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmCase {
     pub products: Products,
@@ -55,7 +56,7 @@ impl fmt::Display for GemmCase {
     }
 }
 
-/// Launch of a reduction: extents, operands, mean length of segments.
+/// Launch of a reduction: extents, kind of operands, and mean length of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReductionCase {
     pub outer: usize,
@@ -77,7 +78,7 @@ impl fmt::Display for ReductionCase {
     }
 }
 
-/// Returns the launches of a GEMM for sizes.
+/// Returns the launches of a GEMM for the given sizes.
 pub fn gemm(spec: &SgemmSpec, sizes: &Sizes) -> Vec<GemmCase> {
     let mut cases = Vec::new();
     for &side in &sizes.sides {
@@ -105,7 +106,8 @@ fn aligned(spec: &SgemmSpec, side: usize) -> Vec<Products> {
         return vec![Products::single(Size::new(side, 1, side))];
     }
     if spec.batch.is_some() {
-        // GEMMs of two by two tiles, with the C of one of the full size in all.
+        // The GEMMs have two by two tiles. Together they have as many elements of C as one GEMM of
+        // the full size.
         let tile = spec.tile.map_or(16, |tile| tile.m.max(tile.n) as usize);
         let each = (2 * tile).min(side);
         let count = (side / each).pow(2).clamp(4, BATCH);
@@ -119,7 +121,8 @@ fn aligned(spec: &SgemmSpec, side: usize) -> Vec<Products> {
     vec![square]
 }
 
-/// Returns the launches of a reduction for sizes. Arrays that are reduced as a whole are aligned.
+/// Returns the launches of a reduction for the given sizes. Arrays that are reduced as a whole are
+/// aligned.
 pub fn reduction(spec: &ReduceSpec, sizes: &Sizes) -> Vec<ReductionCase> {
     let mut cases = Vec::new();
     for &n in &sizes.lengths {

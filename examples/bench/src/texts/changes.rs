@@ -1,4 +1,5 @@
-//! Texts that differ between two builds, and whether one launch takes both.
+//! Texts that differ between two builds. For each, the module checks that a launch of this build
+//! can run the text of either build.
 
 use super::code;
 use super::entry::Entry;
@@ -6,27 +7,27 @@ use super::folder::{KernelText, Texts, key};
 use gemm_dsl::ir::VerifiedKernel;
 use gemm_dsl::stages::pinned::PinnedSpec;
 
-/// Texts of two builds, and the specs whose texts differ.
+/// Differences between the texts of two builds.
 #[derive(Debug)]
 pub struct Changes<'s> {
     pub specs: Vec<ChangedSpec<'s>>,
-    /// Keys of texts that only one of the builds has: the old one, the new one.
+    /// Keys of texts that only the old build has, and of texts that only the new build has.
     pub missing: [Vec<String>; 2],
 }
 
-/// Spec with texts that differ.
+/// Spec whose texts differ.
 #[derive(Debug)]
 pub struct ChangedSpec<'s> {
     pub spec: &'s PinnedSpec,
     /// Kernels whose texts differ.
     pub kernels: Vec<&'s VerifiedKernel>,
-    /// Reasons why this build cannot launch one of the texts, each with the key of the text.
+    /// Reasons why this build cannot launch a text, each with the key of the text.
     pub refused: Vec<String>,
 }
 
 impl<'s> Changes<'s> {
-    /// Compares the texts of an old and of a new build. `generated` has the texts of this build,
-    /// whose launches run both.
+    /// Compares the texts of an old and of a new build. `generated` contains the texts of this
+    /// build, whose launches run both texts.
     pub fn new(specs: &'s [PinnedSpec], generated: &Texts, [old, new]: [&Texts; 2]) -> Self {
         let mut changed = Vec::new();
         for spec in specs {
@@ -55,10 +56,10 @@ impl<'s> Changes<'s> {
     }
 }
 
-/// Reason why a launch of this build cannot run another text in place of its own.
+/// Reason why a launch of this build cannot run `other` instead of its own text.
 fn refusal(own: &KernelText, other: &KernelText) -> Option<String> {
     let (Some(expected), Some(found)) = (Entry::new(&own.source), Entry::new(&other.source)) else {
-        return Some("the text has no kernel".to_owned());
+        return Some("the text contains no kernel".to_owned());
     };
     if expected.parameters != found.parameters {
         let [expected, found] = [expected, found].map(|entry| entry.parameters.join(", "));

@@ -1,9 +1,9 @@
 //! Entry of a text: the name of its kernel and the types of its parameters.
 
-/// Words of a parameter that the caller does not see.
+/// Qualifiers of a parameter that do not affect the caller.
 const QUALIFIERS: [&str; 3] = ["const", "__restrict__", "__grid_constant__"];
 
-/// Kernel of a text, as a launch sees it.
+/// Name and parameter types of a kernel, which a launch depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
@@ -12,7 +12,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Finds the kernel of a text; `None` if it has none.
+    /// Finds the kernel of a text. Returns `None` if there is no kernel.
     pub fn new(text: &str) -> Option<Self> {
         let (_, kernel) = text.split_once("__global__")?;
         let (head, _) = kernel.split_once('{')?;
@@ -27,7 +27,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Type of a parameter: what is left without its name, which comes last, and its qualifiers.
+/// Type of a parameter: its text without the name, which is last, and without qualifiers.
 fn parameter(text: &str) -> String {
     let typed = text.trim().trim_end_matches(is_word);
     let words = typed.split_inclusive(|c| !is_word(c)).flat_map(|part| {

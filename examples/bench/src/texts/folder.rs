@@ -1,4 +1,5 @@
-//! Folders of texts: of `texts dump`, or `snapshots/` of any commit.
+//! Folders of texts, which are generated CUDA sources: output of `texts dump`, or `snapshots/` of
+//! any commit.
 
 use crate::cli::{Failure, named};
 use gemm_dsl::cuda;
@@ -7,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Start of the first line of a dumped text.
+/// Start of the first line of a text that `texts dump` wrote.
 const DYNAMIC: &str = "// Bytes of dynamic shared memory: ";
 
-/// Text of a kernel in a folder.
+/// Source of a kernel in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelText {
     pub source: String,
@@ -56,7 +57,7 @@ pub fn write(folder: &Path, texts: &Texts) -> Result<(), Failure> {
 /// Reads the texts of a folder: files of [`write()`], or snapshots with their resource reports.
 ///
 /// # Errors
-/// Returns [`Failure::Usage`] for a folder that cannot be read or has no texts.
+/// Returns [`Failure::Usage`] if the folder cannot be read or contains no texts.
 pub fn read(folder: &Path) -> Result<Texts, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::Usage(format!("{}: {error}. Give a folder of texts", folder.display()))
@@ -65,7 +66,7 @@ pub fn read(folder: &Path) -> Result<Texts, Failure> {
     for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
         let path = entry.map_err(|error| failed(&error))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // The snapshots of pages are no texts of kernels.
+        // The folder `book` contains snapshots of pages, not of kernels.
         if !path.is_dir() || name == "book" {
             continue;
         }
@@ -79,7 +80,8 @@ pub fn read(folder: &Path) -> Result<Texts, Failure> {
     if texts.is_empty() { Err(failed(&"no texts")) } else { Ok(texts) }
 }
 
-/// Reads the text of a file, with its key inside of its folder; `None` for other files.
+/// Reads the text of a file, with the part of its key that follows the folder. Returns `None` for
+/// other files.
 fn text(path: &Path) -> std::io::Result<Option<(String, KernelText)>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(stem) = name.strip_suffix(".cu") {
@@ -107,7 +109,7 @@ fn dynamic_shared(report: &str, suffix: &str) -> Option<u64> {
     let variants: &[&str] = if suffix.is_empty() { &["vector", "-"] } else { &[suffix] };
     let rows = report.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let mut rows = rows.filter(|row| row.first().is_some_and(|first| variants.contains(first)));
-    // The last column has the barriers.
+    // The last column is the number of barriers, the one before it the dynamic shared memory.
     rows.next()?.iter().rev().nth(1)?.parse().ok()
 }
 
@@ -117,7 +119,7 @@ mod tests {
     use crate::texts::code;
     use gemm_dsl::stages::pinned;
 
-    /// Both kinds of folders have the texts and the shared memory of this build.
+    /// Both kinds of folders contain the texts and the bytes of shared memory of this build.
     #[test]
     fn folders_have_what_is_generated() {
         let texts = generated(&pinned::all().expect("sound"));

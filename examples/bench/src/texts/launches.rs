@@ -1,4 +1,4 @@
-//! Repeated launches of a spec on a device. Several devices of one GPU share the inputs.
+//! Repeated launches of a spec on a device. Several devices of one GPU can share the inputs.
 
 use super::cases::{GemmCase, Operands, ReductionCase};
 use crate::data;
@@ -19,7 +19,7 @@ const SEED: u64 = 7;
 /// Launches a spec once. On a GPU the call returns before the work is done.
 pub type Launch<'l> = dyn FnMut() -> Result<LaunchReport, Error> + 'l;
 
-/// Return value of a user of a launch, and the bits of all results after it.
+/// Return value of the closure that uses a launch, and the bits of all results afterwards.
 pub type Launched<R> = (R, Vec<u64>);
 
 /// Kernels that were launched, by name and variant.
@@ -40,7 +40,7 @@ impl LaunchedKernels {
 /// Matrices A and B, large enough for all GEMMs.
 pub struct GemmInputs {
     a: DeviceArray,
-    /// A with an infinity in front.
+    /// A with an infinity as the first element.
     infinite: DeviceArray,
     b: DeviceArray,
 }
@@ -62,7 +62,7 @@ impl GemmInputs {
         Ok(Self { a: finite, infinite: DeviceArray::new(device, &a)?, b })
     }
 
-    /// Views A and B of a GEMM, of a batch, or of one GEMM of a list.
+    /// Returns views of A and B, for a GEMM, a batch, or one GEMM of a list.
     fn views(
         &self,
         spec: &SgemmSpec,
@@ -80,7 +80,8 @@ impl GemmInputs {
     }
 }
 
-/// Prepares a GEMM on a device, with every element of C set to NaN, and passes its launch on.
+/// Prepares a GEMM on a device, with every element of C set to NaN, and passes its launch to
+/// `then`.
 ///
 /// # Errors
 /// Returns the errors of uploads and downloads, and of `then`.
@@ -125,7 +126,7 @@ fn bits<'m>(
         let elements = device.download(&matrices.view()?)?;
         bits.extend(elements.iter().map(|element| u64::from(element.to_bits())));
     }
-    // No kernel computes this NaN: a GPU's and the simulator's have all bits of the mantissa.
+    // No kernel computes this NaN. In a computed NaN all bits of the mantissa are set.
     written(bits, u64::from(f32::NAN.to_bits()))
 }
 
@@ -136,7 +137,8 @@ fn written(bits: Vec<u64>, poison: u64) -> Result<Vec<u64>, Error> {
     }
 }
 
-/// Prepares a reduction of `f32` on a device, with poisoned results, and passes its launch on.
+/// Prepares a reduction of `f32` on a device, with poisoned results, and passes its launch to
+/// `then`.
 ///
 /// # Errors
 /// Returns the errors of uploads and downloads, and of `then`.
@@ -182,8 +184,8 @@ mod tests {
     use super::*;
     use gemm_dsl::stages::pinned::{self, PinnedSpec};
 
-    /// Kernels that no case launches: variants for arrays that begin off a vector's boundary, GEMMs
-    /// without terms, and shards, which `gemm-world` launches.
+    /// Kernels that no case launches: variants for arrays that are not aligned to a vector, GEMMs
+    /// with K = 0, and shards, which `gemm-world` launches.
     const NEVER: [&str; 9] = [
         "reduce/07_grid_stride.scalar",
         "runs/argmax.scalar",
@@ -221,7 +223,8 @@ mod tests {
         launched
     }
 
-    /// Every pinned kernel is launched by a case, apart from a few; every result is written.
+    /// A case launches every pinned kernel, except for those in `NEVER`, and every result is
+    /// written.
     #[test]
     fn cases_launch_every_pinned_kernel() {
         let specs = pinned::all().expect("sound");

@@ -8,9 +8,9 @@ pub struct TurnTimes {
     /// Median times in milliseconds.
     pub old_ms: f64,
     pub new_ms: f64,
-    /// Median over the rounds of the new time over the old one.
+    /// Median over the rounds of the new time divided by the old time.
     pub ratio: f64,
-    /// First and third quartile of the same.
+    /// First and third quartile of the ratio.
     pub quartiles: [f64; 2],
 }
 
@@ -27,7 +27,7 @@ impl TurnTimes {
     }
 }
 
-/// Returns the value below which a share of the values lies, interpolated; NaN without values.
+/// Returns the quantile at `share`, interpolated. It is NaN if there are no values.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
@@ -53,8 +53,8 @@ pub struct ComparedCase {
 }
 
 impl ComparedCase {
-    /// Describes a loss of speed beyond a limit of new over old, and other bits; `None` without
-    /// such faults.
+    /// Describes a ratio above `limit`, and a difference in bits. Returns `None` if there is
+    /// neither.
     pub fn fault(&self, limit: f64) -> Option<String> {
         let Self { spec, case, times: TurnTimes { ratio, quartiles: [low, high], .. }, .. } = self;
         let mut faults = Vec::new();
@@ -63,7 +63,7 @@ impl ComparedCase {
             faults.push(format!("slower by {loss:.2} % (quartiles {low:.2} … {high:.2} %)"));
         }
         if !self.same_bits {
-            faults.push("other bits".to_owned());
+            faults.push("different bits".to_owned());
         }
         (!faults.is_empty()).then(|| format!("{spec} at {case}: {}", faults.join(", ")))
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_ratio_is_of_the_rounds() {
-        // The GPU slows down in the last two rounds, for both texts alike.
+        // In the last two rounds the GPU is slower, for both texts alike.
         let times = TurnTimes::new(&[1.0, 1.0, 1.0, 2.0, 4.0], &[1.01, 1.01, 1.02, 2.02, 4.0]);
         assert_eq!((times.old_ms, times.new_ms), (1.0, 1.02));
         assert!((times.ratio - 1.01).abs() < 1e-12, "{times:?}");
@@ -97,7 +97,7 @@ mod tests {
         let fault = case(1.01, false).fault(1.005).expect("two faults");
         assert_eq!(
             fault,
-            "sgemm/22_fastest at 4096: slower by 1.00 % (quartiles 1.00 … 1.00 %), other bits"
+            "sgemm/22_fastest at 4096: slower by 1.00 % (quartiles 1.00 … 1.00 %), different bits"
         );
     }
 }

@@ -132,7 +132,8 @@ struct Operation<'a> {
 }
 
 const INIT: Operation<'_> = Operation {
-    comment: "Initialises an mbarrier: each of its phases completes after `count` arrivals.",
+    comment: "Initialises an mbarrier: a phase completes after `count` arrivals and all expected \
+              bytes.",
     param: ", int count",
     body: "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
 };
@@ -153,10 +154,13 @@ const ARRIVE_EXPECT: Operation<'_> = Operation {
 
 fn try_wait(has_remote_arrivals: bool) -> String {
     let (comment, acquire) = match has_remote_arrivals {
-        false => ("Waits until the phase with this parity is complete.", ""),
+        false => (
+            "Waits until the phase with this parity is complete; 0: the first, third, ... phase.",
+            "",
+        ),
         true => (
-            "Waits until the phase with this parity is complete; other blocks of the cluster \
-             arrive at it.",
+            "Waits until the phase with this parity is complete; 0: the first, third, ... phase.\n\
+             // Other blocks of the cluster arrive at the mbarrier.",
             ".acquire.cluster",
         ),
     };
@@ -334,8 +338,8 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
 }
 
 const WGMMA_KEEP: &str = "\
-// Keeps the compiler from moving accumulator accesses across it: wgmma writes the accumulators
-// asynchronously, which the compiler does not see.
+// Keeps the compiler from moving accumulator accesses across this point: wgmma writes the
+// accumulators asynchronously, which the compiler does not see.
 template <int count>
 __device__ __forceinline__ void wgmma_keep(float (&d)[count])
 {

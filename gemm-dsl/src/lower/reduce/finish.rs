@@ -71,9 +71,10 @@ impl Finish<'_> {
             return team.by_block(b, values(&kept), &mut |b, all| self.store(b, to, None, all));
         }
         if group > 1 {
-            b.comment(
-                "Shuffle reduction per result: each lane folds in the value of the lane s above.",
-            );
+            let [folds, _] = self.fold.verbs();
+            b.comment(format!(
+                "Shuffle reduction per result: each lane {folds} the value of lane + s."
+            ));
             team.by_group(b, &kept, group as i32);
         }
         // A thread whose result is past the last stores nothing.
@@ -97,8 +98,15 @@ impl Finish<'_> {
         all: Vec<Expr>,
     ) {
         let made = self.made(b, to, all);
+        let tickets = match (to, self.place.columns()) {
+            (Destination::Counted(tickets), None) => Some(tickets),
+            _ => None,
+        };
+        if tickets.is_some() {
+            b.comment("Publish the partial, then take a ticket.");
+        }
         store(b, self.arrays(to), &self.index(to, w), made);
-        if let (Destination::Counted(tickets), None) = (to, self.place.columns()) {
+        if let Some(tickets) = tickets {
             tickets.take(b);
         }
     }
@@ -193,15 +201,11 @@ impl Finish<'_> {
     /// Each thread folds some of the partial results. Their distribution and the order of the fold
     /// do not depend on the block that executes it.
     fn fold_partials(&self, b: &mut KernelBuilder, kept: &FoldAccumulators) {
-        let (one, many) = match self.plan.blocks() {
-            Blocks::Runs(_) => ("run", "runs"),
-            Blocks::One | Blocks::InTurn(_) => ("block", "blocks"),
+        let one = match self.plan.blocks() {
+            Blocks::Runs(_) => "run",
+            Blocks::One | Blocks::InTurn(_) => "block",
         };
-        b.comment(format!(
-            "Partials are combined in a fixed order, by the index of their {many}: each thread \
-             first"
-        ));
-        b.comment("strides through them, then the threads reduce theirs by a tree.");
+        self.order_comment(b);
         let step = Change::Add(Expr::from(self.place.group).wide());
         let (from, partials) = (self.place.lane.clone().wide(), self.split().partials.clone());
         b.loop_(one, For::below(from, partials).change(step), |b, block| {
@@ -217,6 +221,31 @@ impl Finish<'_> {
                 self.fold.combine_into(b, &kept.cells(w), &others);
             });
         });
+    }
+
+    /// Comments on the order in which partial results are folded.
+    fn order_comment(&self, b: &mut KernelBuilder) {
+        let event = match self.params.role {
+            Role::Once => "which block finishes last",
+            _ => "when blocks finish",
+        };
+        let (result, folds, parts) = match self.fold.is_sum() {
+            true => ("sum", "sums", "sums"),
+            false => ("result", "combines", "values"),
+        };
+        let order = match (self.place.columns(), self.plan.group()) {
+            (Some(_), 1) => format!("each thread {folds} the partials of a column in order."),
+            (Some(_), _) => format!(
+                "each thread {folds} partials GROUP apart, then the threads of a column reduce \
+                 these {parts}."
+            ),
+            (None, _) => format!(
+                "each thread {folds} partials BLOCK apart, then the block reduces these {parts}."
+            ),
+        };
+        b.comment(format!(
+            "The order does not depend on {event}, so the {result} is reproducible: {order}"
+        ));
     }
 
     /// Loads a block's partial results for the columns of the thread into registers, for arrays
@@ -248,9 +277,15 @@ impl Finish<'_> {
             Tickets::new(word, tickets::flag(b), self.split().blocks.clone(), first_thread);
         self.fold_team(b, team, kept, Destination::Counted(&tickets));
         if self.place.columns().is_some() {
+            b.comment(
+                "Take a ticket after all threads of the block have published their partials.",
+            );
             tickets.take_for_all(b);
         }
         tickets.by_last(b, |b| {
+            b.comment(
+                "Last ticket: the acquire-release add and the barrier make all partials visible.",
+            );
             kept.reset(b, self.place, &team.identity);
             self.fold_partials(b, kept);
             self.fold_team(b, team, kept, Destination::Results);

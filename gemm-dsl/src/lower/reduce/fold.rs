@@ -159,6 +159,28 @@ impl Fold {
         &self.parts
     }
 
+    /// Returns true if the operator adds values.
+    pub(super) fn is_sum(&self) -> bool {
+        matches!(&self.kind, FoldKind::Value(Operator::Sum) | FoldKind::Compensated)
+    }
+
+    /// Verb of a kernel's comments for folding in a value, for one thread and for several.
+    pub(super) fn verbs(&self) -> [&'static str; 2] {
+        if self.is_sum() { ["adds", "add"] } else { ["folds in", "fold in"] }
+    }
+
+    /// Comments on the identity of a kernel if it is -0.
+    pub(super) fn identity_comment(&self, b: &mut KernelBuilder) {
+        let is_minus_zero = match self.parts[0].identity {
+            Expr::F32(value) => value.to_bits() == (-0.0_f32).to_bits(),
+            Expr::F64(value) => value.to_bits() == (-0.0_f64).to_bits(),
+            _ => false,
+        };
+        if is_minus_zero {
+            b.comment("-0 + x == x for every x; +0 would turn -0 into +0.");
+        }
+    }
+
     /// Value that replaces a missing element: the identity, or a value that the operator does not
     /// count.
     pub(super) fn missing(&self) -> Expr {

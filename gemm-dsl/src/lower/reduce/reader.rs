@@ -84,9 +84,9 @@ impl ElementReader<'_> {
             let n = Some(&end);
             let otherwise = b.block(|b| {
                 b.comment(if self.fold.counts() {
-                    "Tail: zeros past the end, which are not counted."
+                    "Tail: elements past the end are zeros, which are not counted."
                 } else {
-                    "Tail: the identity past the end."
+                    "Tail: elements past the end count as the identity."
                 });
                 self.load(b, p, &held(n, None));
                 if self.fold.counts() {

@@ -22,7 +22,16 @@ impl Round {
             vector if vector > 1 && plan.width() == 1 => group * items * vector as i32,
             _ => group * items,
         };
-        let elements = b.constant(name, elements, "elements of a result per block and iteration");
+        let of = if plan.spec().inputs().len() > 1 {
+            "elements of each input"
+        } else {
+            "input elements"
+        };
+        // A block whose groups reduce several results reads a round for each of them.
+        let several = plan.group() < plan.block() || plan.width() > 1;
+        let shared = several && name == "ROUND";
+        let per = if shared { "result" } else { "block" };
+        let elements = b.constant(name, elements, format!("{of} per {per} and iteration"));
         Self { items, elements }
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     };
     let mut b = KernelBuilder::new(name);
     b.title(title(plan, role));
-    b.title(format!("reduce_kernel!({spec})"));
+    b.title(format!("Generated from reduce_kernel!({spec})"));
     if plan.vector() > 1 && role != Role::Last {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
@@ -124,7 +124,10 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     let place = FoldPlace::new(&mut b, plan, &params, block);
     let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
         // The same variable also replaces missing elements.
-        0 if !fold.counts() => b.let_("identity", part.identity.clone()).into(),
+        0 if !fold.counts() => {
+            fold.identity_comment(&mut b);
+            b.let_("identity", part.identity.clone()).into()
+        }
         _ => part.identity.clone(),
     });
     let identity: Vec<Expr> = identity.collect();

@@ -77,7 +77,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
     let noun = super::noun(plan);
     b.title(format!("{noun} of n floats: each block reduces its part of `in` to one value."));
-    b.title(format!("reduce_kernel!({})", plan.spec()));
+    b.title(format!("Generated from reduce_kernel!({})", plan.spec()));
     if plan.vector() == 4 {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
@@ -108,6 +108,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let needs = Needs { map: false, finish: false };
     let expressions = Expressions::new(&mut b, plan, needs);
     let fold = Fold::new(&mut b, plan, &expressions);
+    fold.identity_comment(&mut b);
     let identity = b.let_("identity", fold.missing());
     let kept = {
         let (tid, fold) = (tid.clone(), &fold);

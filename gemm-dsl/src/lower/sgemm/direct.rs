@@ -33,7 +33,7 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, prob
     let first_lane = direct.share.lane.map(|lane| Expr::from(lane).equals(0));
     let slices = direct.share.slices;
     let others = slices.map(|slices| slices.hand_over(b, block, &acc, first_lane));
-    let sums = BlockSums { acc, others };
+    let sums = BlockSums { acc, others, correct: None };
     finish_block(b, block, direct.parts, split.as_ref(), sums, &finish);
 }
 

@@ -15,7 +15,7 @@
 mod recompute;
 mod words;
 
-pub(crate) use recompute::recompute;
+pub(crate) use recompute::{recompute, seen_by_slices};
 
 use super::shared::accumulators::{MmaAccumulators, UnrepresentableBits};
 use super::shared::loops::over;
@@ -28,7 +28,7 @@ impl MmaAccumulators {
     /// Declares the accumulators, all zero.
     pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMma) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
-        b.comment("Accumulators of this thread.");
+        b.comment("acc[i][j] is this lane's fragment of mma tile (i, j) of the warp tile.");
         let elem = tiled.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);

@@ -8,6 +8,7 @@
 mod accumulators;
 pub(crate) mod factor_tiles;
 mod pipeline;
+mod recompute;
 pub(crate) mod row_scale;
 pub(crate) mod splits;
 mod tiles;
@@ -30,6 +31,7 @@ use crate::ir::{
 use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
 use crate::spec::{Factor, SgemmSpec};
 use crate::target::arch::WARP;
+use recompute::recompute;
 use row_scale::RowMax;
 use splits::Splits;
 use tiles::OutputTile;
@@ -71,15 +73,19 @@ struct ThreadPlace {
 /// Emits the parameters and the body of the kernel.
 pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let buffers = Splits::read(b, plan, t);
-    let problem = GemmProblem::declare(b, plan, TakenMatrices::Result).with_distinct(b);
+    let may_overflow = t.arith().is_emulation() && !t.arith().is_scaled();
+    let takes = if may_overflow { TakenMatrices::All } else { TakenMatrices::Result };
+    let problem = GemmProblem::declare(b, plan, takes).with_distinct(b);
+    let factors = may_overflow.then_some(problem);
+    let problem = problem.without_factors();
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
     let bm = b.constant("BM", int(t.bm()), "rows of C per block");
     let bn = b.constant("BN", int(t.bn()), "columns of C per block");
     let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
-    let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
-    let tn = b.constant("TN", int(t.tn()), "columns of C per thread");
+    let tm = b.constant("TM", int(t.tm()), "rows of C that a thread stores");
+    let tn = b.constant("TN", int(t.tn()), "columns of C that a thread stores");
     let own_accumulators = b.constant("ACCUMULATORS", tm * tn, "accumulators per thread");
     let meaning =
         if t.producer() { "threads of the consumer warpgroups" } else { "threads per block" };
@@ -103,9 +109,10 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
-    let meaning = |factor: Factor| match t.arith().splits() {
-        1 => format!("a tile of {factor}"),
-        _ => format!("splits of a tile of {factor}"),
+    let meaning = |factor: Factor| {
+        let splits = if t.arith().splits() > 1 { "splits of " } else { "" };
+        let per_stage = if stages.is_some() { " per stage" } else { "" };
+        format!("{splits}one tile of {factor}{per_stage}")
     };
     let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
         let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
@@ -136,13 +143,16 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         tiles,
         range,
     };
-    let consumers = Consumers { frame: &frame, split, ranges, unrepresentable, row_max, tm, tn };
+    let consumers =
+        Consumers { frame: &frame, factors, split, ranges, unrepresentable, row_max, tm, tn };
     pipeline::run(b, &consumers);
 }
 
 /// State of the consumer threads, which multiply tiles and have their accumulators.
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
+    /// Problem with A and B, for sums that may leave the range of `f32` on the way.
+    factors: Option<GemmProblem>,
     split: Option<SplitKWorkspace>,
     ranges: Option<SplitKPartitions>,
     unrepresentable: Option<UnrepresentableFlag>,
@@ -183,6 +193,9 @@ impl Consumers<'_> {
         if let Some(row_max) = self.row_max {
             scale_back(b, &block, &acc, row_max);
         }
+        if let Some(factors) = &self.factors {
+            recompute(b, frame, factors, &block, &acc);
+        }
         let parts =
             self.ranges.map(|all| TileParts::Ranges(SplitKPartitions { tile: tile.nth, ..all }));
         let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
@@ -201,23 +214,23 @@ impl Consumers<'_> {
 }
 
 /// Exchanges accumulators between pairs of lanes. Each lane has two adjacent elements in each of
-/// two rows, and receives four elements in one row. The even lane keeps the first row, and the odd
-/// lane keeps the row that is eight rows below.
+/// two rows, and receives four elements in one row. The even lane keeps the upper row, and the odd
+/// lane keeps the lower row, which is eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     b.comment(
-        "Lane pairs exchange accumulators: even lanes keep the first row, odd ones the second.",
+        "Lane pairs exchange accumulators: even lanes keep the upper row, odd lanes the lower row.",
     );
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
     b.unrolled("i", frame.accumulators / 4, |b, i| {
         b.unrolled("j", 2, |b, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
-            let [first, second] = [("first", 0), ("second", 1)]
+            let [upper, lower] = [("upper", 0), ("lower", 1)]
                 .map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
-            let given = is_even.clone().select(second.clone(), first.clone());
-            let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
-            let other = Expr::from(b.let_("other", other));
-            b.store(at(0), is_even.clone().select(first, other.clone()));
-            b.store(at(1), is_even.clone().select(other, second));
+            let given = is_even.clone().select(lower.clone(), upper.clone());
+            let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+            let received = Expr::from(b.let_("received", received));
+            b.store(at(0), is_even.clone().select(upper, received.clone()));
+            b.store(at(1), is_even.clone().select(received, lower));
         });
     });
 }
@@ -270,7 +283,11 @@ impl<'p> WgmmaFrame<'p> {
 
     /// First k of tile `round` of the block.
     fn term(&self, round: Expr) -> Expr {
-        let term = round * self.bk;
+        self.from_begin(round * self.bk)
+    }
+
+    /// Position in K of a term of the block's range.
+    fn from_begin(&self, term: Expr) -> Expr {
         match self.range {
             None => term,
             Some(range) => range.begin + term,
@@ -287,21 +304,24 @@ impl<'p> WgmmaFrame<'p> {
 
     /// Computes the positions of this thread's accumulators.
     fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
-        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
+        let rows = b.constant("WARPGROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
             true => self.bn,
-            false => b.constant("GROUP_N", columns as i32, "columns of C per warpgroup"),
+            false => b.constant("WARPGROUP_N", columns as i32, "columns of C per warpgroup"),
         };
         b.comment(
-            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps 16 of \
+            "A warpgroup computes WARPGROUP_M rows of the block tile, and each of its warps 16 of \
              them;",
         );
         let has = match self.t.has_vectors() {
             false => {
                 "a lane holds every eighth row of these, and two adjacent columns out of eight."
             }
-            true => "a lane ends up with one row of these, and four adjacent columns out of eight.",
+            true => {
+                "after the exchange below, a lane holds one row of these, and four adjacent \
+                 columns out of eight."
+            }
         };
         b.comment(has);
         let warp = b.let_("warp", self.tid / WARP as i32);
@@ -329,8 +349,8 @@ impl<'p> WgmmaFrame<'p> {
             Expr::I32(0) => b.let_("thread_col", own_col),
             ref first => b.let_("thread_col", first.clone() + own_col),
         };
-        let lanes_m = b.constant("LANES_M", tall, "lanes along M in a warp tile");
-        let lanes_n = b.constant("LANES_N", wide, "lanes along N in a warp tile");
+        let lanes_m = b.constant("LANES_M", tall, "lanes that store one column of C");
+        let lanes_n = b.constant("LANES_N", wide, "lanes that store one row of C");
         ThreadPlace {
             rows: Elements {
                 adjacent: Adjacent::One,

@@ -34,10 +34,13 @@ impl Team<'_> {
 
         let add =
             |b: &mut KernelBuilder, left: Expr, s: Var| self.add(b, &x, left.clone(), left + s);
+        let [_, fold_in] = self.fold.verbs();
         match self.plan.tree() {
             _ if all_done => {}
             Tree::Sequential => {
-                b.comment("Tree: threads of the lower half fold in the values of the upper half.");
+                b.comment(format!(
+                    "Tree: threads of the lower half {fold_in} the values of the upper half."
+                ));
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
                 b.loop_("s", For::above(half, stop).change(halve()), |b, s| {
@@ -55,9 +58,10 @@ impl Team<'_> {
                 });
             }
             Tree::InterleavedDivergent => {
-                b.comment(
-                    "Tree: threads whose index is a multiple of 2s fold in the value s above.",
-                );
+                b.comment(format!(
+                    "Tree: threads whose index is a multiple of 2s {fold_in} the value of thread \
+                     + s."
+                ));
                 b.loop_("s", For::below(1, block).change(double()), |b, s| {
                     let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
                     b.if_(active, |b| add(b, tid.clone(), s));
@@ -172,9 +176,10 @@ impl Team<'_> {
             store(b, &x, &at(ty.clone(), w), kept);
         });
         b.barrier();
-        b.comment(
-            "Tree: per column, threads of the lower half fold in the values of the upper half.",
-        );
+        let [_, fold_in] = self.fold.verbs();
+        b.comment(format!(
+            "Tree: per column, threads of the lower half {fold_in} the values of the upper half."
+        ));
         b.loop_("s", For::above(columns.rows / 2, 0).change(halve()), |b, s| {
             b.if_(ty.clone().lt(s), |b| {
                 columns.each(b, |b, w| {

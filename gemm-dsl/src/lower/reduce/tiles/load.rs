@@ -13,7 +13,9 @@ impl Loader<'_> {
         let element = |i: Expr| i.clone().lt(n).select(Access::new(input, [i]).load(), identity);
         let b = self.b;
         if items == 1 {
-            b.comment("Each thread loads one element; past the end, the identity.");
+            b.comment(
+                "Each thread loads one element; elements past the end count as the identity.",
+            );
             let i = b.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
             return element(i.into());
         }
@@ -22,7 +24,7 @@ impl Loader<'_> {
             "Each thread folds ITEMS elements that are BLOCK apart, so that every load of a warp \
              is",
         );
-        b.comment("coalesced; past the end, the identity.");
+        b.comment("coalesced; elements past the end count as the identity.");
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
         let first = b.let_("first", first);
         let sum = b.mut_(fold.parts()[0].name, identity);

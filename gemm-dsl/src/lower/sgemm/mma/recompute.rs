@@ -1,5 +1,9 @@
-//! Fallback for values that the splits cannot represent. All accumulators to which such a value
-//! contributes are recomputed in `f32`.
+//! Fallback for values that the splits cannot represent, and for sums that leave the range of
+//! `f32`. All accumulators to which such a value contributes, or which are not finite, are
+//! recomputed in `f32`.
+//!
+//! A product of remainders may overflow with another sign than the product of the values. A sum of
+//! part of K may overflow while the sum over all of K is in range.
 //!
 //! Three `bf16` values represent every `f32` except infinities, NaN, values that round to an
 //! infinity, and values so small that the remainder after two splits underflows. In these cases the
@@ -10,10 +14,9 @@ use crate::ir::{
     Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
     MemoryOrder, Scope, Ty, Unroll, Var,
 };
-use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits};
+use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits, is_finite};
 use crate::lower::sgemm::shared::edge;
 use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::mma_layout::WarpMma;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::lower::sgemm::shared::unrepresentable::{is_held_by_tf32, magnitude};
 use crate::plan::Edge;
@@ -84,28 +87,32 @@ impl UnrepresentableBits {
             }
         }
     }
-
-    /// Returns true if this warp has met a value that the splits cannot represent. With slices, a
-    /// value met by any warp of the block decides for all warps.
-    fn seen(&self, b: &mut KernelBuilder) -> Expr {
-        let of_warp = Expr::Call(Intrinsic::OrOfLanes, vec![self.bits.into()]);
-        let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
-        let counted = self.counted(self.bits.into());
-        b.if_(counted.any_bit(), |b| {
-            let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
-            b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
-        });
-        b.barrier();
-        word.clone().load().any_bit()
-    }
 }
 
-/// Recomputes the accumulators to which values contribute that the splits cannot represent.
+/// Returns true if some slice of the block has met a value that the splits cannot represent; `None`
+/// without slices. All threads of the block take part.
+pub(crate) fn seen_by_slices(b: &mut KernelBuilder, acc: &Accumulators) -> Option<Var> {
+    let unrepresentable = acc.mma()?.unrepresentable.as_ref()?;
+    let word = unrepresentable.of_block.as_ref()?;
+    b.comment(
+        "A value that the splits cannot represent, met by any slice, decides for the first one.",
+    );
+    let counted = unrepresentable.counted(unrepresentable.bits.into());
+    b.if_(counted.any_bit(), |b| {
+        let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
+        b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
+    });
+    b.barrier();
+    Some(b.let_("seen", word.clone().load().any_bit()))
+}
+
+/// Recomputes the accumulators to which values contribute that the splits cannot represent, and the
+/// accumulators that are not finite. `seen` is the result of [`seen_by_slices`].
 pub(crate) fn recompute(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
-    of: &WarpMma,
     acc: &Accumulators,
+    seen: Option<Var>,
 ) {
     let Some((mma, unrepresentable)) = acc
         .mma()
@@ -114,12 +121,21 @@ pub(crate) fn recompute(
         return;
     };
     let (rest, acc_elem) = (unrepresentable.rest(b), tiled.plan.types().acc);
-    let format = of.counts.plan.format().name();
+    let format = unrepresentable.format.name();
     b.comment(format!(
-        "Values that SPLITS x {format} cannot represent, such as infinities and tiny magnitudes:"
+        "Values that SPLITS x {format} cannot represent, such as infinities and tiny magnitudes, \
+         and sums"
     ));
-    b.comment("their accumulators are recomputed in f32.");
-    let seen = unrepresentable.seen(b);
+    b.comment("that are not finite: their accumulators are recomputed in f32.");
+    let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
+    let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
+    let seen = match seen {
+        None => {
+            let bits = Expr::from(unrepresentable.bits) | not_finite;
+            unrepresentable.counted(of_warp(bits)).any_bit()
+        }
+        Some(seen) => Expr::from(seen).or(of_warp(not_finite).any_bit()),
+    };
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
     b.if_(seen, |b| {
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
@@ -144,18 +160,11 @@ pub(crate) fn recompute(
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
+                    let place = mma.place(&i, &n);
                     let differs = unrepresentable.counted(left).any_bit();
+                    let differs = differs.or(is_finite(place.clone().load()).negated());
                     let own = i.clone().equals(m).and(differs);
-                    // The first slice gets the whole sum. The other slices get -0, which does not
-                    // change the sum.
-                    let sum = match tiled.slices {
-                        None => sum,
-                        Some(slices) => {
-                            let first = Expr::from(slices.of_block.slice).equals(0);
-                            first.select(sum, Expr::F32(-0.0).cast(acc_elem))
-                        }
-                    };
-                    b.if_(own, |b| b.store(mma.place(&i, &n), sum));
+                    b.if_(own, |b| b.store(place, sum));
                 });
             });
         });

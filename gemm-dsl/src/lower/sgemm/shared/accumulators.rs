@@ -4,7 +4,8 @@ use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
 use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
-use crate::target::Format;
+use crate::lower::sgemm::shared::unrepresentable::magnitude;
+use crate::target::{FloatLayout, Format};
 
 pub(crate) struct Accumulators {
     place: AccumulatorStorage,
@@ -75,7 +76,7 @@ impl Accumulators {
         let count = (partials > 1).then(|| partial_sums(b, partials));
         let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
-        b.comment("Accumulators of this thread.");
+        b.comment(layout_text(count.is_some(), [rows.is_some(), cols.is_some()]));
         let place = if dims.is_empty() {
             AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
         } else {
@@ -150,6 +151,18 @@ impl Accumulators {
         }
     }
 
+    /// Emits the check that all accumulators of this thread are finite. Returns bits that are 0 if
+    /// they are, otherwise those of a NaN.
+    pub fn not_finite(&self, b: &mut KernelBuilder, elements: [&Elements; 2]) -> Expr {
+        // A product with zero is NaN for infinities and NaN, and so is every sum with it.
+        let zero = b.mut_("zero", Expr::F32(0.0));
+        each(b, elements, |b, m, n| {
+            let fma = vec![self.value(m, n), 0.0.into(), zero.into()];
+            b.assign(zero, Expr::Call(Intrinsic::Fma, fma));
+        });
+        Expr::from(zero).bitcast(Elem::U32)
+    }
+
     /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`.
     pub fn multiply_add(
         &self,
@@ -200,6 +213,24 @@ pub(crate) struct UnrepresentableBits {
     /// Flag shared by the slices of a block, if there are several.
     pub of_block: Option<Access>,
     pub format: Format,
+}
+
+/// Comment on the indices of the array of accumulators, given the indices that it has.
+fn layout_text(several: bool, [tall, wide]: [bool; 2]) -> String {
+    let p = if several { "[p]" } else { "" };
+    let (index, output) = match (tall, wide) {
+        (true, true) => ("[m][n]", "output (m, n) of this thread"),
+        (true, false) => ("[m]", "output m of this thread"),
+        (false, true) => ("[n]", "output n of this thread"),
+        (false, false) => ("", "the output of this thread"),
+    };
+    let sum = if several { "partial sum p of " } else { "" };
+    format!("acc{p}{index} accumulates {sum}{output}.")
+}
+
+/// Returns true for an `f32` that is neither infinite nor NaN.
+pub(crate) fn is_finite(value: Expr) -> Expr {
+    magnitude(value).lt(Expr::U32(FloatLayout::BINARY32.infinity()))
 }
 
 /// Declares the constant for the number of partial accumulators.

@@ -133,14 +133,13 @@ impl CopyDeclaration<'_> {
                 let group = GROUP as i32;
                 let meaning = format!("{what}s of {letter} copied at once");
                 let step = self.constant(b, "STEP", threads / group, meaning);
-                let way = if plan.lines_are_rows() { "down" } else { "across" };
-                let meaning = format!("copy steps {way} a tile of {letter}");
+                let meaning = format!("passes over the {what}s of a tile of {letter}");
                 let passes = self.constant(b, "PASSES", lines / step, meaning);
                 let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
                 b.comment(format!(
-                    "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte \
-                     sector.",
-                    plan.contiguous().to_string().to_ascii_lowercase(),
+                    "Eight threads copy eight adjacent elements of a {what} of {letter}: {} \
+                     contiguous bytes.",
+                    GROUP * plan.elem().size(),
                 ));
                 let line = b.let_(&line_name, tid / group);
                 let along = b.let_(&along_name, tid % group);
@@ -164,7 +163,7 @@ impl CopyDeclaration<'_> {
                 };
                 if let Some(of) = of {
                     b.comment(format!(
-                        "Coalesced copies: consecutive threads along the {what}s of {of}."
+                        "Consecutive threads copy along the {what}s of {of}, so accesses coalesce."
                     ));
                 }
                 let line = b.let_(&line_name, tid / per_line.clone());

@@ -8,7 +8,7 @@
 
 use super::tile::{StagedFactor, Tiled};
 use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
-use crate::plan::{Edge, Fill, OperandPlan, Ragged};
+use crate::plan::{Axis, Edge, Fill, OperandPlan, Ragged};
 
 /// Emits the k at which the second tile starts.
 pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
@@ -18,11 +18,14 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
         Ragged::Last => "last",
     };
     b.comment(format!(
-        "If BK does not divide K, the {which} K tile is partial and is filled up with zeros."
+        "If BK does not divide K, the {which} K tile is partial and is padded with zeros."
     ));
+    if tiled.t.ragged() == Ragged::First {
+        b.comment("It is the first, so that the main loop needs no guard along K.");
+    }
     if tiled.a.plan.fill() == Fill::MinusZero {
         b.comment(
-            "The fill is -0 in A and +0 in B: their product, -0, leaves every accumulator \
+            "These zeros are -0 in A and +0 in B: their product, -0, leaves every accumulator \
              unchanged.",
         );
     }
@@ -64,21 +67,43 @@ pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     let [Some(rows), Some(cols)] = edges.map(vectors) else { return };
     let lines = match (rows, cols) {
         (false, false) => "row or column",
-        (false, true) => "row or vector of columns",
-        (true, false) => "column or vector of rows",
+        (false, true) => "row or the last vector of columns",
+        (true, false) => "column or the last vector of rows",
         (true, true) => "vector of rows or of columns",
     };
-    b.comment(format!("Out-of-range reads use the last {lines}; their results are not stored."));
+    b.comment(format!(
+        "Indices past the edge are clamped to the last {lines}; outputs computed from them are \
+         not stored."
+    ));
 }
 
 /// Emits a comment on the asynchronous copies at the edge of C.
-pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
-    if !edges.contains(&Edge::Exact) {
-        b.comment(
-            "Out-of-range copies read other rows and columns instead; their results are not \
-             stored.",
-        );
+pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2]) {
+    if operands.iter().any(|plan| plan.edge() == Edge::Exact) {
+        return;
     }
+    for plan in operands {
+        let [letter, line, extent] = match plan.free() {
+            Axis::M => ["A", "row", "M"],
+            Axis::N | Axis::K => ["B", "column", "N"],
+        };
+        if plan.contiguous() == Axis::K {
+            b.comment(format!("A {line} of {letter} past the edge is clamped to the last {line}."));
+            continue;
+        }
+        // See `wrapped`.
+        let modulus = match plan.edge() {
+            Edge::LastStart => {
+                format!("{extent} rounded up to whole vectors of {}", plan.elem().vector_lanes())
+            }
+            Edge::Exact | Edge::Last | Edge::LastVector => extent.to_owned(),
+        };
+        b.comment(format!(
+            "A {line} of {letter} past the edge becomes its offset in the tile, modulo {modulus}: \
+             adjacent threads still copy adjacent elements."
+        ));
+    }
+    b.comment("Outputs computed from these are not stored.");
 }
 
 /// Row of A or column of B to read for element `at` of the tile, clamped to the matrix.

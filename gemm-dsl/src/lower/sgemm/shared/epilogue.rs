@@ -13,35 +13,40 @@ use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
 /// Accumulators of a block's threads, with the partial accumulators of the other slices.
-pub(crate) struct BlockSums {
+pub(crate) struct BlockSums<'c> {
     pub acc: Accumulators,
     pub others: Option<SlicePartials>,
+    /// Emits corrections of the accumulators, after those of other slices have been added.
+    pub correct: Option<&'c dyn Fn(&mut KernelBuilder, &Accumulators)>,
 }
 
-/// Adds the partial accumulators of the other slices. Then stores the tile in C, or leaves it for
-/// another block to combine.
+/// Adds the partial accumulators of the other slices, and corrects the sums. Then stores the tile in
+/// C, or leaves it for another block to combine.
 pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
     parts: Option<TileParts>,
     split: Option<&SplitKWorkspace>,
-    sums: BlockSums,
+    sums: BlockSums<'_>,
     finish: &EpilogueExpression<'_>,
 ) {
-    let BlockSums { acc, others } = sums;
-    let add = |b: &mut KernelBuilder| {
+    let BlockSums { acc, others, correct } = sums;
+    let complete = |b: &mut KernelBuilder| {
         if let Some(others) = &others {
             others.add(b, block, &acc);
+        }
+        if let Some(correct) = correct {
+            correct(b, &acc);
         }
     };
     match split.zip(parts) {
         None => block.by_epilogue_threads(b, |b| {
-            add(b);
+            complete(b);
             store(b, block, &acc, finish);
         }),
         Some((split, parts)) => {
-            if others.is_some() {
-                block.by_epilogue_threads(b, add);
+            if others.is_some() || correct.is_some() {
+                block.by_epilogue_threads(b, complete);
             }
             split.gather(b, block, &parts, acc, |b, all| store(b, block, all, finish));
         }
@@ -74,17 +79,21 @@ fn tile(
     if plan.staged_rows() > 0 {
         return looped(b, block, acc, finish);
     }
+    let does = finish.verb();
     match plan.guards() {
         Guards::None => {
-            b.comment("Epilogue: store the outputs.");
+            b.comment(format!("Epilogue: {does} the outputs."));
             outputs(b, block, acc, finish, false);
         }
         Guards::Inline => {
-            b.comment("Epilogue: store the outputs that are in range.");
+            b.comment(format!("Epilogue: {does} the outputs that are in range."));
             outputs(b, block, acc, finish, true);
         }
         Guards::Hoisted => {
-            b.comment("Epilogue: store the outputs that are in range.");
+            b.comment(format!(
+                "Epilogue: {does} the outputs that are in range. A tile that lies in C needs no \
+                 bounds checks."
+            ));
             let (p, origin) = (&block.problem, &block.origin);
             let inside = (origin.row + block.bm.clone())
                 .le(p.m)
@@ -198,12 +207,12 @@ fn looped(
         let at = Access::new(sums, [i, own.clone()]);
         if width > 1 { at.vector() } else { at }
     };
-    b.comment(
-        "Epilogue: store the outputs that are in range. Loops keep its code small enough for the",
-    );
-    b.comment(
-        "instruction cache; WAITING rows of accumulators at a time are staged in shared memory.",
-    );
+    let in_range = if guards { " that are in range" } else { "" };
+    b.comment(format!(
+        "Epilogue: {} the outputs{in_range}. Loops keep its code small enough for the instruction \
+         cache; WAITING rows of accumulators at a time are staged in shared memory.",
+        finish.verb()
+    ));
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
@@ -277,7 +286,7 @@ fn columns(
             true => (i.clone() * width as i32, block.cols.vector(i)),
             false => (i.clone(), block.cols.element(i)),
         };
-        let col = b.let_("own_col", block.origin.col + at);
+        let col = b.let_("loaded_col", block.origin.col + at);
         guarded(b, guards, Expr::from(col).lt(p.n), |b| {
             for (memory, kept) in arrays {
                 let from = memory.at(col);

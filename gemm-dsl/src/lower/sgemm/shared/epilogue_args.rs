@@ -56,7 +56,7 @@ impl ArgLine {
     }
 }
 
-/// Name of a variable for a part of the n-th array, such as `own_bias`. C++ reserves names with
+/// Name of a variable for a part of the n-th array, such as `loaded_bias`. C++ reserves names with
 /// double underscores, so these are merged. The array's index distinguishes names that are equal
 /// after merging.
 fn called(what: &str, name: &str, nth: usize) -> String {
@@ -84,7 +84,7 @@ impl EpilogueArgs {
                 }
                 ArgSlot::Array(nth) => {
                     let value = array(b, plan, problem, &operand, vectors);
-                    (value, called("own", &operand.name, nth))
+                    (value, called("loaded", &operand.name, nth))
                 }
             };
             DeclaredArg { name: operand.name.into_owned(), own, elem: plan.types().acc, value }
@@ -99,7 +99,7 @@ impl EpilogueArgs {
             let none = Expr::F32(0.0).cast(plan.types().acc);
             let when = beta.map(|beta| Expr::from(beta).differs(none));
             let (elem, value) = (plan.types().c, ArgSource::Element(problem.c(), when));
-            operands.0.push(DeclaredArg { name: C.into(), own: "own_c".into(), elem, value });
+            operands.0.push(DeclaredArg { name: C.into(), own: "old_c".into(), elem, value });
         }
         operands
     }

@@ -64,6 +64,15 @@ impl<'p> EpilogueExpression<'p> {
         self.closure.is_none() && self.scaled.is_none()
     }
 
+    /// Verb of a kernel's comments for the treatment of accumulators.
+    pub(crate) fn verb(&self) -> &'static str {
+        match (&self.closure, &self.scaled) {
+            (Some(_), _) => "apply the epilogue expression and store",
+            (None, Some(_)) => "scale by alpha and beta, and store",
+            (None, None) => "store",
+        }
+    }
+
     /// Value to store for the element of C at `at`. It is the j-th of the elements whose operands
     /// are in `held`.
     pub(crate) fn value(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Expr {

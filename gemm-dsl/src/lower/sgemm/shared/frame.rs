@@ -268,6 +268,24 @@ impl<'p> Frame<'p> {
     }
 }
 
+/// Phrase on the outputs of a thread: their number and the distances between them.
+fn outputs_text(t: &TiledPlan) -> String {
+    let (run, sub_tiles, times) = match t.fragment() {
+        Fragment::Blocked => return "TM x TN adjacent outputs".to_owned(),
+        Fragment::Strided => (1, "", ""),
+        Fragment::Split => (4, " in 4 x 4 sub-tiles", "4 * "),
+    };
+    let of = if t.warp().is_some() { "LANES" } else { "THREADS" };
+    let apart = [(t.tm(), "M", "rows"), (t.tn(), "N", "columns")].into_iter();
+    let apart = apart.filter(|(count, ..)| *count > run);
+    let apart: Vec<String> =
+        apart.map(|(_, axis, lines)| format!("{times}{of}_{axis} {lines}")).collect();
+    match apart.is_empty() {
+        true => format!("TM x TN outputs{sub_tiles}"),
+        false => format!("TM x TN outputs{sub_tiles}, {} apart", apart.join(" and ")),
+    }
+}
+
 /// Computes the positions of this thread's outputs in the block tile.
 fn position(
     b: &mut KernelBuilder,
@@ -275,13 +293,9 @@ fn position(
     tid: Var,
     [bm, bn, tm, tn]: [Const; 4],
 ) -> (Elements, Elements) {
-    let (fragment, adjacent) = (t.fragment(), Adjacent::from_fragment(t.fragment()));
+    let adjacent = Adjacent::from_fragment(t.fragment());
     let step = |own: Const| adjacent.step(own);
-    let what = match fragment {
-        Fragment::Blocked => "TM x TN adjacent outputs",
-        Fragment::Strided => "TM x TN outputs, strided by the block's threads",
-        Fragment::Split => "TM x TN outputs, in vectors of four strided by the block's threads",
-    };
+    let what = outputs_text(t);
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
             let threads_m = b.constant("THREADS_M", bm / tm, "threads along M");
@@ -297,10 +311,7 @@ fn position(
             let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
             let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
             b.comment("A warp computes a WM x WN tile of the block tile; within this warp tile,");
-            b.comment(format!(
-                "a lane computes {}.",
-                what.replace("block's threads", "warp's lanes")
-            ));
+            b.comment(format!("a lane computes {what}."));
             let warp = b.let_("warp", tid / WARP as i32);
             let lane = b.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;

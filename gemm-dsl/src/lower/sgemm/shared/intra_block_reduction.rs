@@ -15,7 +15,7 @@ use crate::target::arch::WARP;
 /// Adds the accumulators of a warp's lanes; lane 0 receives the sums.
 pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Accumulators) {
     b.comment(
-        "Shuffle reduction: each lane adds the accumulators of the lane s above. Lane 0 gets all.",
+        "Shuffle reduction: each lane adds the accumulators of lane + s; lane 0 holds the sums.",
     );
     let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
     b.loop_("s", half, |b, s| {

@@ -112,6 +112,12 @@ impl GemmProblem {
         Self { distinct, ..self }
     }
 
+    /// Drops A and B, which builders of the result do not select.
+    pub fn without_factors(self) -> Self {
+        let [_, _, c] = self.matrices;
+        Self { matrices: [None, None, c], ..self }
+    }
+
     /// Extent of A along M, or of B along N.
     pub fn lines_of(&self, factor: Factor) -> Scalar {
         match factor {

@@ -253,13 +253,19 @@ pub(crate) fn origin(
     match plan.raster() {
         None => {
             b.comment(match (problem.batch, part) {
-                _ if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
+                (None, _) if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
+                (Some(_), _) if tile.is_some() => {
+                    "Tile t belongs to GEMM t / tiles. With b = t % tiles, it is tile (b / \
+                     tiles_n, b % tiles_n) of C."
+                }
                 (None, _) => "Block b computes tile (b / tiles_n, b % tiles_n) of C.",
                 (Some(_), None) => {
-                    "Block b computes tile (b / tiles_n, b % tiles_n) of C in its GEMM."
+                    "Block b works on GEMM b / tiles. With t = b % tiles, it computes tile (t / \
+                     tiles_n, t % tiles_n) of C."
                 }
                 (Some(_), Some(_)) => {
-                    "Block b computes tile (b / tiles_n, b % tiles_n) of C in each of its GEMMs."
+                    "Block b works on PRODUCTS GEMMs, from (b / tiles) * PRODUCTS on. With t = b \
+                     % tiles, it computes tile (t / tiles_n, t % tiles_n) of each C."
                 }
             });
             let counts = counts(b);

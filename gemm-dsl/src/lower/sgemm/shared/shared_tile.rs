@@ -60,6 +60,7 @@ pub(crate) fn shared_tiles(
         }
     });
     let several = slots.is_some();
+    let slot = if t.pipeline() == Pipeline::DoubleBuffer { "buffer" } else { "stage" };
     let mut tile = |plan: OperandPlan, free: Const, pad: Expr| {
         let [rows, cols] = by_row(&plan, free, bk);
         let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
@@ -75,11 +76,18 @@ pub(crate) fn shared_tiles(
         let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
             (true, None) => "",
             (true, Some(_)) => ", XOR-swizzled",
-            (false, _) => ", K-major",
+            (false, _) => ", transposed: one row per k",
         };
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
-        let meaning = format!("tile of {}{lies}", plan.letter());
+        let meaning = match (part, &slots) {
+            (None, None) => format!("tile of {}{lies}", plan.letter()),
+            (Some(_), None) => format!("one tile of {} per GEMM{lies}", plan.letter()),
+            (None, Some(_)) => format!("one tile of {} per {slot}{lies}", plan.letter()),
+            (Some(_), Some(_)) => {
+                format!("one tile of {} per GEMM and {slot}{lies}", plan.letter())
+            }
+        };
         let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };
         let buffer = b.shared(&name, plan.elem(), dims, layout, meaning);
         SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }

@@ -230,7 +230,10 @@ impl SplitKWorkspace {
         shared: &TileShares,
         acc: &Accumulators,
     ) -> Tickets {
-        b.comment("Store the partial accumulators to the workspace, in thread order.");
+        b.comment(
+            "Publish the partial accumulators in the workspace, in thread order, then take a \
+             ticket.",
+        );
         let part = b.let_("part", shared.own.clone());
         block.by_epilogue_threads(b, |b| {
             each(b, block.elements(), |b, m, n| {
@@ -259,10 +262,10 @@ impl SplitKWorkspace {
         all: &Accumulators,
     ) {
         b.comment(
-            "Last ticket: all partial tiles are visible to this block, which adds them in the \
-             order of",
+            "Last ticket: the acquire-release add and the barrier make all partial tiles visible. \
+             This block adds them in the order of K. All of its threads take part, each with \
+             accumulators of its own.",
         );
-        b.comment("K. All of its threads take part, each with accumulators of its own.");
         let (thread, threads) = block.thread.clone();
         let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
         let acc = block.plan.types().acc;
@@ -325,7 +328,8 @@ impl SplitKWorkspace {
         all: &Accumulators,
     ) {
         b.comment(
-            "Last ticket: this block sees all partial tiles and adds them in the order of K.",
+            "Last ticket: the acquire-release add and the barrier make all partial tiles visible. \
+             This block adds them in the order of K.",
         );
         let first = match &shared.first {
             first @ Expr::Var(_) => first.clone(),

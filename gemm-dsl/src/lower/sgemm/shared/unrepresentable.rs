@@ -127,6 +127,7 @@ impl Fallback {
             let tickets = Tickets::new(word, is_last, blocks.into(), first_thread());
             tickets.take_for_all(b);
             tickets.by_last(b, |b| {
+                b.comment("Last ticket: all blocks have read the flag.");
                 b.if_(first_thread(), |b| b.store(self.unrepresentable.word(), Expr::U32(0)));
             });
         });

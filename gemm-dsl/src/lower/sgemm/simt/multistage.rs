@@ -13,6 +13,10 @@ use crate::lower::sgemm::shared::shared_tile::stages;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Ragged;
 
+/// Comment on a commit that does not depend on the condition of its copies.
+const EMPTY_GROUP: &str =
+    "Commit even an empty group, so that the number of groups matches the number of tiles.";
+
 /// Next tile to copy: its first k, and the condition that the tile exists.
 struct NextTile {
     k0: Expr,
@@ -41,7 +45,7 @@ pub(crate) fn asynchronous(
     let warp = tiled.mma.as_ref();
     let pair = warp.is_none().then(|| FragmentPair::declare(b, tiled));
     let first = width_of_first(b, tiled);
-    copies_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    copies_comment(b, [&tiled.a.plan, &tiled.b.plan]);
     let a_copies = AsyncCopies::declare(b, &tiled.a);
     let b_copies = AsyncCopies::declare(b, &tiled.b);
     let next = next_stage(b);
@@ -130,6 +134,7 @@ impl MultistagePipeline<'_> {
                 self.start_existing(b, &CopyShare::All, &s.into(), &k0, None);
                 self.advance(b, &bk.into());
             });
+            b.comment(EMPTY_GROUP);
             b.push(Stmt::CopyCommit);
         });
     }
@@ -149,18 +154,23 @@ impl MultistagePipeline<'_> {
             "Main loop: each k step multiplies one pair of fragments while the next pair is \
              loaded.",
         );
-        let read = b.mut_("read", 0);
-        let write = b.mut_("write", ring - 1);
+        let read = b.mut_("read_stage", 0);
+        let write = b.mut_("write_stage", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
         b.loop_("k0", tiles, |b, k0| {
             b.comment(
-                "The tile at k0 is being copied; the tile in use is STAGES - 1 tiles before it.",
+                "The tile at k0 is being copied; the tile in use is STAGES - 1 tiles before it. So \
+                 the loop runs STAGES - 1 tiles further than the copies.",
             );
-            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", steps, |b, i| {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
+                    b.comment(
+                        "The last k step loads fragments of the next tile: its copy must have \
+                         arrived. After the last tile there is none, so `read_stage` stays.",
+                    );
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();
                     // The last tile has no next tile, so its own fragments are loaded again.
@@ -189,8 +199,8 @@ impl MultistagePipeline<'_> {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
         let spread_name = spread_name(b, spread);
-        let read = b.mut_("read", 0);
-        let write = b.mut_("write", ring - 1);
+        let read = b.mut_("read_stage", 0);
+        let write = b.mut_("write_stage", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
@@ -202,7 +212,7 @@ impl MultistagePipeline<'_> {
             b.comment("stage receives the tile at k0, STAGES - 1 tiles after the one in use.");
             b.push(Stmt::CopyWait { pending: self.pending.clone() });
             b.barrier();
-            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", tiled.steps(), |b, i| {
                 self.copies(
                     b,
@@ -236,12 +246,16 @@ impl MultistagePipeline<'_> {
             }
         };
         b.if_(mine, |b| {
-            if self.tiled.t.ragged() == Ragged::Last {
+            let is_guarded = self.tiled.t.ragged() == Ragged::Last;
+            if is_guarded {
                 b.if_(next.exists, |b| self.start_existing(b, &share, write, &next.k0, None));
             } else {
                 self.start(b, &share, write, CopyCondition::If(&next.exists));
             }
             if spread.is_none() {
+                if is_guarded {
+                    b.comment(EMPTY_GROUP);
+                }
                 b.push(Stmt::CopyCommit);
             }
         });

@@ -49,7 +49,9 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
     b.barrier();
 
     match next {
-        NextTileCopy::Direct => b.comment("Main loop: multiply a K tile, then load the next one."),
+        NextTileCopy::Direct => {
+            b.comment("Main loop: multiply a K tile, then load the next one.");
+        }
         NextTileCopy::Registers => {
             b.comment(
                 "Main loop: the next K tile is loaded to registers while the current one is \
@@ -64,6 +66,10 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
             b.comment("then stored to the other buffer, which nobody reads: one barrier per tile.");
         }
     }
+    b.comment(
+        "k0 is the offset of the next tile. The last tile has no next one, so the loop runs one \
+         tile further.",
+    );
     let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
     let end = tiled.depth() + tiled.bk;

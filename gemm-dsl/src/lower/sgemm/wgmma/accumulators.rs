@@ -50,6 +50,10 @@ impl WgmmaFrame<'_> {
     ) {
         let TileSteps { first, count: steps, terms } = steps;
         let (t, into) = (self.t, sums.fresh.unwrap_or(sums.all));
+        b.comment(
+            "The fence orders earlier accesses to the accumulators before wgmma, which runs \
+             asynchronously until the wait.",
+        );
         b.wgmma_fence([into]);
         for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
             b.unrolled("step", steps.clone(), |b, step| {

@@ -83,6 +83,7 @@ fn copied(
     place: &ThreadPlace,
 ) -> BufferId {
     let sums = WgmmaAccumulators::declare(b, frame);
+    b.comment("Main loop: copy a K tile to shared memory, then multiply it.");
     each_round(b, rounds, |b, round| {
         b.comment("Threads copy 16 bytes at a time, and write zeros past the end of K.");
         for factor in Factor::BOTH {
@@ -201,8 +202,17 @@ impl<'t> TmaTiles<'t> {
     fn declare(b: &mut KernelBuilder, frame: &'t WgmmaFrame<'t>, rounds: Var) -> Self {
         let t = frame.t;
         let count = frame.stage_count();
-        let full = b.mbarriers("full", count.clone(), "stage is full");
-        let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), "stage is free"));
+        let full = "full[s] completes when the copies into stage s have arrived";
+        let full = b.mbarriers("full", count.clone(), full);
+        let empty = "empty[s] completes when all consumer warps have read stage s";
+        let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), empty));
+        b.comment("full: one arrival per phase, by the thread that starts the copies.");
+        if empty.is_some() {
+            b.comment(match frame.cluster {
+                None => "empty: one arrival per phase and consumer warp.",
+                Some(_) => "empty: one arrival per phase and consumer warp of the cluster.",
+            });
+        }
         b.if_(Expr::from(frame.tid).equals(0), |b| {
             b.unrolled("i", count, |b, i| {
                 b.mbarrier_init(full, i, 1);
@@ -296,6 +306,12 @@ impl<'t> TmaTiles<'t> {
             });
         });
         let sums = WgmmaAccumulators::declare(b, frame);
+        let ahead =
+            if frame.stages.is_some() { "the tile STAGES further on" } else { "the next tile" };
+        b.comment(format!(
+            "Main loop: wait for the tile, multiply it, then start the copies of {ahead} into its \
+             stage."
+        ));
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
@@ -316,8 +332,10 @@ impl<'t> TmaTiles<'t> {
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             if let Some(empty) = self.empty {
-                // In the first round all stages are empty. A wait for the phase before phase 0
-                // returns at once.
+                b.comment(
+                    "The consumers must have released the stage. At first all stages are free: a \
+                     wait for the phase before the first one returns at once.",
+                );
                 b.mbarrier_wait(empty, stage.clone(), parity.xor(1));
             }
             self.ask(b, tile, &stage, round.into());
@@ -328,6 +346,9 @@ impl<'t> TmaTiles<'t> {
     fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
         let sums = WgmmaAccumulators::declare(b, frame);
+        b.comment(
+            "Main loop: wait for the tile, multiply it, then release its stage to the producer.",
+        );
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);

@@ -189,7 +189,7 @@ pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_row_max", plan.kernel_name()));
     b.title("Maximum magnitude of each row of A and of each column of B, as bits.");
-    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
     let sides = FactorTiles::declare(&mut b, &problem, TERMS, None);

@@ -83,9 +83,9 @@ pub(crate) fn slots(
     })
 }
 
-/// Phrase on the padded row length for head comments, such as `rows padded to 16 bytes`.
-pub(crate) fn rows(t: &WgmmaPlan) -> String {
-    format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
+/// Phrase on the row length for head comments, such as `padded to a multiple of 16 bytes`.
+pub(crate) fn padding(t: &WgmmaPlan) -> String {
+    format!("padded to a multiple of {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }
 
 fn padded(terms: Expr, to: Expr) -> Expr {
@@ -218,8 +218,8 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
              tensor cores."
         )),
     }
-    b.title(format!("The results are K-major, {} with zeros.", rows(t)));
-    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.title(format!("In the results K is contiguous, and each row is {} with zeros.", padding(t)));
+    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let buffers =
         Factor::BOTH.map(|factor| b.global(name(factor), t.elem(), SPLITS[factor.index()]));
