@@ -55,23 +55,18 @@ fn run(task: Task) -> Result<Outcome, Failure> {
     let today = figures.hashes()?;
     match task {
         Task::Stale => {
+            let pages = pages::all(Path::new("."))?;
             let mut outcome = Outcome::Right;
             for figure in &figures.all {
-                let how = match figure.state(&today) {
-                    State::Stale => "stale",
-                    State::WronglyMarked => "marked, but its texts are those of today",
-                    State::Marked => "marked",
-                    State::Current if figure.is_outdated(&today) => "not taken yet",
-                    State::Current => continue,
-                };
-                if !matches!(figure.state(&today), State::Marked | State::Current) {
-                    outcome = Outcome::Wrong;
-                }
-                let recorded = figure.hash.as_deref().unwrap_or("no hash");
-                let own = today.get(&figure.id).map_or("none", String::as_str);
-                let command = figure.command.as_deref().unwrap_or("no command");
                 let id = &figure.id;
-                say(&format!("{id}: {how}: {recorded}, today {own}: {command}"))?;
+                if let Some(fault) = figure.fault(&today, &pages) {
+                    outcome = Outcome::Wrong;
+                    say(&fault)?;
+                } else if let Some(mark) = figure.mark() {
+                    say(&format!("`{id}` is marked: {mark}"))?;
+                } else if figure.is_outdated(&today) {
+                    say(&format!("`{id}` was not taken yet"))?;
+                }
             }
             Ok(outcome)
         }
@@ -87,7 +82,7 @@ fn run(task: Task) -> Result<Outcome, Failure> {
             }
             for figure in &mut figures.all {
                 if figure.state(&today) == State::WronglyMarked {
-                    figure.before = None;
+                    figure.taken.before = None;
                 }
             }
             write(&figures)
@@ -103,7 +98,7 @@ fn run(task: Task) -> Result<Outcome, Failure> {
             let head = head()?;
             for figure in &mut figures.all {
                 if figure.state(&today) == State::Stale {
-                    figure.before = Some(head.clone());
+                    figure.taken.before = Some(head.clone());
                 }
             }
             write(&figures)
@@ -116,9 +111,10 @@ fn write(figures: &Figures) -> Result<Outcome, Failure> {
     replace(Path::new(PATH), &figures.print()?)?;
     let path = Path::new(times::PATH);
     replace(path, &times::write(&read(path)?, figures))?;
-    for path in pages::paths(Path::new("."))? {
-        let page = pages::write(&read(&path)?, figures);
-        replace(&path, &page.map_err(|reason| faulty(&path, &reason))?)?;
+    for page in pages::all(Path::new("."))? {
+        let path = Path::new(&page.name);
+        let text = pages::write(&page.text, figures);
+        replace(path, &text.map_err(|reason| faulty(path, &reason))?)?;
     }
     Ok(Outcome::Right)
 }

@@ -8,16 +8,18 @@ pub mod subject;
 pub mod times;
 
 use crate::cli::Failure;
+use pages::Page;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use toml::{Table, Value};
 
 /// File of all figures, from the root of the repository.
 pub const PATH: &str = "tests/data/figures.toml";
 
 /// First lines of the file.
 const HEADER: &str = "# Measured figures; examples/bench/README.md describes the fields. \
-                      `figures write` formats this file.\n\n";
+                      `figures write` formats this file.\n";
 
 /// All figures, in the order of the tables.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -60,6 +62,15 @@ pub struct Figure {
     pub plots: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    pub taken: Taken,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+}
+
+/// Circumstances of a measurement.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taken {
     pub device: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
@@ -72,8 +83,6 @@ pub struct Figure {
     /// Commit from which on a text differs, or may differ if the hash is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub series: Vec<Series>,
 }
 
 /// Values of one quantity.
@@ -125,14 +134,28 @@ impl Figures {
         toml::from_str(text).map_err(|fault| Failure::Usage(format!("{PATH}: {fault}")))
     }
 
-    /// Prints the file.
+    /// Prints the file, each field and each series on a line.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] for data that the format cannot express.
     pub fn print(&self) -> Result<String, Failure> {
-        let text = toml::to_string(self);
-        let text = text.map_err(|fault| Failure::Usage(format!("{PATH}: {fault}")))?;
-        Ok(format!("{HEADER}{text}"))
+        let mut text = HEADER.to_owned();
+        for figure in &self.all {
+            let fields = Table::try_from(figure);
+            let fields = fields.map_err(|fault| Failure::Usage(format!("{PATH}: {fault}")))?;
+            text += "\n[[figure]]\n";
+            for (key, value) in &fields {
+                text += &match value {
+                    Value::Array(items) if items.iter().any(Value::is_table) => {
+                        let items: String =
+                            items.iter().map(|item| format!("    {item},\n")).collect();
+                        format!("{key} = [\n{items}]\n")
+                    }
+                    value => format!("{key} = {value}\n"),
+                };
+            }
+        }
+        Ok(text)
     }
 
     pub fn find(&self, id: &str) -> Option<&Figure> {
@@ -155,7 +178,7 @@ impl Figure {
     /// Compares the recorded hash with that of the texts of this build.
     pub fn state(&self, today: &BTreeMap<String, String>) -> State {
         let Some(today) = today.get(&self.id) else { return State::Current };
-        match (self.hash.as_ref() == Some(today), &self.before) {
+        match (self.taken.hash.as_ref() == Some(today), &self.taken.before) {
             (true, None) => State::Current,
             (true, Some(_)) => State::WronglyMarked,
             (false, None) => State::Stale,
@@ -170,9 +193,40 @@ impl Figure {
         changed || self.series.iter().any(missing)
     }
 
+    /// Describes a figure that is stale or wrongly marked, with the pages that show it and the
+    /// command that takes it again. Returns `None` for others.
+    pub fn fault(&self, today: &BTreeMap<String, String>, pages: &[Page]) -> Option<String> {
+        let Self { id, taken: Taken { hash, before, .. }, .. } = self;
+        let reason = match self.state(today) {
+            State::Current | State::Marked => return None,
+            State::WronglyMarked => format!(
+                "is marked as of before commit {}, but its texts are those of today; run `cargo \
+                 bless-figures`",
+                before.as_deref().unwrap_or_default()
+            ),
+            State::Stale => {
+                let again = match &self.command {
+                    Some(command) => format!(
+                        "take it again with `figures measure FOLDER --only {id}` ({command}), or \
+                         mark it with `figures mark`"
+                    ),
+                    None => "no command takes it again; mark it with `figures mark`".to_owned(),
+                };
+                format!(
+                    "is of other texts than those of today: hash {} of {}, today {}; {again}",
+                    hash.as_deref().unwrap_or("not known"),
+                    self.texts.join(", "),
+                    today.get(id).map_or("none", String::as_str),
+                )
+            }
+        };
+        let pages = pages::showing(self, pages).join(", ");
+        Some(format!("`{id}`, shown in {pages}, {reason}"))
+    }
+
     /// Returns the note on a page behind a value that other texts gave.
     pub fn mark(&self) -> Option<String> {
-        self.before.as_ref().map(|commit| format!("before commit `{commit}`"))
+        self.taken.before.as_ref().map(|commit| format!("before commit `{commit}`"))
     }
 }
 
@@ -186,16 +240,13 @@ mod tests {
 id = "it"
 what = "stage 2"
 texts = ["sgemm/02_naive"]
+command = "ladder sgemm --stage PARTS --json"
 at = ["1024", "2048"]
-device = "NVIDIA H200"
-date = "2026-11-25"
-commit = "b11c428e"
-hash = "0123456789abcdef"
-
-[[figure.series]]
-name = "ratio"
-values = [0.1, 0.0000001]
-select = "stage=naive n={}: vs_cublas"
+taken = { device = "NVIDIA H200", date = "2026-11-25", commit = "b11c428e", hash = "0123456789abcdef" }
+series = [
+    { name = "ratio", values = [0.1, 0.0000001], select = "stage=naive n={}: vs_cublas" },
+    { name = "time", unit = "ms", values = [2.0] },
+]
 "#;
 
     #[test]
@@ -213,16 +264,27 @@ select = "stage=naive n={}: vs_cublas"
         let mut figure = figures.all[0].clone();
         assert_eq!(figure.state(&today), State::Stale);
         assert!(figure.is_outdated(&today));
-        figure.before = Some("b11c428e".to_owned());
+        let page = |name: &str, text: &str| Page { name: name.to_owned(), text: text.to_owned() };
+        let pages =
+            [page("README.md", "<!--=it.ratio-->1<!--/-->"), page("guide", "<!--=its.a-->")];
+        let fault = figure.fault(&today, &pages).expect("stale");
+        let start = "`it`, shown in README.md, is of other texts than those of today: hash \
+                     0123456789abcdef of sgemm/02_naive, today ";
+        let end = "`figures measure FOLDER --only it` (ladder sgemm --stage PARTS --json), or mark \
+                   it with `figures mark`";
+        assert!(fault.starts_with(start) && fault.ends_with(end), "{fault}");
+        figure.taken.before = Some("b11c428e".to_owned());
         assert_eq!(figure.state(&today), State::Marked);
+        assert_eq!(figure.fault(&today, &pages), None);
         today.insert("it".to_owned(), "0123456789abcdef".to_owned());
         assert_eq!(figure.state(&today), State::WronglyMarked);
-        figure.before = None;
+        assert!(figure.fault(&today, &pages).is_some_and(|fault| fault.contains("b11c428e")));
+        figure.taken.before = None;
         assert_eq!(figure.state(&today), State::Current);
         assert!(!figure.is_outdated(&today));
         figure.series[0].values.clear();
         assert!(figure.is_outdated(&today));
-        figure.hash = None;
+        figure.taken.hash = None;
         assert_eq!(figure.state(&today), State::Stale);
     }
 }

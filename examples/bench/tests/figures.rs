@@ -1,12 +1,11 @@
 //! Figures of the pages: bound to their texts, and written from their data.
 
+use gemm_bench::figures::pages::{self, Page};
 use gemm_bench::figures::select::select;
-use gemm_bench::figures::{Figures, PATH, State, pages, times};
+use gemm_bench::figures::{Figures, PATH, times};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-const REMEDY: &str = "take it again with `figures measure`, or mark it with `figures mark`";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -20,21 +19,18 @@ fn figures() -> Figures {
     Figures::parse(&read(&root().join(PATH))).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
+fn pages() -> Vec<Page> {
+    pages::all(&root()).unwrap_or_else(|fault| panic!("{fault}"))
+}
+
 /// Figures of texts that have changed since the measurement say so.
 #[test]
 fn a_figure_is_of_the_text_of_today_or_marked() {
     let figures = figures();
     let today = figures.hashes().unwrap_or_else(|fault| panic!("{fault}"));
-    let mut faults = Vec::new();
-    for figure in &figures.all {
-        match figure.state(&today) {
-            State::Stale => faults.push(format!("{}: its text has changed; {REMEDY}", figure.id)),
-            State::WronglyMarked => {
-                faults.push(format!("{}: marked, but its text is that of today", figure.id));
-            }
-            State::Current | State::Marked => {}
-        }
-    }
+    let pages = pages();
+    let faults = figures.all.iter().filter_map(|figure| figure.fault(&today, &pages));
+    let faults: Vec<String> = faults.collect();
     assert!(faults.is_empty(), "{} figures:\n{}", faults.len(), faults.join("\n"));
     assert!(today.len() > 100, "{}", today.len());
 }
@@ -48,10 +44,11 @@ fn the_data_is_complete() {
     assert_eq!(ids.len(), figures.all.len(), "two figures have one id");
     for figure in &figures.all {
         let id = &figure.id;
-        let is_date = figure.date.split('-').map(str::len).eq([4, 2, 2]);
-        assert!(is_date && figure.commit.len() == 8, "{id}: date or commit");
+        let taken = &figure.taken;
+        let is_date = taken.date.split('-').map(str::len).eq([4, 2, 2]);
+        assert!(is_date && taken.commit.len() == 8, "{id}: date or commit");
         // A figure without texts has no hash, and one with texts has a hash or a mark.
-        assert!(figure.hash.is_none() || !figure.texts.is_empty(), "{id}: hash");
+        assert!(taken.hash.is_none() || !figure.texts.is_empty(), "{id}: hash");
         for series in &figure.series {
             let points = [0, 1, figure.at.len()];
             assert!(points.contains(&series.values.len()), "{id}: {}", series.name);
@@ -69,19 +66,18 @@ fn the_data_is_complete() {
 fn pages_are_written_from_the_data() {
     let figures = figures();
     let mut values = 0;
-    for path in pages::paths(&root()).expect("pages") {
-        let page = read(&path);
-        let name = path.display();
+    for Page { name, text: page } in pages() {
         let written =
             pages::write(&page, &figures).unwrap_or_else(|fault| panic!("{name}: {fault}"));
-        assert!(written == page, "{name}: run `cargo bless-figures`");
+        let differ = page.lines().zip(written.lines()).find(|(page, written)| page != written);
+        assert!(written == page, "{name}: run `cargo bless-figures`; a line differs: {differ:?}");
         values += page.matches("<!--/-->").count();
         // Markdown reads a line that begins so as HTML, up to the end of the line.
         assert!(
             !page.lines().any(|line| line.starts_with("<!--=")),
             "{name}: a line begins with it"
         );
-        if !path.ends_with(pages::TABLES) {
+        if name != pages::TABLES {
             assert_eq!(pages::unbound(&page), [""; 0], "{name}: a number is not of a figure");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::units::{self, DEVICE, UnitName};
 use gemm_bench::family::Family;
-use gemm_bench::figures::{self, Figure};
+use gemm_bench::figures::{self, Figure, Taken};
 use gemm_bench::table::percent;
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
@@ -144,7 +144,7 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
             let line = stages.get(&(set.as_str(), name.clone())).unwrap_or(name);
             let registers = launches.iter().map(|launch| launch.registers).max().unwrap_or(0);
             let (n, milliseconds) = (*n, *milliseconds);
-            let before = figure(set, name).and_then(|figure| figure.before.as_deref());
+            let before = figure(set, name).and_then(|figure| figure.taken.before.as_deref());
             let Some(line) = normal(family, line) else { continue };
             let all = known.entry(line).or_default();
             match all.iter_mut().find(|of| of.n == n) {
@@ -186,9 +186,9 @@ fn figure(set: &str, name: &str) -> Option<&'static Figure> {
     figures::times::figure(figures::recorded().ok()?, set, name)
 }
 
-/// Describes the measurement of a figure.
-fn measurement(figure: &Figure) -> String {
-    let Figure { device, driver, date, before, .. } = figure;
+/// Describes a measurement.
+fn measurement(taken: &Taken) -> String {
+    let Taken { device, driver, date, before, .. } = taken;
     let driver = driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
     let before = before.as_ref().map_or(String::new(), |of| format!(", before commit {of}"));
     format!("{device}{driver}, clocks unlocked, {date}{before}")
@@ -245,8 +245,9 @@ pub(super) fn reduction(times: &[ProgramTime]) -> Option<StageTimes> {
 fn some(times: &[ProgramTime], unit: RateUnit, points: Vec<TimePoint>) -> Option<StageTimes> {
     let first = times.first()?;
     let figure = figure(&first.set, &first.name);
-    let device = figure.map_or("a device that was not recorded".to_owned(), measurement);
-    let before = figure.and_then(|figure| figure.before.as_deref());
+    let device = figure
+        .map_or("a device that was not recorded".to_owned(), |figure| measurement(&figure.taken));
+    let before = figure.and_then(|figure| figure.taken.before.as_deref());
     Some(StageTimes { device, before, unit, points })
 }
 
@@ -361,7 +362,7 @@ mod tests {
         let recorded = figure("sgemm", "22_fastest").expect("a figure");
         assert_eq!(recorded.id, "times/sgemm/22_fastest");
         let before = Some("0123abcd".to_owned());
-        let marked = measurement(&Figure { before, ..recorded.clone() });
+        let marked = measurement(&Taken { before, ..recorded.taken.clone() });
         assert!(marked.ends_with(", before commit 0123abcd"), "{marked}");
         let spec = figure("large", "tile: 128x128x8, thread: 8x8").map(|figure| &*figure.id);
         assert_eq!(spec, Some("times/large"));

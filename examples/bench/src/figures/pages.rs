@@ -2,10 +2,10 @@
 //! `<!--=random.ratio-->1.79<!--/-->`; the number of decimals is the page's. The tables of
 //! [`TABLES`] are written as a whole.
 
-use super::{Figure, Figures, Series};
+use super::{Figure, Figures, Series, Taken, times};
+use crate::cli::{Failure, named};
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Page with the tables of all figures, from the root of the repository.
 pub const TABLES: &str = "examples/bench/README.md";
@@ -31,18 +31,46 @@ const UNITS: [&str; 8] =
 /// Columns of a page.
 const WIDTH: usize = 140;
 
-/// Returns the paths of all pages.
+/// Page that shows figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Path from the root of the repository.
+    pub name: String,
+    pub text: String,
+}
+
+/// Reads all pages.
 ///
 /// # Errors
-/// Returns the error of reading the folder of the guide.
-pub fn paths(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut guide = Vec::new();
-    for entry in fs::read_dir(root.join(GUIDE))? {
-        guide.push(entry?.path());
+/// Returns an error with the path of a page that cannot be read.
+pub fn all(root: &Path) -> Result<Vec<Page>, Failure> {
+    let guide = root.join(GUIDE);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&guide).map_err(|error| named(&guide, &error))? {
+        let name = entry?.file_name();
+        names.push(format!("{GUIDE}/{}", name.display()));
     }
-    guide.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    guide.sort();
-    Ok(PAGES.iter().map(|page| root.join(page)).chain(guide).collect())
+    names.retain(|name| name.ends_with(".md"));
+    names.sort();
+    let read = |name: String| {
+        let path = root.join(&name);
+        let text = fs::read_to_string(&path).map_err(|error| named(&path, &error))?;
+        Ok(Page { name, text })
+    };
+    PAGES.iter().map(|page| (*page).to_owned()).chain(names).map(read).collect()
+}
+
+/// Returns the names of the pages and files that show a figure.
+pub fn showing<'n>(figure: &'n Figure, pages: &'n [Page]) -> Vec<&'n str> {
+    let reference = format!("{REFERENCE}{}.", figure.id);
+    let is_in_tables = |page: &Page| page.name == TABLES && figure.section.is_some();
+    let shown = pages.iter().filter(|page| page.text.contains(&reference) || is_in_tables(page));
+    let book = times::is_shown(figure).then_some("the book");
+    shown
+        .map(|page| &*page.name)
+        .chain(figure.plots.iter().map(String::as_str))
+        .chain(book)
+        .collect()
 }
 
 /// Returns the text of a page with the values of today.
@@ -84,7 +112,7 @@ fn shown(reference: &str, old: &str, figures: &Figures) -> Result<String, String
         None => text,
     };
     if name == "date" {
-        return Ok(marked(figure.date.clone()));
+        return Ok(marked(figure.taken.date.clone()));
     }
     let number = parts.next().map_or(Ok(1), str::parse).map_err(|_| unknown())?;
     let series = figure.series.iter().find(|series| series.name == name).ok_or_else(unknown)?;
@@ -101,40 +129,23 @@ fn number_text(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { value.to_string() }
 }
 
-/// Lays out the tables: a section for each of the figures', a table for each command.
+/// Lays out the tables: one for each section of the figures, with their notes.
 fn tables(figures: &Figures) -> String {
     let mut text = String::new();
-    let shown: Vec<(&str, &Figure)> = figures
-        .all
-        .iter()
-        .filter_map(|figure| Some((figure.section.as_deref()?, figure)))
-        .collect();
-    for section in in_order(shown.iter().map(|(section, _)| *section)) {
-        text += &format!("\n### {section}\n");
-        let of_section = shown.iter().filter(|(of, _)| *of == section).map(|(_, figure)| *figure);
-        let of_section: Vec<&Figure> = of_section.collect();
-        for command in in_order(of_section.iter().map(|figure| figure.command.as_deref())) {
-            text += &match command {
-                Some(command) => {
-                    let calls = command.split("; ").map(|call| filled(call, " \\", "    "));
-                    let calls: Vec<String> = calls.collect();
-                    format!("\n```text\n{}\n```\n", calls.join("\n"))
-                }
-                None => "\nWithout a command that takes them again:\n".to_owned(),
-            };
-            text += "\n| figure | value | peer | taken |\n| --- | --- | --- | --- |\n";
-            let own = of_section.iter().filter(|figure| figure.command.as_deref() == command);
-            for figure in own.clone() {
-                text += &rows(figure);
-            }
-            let notes = own.filter_map(|figure| {
-                let (what, note) = (figure.what.trim_end_matches(','), figure.note.as_ref()?);
-                Some(filled(&format!("* {what}: {note}"), "", "  ") + "\n")
-            });
-            let notes: String = notes.collect();
-            if !notes.is_empty() {
-                text += &format!("\n{notes}");
-            }
+    let sections = figures.all.iter().filter_map(|figure| figure.section.as_deref());
+    for section in in_order(sections) {
+        text += &format!("\n### {section}\n\n| id | figure | values | peer | taken |\n");
+        text += "| --- | --- | --- | --- | --- |\n";
+        let own = figures.all.iter().filter(|of| of.section.as_deref() == Some(section));
+        let rows: String = own.clone().map(row).collect();
+        let notes = own.filter_map(|figure| {
+            let note = figure.note.as_ref()?;
+            Some(filled(&format!("* {}: {note}", figure.what)) + "\n")
+        });
+        let notes: String = notes.collect();
+        text += &rows;
+        if !notes.is_empty() {
+            text += &format!("\n{notes}");
         }
     }
     text + "\n"
@@ -150,49 +161,47 @@ fn in_order<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// Breaks a text into lines of the page's width, with an end and the start of the next line at each
-/// break.
-fn filled(text: &str, end: &str, start: &str) -> String {
+/// Breaks an item of a list into lines.
+fn filled(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
             None => lines.push(word.to_owned()),
-            Some(last) if last.chars().count() + word.chars().count() + end.len() < WIDTH => {
+            Some(last) if last.chars().count() + word.chars().count() < WIDTH => {
                 *last += " ";
                 *last += word;
             }
-            Some(last) => {
-                *last += end;
-                lines.push(format!("{start}{word}"));
-            }
+            Some(_) => lines.push(format!("  {word}")),
         }
     }
     lines.join("\n")
 }
 
-/// Rows of a figure, one for each series.
-fn rows(figure: &Figure) -> String {
-    let device = figure.device.replace("NVIDIA ", "");
-    let mark = figure.before.as_ref().map_or(String::new(), |of| format!(", before `{of}`"));
-    let taken = format!("{device}, {}, `{}`{mark}", figure.date, figure.commit);
-    let peer = figure.peer.as_deref().unwrap_or("none");
-    let row = |Series { name, unit, values, .. }: &Series| {
-        let at = match values.len() {
-            2.. if !figure.at.is_empty() => format!(" at {}", figure.at.join(", ")),
-            _ => String::new(),
-        };
+/// Row of a figure. The id is that of the command line: a figure without a command has none.
+fn row(figure: &Figure) -> String {
+    let Figure { id, what, at, command, peer, series, taken, .. } = figure;
+    let id = command.as_ref().map_or(String::new(), |_| format!("`{id}`"));
+    let at = match series.iter().any(|series| series.values.len() > 1) {
+        true => format!(" at {}", at.join(", ")),
+        false => String::new(),
+    };
+    let one = |Series { name, unit, values, .. }: &Series| {
         let values: Vec<String> = values.iter().map(|value| number_text(*value)).collect();
         let unit = unit.as_ref().map_or(String::new(), |unit| format!(" {unit}"));
-        let values = match &values[..] {
-            [] => "not taken yet".to_owned(),
-            values => format!("{}{unit}", values.join(", ")),
-        };
-        format!("| {}{at}: {name} | {values} | {peer} | {taken} |\n", figure.what)
+        match &values[..] {
+            [] => format!("{name} not taken yet"),
+            values => format!("{name} {}{unit}", values.join(", ")),
+        }
     };
-    match &figure.series[..] {
-        [] => format!("| {} | {} | {peer} | {taken} |\n", figure.what, figure.plots.join(", ")),
-        series => series.iter().map(row).collect(),
-    }
+    let values = match &series[..] {
+        [] => figure.plots.join(", "),
+        series => series.iter().map(one).collect::<Vec<_>>().join("; "),
+    };
+    let peer = peer.as_deref().unwrap_or("none");
+    let Taken { device, date, commit, before, .. } = taken;
+    let device = device.replace("NVIDIA ", "");
+    let mark = before.as_ref().map_or(String::new(), |of| format!(", before `{of}`"));
+    format!("| {id} | {what}{at} | {values} | {peer} | {device}, {date}, `{commit}`{mark} |\n")
 }
 
 /// Returns the lines of a page that have a number with a unit of measured values, but not from a
@@ -234,10 +243,12 @@ mod tests {
             what: "60 random sizes".to_owned(),
             peer: Some("cuBLAS".to_owned()),
             command: Some("grid --random 60 --json FILE".to_owned()),
-            device: "NVIDIA H200".to_owned(),
-            driver: Some("580".to_owned()),
-            date: "2026-11-26".to_owned(),
-            commit: "a0f23776".to_owned(),
+            taken: Taken {
+                device: "NVIDIA H200".to_owned(),
+                date: "2026-11-26".to_owned(),
+                commit: "a0f23776".to_owned(),
+                ..Taken::default()
+            },
             series: vec![series("ratio", None, &[1.788]), series("least", None, &[0.828])],
             ..Figure::default()
         };
@@ -245,7 +256,7 @@ mod tests {
             id: "fastest".to_owned(),
             what: "stage 22".to_owned(),
             at: vec!["2048".to_owned(), "4096".to_owned()],
-            before: Some("b11c428e".to_owned()),
+            taken: Taken { before: Some("b11c428e".to_owned()), ..random.taken.clone() },
             note: Some("a note".to_owned()),
             series: vec![
                 series("rate", Some("TFLOP/s"), &[51.3, 52.6]),
@@ -287,17 +298,13 @@ mod tests {
     fn tables_have_every_value_with_its_commit() {
         let page = "before\n<!-- figures -->\nold\n<!-- end of figures -->\nafter\n";
         let written = write(page, &figures()).expect("sound");
-        let expected = "before\n<!-- figures -->\n\n### Shapes\n\n```text\n\
-            grid --random 60 --json FILE\n```\n\n\
-            | figure | value | peer | taken |\n| --- | --- | --- | --- |\n\
-            | 60 random sizes: ratio | 1.788 | cuBLAS | H200, 2026-11-26, `a0f23776` |\n\
-            | 60 random sizes: least | 0.828 | cuBLAS | H200, 2026-11-26, `a0f23776` |\n\n\
-            Without a command that takes them again:\n\n\
-            | figure | value | peer | taken |\n| --- | --- | --- | --- |\n\
-            | stage 22 at 2048, 4096: rate | 51.3, 52.6 TFLOP/s | cuBLAS | H200, 2026-11-26, \
-            `a0f23776`, before `b11c428e` |\n\
-            | stage 22: error | not taken yet | cuBLAS | H200, 2026-11-26, `a0f23776`, before \
-            `b11c428e` |\n\n* stage 22: a note\n\n<!-- end of figures -->\nafter\n";
+        let expected = "before\n<!-- figures -->\n\n### Shapes\n\n\
+            | id | figure | values | peer | taken |\n| --- | --- | --- | --- | --- |\n\
+            | `random` | 60 random sizes | ratio 1.788; least 0.828 | cuBLAS | H200, 2026-11-26, \
+            `a0f23776` |\n\
+            |  | stage 22 at 2048, 4096 | rate 51.3, 52.6 TFLOP/s; error not taken yet | cuBLAS | \
+            H200, 2026-11-26, `a0f23776`, before `b11c428e` |\n\n\
+            * stage 22: a note\n\n<!-- end of figures -->\nafter\n";
         assert_eq!(written, expected);
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));
     }
@@ -312,10 +319,26 @@ mod tests {
     }
 
     #[test]
-    fn a_long_command_is_broken() {
-        let command = format!("ladder{}", " --an-option 512,1024".repeat(12));
-        let lines = filled(&command, " \\", "    ");
+    fn a_long_note_is_broken() {
+        let note = format!("*{}", " a note".repeat(30));
+        let lines = filled(&note);
         assert!(lines.lines().all(|line| line.len() <= WIDTH) && lines.lines().count() == 2);
-        assert_eq!(lines.replace(" \\\n   ", ""), command);
+        assert_eq!(lines.replace("\n ", ""), note);
+    }
+
+    #[test]
+    fn pages_that_show_a_figure_are_found() {
+        let page = |name: &str, text: &str| Page { name: name.to_owned(), text: text.to_owned() };
+        let pages = [
+            page("README.md", "<!--=random.ratio-->1<!--/-->"),
+            page(TABLES, ""),
+            page("guide.md", "<!--=randomly.ratio-->1<!--/-->"),
+        ];
+        let mut random = figures().all.remove(0);
+        assert_eq!(showing(&random, &pages), ["README.md", TABLES]);
+        random.section = None;
+        random.id = "times/sgemm/02_naive".to_owned();
+        random.plots = vec!["a.svg".to_owned()];
+        assert_eq!(showing(&random, &pages), ["a.svg", "the book"]);
     }
 }

@@ -7,7 +7,7 @@
 //! line.
 
 use super::select::select;
-use super::{Figure, Figures, Series};
+use super::{Figure, Figures, Series, Taken};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,12 +146,14 @@ impl Figures {
             for (own, values) in figure.series.iter_mut().zip(series) {
                 own.values.clone_from(values);
             }
-            figure.device.clone_from(&measured.device);
-            figure.driver = Some(measured.driver.clone());
-            figure.date.clone_from(&measured.date);
-            commit.clone_into(&mut figure.commit);
-            figure.hash.clone_from(hash);
-            figure.before = None;
+            figure.taken = Taken {
+                device: measured.device.clone(),
+                driver: Some(measured.driver.clone()),
+                date: measured.date.clone(),
+                commit: commit.to_owned(),
+                hash: hash.clone(),
+                before: None,
+            };
         }
         Ok(())
     }
@@ -170,49 +172,30 @@ texts = ["sgemm/02_naive"]
 command = "ladder sgemm --stage PARTS --size 512,1024 --json"
 part = "2"
 at = ["512", "1024"]
-device = ""
-date = ""
-commit = "old"
-before = "new"
-
-[[figure.series]]
-name = "ratio"
-values = []
-select = "stage=naive n={}: vs_cublas"
+taken = { device = "", date = "", commit = "old", before = "new" }
+series = [{ name = "ratio", values = [], select = "stage=naive n={}: vs_cublas" }]
 
 [[figure]]
 id = "shared"
 what = "stages 2 and 5"
 command = "ladder sgemm --stage PARTS --size 512,1024 --json"
 part = "2,5"
-device = ""
-date = ""
-commit = "old"
-hash = "none"
-
-[[figure.series]]
-name = "least"
-values = [0.5]
-select = "least: vs_cublas"
-
-[[figure.series]]
-name = "of another program"
-values = [27.0]
+taken = { device = "", date = "", commit = "old", hash = "none" }
+series = [
+    { name = "least", values = [0.5], select = "least: vs_cublas" },
+    { name = "of another program", values = [27.0] },
+]
 
 [[figure]]
 id = "grid"
 what = "the grid"
 command = "grid --json FILE; rows --only whole --json FILE"
-device = ""
-date = ""
-commit = ""
+taken = { device = "", date = "", commit = "" }
 
 [[figure]]
 id = "by hand"
 what = "a figure without a command"
-device = ""
-date = ""
-commit = ""
+taken = { device = "", date = "", commit = "" }
 "#;
 
     #[test]
@@ -250,7 +233,8 @@ commit = ""
         assert_eq!(measured.figures["naive"].series, [vec![0.1235, 2.0]]);
         assert_eq!(measured.figures["shared"].series, [vec![0.1235], vec![27.0]]);
         figures.update(&measured, &today, "abc").expect("sound");
-        let [naive, shared, grid, _] = &figures.all[..] else { panic!("four figures") };
+        let taken: Vec<&Taken> = figures.all.iter().map(|figure| &figure.taken).collect();
+        let [naive, shared, grid, _] = taken[..] else { panic!("four figures") };
         assert_eq!((&*naive.commit, naive.before.as_ref()), ("abc", None));
         assert_eq!(naive.hash.as_ref(), today.get("naive"));
         assert_eq!((shared.hash.as_ref(), shared.driver.as_deref()), (None, Some("580")));

@@ -30,6 +30,11 @@ pub fn figure<'f>(figures: &'f Figures, set: &str, name: &str) -> Option<&'f Fig
     figures.all.iter().find(|of| rows_of(of) == Some((set, name))).or_else(of_set)
 }
 
+/// True for times that the book shows.
+pub fn is_shown(figure: &Figure) -> bool {
+    figure.id.starts_with(PREFIX)
+}
+
 /// Returns the set and the name of a figure's rows in the file.
 fn rows_of(figure: &Figure) -> Option<(&str, &str)> {
     let (ladder, stem) = figure.id.strip_prefix(PREFIX)?.split_once('/')?;
