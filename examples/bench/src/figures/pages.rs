@@ -140,7 +140,8 @@ fn tables(figures: &Figures) -> String {
         let rows: String = own.clone().map(row).collect();
         let notes = own.filter_map(|figure| {
             let note = figure.note.as_ref()?;
-            Some(filled(&format!("* {}: {note}", figure.what)) + "\n")
+            let what = figure.what.trim_end_matches(',');
+            Some(filled(&format!("* {what}: {note}")) + "\n")
         });
         let notes: String = notes.collect();
         text += &rows;
@@ -189,8 +190,8 @@ fn row(figure: &Figure) -> String {
         let values: Vec<String> = values.iter().map(|value| number_text(*value)).collect();
         let unit = unit.as_ref().map_or(String::new(), |unit| format!(" {unit}"));
         match &values[..] {
-            [] => format!("{name} not taken yet"),
-            values => format!("{name} {}{unit}", values.join(", ")),
+            [] => format!("{name}: not taken yet"),
+            values => format!("{name}: {}{unit}", values.join(", ")),
         }
     };
     let values = match &series[..] {
@@ -300,9 +301,9 @@ mod tests {
         let written = write(page, &figures()).expect("sound");
         let expected = "before\n<!-- figures -->\n\n### Shapes\n\n\
             | id | figure | values | peer | taken |\n| --- | --- | --- | --- | --- |\n\
-            | `random` | 60 random sizes | ratio 1.788; least 0.828 | cuBLAS | H200, 2026-11-26, \
+            | `random` | 60 random sizes | ratio: 1.788; least: 0.828 | cuBLAS | H200, 2026-11-26, \
             `a0f23776` |\n\
-            |  | stage 22 at 2048, 4096 | rate 51.3, 52.6 TFLOP/s; error not taken yet | cuBLAS | \
+            |  | stage 22 at 2048, 4096 | rate: 51.3, 52.6 TFLOP/s; error: not taken yet | cuBLAS | \
             H200, 2026-11-26, `a0f23776`, before `b11c428e` |\n\n\
             * stage 22: a note\n\n<!-- end of figures -->\nafter\n";
         assert_eq!(written, expected);
