@@ -298,8 +298,9 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
         AblatedKernel::Refused(why) => format!("not launched: {why}"),
         AblatedKernel::None(why) => format!("not a kernel: {why}"),
     };
-    if let Some(TimeComparison { n, milliseconds: [with, without] }) = entry.measured {
+    if let Some(TimeComparison { n, milliseconds: [with, without], before }) = entry.measured {
         text += &format!("; measured at {n}: {:.3} times the time", without / with);
+        text += &before.map_or(String::new(), |commit| format!(" (before commit {commit})"));
     }
     let registers = entry.registers;
     let registers =

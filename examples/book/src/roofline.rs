@@ -24,7 +24,7 @@ pub(super) struct Stage<'r> {
 
 pub(super) struct Roofline {
     /// Device, driver, clocks and date of the measurement.
-    pub(super) device: &'static str,
+    pub(super) device: String,
     pub(super) unit: RateUnit,
     pub(super) panels: Vec<Panel>,
     /// Values of the picture, by stage.
@@ -195,7 +195,7 @@ pub(super) fn roofline(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roof
             .collect(),
     });
     Some(Roofline {
-        device: measured.device,
+        device: measured.device.clone(),
         unit: measured.unit,
         panels: LEVELS.into_iter().enumerate().map(panel).collect(),
         rows: rows.collect(),
