@@ -1,5 +1,5 @@
-//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Both source
-//! counters and counters of the compiled kernel are used.
+//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Counters of the
+//! source, and counters predicted for the compiled kernel, are used.
 
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -19,7 +19,7 @@ const WORTH_NAMING: f64 = 0.05;
 
 pub enum Sample {
     Counted(SampleCounters),
-    /// Reason for a problem that is not simulated.
+    /// Why the problem is not simulated.
     TooLarge(String),
 }
 
@@ -53,8 +53,8 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Counts the work of a launch on the simulator, from source and as compiled. If the program has
-/// several kernels, only the main one is counted.
+/// Counts the work of a launch on the simulator, from source and as predicted for the compiled
+/// kernel. If the program has several kernels, only the main one is counted.
 fn counted(
     bits: Option<u32>,
     launch: impl Fn(&Device) -> Result<SampleLaunch, Failure>,
@@ -92,17 +92,17 @@ fn count(
     if c.mma_flops > 0 {
         lines.push(("matrix instructions", number((c.mma + c.wgmma) as f64)));
         let times = number(c.mma_flops as f64 / flops);
-        lines.push(("tensor-core FLOPs", format!("{times} per element of the GEMM")));
+        lines.push(("tensor-core FLOPs", format!("{times} per FLOP of the GEMM")));
         if c.bulk_copies > 0 {
             let (boxes, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
-            lines.push(("boxes", format!("{boxes}, of {bytes} bytes")));
+            lines.push(("TMA copies", format!("{boxes}, {bytes} bytes in total")));
             lines.push(("mbarrier waits", number(c.mbarrier_waits as f64)));
         }
     } else if flops > 0.0 {
         let share = percent(c.fma as f64 / c.instructions as f64);
         lines.push(("multiply-adds", format!("{share} of the instructions")));
         lines.push(("FMAs per sector", per(c.fmas, c.global_sectors)));
-        lines.push(("FMAs per shared load", per(c.fma, c.shared_loads)));
+        lines.push(("FMA instructions per shared load", per(c.fma, c.shared_loads)));
     }
     if flops > 0.0 {
         let intensity = number(flops / asked_of_memory);
@@ -115,15 +115,15 @@ fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// Describes the cycles that each unit of one SM needs, busiest first, and the wasted work. The
-/// counts are as compiled, followed by source counts where these differ. Cache hits are not
-/// modelled.
+/// Describes the cycles of each unit of an SM, and of its share of L2 and memory bandwidth, busiest
+/// first. Then describes the wasted work. The counts are predicted for the compiled kernel, followed
+/// by source counts where these differ. Cache hits are not modelled.
 fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
         let text = match unit.is_by_text {
-            true => "; from source, the compiled count is unknown".to_owned(),
+            true => "; from source, because the compiled count is unknown".to_owned(),
             false if cycles == by_text => String::new(),
             false => format!("; from source {by_text}"),
         };
@@ -157,8 +157,8 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     }
     lines.push(String::new());
     lines.push(format!(
-        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need less: \
-         caches serve some requests to L2 and memory."
+        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need fewer \
+         cycles: L1 hits do not reach L2, and L2 hits do not reach memory."
     ));
     lines
 }
