@@ -7,7 +7,7 @@ use gemm_bench::lower_bound::LowerBound;
 use gemm_bench::sample;
 use gemm_bench::sample::SampleLaunch;
 use gemm_bench::table::percent;
-use gemm_book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
+use gemm_book::units::{Unit, issuing_fmas, load as load_of, wavefronts};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_runtime::Device;
 use gemm_runtime::sim::watch::Watch;
@@ -27,7 +27,7 @@ pub struct SampleCounters {
     pub shape: String,
     pub lines: Vec<(&'static str, String)>,
     /// Sentences about the load of an SM.
-    pub asked: Vec<String>,
+    pub load: Vec<String>,
 }
 
 /// Simulates a reduction of a few blocks.
@@ -88,14 +88,14 @@ fn count(
         ("shared wavefronts", number(c.shared_wavefronts as f64)),
         ("bank conflicts", number(c.shared_bank_conflicts as f64)),
     ];
-    let asked_of_memory = (c.global_bytes() + c.bulk_bytes) as f64;
+    let global_bytes = (c.global_bytes() + c.bulk_bytes) as f64;
     if c.mma_flops > 0 {
         lines.push(("matrix instructions", number((c.mma + c.wgmma) as f64)));
         let times = number(c.mma_flops as f64 / flops);
         lines.push(("tensor-core FLOPs", format!("{times} per FLOP of the GEMM")));
         if c.bulk_copies > 0 {
-            let (boxes, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
-            lines.push(("TMA copies", format!("{boxes}, {bytes} bytes in total")));
+            let (copies, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
+            lines.push(("TMA copies", format!("{copies}, {bytes} bytes in total")));
             lines.push(("mbarrier waits", number(c.mbarrier_waits as f64)));
         }
     } else if flops > 0.0 {
@@ -105,10 +105,10 @@ fn count(
         lines.push(("FMA instructions per shared load", per(c.fma, c.shared_loads)));
     }
     if flops > 0.0 {
-        let intensity = number(flops / asked_of_memory);
+        let intensity = number(flops / global_bytes);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    SampleCounters { shape, lines, asked: asked(c, compiled, bits, bytes) }
+    SampleCounters { shape, lines, load: load(c, compiled, bits, bytes) }
 }
 
 fn sectors(c: &Counters) -> String {
@@ -118,14 +118,14 @@ fn sectors(c: &Counters) -> String {
 /// Describes the cycles of each unit of an SM, and of its share of L2 and memory bandwidth, busiest
 /// first. Then describes the wasted work. The counts are predicted for the compiled kernel, followed
 /// by source counts where these differ. Cache hits are not modelled.
-fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
-    let units = asked_of(c, Some(compiled), bits, bytes);
+fn load(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
+    let units = load_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
-        let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
-        let text = match unit.is_by_text {
+        let (cycles, from_source) = (number(unit.cycles), number(unit.from_source));
+        let text = match unit.is_from_source {
             true => "; from source, because the compiled count is unknown".to_owned(),
-            false if cycles == by_text => String::new(),
-            false => format!("; from source {by_text}"),
+            false if cycles == from_source => String::new(),
+            false => format!("; from source {from_source}"),
         };
         format!("{:22}{cycles:>6} cycles, at {}{text}", unit.name, unit.rate)
     };
@@ -140,10 +140,10 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     let wavefronts = wavefronts(c, Some(compiled));
     let share = wavefronts.conflicts as f64 / wavefronts.all.max(1) as f64;
     if share > WORTH_NAMING {
-        let by_text = if wavefronts.is_by_text { ", from source" } else { "" };
+        let from_source = if wavefronts.is_from_source { ", from source" } else { "" };
         let share = percent(share);
         lines.push(format!(
-            "bank conflicts are {share} of the wavefronts of shared memory{by_text}"
+            "bank conflicts are {share} of the wavefronts of shared memory{from_source}"
         ));
     }
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);

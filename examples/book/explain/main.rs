@@ -122,7 +122,7 @@ fn explain<P: Plan>(
                 writeln!(out, "  {name:34}{value}")?;
             }
             writeln!(out, "\nLoad of an SM, predicted for the compiled kernel\n")?;
-            for line in &counted.asked {
+            for line in &counted.load {
                 writeln!(out, "  {line}")?;
             }
         }
