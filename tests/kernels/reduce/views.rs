@@ -3,7 +3,7 @@
 use crate::reduce::each::right;
 use gemm_dsl::ir::Variant;
 use gemm_dsl::spec::{DataType, ReduceSpec};
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::Simulator;
 use gemm_tests::fold::{Case, Shape, closures};
 use libtest_mimic::Trial;
@@ -27,7 +27,7 @@ fn a_distance_of_any_input_decides_how_all_are_read() {
             let given = (Some(*map), None, None);
             let case = Case::with(&spec, given, shape.clone(), 8);
             let machine = Simulator::default();
-            let mut aligned = Lying::PACKED;
+            let mut aligned = Placement::PACKED;
             for (nth, padding) in aligned.padding.iter_mut().enumerate() {
                 *padding = [16 * nth, 4 * (nth + 1)];
             }
@@ -36,16 +36,16 @@ fn a_distance_of_any_input_decides_how_all_are_read() {
             for input in 0..map.inputs {
                 for distance in 0..distances {
                     for more in 1..4 {
-                        let mut lying = aligned;
-                        lying.padding[input][distance] += more;
+                        let mut placement = aligned;
+                        placement.padding[input][distance] += more;
                         if distance + 1 < distances {
                             // The row padding also changes the matrix stride, which is therefore
                             // rounded up to whole vectors.
                             let Shape::Tensor { len, .. } = shape else { continue };
-                            lying.padding[input][distance + 1] += (4 - more) * len % 4;
+                            placement.padding[input][distance + 1] += (4 - more) * len % 4;
                         }
-                        let ran = right(&machine, &case, &lying);
-                        let what = format!("`{}` {lying:?}", case.spec);
+                        let ran = right(&machine, &case, &placement);
+                        let what = format!("`{}` {placement:?}", case.spec);
                         assert_eq!(ran.variants[0], Variant::Scalar, "{what}");
                         assert_eq!(ran.results, by_vectors.results, "{what}");
                     }
