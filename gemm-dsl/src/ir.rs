@@ -129,7 +129,7 @@
 //! follows. The awaited phase is always the current or the previous one, because all waits for a
 //! phase must be ordered before the completion of the next phase.
 //!
-//! **Box copies (TMA).** A [`TensorCopy`] is asynchronous and has its own agent. It is ordered
+//! **TMA copies.** A [`TensorCopy`] is asynchronous and has its own agent. It is ordered
 //! after everything that the issuing thread is ordered after at the issue. Its bytes count at its
 //! mbarrier. A box may begin anywhere, also outside the array, at a multiple of 16 bytes from the
 //! start of a row. Elements outside the array are read as +0: all bits 0, for every type. In shared
@@ -151,7 +151,7 @@
 //! no accesses of threads. Both operations must be ordered before the exit of some thread of the
 //! target block. A kernel with clusters has no atomics.
 //!
-//! **Proxies.** Ordinary statements access memory through the generic proxy. Box copies, and
+//! **Proxies.** Ordinary statements access memory through the generic proxy. TMA copies, and
 //! warpgroup matrix instructions that read shared memory, use the async proxy. An access through
 //! one proxy is ordered before an access through the other only if a thread executes a
 //! [`ProxyFence::Async`] that is ordered between them. No fence is needed after a wait for a phase

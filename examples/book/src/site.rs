@@ -268,7 +268,7 @@ fn row(
     let longest = most.map_or(0.0, of_unit);
     let is_once = shown.is_some() && has_no_tiles(step);
     let cell = |unit: &Unit| UnitCell {
-        cycles: number(of_unit(unit)) + if unit.is_by_text { ", from source" } else { "" },
+        cycles: number(of_unit(unit)) + if unit.is_from_source { ", from source" } else { "" },
         percent: (100.0 * of_unit(unit) / longest).round() as u64,
         is_once: is_once && unit.name == UnitName::L2,
     };

@@ -65,7 +65,7 @@ pub struct TimePoint {
     /// stay in the L2 cache, and there is no arithmetic bound.
     pub roof: Option<f64>,
     /// Cycles that each unit of one SM needs for all launches, in the order of [`UnitName::ALL`].
-    pub asked: [f64; UnitName::ALL.len()],
+    pub load: [f64; UnitName::ALL.len()],
 }
 
 impl TimePoint {
@@ -219,7 +219,7 @@ pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes
             intensity,
             rate: flops / timed.milliseconds / 1e9,
             roof: Some(most.min(from_memory) / 1e12),
-            asked: unit_cycles(timed, beside),
+            load: unit_cycles(timed, beside),
         }
     };
     some(times, RateUnit::Teraflops, times.iter().map(point).collect())
@@ -236,7 +236,7 @@ pub(super) fn reduction(times: &[ProgramTime]) -> Option<StageTimes> {
             intensity: 0.25,
             rate: bytes / timed.milliseconds / 1e9,
             roof,
-            asked: unit_cycles(timed, 0.0),
+            load: unit_cycles(timed, 0.0),
         }
     };
     some(times, RateUnit::Terabytes, times.iter().map(point).collect())
@@ -382,7 +382,7 @@ mod tests {
         for measured in products.chain(reductions).flatten() {
             for point in &measured.points {
                 let most = point.milliseconds / 1e3 * DEVICE.hertz() * f64::from(DEVICE.sms);
-                for (name, cycles) in UnitName::ALL.iter().zip(point.asked) {
+                for (name, cycles) in UnitName::ALL.iter().zip(point.load) {
                     // Operands that stay in the L2 cache are not requested from memory.
                     let bytes = point.rate * point.milliseconds * 1e9 / point.intensity;
                     let stay = *name == UnitName::Memory && bytes < 2.0 * DEVICE.l2_capacity;

@@ -3,7 +3,7 @@
 
 use super::{Access, BufferId, Elem, Expr, MbarrierRef, Swizzle};
 
-/// Swizzle of the 16-byte chunks of a box's rows in shared memory. Box copies and `wgmma` compute
+/// Swizzle of the 16-byte chunks of a box's rows in shared memory. TMA copies and `wgmma` compute
 /// it from bits of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {

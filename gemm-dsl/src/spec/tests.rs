@@ -24,7 +24,7 @@ const FAST: ActsOn<ProbeSpec> = ActsOn {
     includes: |spec| spec.pace == Pace::Fast,
     rests_on: &["pace"],
     because: "nothing is in a hurry",
-    suggestion: Suggestion::Say("add `pace: fast`, or leave it out"),
+    suggestion: Suggestion::Or("add `pace: fast`"),
 };
 
 spec! {
@@ -111,7 +111,7 @@ fn a_row_is_all_that_the_checks_need() {
     assert_eq!(messages("depth: 1"), ["`depth: 1`: one is none; use 2 or more"]);
     assert_eq!(
         messages("rush"),
-        ["`rush` has no effect: nothing is in a hurry; add `pace: fast`, or leave it out"]
+        ["`rush` has no effect: nothing is in a hurry; add `pace: fast`, or leave `rush` out"]
     );
     assert_eq!(messages("rush, pace: fast, depth: 2"), [""; 0]);
     let empty = ProbeSpec::default().area(Rect::new(0, 3)).plan().map_err(|e| e.to_string());

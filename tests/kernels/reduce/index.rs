@@ -48,7 +48,7 @@ pub fn bound(
     let values = program.bind(&extents.collect::<Vec<_>>(), &[]).expect("numbers of 64 bits");
     let value = |expr: &Expr| program.eval(expr, &values).expect("numbers of 64 bits");
     for launch in program.launches(&values).expect("numbers of 64 bits") {
-        let mut lying = Vec::new();
+        let mut placement = Vec::new();
         for (nth, (operand, slot)) in launch.bind.iter().enumerate() {
             let (elem, dims): (Elem, &[Expr]) = match slot {
                 Slot::Input(n) => (program.inputs[*n].elem, &program.inputs[*n].dims),
@@ -58,9 +58,9 @@ pub fn bound(
             let layout = program.packed(dims, &values).expect("numbers of 64 bits");
             let PackedLayout { axes, len } = layout;
             let stretch = Region { address: (nth as u64) << 48, len };
-            lying.push((*operand, elem, ArrayPlace::One(stretch), axes));
+            placement.push((*operand, elem, ArrayPlace::One(stretch), axes));
         }
-        let arrays = lying.iter().map(|(operand, elem, place, axes)| {
+        let arrays = placement.iter().map(|(operand, elem, place, axes)| {
             (*operand, BoundArray { name: "array", elem: *elem, place: *place, axes: Some(axes) })
         });
         let arrays: Vec<_> = arrays.collect();

@@ -1,4 +1,4 @@
-//! Kernels with warpgroups, clusters and box copies compute the simulator's bits on a GPU.
+//! Kernels with warpgroups, clusters and TMA copies compute the simulator's bits on a GPU.
 
 use crate::trial;
 use gemm_dsl::cuda;

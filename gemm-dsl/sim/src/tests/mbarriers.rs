@@ -181,7 +181,7 @@ fn copies() -> Copies {
 }
 
 impl Copies {
-    /// The first thread issues a box copy from one row to another.
+    /// The first thread issues a TMA copy from one row to another.
     fn bring(&mut self, from_row: i32, row: i32) {
         let Self { from, to, barrier, .. } = *self;
         thread(&mut self.k, 0, |b| {

@@ -50,7 +50,7 @@ fn a_barrier_in_shared_memory_has_a_number_of_arrivals() {
     assert!(!kernel.contract().is_specific());
 }
 
-/// Properties of a box copy.
+/// Properties of a TMA copy.
 struct Boxed {
     tile: Vec<u32>,
     swizzle: TensorSwizzle,
