@@ -258,8 +258,8 @@ fn row(
     let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
     let of_unit = |unit: &Unit| match shown {
         Some((measured, point)) => {
-            let asked = UnitName::ALL.iter().zip(point.asked);
-            let cycles = asked.filter(|(name, _)| **name == unit.name).map(|(_, cycles)| cycles);
+            let load = UnitName::ALL.iter().zip(point.load);
+            let cycles = load.filter(|(name, _)| **name == unit.name).map(|(_, cycles)| cycles);
             cycles.sum::<f64>() * WORK / measured.work(point)
         }
         None => unit.cycles * WORK / report.work.max(1) as f64,
