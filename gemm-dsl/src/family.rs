@@ -1,10 +1,11 @@
 //! Kernel families: a spec resolves to a plan, and a plan to verified programs.
 
+use crate::artifact::{Artifact, Interface};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::{Elem, IrError, VerifiedProgram};
 use crate::lower;
 use crate::plan::{Blocks, ReducePlan, SgemmPlan};
-use crate::spec::{Arith, EpilogueArg, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Spec, Tile};
+use crate::spec::{Arith, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Spec, Tile};
 use std::fmt::Debug;
 use std::str::FromStr;
 
@@ -20,10 +21,8 @@ pub trait Family: Spec {
     /// Returns every fault of the spec.
     fn plan(&self) -> Result<Self::Plan, SpecErrors>;
 
-    /// Returns the arguments of a launch beside the arrays that every kernel of the family takes.
-    fn operands(&self) -> Vec<EpilogueArg> {
-        Vec::new()
-    }
+    /// Returns the arguments of a call.
+    fn interface(&self) -> Interface;
 }
 
 /// Sound spec with all decisions made. Text is parsed to a plan, so that it is planned only once.
@@ -40,6 +39,20 @@ pub trait Plan:
     /// # Errors
     /// Returns a fault of the generator: a kernel that breaks a rule of the IR.
     fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
+
+    /// Builds the program in the form that back ends execute, with its CUDA C.
+    ///
+    /// # Errors
+    /// As [`program`](Self::program).
+    fn artifact(&self) -> Result<Artifact, SpecErrors> {
+        Ok(self.artifact_of(&self.program()?))
+    }
+
+    /// Artifact of the program that [`program`](Self::program) has built.
+    fn artifact_of(&self, program: &VerifiedProgram) -> Artifact {
+        let spec = self.spec();
+        Artifact::new(spec.to_string(), spec.interface(), program)
+    }
 }
 
 /// Reports a fault of the generator like a fault of the spec, instead of a panic.
@@ -54,6 +67,10 @@ impl Family for ReduceSpec {
 
     fn plan(&self) -> Result<ReducePlan, SpecErrors> {
         self.plan()
+    }
+
+    fn interface(&self) -> Interface {
+        Interface::Reduction { over: self.over }
     }
 }
 
@@ -76,8 +93,8 @@ impl Family for SgemmSpec {
         self.plan()
     }
 
-    fn operands(&self) -> Vec<EpilogueArg> {
-        self.operands()
+    fn interface(&self) -> Interface {
+        Interface::Gemm { operands: self.operands().into() }
     }
 }
 

@@ -4,10 +4,11 @@
 //!
 //! [`parse`] reads a spec, and has it checked and resolved to a [`plan`]. [`lower`] builds the
 //! kernels, each verified when it is finished, and [`cuda`] prints them; the simulator runs the
-//! same kernels. Each step depends on earlier steps only, except that the grammar asks the plan for
+//! same kernels. An [`artifact`] has all that a launch needs besides machine code. Each step depends on earlier steps only, except that the grammar asks the plan for
 //! the faults of a spec. The rules of the IR and the printer share the reserved names of
 //! [`target`].
 
+pub mod artifact;
 pub mod cuda;
 pub mod error;
 pub mod expr;

@@ -1,7 +1,8 @@
 //! Procedural macros behind `gemm-runtime`.
 //!
 //! The input of each is `[$crate] spec`: the path of the runtime crate in brackets, then the tokens
-//! of the spec or table. The output is an expression that builds the kernel or table value. A
+//! of the spec or table. The output is an expression that builds the kernel or table value. A kernel
+//! contains its CUDA C and all that a launch needs, as constants; a table contains its text. A
 //! faulty spec expands to one `compile_error!` per fault, at the span of the fault, and to an
 //! expression of the same type.
 //!
@@ -13,6 +14,7 @@
 
 #![deny(missing_docs)]
 
+mod constant;
 mod errors;
 mod expand;
 mod item;

@@ -344,7 +344,9 @@ pub struct LocatedOperand<'a, B: Backend> {
     pub shape: Option<Shape>,
     /// Records, when dropped after the launch, the use of `cudarc` slices on the device's stream.
     /// `cudarc` then orders later work of other streams after it.
-    _used: Vec<SyncOnDrop<'a>>,
+    _used: Option<SyncOnDrop<'a>>,
+    /// As above, for the arrays of a list.
+    _all_used: Vec<SyncOnDrop<'a>>,
 }
 
 impl<B: Backend> LocatedOperand<'_, B> {
@@ -391,13 +393,10 @@ pub fn resolve<'a, T: Element, B: Backend>(
         Shared::Cuda(view) => slice(view)?,
         Shared::List(arrays, views) => {
             let place = Place::List(listed(on, arrays, argument)?);
-            let used = views.into_iter().map(|view| Ok(slice(view)?.1));
-            let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
-            return Ok(LocatedOperand {
-                place,
-                shape,
-                _used: used.into_iter().flatten().collect(),
-            });
+            let used = views.into_iter().map(slice);
+            let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
+            let all_used = used.collect::<Result<_>>()?;
+            return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
         }
     };
     resolved(address, used, len, shape, argument)
@@ -419,13 +418,10 @@ pub fn write<'a, B: Backend, O: Output + ?Sized>(
         Exclusive::Cuda(view) => slice(view)?,
         Exclusive::List(arrays, views) => {
             let place = Place::List(listed(on, arrays, argument)?);
-            let used = views.into_iter().map(|view| Ok(slice(view)?.1));
-            let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
-            return Ok(LocatedOperand {
-                place,
-                shape,
-                _used: used.into_iter().flatten().collect(),
-            });
+            let used = views.into_iter().map(slice);
+            let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
+            let all_used = used.collect::<Result<_>>()?;
+            return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
         }
     };
     resolved(address, used, len, shape, argument)
@@ -486,7 +482,8 @@ fn resolved<'a, B: Backend>(
     Ok(LocatedOperand {
         place: Place::One { address, len },
         shape,
-        _used: used.into_iter().collect(),
+        _used: used,
+        _all_used: Vec::new(),
     })
 }
 

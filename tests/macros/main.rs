@@ -1,6 +1,7 @@
 //! The macros in users' places: constants, constant arrays, patterns of their own macros, and under
 //! another crate name. A macro call gives the same kernel as its text at run time.
 
+mod constants;
 mod operands;
 mod reductions;
 mod tables;

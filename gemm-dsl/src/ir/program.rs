@@ -6,10 +6,15 @@
 //!
 //! A launch names several kernels if they compute the same bits but have different contracts: the
 //! first one whose contract the arguments meet runs.
+//!
+//! A program has two forms. Lowering builds a [`Program`], with [`Expr`]s and whole kernels. It is
+//! verified as a [`VerifiedProgram`], from which a [`LaunchProgram`] is derived, with
+//! [`HostExpr`](super::HostExpr)s and the contracts of the kernels. Back ends execute the latter, which can be a constant.
 
 mod bind;
 mod check;
 mod executor;
+mod launch_program;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +22,9 @@ pub use bind::{BindError, PackedLayout, ProgramArrays, ProgramInput, ProgramValu
 pub use executor::{
     ExecutedLaunch, Execution, KernelArgument, KernelLaunch, ProgramBackend, Temporary,
 };
+pub use launch_program::LaunchProgram;
 
-use super::{Elem, Expr, Extent, HostError, IrError, Operand, Scalar, Ty, VerifiedKernel};
+use super::{Elem, Expr, Extent, IrError, List, Operand, Scalar, Ty, VerifiedKernel};
 use std::borrow::Cow;
 use std::ops::Deref;
 
@@ -62,16 +68,16 @@ pub struct Argument {
 
 /// An array that the caller provides.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Array {
+pub struct Array<E: 'static = Expr> {
     /// Operand by which the caller binds it.
     pub operand: Operand,
     /// Name in messages.
     pub name: Cow<'static, str>,
     pub elem: Elem,
     /// Number of arrays, for a list: of type `U64`.
-    pub count: Option<Expr>,
+    pub count: Option<E>,
     /// Extents, of type `U64`; for a list, those of each array.
-    pub dims: Vec<Expr>,
+    pub dims: List<E>,
     /// True if it has content when the program starts: an input, or an output that is read.
     pub is_given: bool,
 }
@@ -90,12 +96,12 @@ impl Array {
 
 /// A packed array that belongs to the program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Temp {
+pub struct Temp<E: 'static = Expr> {
     /// Name in messages.
     pub name: &'static str,
     pub elem: Elem,
     /// Extents, of type `U64`.
-    pub dims: Vec<Expr>,
+    pub dims: List<E>,
     /// Content before the first launch.
     pub fill: TempFill,
 }
@@ -121,24 +127,41 @@ pub enum Slot {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    Launch(Launch),
+pub enum Step<E: 'static = Expr> {
+    Launch(Launch<E>),
     If {
         /// Condition over the extents, numbers and values.
-        cond: Expr,
-        then: Vec<Step>,
-        otherwise: Vec<Step>,
+        cond: E,
+        then: List<Step<E>>,
+        otherwise: List<Step<E>>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Launch {
+pub struct Launch<E: 'static = Expr> {
     /// Kernels that compute it, in order of preference.
-    pub choose: Vec<KernelId>,
+    pub choose: List<KernelId>,
     /// Array of the program for each operand of the kernels.
-    pub bind: Vec<(Operand, Slot)>,
+    pub bind: List<(Operand, Slot)>,
     /// Value of each extent of the kernels, of type `U64`.
-    pub extents: Vec<(Extent, Expr)>,
+    pub extents: List<(Extent, E)>,
+}
+
+impl Step {
+    /// Launches one of some kernels.
+    pub fn launch(
+        choose: Vec<KernelId>,
+        bind: Vec<(Operand, Slot)>,
+        extents: Vec<(Extent, Expr)>,
+    ) -> Self {
+        let (choose, bind, extents) = (choose.into(), bind.into(), extents.into());
+        Self::Launch(Launch { choose, bind, extents })
+    }
+
+    /// Takes the first steps if the condition holds, else the others.
+    pub fn either(cond: Expr, then: Vec<Step>, otherwise: Vec<Step>) -> Self {
+        Self::If { cond, then: then.into(), otherwise: otherwise.into() }
+    }
 }
 
 impl Program {
@@ -243,14 +266,18 @@ impl Program {
     }
 }
 
-/// A program whose launches fit together.
+/// A program whose launches fit together. It dereferences to its launches, in the form in which
+/// back ends execute it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct VerifiedProgram(Program);
+pub struct VerifiedProgram {
+    program: Program,
+    launches: LaunchProgram,
+}
 
 impl Deref for VerifiedProgram {
-    type Target = Program;
-    fn deref(&self) -> &Program {
-        &self.0
+    type Target = LaunchProgram;
+    fn deref(&self) -> &LaunchProgram {
+        &self.launches
     }
 }
 
@@ -264,8 +291,10 @@ impl VerifiedProgram {
     /// # Errors
     /// Returns the first broken rule.
     pub fn new(program: Program) -> Result<Self, IrError> {
-        match check::program(&program) {
-            Ok(()) => Ok(Self(program)),
+        let launches =
+            check::program(&program).and_then(|()| LaunchProgram::from_checked(&program));
+        match launches {
+            Ok(launches) => Ok(Self { program, launches }),
             Err(rule) => {
                 let kernel = program.kernels.first().map_or_else(String::new, |k| k.name.clone());
                 Err(IrError { kernel, rule: format!("its program: {rule}") })
@@ -275,17 +304,23 @@ impl VerifiedProgram {
 
     /// Returns the program for modification: a test plants its faults this way.
     pub fn into_inner(self) -> Program {
-        self.0
+        self.program
+    }
+
+    /// Kernels, in the order of their numbers.
+    pub fn kernels(&self) -> &[VerifiedKernel] {
+        &self.program.kernels
     }
 
     /// Kernel whose source is the source of the program.
     pub fn preferred(&self) -> &VerifiedKernel {
-        self.0.kernels.first().unwrap_or_else(|| unreachable!("check: there is a kernel"))
+        self.kernel(KernelId(0))
     }
 
     /// The preferred kernel, and its fallbacks if its contract is not met.
     pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
-        let launch = self.all_launches().into_iter().find(|l| l.choose.contains(&KernelId(0)));
+        let launches = self.all_launches();
+        let launch = launches.into_iter().find(|l| l.choose.contains(&KernelId(0)));
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
@@ -300,54 +335,7 @@ impl VerifiedProgram {
         ids.into_iter().map(|id| self.kernel(id))
     }
 
-    /// All launches in step order, on every path.
-    fn all_launches(&self) -> Vec<&Launch> {
-        fn collect<'p>(steps: &'p [Step], launches: &mut Vec<&'p Launch>) {
-            for step in steps {
-                match step {
-                    Step::Launch(launch) => launches.push(launch),
-                    Step::If { then, otherwise, .. } => {
-                        collect(then, launches);
-                        collect(otherwise, launches);
-                    }
-                }
-            }
-        }
-        let mut launches = Vec::new();
-        collect(&self.steps, &mut launches);
-        launches
-    }
-
     pub fn kernel(&self, id: KernelId) -> &VerifiedKernel {
-        self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
-    }
-
-    /// Launches for a problem, in order.
-    ///
-    /// # Errors
-    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be computed
-    /// for these values.
-    pub fn launches(&self, values: &ProgramValues) -> Result<Vec<&Launch>, HostError> {
-        fn follow<'p>(
-            program: &'p VerifiedProgram,
-            steps: &'p [Step],
-            values: &ProgramValues,
-            launches: &mut Vec<&'p Launch>,
-        ) -> Result<(), HostError> {
-            for step in steps {
-                match step {
-                    Step::Launch(launch) => launches.push(launch),
-                    Step::If { cond, then, otherwise } => {
-                        let holds = program.eval(cond, values)? != 0;
-                        let steps = if holds { then } else { otherwise };
-                        follow(program, steps, values, launches)?;
-                    }
-                }
-            }
-            Ok(())
-        }
-        let mut launches = Vec::new();
-        follow(self, &self.steps, values, &mut launches)?;
-        Ok(launches)
+        self.kernels().get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 }

@@ -81,7 +81,7 @@ impl VerifiedKernel {
 
     /// Shared memory in bytes, all arrays together, each aligned to 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
-        self.contract.shared_bytes()
+        self.contract.shared_bytes
     }
 
     /// Returns true if the shared memory exceeds the static limit.
@@ -91,7 +91,7 @@ impl VerifiedKernel {
 
     /// Oldest compute capability that can run the kernel, as in `sm_80`.
     pub fn min_arch(&self) -> u32 {
-        self.contract.min_arch()
+        self.contract.min_arch
     }
 }
 

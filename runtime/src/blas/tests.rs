@@ -175,9 +175,9 @@ fn every_architecture_has_tables_that_it_can_take() {
             {
                 let spec = shipped.spec(row, layout, false, asked).expect("sound");
                 let program = spec.plan().and_then(|plan| plan.program()).expect("sound");
-                for kernel in &program.kernels {
+                for kernel in program.kernels() {
                     let contract = kernel.contract();
-                    let needed = (contract.min_arch(), contract.shared_bytes());
+                    let needed = (contract.min_arch, contract.shared_bytes);
                     assert!(
                         needed.0 <= limit.0 && needed.1 <= limit.1,
                         "{arch:?}: {spec}: {needed:?}"

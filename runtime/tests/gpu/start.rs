@@ -1,4 +1,4 @@
-//! First launches in processes of their own: the disk cache. The example `launch_overhead` measures
+//! First launches in processes of their own: the disk cache, which spares the compiler. The example `launch_overhead` measures
 //! their cost.
 
 use super::{Outcome, ensure};
@@ -25,6 +25,7 @@ pub(super) fn child() -> Option<ExitCode> {
             let took = [launched.compiled(), launched.loaded_from_disk()];
             println!("{what}: {:?}", took.map(|took| took.is_some_and(|took| !took.is_zero())));
         }
+        println!("NVRTC: {}", has_nvrtc());
         Ok(gpu.download(&output)?[0])
     };
     Some(match launch() {
@@ -36,6 +37,11 @@ pub(super) fn child() -> Option<ExitCode> {
     })
 }
 
+/// Returns true if the process has loaded NVRTC.
+fn has_nvrtc() -> bool {
+    fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("nvrtc"))
+}
+
 pub(super) fn warm_start() -> Outcome {
     let cache = tempfile::tempdir()?;
     let launch = |first: [bool; 2]| -> Outcome {
@@ -45,7 +51,8 @@ pub(super) fn warm_start() -> Outcome {
             .output()?;
         ensure(child.status.success(), || format!("{child:?}"))?;
         let told = String::from_utf8_lossy(&child.stdout).into_owned();
-        let expected = format!("first: {first:?}\nsecond: [false, false]\n");
+        let [compiles, _] = first;
+        let expected = format!("first: {first:?}\nsecond: [false, false]\nNVRTC: {compiles}\n");
         ensure(told == expected, || format!("compiled and loaded: {told}, not {expected}"))
     };
     let (compiles, loads) = ([true, false], [false, true]);
