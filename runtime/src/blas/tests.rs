@@ -399,7 +399,7 @@ fn split_specs_are_warmed_up() {
     assert_eq!(line, choice.line);
     let own = device.programs().get::<SgemmSpec>(&choice.line).expect("sound");
     assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the splits of B");
-    assert_eq!(made.program.inputs.len(), own.program.inputs.len() + 1);
+    assert_eq!(made.program().inputs.len(), own.program().inputs.len() + 1);
 }
 
 /// For a column-major C, the rule is that of the transposed GEMM.

@@ -1,6 +1,6 @@
 //! Programs of hand-built kernels.
 
-use gemm_dsl::ir::program::{Launch, Program, Step};
+use gemm_dsl::ir::program::{Program, Step};
 use gemm_dsl::ir::{
     self, Access, Elem, Expr, Extent, For, Geometry, KernelBuilder, Operand, Requirement, Scalar,
     Source, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
