@@ -14,7 +14,7 @@ fn main() -> Result<(), gemm_runtime::Error> {
     let c = GEMM.run(&device, &a, &b, (m, n, k))?;
     println!("on {}: the sum is {total}, and every element of C is {}", device.name(), c[0]);
 
-    // The same on arrays that stay on the device.
+    // The same kernels on arrays that stay on the device.
     let (a, b) = (device.upload(&a)?, device.upload(&b)?);
     let mut c = device.alloc(m * n)?;
     GEMM.launch(&device, &a, &b, &mut c, (m, n, k))?;

@@ -1,8 +1,9 @@
 //! Measures the host time of a launch on a GPU.
 //!
-//! A typed launch of a small reduction is compared with the bare driver call with the same kernel
-//! and arguments, the median of 10,000 each. Also measured: the choice of a table's rule, and the
-//! first launch of a kernel, compiled anew and from the disk cache.
+//! A typed launch of a small reduction is compared with a bare driver call for the same kernel and
+//! arguments. The time of each is the median of 10,000 launches. The program also measures the
+//! choice of a table's rule, and the first launch of a kernel, both with compilation and from the
+//! disk cache.
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
@@ -25,10 +26,10 @@ const SUM: ReduceKernel = reduce_kernel!(name: small_sum, block: 256, items: 4, 
 const NAME: &str = "reduce_small_sum";
 const THREADS: u32 = 256;
 
-/// Few enough elements for one block.
+/// Number of elements of the array, small enough for one block.
 const LENGTH: usize = 1000;
 const LAUNCHES: usize = 10_000;
-/// Launches between two synchronizations, so that the stream never runs full.
+/// Launches between two synchronisations. The stream has capacity for that many.
 const BATCH: usize = 100;
 
 /// Side of a small GEMM.
@@ -38,7 +39,7 @@ const SIDE: usize = 16;
 #[derive(Debug, Parser)]
 #[command(name = "launch_overhead")]
 struct LaunchOverheadOptions {
-    /// Print the time of the first launch in microseconds and nothing else
+    /// Print only the time of the first launch, in microseconds
     #[arg(long, hide = true)]
     first_launch: bool,
     /// Measure only the choice of a table's rule, which needs no GPU
@@ -94,7 +95,8 @@ fn first_launch(device: &Device) -> Result<f64, Error> {
     Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
-/// Returns the same time from a process of its own, with its own directory for compiled kernels.
+/// Returns the time of [`first_launch`] in a new process, which caches compiled kernels in the
+/// given directory.
 fn first_launch_of_process(cache: &std::path::Path) -> Result<f64, Failure> {
     let child = Command::new(std::env::current_exe()?)
         .arg("--first-launch")
@@ -119,10 +121,10 @@ fn compilation(device: &Device) -> Result<f64, Error> {
     Ok(median(&mut times))
 }
 
-/// Returns the number of rules in the shipped `sm_90` table of single GEMMs, and the time of a
+/// Returns the number of rules in the shipped `sm_90` table of single GEMMs, and the times of a
 /// choice.
 ///
-/// The time is in microseconds: the median over many problems, and that of the slowest one.
+/// The times are in microseconds: the median over many problems, and the maximum.
 fn choice() -> Result<(usize, [f64; 2]), Failure> {
     let [single, _] = sgemm_tables(Some(Arch::sm(90)), Accuracy::Ieee);
     let table: KernelTable<SgemmSpec> = single.text().parse().map_err(Error::from)?;
@@ -182,8 +184,8 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     let cubin = compile::compile(NAME, &SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
     let name = CString::new(NAME).map_err(|error| Error::Internal(error.to_string()))?;
     gpu.context.bind_to_thread().map_err(failed("making the context current"))?;
-    // SAFETY: the image is a cubin for this GPU, and the name is that of its kernel. The module is
-    // never unloaded, so that the function stays valid.
+    // SAFETY: the image is a cubin for this GPU, and `name` is the name of its kernel. The module
+    // is never unloaded, so that the function stays valid.
     let function = unsafe {
         let module = result::module::load_data(cubin.as_ptr().cast());
         let module = module.map_err(failed("loading the kernel"))?;

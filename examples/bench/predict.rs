@@ -1,5 +1,5 @@
-//! Predicts the load of each spec's launches, for `examples/bench/peers/times.py`, which builds the
-//! time model's test data from it.
+//! Predicts the load of each spec's launches. `examples/bench/peers/times.py` builds the test data
+//! of the time model from this output.
 //!
 //! An input line is a size and a GEMM spec, or a size, the word `reduce` and a reduction spec. An
 //! output line is a JSON object.

@@ -1,16 +1,17 @@
-//! Measures the benefit of prepared splits on a GPU, against cuBLAS in `f32`.
+//! Measures how much time a GPU saves if the operands of GEMMs are split in advance, against cuBLAS
+//! in `f32`.
 //!
-//! GEMMs of few and of many rows multiply by the same weights. The splits are computed by each
-//! launch, prepared once for the weights, or prepared once for both factors.
+//! GEMMs with few and with many rows multiply by the same weights B. Each launch splits both
+//! operands, or B is split once in advance, or A and B are.
 //!
 //! ```text
 //! cargo run --release --example prepared
 //! cargo run --release --example prepared -- --rows 16,4096 --size 8192 --line "tile: 128x128x64, arith: bf16x6, mma: wgmma"
 //! ```
 //!
-//! All are launched back to back in CUDA graphs, on the same random matrices, in turns. Every
-//! result is compared with `f64`, and prepared splits must give the same bits. The exit code is 1
-//! if a result is wrong.
+//! All variants and cuBLAS run in turns on the same random matrices, in CUDA graphs of back-to-back
+//! launches. Every result is compared with `f64`, and all variants must compute the same bits. The
+//! exit code is 1 if a result is wrong.
 
 use clap::Parser;
 use cudarc::driver::CudaSlice;
@@ -36,7 +37,8 @@ use std::process::ExitCode;
 /// Default specs: stages of the ladder.
 const STAGES: [&str; 2] = ["wgmma_bf16x6", "wgmma_f16x3"];
 
-/// Compare GEMMs whose splits each launch computes with GEMMs on prepared splits
+/// Compare GEMMs that split their operands in each launch with GEMMs whose operands are split in
+/// advance
 #[derive(Debug, Parser)]
 #[command(name = "prepared")]
 struct PreparedOptions {
@@ -71,8 +73,10 @@ impl PreparedOptions {
                 Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => {
                     Ok(spec.clone())
                 }
-                Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
-                None => Err(named("it has no split operands. Add `mma: wgmma`".to_owned())),
+                Some(_) => Err(named("its epilogue has operands, or it has a layout".to_owned())),
+                None => Err(named(
+                    "it does not split its operands in advance. Add `mma: wgmma`".to_owned(),
+                )),
             }
         };
         self.line.iter().map(spec).collect()
@@ -162,8 +166,8 @@ struct PreparedBench<'d> {
 }
 
 struct PreparedTimes {
-    /// Milliseconds of a launch: with splits computed by each launch, with B prepared, and with
-    /// both prepared.
+    /// Milliseconds of a launch: both operands split by the launch, B split in advance, and both
+    /// split in advance.
     ms: [f64; 3],
     blas: Option<f64>,
     error: f64,

@@ -1,14 +1,14 @@
 //! Launches each stage of the ladders once at each shape, and prints a JSON object for each kernel
 //! launch, in order.
 //!
-//! A profiler's kernels are matched with these lines (`examples/bench/peers/profile.py`). On the
-//! simulator a line has the counters, too.
+//! `examples/bench/peers/profile.py` matches the kernels in a profiler's report with these lines.
+//! On the simulator, a line also contains the counters.
 //!
 //! ```text
 //! cargo run --release --example profile -- --product 512,500x516x508 --matrix 1024x1024
 //! ```
 //!
-//! Results are not checked here, but by the ladder.
+//! This program does not check results; the program `ladder` does.
 
 use clap::Parser;
 use gemm_bench::cli::{DeviceChoice, Failure, Outcome, exit};
@@ -35,7 +35,8 @@ struct ProfileOptions {
     /// Shapes of GEMMs: 512, or 500x516x508 for m, n and k
     #[arg(long, value_delimiter = ',', value_parser = product)]
     product: Vec<Size>,
-    /// Shapes of the reduced matrices, 1024x1000; a whole-array reduction takes all their elements
+    /// Shapes of the reduced matrices, such as 1024x1000; reductions of a whole array reduce all
+    /// elements of a matrix
     #[arg(long, value_delimiter = ',', value_parser = matrix)]
     matrix: Vec<(usize, usize)>,
     /// Numbers of the stages. Default: all
@@ -44,7 +45,7 @@ struct ProfileOptions {
     /// Device that runs the kernels
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
-    /// On the simulator, also count the machine code's instructions and accesses
+    /// On the simulator, also predict instructions and accesses of the compiled kernel
     #[arg(long)]
     compiled: bool,
 }
@@ -60,7 +61,7 @@ struct LaunchRow<'a> {
     /// Counters of the simulator, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<BTreeMap<&'static str, u64>>,
-    /// Predicted counters of the machine code, by name.
+    /// Predicted counters of the compiled kernel, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     compiled: Option<BTreeMap<&'static str, u64>>,
 }
@@ -72,7 +73,8 @@ fn main() -> ExitCode {
 fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
     let device = match (options.compiled, options.device) {
         (true, DeviceChoice::Cuda) => {
-            let lacks = "--compiled: only for the simulator. Leave out --device cuda";
+            let lacks =
+                "--compiled: only the simulator predicts compiled kernels. Leave out --device cuda";
             return Err(Failure::Usage(lacks.to_owned()));
         }
         (true, _) => Device::simulator_compiled(),
@@ -103,7 +105,7 @@ fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
     Ok(Outcome::Right)
 }
 
-/// Refuses a stage number that no ladder with a shape has.
+/// Refuses a stage number that does not exist in any ladder for which shapes are given.
 fn known(options: &ProfileOptions) -> Result<(), Failure> {
     let products = stages::sgemm().into_iter().map(|stage| stage.index);
     let reductions = stages::reduce().into_iter().map(|stage| stage.index);
@@ -114,7 +116,7 @@ fn known(options: &ProfileOptions) -> Result<(), Failure> {
         None => Ok(()),
         Some(stage) => {
             let last = known.iter().max().copied().unwrap_or(0);
-            let lacks = format!("--stage {stage}: no such stage. They go from 0 to {last}");
+            let lacks = format!("--stage {stage}: no such stage. The numbers are 0 to {last}");
             Err(Failure::Usage(lacks))
         }
     }

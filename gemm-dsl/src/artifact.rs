@@ -1,4 +1,4 @@
-//! Artifacts: all that a launch of a program needs besides machine code, as data.
+//! Artifacts: programs as data, with all that a launch needs except machine code.
 //!
 //! [`Plan::artifact`](crate::Plan::artifact) builds it from a spec. A macro writes it into the
 //! user's crate as a constant ([`Artifact::constant`]), so that a launch parses, plans, lowers and
@@ -11,7 +11,7 @@ mod tests;
 use crate::cuda;
 use crate::ir::program::LaunchProgram;
 use crate::ir::{List, VerifiedProgram};
-use crate::spec::{EpilogueArg, Over};
+use crate::spec::{EpilogueArg, Op, Over};
 use std::borrow::Cow;
 
 /// A program for back ends, with the CUDA C of its kernels.
@@ -25,17 +25,22 @@ pub struct Artifact {
     pub sources: List<Cow<'static, str>>,
 }
 
-/// Arguments by which a call is bound to the arrays and numbers of a program.
+/// Arguments of a call, besides those that the program itself lists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interface {
     /// A, B and C of a GEMM, and these operands.
     Gemm { operands: List<EpilogueArg> },
-    /// Arrays to fold, whose axes follow from this key, and arrays for results.
-    Reduction { over: Over },
+    /// Arrays to fold and arrays for results.
+    Reduction {
+        /// Folded axes.
+        over: Over,
+        /// Operator whose result is an index, which does not exist without elements.
+        index: Option<Op>,
+    },
 }
 
 impl Interface {
-    /// Operands of a call beside its matrices or arrays.
+    /// Operands of a call besides its matrices or arrays.
     pub fn operands(&self) -> &[EpilogueArg] {
         match self {
             Self::Gemm { operands } => operands,
@@ -45,7 +50,7 @@ impl Interface {
 }
 
 impl Artifact {
-    /// Artifact of a faulty macro call. It is never launched.
+    /// Artifact of a faulty macro call, which is never launched.
     pub const EMPTY: Self = Self {
         line: Cow::Borrowed(""),
         interface: Interface::Gemm { operands: List::EMPTY },
@@ -64,8 +69,8 @@ impl Artifact {
         }
     }
 
-    /// Rust expression of this artifact, whose value equals it. It names the items of
-    /// [`items`](crate::artifact::items) under the path `items`.
+    /// Returns a Rust expression whose value equals this artifact. The expression refers to the
+    /// module [`items`](crate::artifact::items) by the path `items`.
     pub fn constant(&self, items: &str) -> String {
         constant::text(self, items)
     }
@@ -82,7 +87,7 @@ pub mod items {
         Arith, BinaryOp, Cmp, Elem, Extent, HostExpr, HostOp, Integer, List, Logic, Operand,
         Requirement, Scalar, Source, TensorMap, TensorSwizzle, Ty, Variant,
     };
-    pub use crate::spec::{Along, ArgSlot, EpilogueArg, Over};
+    pub use crate::spec::{Along, ArgSlot, EpilogueArg, Op, Over};
     pub use std::borrow::Cow;
     pub use std::option::Option;
 }

@@ -1,5 +1,5 @@
-//! The CUDA C++ back end. It decides only the spelling: names, indentation, parentheses, comments.
-//! All computation is fixed by the kernel, so printing a verified kernel cannot fail.
+//! CUDA C++ back end. It chooses only the spelling: names, indentation, parentheses and comments.
+//! The kernel determines all computation, so printing a verified kernel cannot fail.
 
 mod asynchronous;
 mod atomic;
@@ -10,6 +10,7 @@ mod stmt;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unsigned;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
@@ -18,20 +19,19 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::ptr;
 
-/// CUDA source of a kernel, with the lines of each statement.
+/// CUDA source of a kernel, with the line range of each statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// CUDA C++ translation unit.
     pub text: String,
-    /// Line range of each statement, indexed by its number
-    /// ([`Kernel::statements`](crate::ir::Kernel::statements)), counted from 0. The range of a
-    /// compound statement includes its nested statements and the closing line. Adjacent comments
-    /// share one range.
+    /// Line range of each statement, counted from 0. The index is the statement's number
+    /// ([`Kernel::statements`](crate::ir::Kernel::statements)). The range of a compound statement
+    /// includes its nested statements and its closing line. Adjacent comments share one range.
     pub lines: Vec<Range<usize>>,
 }
 
-/// Prints a kernel as a CUDA C++ translation unit. It needs no headers, so NVRTC compiles it
-/// directly.
+/// Prints a kernel as a CUDA C++ translation unit. The source includes no headers, so NVRTC can
+/// compile it directly.
 pub fn source(kernel: &VerifiedKernel) -> String {
     print(Printer::new(kernel)).text
 }
@@ -65,12 +65,12 @@ fn print(mut out: Printer<'_>) -> Printer<'_> {
     out
 }
 
-/// First source line of a statement, for messages that refer to it.
+/// Returns the first source line of a statement, for messages about the statement.
 pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     let mut out = Printer::new(kernel);
     out.width = usize::MAX;
     stmt::block(&mut out, std::slice::from_ref(statement));
-    // Skips lines that only instruct the compiler.
+    // Skips lines that are only directives to the compiler.
     let tells = ["#pragma", helper::asynchronous::KEEP];
     let line = out.text.lines().find(|l| !tells.iter().any(|t| l.trim_start().starts_with(t)));
     line.unwrap_or_default().trim().to_owned()
@@ -79,13 +79,13 @@ pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
 /// Maximum line width of the source, in columns.
 const WIDTH: usize = 100;
 
-/// CUDA source under construction, with its indentation.
+/// CUDA source that is being printed, with its indentation.
 struct Printer<'k> {
     kernel: &'k VerifiedKernel,
     text: String,
     level: usize,
     width: usize,
-    /// Line ranges of the statements printed so far, if requested.
+    /// Line ranges of the statements printed so far; `None` unless they were requested.
     places: Option<HashMap<*const Stmt, Range<usize>>>,
 }
 
@@ -114,7 +114,7 @@ impl<'k> Printer<'k> {
         let (indent, width) = (4 * self.level, self.width.saturating_sub(4 * self.level));
         let lines = match text.split_once("//") {
             Some(("", _)) => wrap::comment(text, width),
-            // A line with a trailing comment is not broken.
+            // A line with a trailing comment is not wrapped.
             Some(_) => vec![text.to_owned()],
             None => wrap::code(text, width),
         };
@@ -123,8 +123,8 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints comment lines. If one of them is too wide at this indentation, whole sentences are
-    /// refilled.
+    /// Prints comment lines. If one is too wide at the current indentation, the sentences are
+    /// wrapped again.
     fn comments<'c>(&mut self, lines: impl Iterator<Item = &'c str>) {
         let (indent, width) = (4 * self.level, self.width.saturating_sub(4 * self.level));
         for line in wrap::comments(&lines.collect::<Vec<_>>(), width) {
@@ -132,7 +132,8 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints a line with a trailing comment, or with the comment above if the two do not fit.
+    /// Prints a line with a trailing comment. If they do not fit on one line, the comment is
+    /// printed above.
     fn line_with(&mut self, text: &str, comment: &str) {
         if comment.is_empty() {
             self.line(text);
@@ -141,6 +142,21 @@ impl<'k> Printer<'k> {
         } else {
             self.line(format!("// {comment}"));
             self.line(text);
+        }
+    }
+
+    /// Prints lines whose trailing comments are aligned; a comment may be empty. If one of them does
+    /// not fit, comments that do not fit stand above their lines, and none is aligned.
+    fn table(&mut self, lines: &[(String, &str)]) {
+        let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        let longest = lines.iter().map(|(_, comment)| comment.len()).max().unwrap_or(0);
+        let fits = 4 * self.level + column + longest + 5 <= WIDTH;
+        for (text, comment) in lines {
+            match comment {
+                &"" => self.line(text),
+                comment if fits => self.line(format!("{text:column$}  // {comment}")),
+                comment => self.line_with(text, comment),
+            }
         }
     }
 

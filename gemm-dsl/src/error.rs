@@ -1,35 +1,36 @@
-//! Faults of a spec. The messages stand beside the checks that use them.
+//! Faults of a spec. Each check has its messages in a module beside it.
 
 pub(crate) mod table;
 
 use std::fmt;
 use std::ops::Range;
 
-/// Fault of a spec: a message with a remedy, the keys it is about, and its place in the text.
+/// Fault of a spec: a message with a remedy, the keys that the message names, and its place in the
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// Keys that the fault is about, the main one first; empty if it is about none.
+    /// Keys that the fault concerns, the main one first; empty if it concerns no key.
     keys: Vec<&'static str>,
     site: Site,
     message: String,
     excerpt: Option<Box<Excerpt>>,
 }
 
-/// Part of an entry that a fault is about.
+/// Part of an entry that a fault marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Site {
-    /// The key itself, which should not be there.
+    /// The key itself, because the spec must not give it.
     Key,
-    /// The value, or a flag.
+    /// The value; for a flag, the flag itself.
     Value,
     Tokens(TokenSpan),
 }
 
-/// Tokens of a value, counted from 0 with every bracket.
+/// Range of tokens in a value. Tokens are numbered from 0, and each bracket counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenSpan {
     pub first: usize,
-    /// Last token, included.
+    /// Last token, inclusive.
     pub last: usize,
 }
 
@@ -43,17 +44,17 @@ pub struct Excerpt {
     pub column: usize,
     /// Text of the line. A long line is cut around the faulty token, with `…` for the rest.
     pub text: String,
-    /// Number of characters of `text` before the token.
+    /// Number of characters of `text` before the faulty token.
     pub indent: usize,
-    /// Width of the visible part of the token, in characters; at least 1.
+    /// Width of the visible part of the faulty token, in characters; at least 1.
     pub width: usize,
 }
 
 impl Excerpt {
-    /// Most characters of a line that are shown.
+    /// Maximum number of characters shown of a line.
     const MAX: usize = 100;
 
-    /// Returns the excerpt for a range of bytes of a text.
+    /// Returns the excerpt for a range of bytes of `text`.
     pub(crate) fn new(text: &str, place: Range<usize>) -> Self {
         let before = &text[..place.start];
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -61,7 +62,7 @@ impl Excerpt {
         let line = text[start..end].trim_end_matches('\r');
         let column = text[start..place.start].chars().count();
         let width = text[place.start..place.end.min(end)].chars().count().max(1);
-        // The excerpt of a long line starts a quarter of its length before the token.
+        // If a line is too long, its excerpt starts a quarter of [`Self::MAX`] before the token.
         let length = line.chars().count();
         let skipped = match length <= Self::MAX {
             true => 0,
@@ -99,7 +100,7 @@ impl SpecError {
         Self { keys: keys.to_vec(), site, message, excerpt: None }
     }
 
-    /// Returns the key that the fault belongs to, if it is about a known key.
+    /// Returns the main key that the fault concerns, if there is one.
     pub fn key(&self) -> Option<&'static str> {
         self.keys.first().copied()
     }
@@ -118,7 +119,7 @@ impl SpecError {
         &self.keys
     }
 
-    /// Returns true if the fault is that this key has nothing to act on.
+    /// Returns true if the fault is that `key` has no effect.
     pub(crate) fn is_idle(&self, key: &str) -> bool {
         self.site == Site::Key && self.key() == Some(key)
     }
@@ -127,7 +128,7 @@ impl SpecError {
         self.site
     }
 
-    /// Returns the tokens inside of the value that the fault is about.
+    /// Returns the marked tokens of the value, if the fault marks only a part of it.
     pub(crate) fn tokens(&self) -> Option<TokenSpan> {
         match self.site {
             Site::Tokens(at) => Some(at),
@@ -161,22 +162,23 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Every fault of a spec, at least one. `Debug` prints the messages, as `Display` does.
+/// All faults of a spec, at least one. `Debug` prints the messages, as `Display` does.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SpecErrors(Vec<SpecError>);
 
 impl SpecErrors {
-    /// Iterates over the faults, in the order of the text or else of the checks.
+    /// Iterates over the faults: in the order of the text, or of the checks if the spec was not
+    /// given as text.
     pub fn iter(&self) -> impl Iterator<Item = &SpecError> {
         self.0.iter()
     }
 
-    /// Collects faults, of which there must be at least one.
+    /// Collects faults; the caller must pass at least one.
     pub(crate) fn new(faults: impl IntoIterator<Item = SpecError>) -> Self {
         Self(faults.into_iter().collect())
     }
 
-    /// Succeeds if there is no fault.
+    /// Returns the faults as an error, or `Ok` if there is none.
     pub(crate) fn check(faults: Vec<SpecError>) -> Result<(), Self> {
         if faults.is_empty() { Ok(()) } else { Err(Self(faults)) }
     }
@@ -211,10 +213,10 @@ pub(crate) fn quoted(words: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Most characters of the user's text that a message quotes.
+/// Maximum number of characters of the user's text that a message quotes.
 const MAX_QUOTE: usize = 60;
 
-/// Returns a part of the user's text as a message quotes it.
+/// Returns the start of the user's text, at most [`MAX_QUOTE`] characters, for a message to quote.
 pub(crate) fn clip(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTE) {
         None => text.to_owned(),

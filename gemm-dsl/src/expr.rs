@@ -4,43 +4,48 @@
 //! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
 //! ```
 //!
-//! The key determines the parameters of the closure. The body is an expression, or a block of
-//! definitions (`let`) that ends in an expression.
+//! The key determines the meaning of the closure's parameters. The body is an expression, or a
+//! block with definitions (`let`) that ends in an expression.
 //!
 //! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
-//! `f64`. The element types of a reduction determine its type. `2` is an integer, and `2.0` has the
-//! floating-point type of the computation. The operands of an operator have the same type. Only
-//! `f32(…)` and `f64(…)` convert, and nothing converts to an integer. Extents and positions, such
-//! as `m` and `row`, are integers.
+//! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,
+//! and `2.0` has the floating-point type of the computation. The operands of an operator must have
+//! the same type. Only `f32(…)` and `f64(…)` convert, and nothing converts to an integer. Extents
+//! and positions, such as `m` and `row`, are integers.
 //!
-//! **Inputs and results** are converted. Elements of `f16` and `bf16` are read as `f32`, and
-//! integers of any width as 64 bits. The number of elements in a `finish` has the accumulator type;
-//! as an `f32` it is rounded from 2^24 on. A floating-point result is rounded to a narrower result
-//! type. An integer result wraps in the accumulator type.
+//! **Inputs and results** are converted automatically. Elements of `f16` and `bf16` are read as
+//! `f32`, and integers of any width as 64 bits. The number of elements in a `finish` has the
+//! accumulator type; an `f32` rounds it from 2^24 on. A floating-point result is rounded if the
+//! result type is narrower. An integer result wraps in the accumulator type.
 //!
 //! **Values** have the same bits on a GPU and in the simulator. Arithmetic is IEEE binary32 or
-//! binary64, rounded to nearest even, with subnormals. `a * b + c` rounds twice, and
-//! `fma(a, b, c)` once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. A NaN
-//! produced by `f32` arithmetic is `0x7fffffff`. The bits of a NaN produced by `f64` arithmetic, or
-//! by a conversion between the two types, are unspecified. Comparisons with NaN are false, except
-//! `!=`. An expression is rejected if an integer could exceed 64 bits or be divided by zero.
+//! binary64, rounded to nearest even, with subnormals. `a * b + c` rounds twice, and `fma(a, b, c)`
+//! once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. Comparisons with NaN
+//! are false, except `!=`. An expression is rejected if an integer could exceed 64 bits or be
+//! divided by zero.
 //!
-//! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32` a literal is
-//! the `f32` nearest to the shortest text of that `f64`: `0.1` is the `f32` nearest to 0.1. A
-//! literal is rejected if it is too large for its type, or if a literal other than 0 rounds to 0.
+//! **NaN** that `f32` arithmetic produces is `0x7fffffff`. A NaN that is only selected keeps its
+//! bits. The bits are unspecified after `f64` arithmetic and after a conversion between `f32` and
+//! `f64`. They are also unspecified after `-x`, `abs(x)`, and operations that leave a number
+//! unchanged or negate it, such as `x * 1.0` and `x - 0.0`: compilers drop these, or apply the sign
+//! where the value is used.
+//!
+//! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32`, a literal is
+//! the `f32` nearest to the shortest decimal text of that `f64`, so `0.1` is the `f32` nearest to
+//! 0.1. A literal is rejected if it is too large for its type, or if it is not 0 but rounds to 0.
 //!
 //! **Size**: an expression has at most 64 levels, and each operator of a chain such as `a + b + c`
-//! is a level. It has at most 1024 literals, names, operators and calls. A name has at most 128
-//! characters. Definitions reduce the number of levels.
+//! counts as a level. Use `let` definitions to reduce the number of levels. An expression has at
+//! most 1024 literals, names, operators and calls. A name has at most 128 characters.
 //!
-//! **Operators**, loosest first: `||`, `&&`, comparisons (which do not chain), `+ -`, `* / %` (`%`
-//! on integers only), `- !`.
+//! **Operators**, from the lowest precedence to the highest: `||`, `&&`, comparisons (which do not
+//! chain), `+ -`, `* / %` (`%` on integers only), `- !`.
 //!
-//! **Functions**: `min max abs clamp` take numbers, and `sqrt fma floor round rsqrt relu` floats.
-//! `f32` and `f64` convert an integer or the other float type, rounding to nearest even. All other
-//! functions take and return `f32` only, with the errors listed below.
+//! **Functions**: `min max abs clamp` take numbers, and `sqrt fma floor round rsqrt relu` take
+//! floats. `f32` and `f64` convert an integer or a float of the other type, and round to nearest
+//! even. All other functions take and return only `f32`, with the errors listed below.
 //!
-//! An expression has one canonical text. Parsing that text returns the same expression.
+//! Each expression has one canonical text. Parsing this text returns the same expression.
 
 mod check;
 mod conditions;
@@ -81,7 +86,7 @@ use crate::syntax::{Token, lex};
 use lexeme::lexemes;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
-/// Expression of the values that its parameters name. It is sound in its scope.
+/// Valid expression of named parameters, in the scope of its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Closure {
     scope: &'static ExprScope,
@@ -90,7 +95,7 @@ pub struct Closure {
 }
 
 impl Closure {
-    /// Parses the tokens of a value and checks them in the scope of its key, with their types if
+    /// Parses the tokens of a value, and checks them in the scope of the key. Checks types, too, if
     /// the key determines them.
     pub(crate) fn read(
         scope: &'static ExprScope,
@@ -105,9 +110,8 @@ impl Closure {
         }
     }
 
-    /// Returns a placeholder for an expression with a faulty body: the same parameters, with the
-    /// first of them as its value. `None` if the parameters are no valid list of values and
-    /// operands.
+    /// Returns a placeholder for an expression with a faulty body. It has the same parameters, and
+    /// its value is the first parameter. `None` if the parameters themselves are faulty.
     pub(crate) fn head(scope: &'static ExprScope, tokens: &[Token]) -> Option<Self> {
         let params = parse::Parser::new(scope, &lexemes(tokens)).params().ok()?;
         let lists = params.len() >= scope.values.0 && check::lists_operands(scope, &params);
@@ -121,8 +125,8 @@ impl Closure {
         check::check(self.scope, Some(typing), &self.params, &self.body)
     }
 
-    /// Returns the least and the greatest integer that the expression may give; `None` if it gives
-    /// no integer or is not sound.
+    /// Returns the smallest and the greatest integer value that the expression can have. `None` if
+    /// it is no integer expression or is invalid.
     pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
         check::range(self.scope, typing, &self.params, &self.body)
     }
@@ -151,7 +155,7 @@ impl Closure {
         self.scope
     }
 
-    /// Returns the parameters: the values in scope, then the operands.
+    /// Returns the parameters: the values of the scope, then the operands.
     pub fn params(&self) -> &[ClosureParam] {
         &self.params
     }

@@ -1,4 +1,4 @@
-//! Kernel families: a spec resolves to a plan, and a plan to verified programs.
+//! Kernel families: the traits that resolve a spec to a plan and a plan to verified programs.
 
 use crate::artifact::{Artifact, Interface};
 use crate::error::{SpecError, SpecErrors};
@@ -9,8 +9,8 @@ use crate::spec::{Arith, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Spec, T
 use std::fmt::Debug;
 use std::str::FromStr;
 
-/// Kernel family, identified by the type of its specs. Each macro has one.
-/// [`FamilyInfo`](crate::spec::FamilyInfo) has its data.
+/// Kernel family, identified by the type of its specs. Each kernel macro belongs to one family.
+/// [`FamilyInfo`](crate::spec::FamilyInfo) describes a family as data.
 pub trait Family: Spec {
     /// Resolved form of a spec.
     type Plan: Plan<Spec = Self>;
@@ -25,7 +25,8 @@ pub trait Family: Spec {
     fn interface(&self) -> Interface;
 }
 
-/// Sound spec with all decisions made. Text is parsed to a plan, so that it is planned only once.
+/// Valid spec with all decisions made. Parsing text yields a plan, so each spec is planned only
+/// once.
 pub trait Plan:
     Clone + PartialEq + Debug + FromStr<Err = SpecErrors> + Send + Sync + 'static
 {
@@ -37,7 +38,8 @@ pub trait Plan:
     /// Builds the verified program: kernels and launches.
     ///
     /// # Errors
-    /// Returns a fault of the generator: a kernel that breaks a rule of the IR.
+    /// Returns an error if a generated kernel breaks a rule of the IR, which is a bug of the
+    /// generator.
     fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
 
     /// Builds the program in the form that back ends execute, with its CUDA C.
@@ -55,7 +57,7 @@ pub trait Plan:
     }
 }
 
-/// Reports a fault of the generator like a fault of the spec, instead of a panic.
+/// Reports a bug of the generator in the same form as a fault of the spec, instead of panicking.
 impl From<IrError> for SpecErrors {
     fn from(error: IrError) -> Self {
         SpecError::at_value(&[], error.to_string()).into()
@@ -70,7 +72,8 @@ impl Family for ReduceSpec {
     }
 
     fn interface(&self) -> Interface {
-        Interface::Reduction { over: self.over }
+        let index = self.operator().filter(|op| op.is_index());
+        Interface::Reduction { over: self.over, index }
     }
 }
 
@@ -110,48 +113,50 @@ impl Plan for SgemmPlan {
     }
 }
 
-/// Reductions of sharded arrays, cut along the folded axis. `run` decides where an array may be
-/// cut: shards have whole runs, except the last one. The results have the bits of [`Plan::program`]
-/// on the whole array, wherever it is cut.
+/// Programs for reductions of arrays that are cut into shards along the folded axis. Cuts must be
+/// at multiples of `run`, so every shard except the last consists of whole runs. The results have
+/// the same bits as [`Plan::program`] on the whole array, for all such cuts.
 impl ReducePlan {
     /// Builds the program that folds one shard.
     ///
-    /// Its inputs are the inputs of [`Plan::program`], for the shard alone. Its extents are the
-    /// shard's `outer`, `len` and `inner`, as far as the spec has them, and then `first` and
-    /// `total`, along the folded axis: the index of the shard's first element in the whole, and the
-    /// length of the whole. Indices and `len` in a `map` refer to the whole.
+    /// Its inputs are the inputs of [`Plan::program`], restricted to the shard. Its extents are
+    /// those of `outer`, `len` and `inner` that the spec uses, measured on the shard, followed by
+    /// `first` and `total`. `first` is the index of the shard's first element in the whole array,
+    /// and `total` is the whole array's length, both along the folded axis. Indices and `len` in a
+    /// `map` refer to the whole array.
     ///
-    /// Its outputs are the [`partials`](Self::partials) of the shard's runs: packed arrays of
-    /// (outer, runs, inner), with [`runs`](ReduceSpec::runs) of the shard's `len`. An empty shard
-    /// has no runs, and launches nothing.
+    /// Its outputs are the [`partials`](Self::partials) of the shard's runs. They are packed arrays
+    /// of shape (outer, runs, inner), where `runs` is [`runs`](ReduceSpec::runs) of the shard's
+    /// `len`. An empty shard has no runs, and its program launches nothing.
     ///
-    /// By the contract of its kernels, `first` is a multiple of `run`, and so is `len` unless the
-    /// shard ends with the whole. A shard has at most 2^31 − 1 runs if all elements of an array are
-    /// folded, and at most 65,535 for rows, columns or matrices: the limits of a grid along x and
-    /// y.
+    /// The contract of the kernels requires that `first` is a multiple of `run`. `len` must also be
+    /// a multiple of `run`, unless the shard is the last. A shard has at most 2^31 − 1 runs if all
+    /// elements of an array are folded, the limit of a grid along x. For rows, columns or matrices
+    /// it has at most 65,535, the limit along y.
     ///
     /// # Errors
-    /// Returns an error for a spec without `run`, or as [`Plan::program`].
+    /// Returns an error if the spec has no `run`, and the errors of [`Plan::program`].
     pub fn program_of_shard(&self) -> Result<VerifiedProgram, SpecErrors> {
         Ok(lower::shard(self.with_runs()?)?)
     }
 
     /// Builds the program that folds the partial results of all shards.
     ///
-    /// Its inputs are the [`partials`](Self::partials) of all runs of the whole, in the order of
-    /// the runs: packed arrays of (outer, runs, inner), with [`runs`](ReduceSpec::runs) of the
-    /// whole `len`; 0 for an empty array. Its extents are the whole's `outer`, `len` and `inner`,
-    /// as far as the spec has them. Its outputs are the outputs of [`Plan::program`].
+    /// Its inputs are the [`partials`](Self::partials) of all runs of the whole array, in the order
+    /// of the runs. They are packed arrays of shape (outer, runs, inner), where `runs` is
+    /// [`runs`](ReduceSpec::runs) of the whole `len`, or 0 for an empty array. Its extents are
+    /// those of `outer`, `len` and `inner` that the spec uses, measured on the whole array. Its
+    /// outputs are the outputs of [`Plan::program`].
     ///
     /// # Errors
-    /// As [`program_of_shard`](Self::program_of_shard).
+    /// Returns the errors of [`program_of_shard`](Self::program_of_shard).
     pub fn program_of_partials(&self) -> Result<VerifiedProgram, SpecErrors> {
         Ok(lower::of_partials(self.with_runs()?)?)
     }
 
-    /// Returns the arrays that hold the partial result of a run: their names, as in messages, and
-    /// their element types. There is one array per component of the folded state, and a partial
-    /// result has one element in each.
+    /// Returns the name, as used in messages, and the element type of each array of partial
+    /// results. There is one array per component of the folded state, and each run has one element
+    /// in every array.
     ///
     /// # Errors
     /// Returns an error for a spec without `run`.
@@ -159,7 +164,7 @@ impl ReducePlan {
         Ok(lower::partials(self.with_runs()?))
     }
 
-    /// Returns the plan if its blocks fold runs.
+    /// Returns the plan, or an error if its blocks do not fold runs.
     fn with_runs(&self) -> Result<&Self, SpecErrors> {
         match self.blocks() {
             Blocks::Runs(_) => Ok(self),
@@ -168,15 +173,15 @@ impl ReducePlan {
     }
 }
 
-/// Splits of A and B that are computed once for many GEMMs.
+/// Programs that reuse the splits of A or B for several GEMMs.
 impl SgemmPlan {
-    /// Builds the program that takes the splits of A, of B, or of both from the caller, as
-    /// [`SgemmSpec::splits_of_b`] computes them. They follow all other inputs: the splits of each
-    /// matrix and, for a scaled arithmetic, the greatest magnitude of each row of A or column of B.
-    /// `None` for specs other than single GEMMs with `mma: wgmma`.
+    /// Builds the program whose caller supplies the splits of A, of B, or of both, as
+    /// [`SgemmSpec::splits_of_b`] computes them. Splits are the last inputs: for each matrix its
+    /// splits and, for a scaled arithmetic, the greatest magnitude of each row of A or column of B.
+    /// Returns `None` unless the spec is a single GEMM with `mma: wgmma`.
     ///
     /// # Errors
-    /// As [`Plan::program`].
+    /// Returns the errors of [`Plan::program`].
     pub fn program_with_splits(
         &self,
         splits: [bool; 2],
@@ -189,13 +194,15 @@ impl SgemmPlan {
 }
 
 impl SgemmSpec {
-    /// Builds the program that splits B for GEMMs in an arithmetic, with any tiles.
+    /// Builds the program that splits B for GEMMs in `arith`; the splits do not depend on the
+    /// tiles.
     ///
-    /// Its extents are N and K, and its input is B, row-major or column-major. Its outputs are the
-    /// splits; for FP32 emulation a word, passed as 0, that is set if the splits cannot represent
-    /// some number; and for a scaled arithmetic the greatest magnitude of each column, passed as
-    /// zeros.
-    ///
+    /// Its extents are N and K. Its input is B, row-major or column-major. Its outputs are:
+    /// * the splits;
+    /// * for FP32 emulation, a word that the caller passes as 0 and that is set if the splits
+    ///   cannot represent some number;
+    /// * for a scaled arithmetic, the greatest magnitude of each column, in an array that the
+    ///   caller passes as zeros.
     /// # Errors
     /// Returns an error for `arith: f32`, which splits nothing.
     pub fn splits_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {

@@ -2,11 +2,11 @@
 //!
 //! This crate is internal. Depend on `gemm-runtime`, whose interface is the stable one.
 //!
-//! [`parse`] reads a spec, and has it checked and resolved to a [`plan`]. [`lower`] builds the
-//! kernels, each verified when it is finished, and [`cuda`] prints them; the simulator runs the
-//! same kernels. An [`artifact`] has all that a launch needs besides machine code. Each step depends on earlier steps only, except that the grammar asks the plan for
-//! the faults of a spec. The rules of the IR and the printer share the reserved names of
-//! [`target`].
+//! [`parse`] reads a spec and calls [`plan`], which checks it and resolves its defaults. [`lower`]
+//! builds the kernels from a plan, and the verifier of the [`ir`] checks each finished kernel.
+//! [`cuda`] prints the kernels as CUDA C; the crate `gemm-sim` simulates the same kernels. The
+//! verifier and the printer share the reserved names in [`target`]. An [`artifact`] contains all
+//! that a launch needs except machine code.
 
 pub mod artifact;
 pub mod cuda;

@@ -1,5 +1,5 @@
-//! Lowering of plans to programs. One builder per axis of a spec constructs the code; no pass
-//! rewrites it afterwards.
+//! Lowering of plans to programs. Each part of a spec has a builder that emits its code; no pass
+//! rewrites the code afterwards.
 
 mod reduce;
 mod sgemm;

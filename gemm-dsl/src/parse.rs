@@ -1,13 +1,13 @@
 //! Grammar of the DSL, shared by macros and text.
 //!
-//! A spec is a list of entries, each a `key: value` or a flag, in any order. Commas separate them;
-//! one more may follow the last. The whole list may stand between `<` and `>`. A size such as
-//! `128x128x8` is a single Rust literal (`128` with the suffix `x128x8`), so its text is split
-//! here.
+//! A spec is a list of entries in any order. An entry is a `key: value` pair or a flag. Commas
+//! separate entries, and a comma may follow the last entry. The list may be enclosed in `<` and
+//! `>`. Rust lexes a size such as `128x128x8` as one literal (`128` with the suffix `x128x8`), so
+//! this module splits the literal's text.
 //!
-//! All faults of a spec are found in one pass. Readable entries are planned even if others are
-//! faulty. A fault of the plan is dropped if it involves a misread key, since it may vanish with
-//! the misread value.
+//! One pass finds all faults of a spec. Entries that could be parsed are planned even if others are
+//! faulty. A fault of the plan is dropped if it involves a key whose value could not be parsed,
+//! because a correct value may remove the fault.
 
 mod calls;
 mod entries;
@@ -35,10 +35,10 @@ pub use calls::{
 };
 pub use parts::{call, entries};
 
-/// Most faults that are reported at once.
+/// Maximum number of faults that are reported at once.
 const MAX_FAULTS: usize = 20;
 
-/// Parses and plans a spec given as text, with the messages of the macro.
+/// Parses and plans a spec given as text, with the same messages as the macro.
 pub(crate) fn from_text<S: Family + Table>(text: &str) -> Result<S::Plan, SpecErrors> {
     let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let located = |(fault, span): Fault| {
@@ -49,13 +49,13 @@ pub(crate) fn from_text<S: Family + Table>(text: &str) -> Result<S::Plan, SpecEr
     plan.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
 }
 
-/// Returns the tokens of a text, and the place of each.
+/// Returns the tokens of a text, and each token's range of bytes.
 #[cfg(test)]
 pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>) {
     lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 
-/// Parses a spec, with the messages of the macro.
+/// Parses a spec, with the same messages as the macro.
 impl FromStr for ReducePlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -63,7 +63,7 @@ impl FromStr for ReducePlan {
     }
 }
 
-/// Parses a spec and checks that it has a plan, with the messages of the macro.
+/// Parses a spec and checks that it has a plan, with the same messages as the macro.
 impl FromStr for ReduceSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -71,7 +71,7 @@ impl FromStr for ReduceSpec {
     }
 }
 
-/// Parses a spec, with the messages of the macro.
+/// Parses a spec, with the same messages as the macro.
 impl FromStr for SgemmPlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -79,7 +79,7 @@ impl FromStr for SgemmPlan {
     }
 }
 
-/// Parses a spec and checks that it has a plan, with the messages of the macro.
+/// Parses a spec and checks that it has a plan, with the same messages as the macro.
 impl FromStr for SgemmSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -87,16 +87,16 @@ impl FromStr for SgemmSpec {
     }
 }
 
-/// A fault and its tokens; `None` for the whole spec.
+/// Fault with the tokens that it marks; `None` if it concerns the whole spec.
 type Fault = (SpecError, Option<Span>);
 
 /// Result of parsing and planning a spec.
 struct Outcome<'t, S, P> {
     spec: S,
-    /// Plan of the spec, or plans of a table's rule; otherwise every fault.
+    /// Plan of the spec, or plans of a table's rule; if there is none, all faults.
     plan: Result<P, Vec<Fault>>,
     given: HashMap<&'static str, Entry<'t>>,
-    /// Keys that were given or meant, but without a readable value.
+    /// Keys without a value that could be parsed. Keys that the user probably meant count as well.
     unread: Vec<&'static str>,
 }
 
@@ -104,7 +104,7 @@ fn planned<S: Family + Table>(tokens: &[Token]) -> Outcome<'_, S, S::Plan> {
     planned_by(Tokens::all(tokens), S::plan)
 }
 
-/// Parses a part of the tokens, and plans the spec with `plan`.
+/// Parses a range of the tokens, and plans the spec with `plan`.
 fn planned_by<S: Table, P>(
     tokens: Tokens<'_>,
     plan: impl FnOnce(&S) -> Result<P, SpecErrors>,
@@ -131,20 +131,20 @@ fn planned_by<S: Table, P>(
     Outcome { spec, plan, given, unread }
 }
 
-/// State of reading a spec.
+/// State of parsing a spec.
 struct SpecReader<'t, S> {
     spec: S,
     faults: Vec<Fault>,
-    /// Keys whose value is not the one that was meant.
+    /// Keys whose parsed value is not the value that the user meant.
     misread: Vec<&'static str>,
-    /// Keys that a misspelt key may stand for.
+    /// Keys that the user may have meant by a misspelt key.
     meant: Vec<&'static str>,
     /// True once a message has listed all keys.
     listed: bool,
     given: HashMap<&'static str, Entry<'t>>,
-    /// Number of faults of entries, which are found in the order of the text.
+    /// Number of faults of entries. These faults are found in the order of the text.
     told: usize,
-    /// Number of unknown keys after the limit of reported faults.
+    /// Number of unknown keys beyond the maximum number of reported faults.
     more: usize,
 }
 
@@ -180,7 +180,8 @@ impl<'t, S: Table> SpecReader<'t, S> {
             return;
         };
         if let Some(first) = self.given.get(key.name) {
-            // The tokens of an expression have no spaces, so its canonical text is quoted.
+            // The tokens of an expression have no spaces between them, so its canonical text is
+            // quoted.
             let text = match key.kind {
                 KeyKind::Closure(_) if self.misread.contains(&key.name) => None,
                 KeyKind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
@@ -212,7 +213,7 @@ impl<'t, S: Table> SpecReader<'t, S> {
         self.given.insert(key.name, entry);
     }
 
-    /// Keeps the parameters of a faulty expression.
+    /// Stores the parameters of an expression whose body is faulty.
     fn head(&mut self, key: &Key<S>, entry: &Entry<'t>) {
         if let (KeyKind::Closure(scope), Some(value)) = (key.kind, entry.value)
             && let Some(head) = Closure::head(scope, value.tokens())
@@ -223,7 +224,7 @@ impl<'t, S: Table> SpecReader<'t, S> {
 
     fn unknown(&mut self, entry: &Entry<'t>) {
         if self.told >= MAX_FAULTS {
-            // It will not be reported, so the costly search for the nearest key is skipped.
+            // This fault will not be reported, so the costly search for the nearest key is skipped.
             self.more += 1;
             return;
         }
@@ -256,7 +257,8 @@ impl<'t, S: Table> SpecReader<'t, S> {
             if fault.keys().iter().any(|key| self.misread.contains(key)) {
                 continue;
             }
-            // A default is never wrong by itself: the first key that was written gets the blame.
+            // A default value is valid by itself, so the fault is placed at the first key that was
+            // written.
             let entry = fault.keys().iter().find_map(|key| self.given.get(key));
             let span = entry.map(|entry| entry.span(fault.site()));
             self.faults.push((fault.clone(), span));
@@ -275,7 +277,8 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
     }
 }
 
-/// Former names of keys, for the family that has the new one.
+/// Former names of keys with their current names. They apply to the family that has the current
+/// key.
 const RENAMED: &[(&str, &str)] = &[("map", "fragment")];
 
 /// Returns the current name of a renamed key.
@@ -284,14 +287,14 @@ fn renamed<S: Table>(name: &str) -> Option<&'static str> {
     Some(now)
 }
 
-/// Returns the other macro that has this key.
+/// Returns the name of the other macro that has this key, if there is one.
 fn other_macro<S: Table>(name: &str) -> Option<&'static str> {
     let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
     let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
     having.next().map(|family| family.macro_name)
 }
 
-/// Returns the key and the word, for a word that was written like a flag.
+/// Returns the key and its word, if the word was written without the key, like a flag.
 fn flagged_word<S: Table>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
     S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {

@@ -1,11 +1,12 @@
-//! Resolved geometry of a kernel.
+//! Plans: a spec's kernel geometry, with all defaults resolved.
 //!
-//! A plan is built only from a spec that passed every check, so its users need not check again. The
-//! constructors require a `Passed` token.
+//! A plan is built only from a spec that passed every check, so code that uses a plan does not
+//! check again. Its constructor requires a `Passed` token.
 
 mod decision;
 mod messages;
 mod reduce;
+mod residency;
 mod sgemm;
 #[cfg(test)]
 mod tests;
@@ -25,8 +26,8 @@ use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
 use crate::spec::{Key, KeyKind, ReduceSpec, SgemmSpec, Table};
 
-/// Declares a `Copy` struct of facts: private fields, each with a getter of the same name. Fields
-/// behind `decided` also hold the reason for their value.
+/// Declares a `Copy` struct of facts. Each field is private and has a getter of the same name.
+/// Fields marked `decided` also store the reason for their value.
 macro_rules! facts {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$field_doc:meta])* $field:ident: $ty:ty,)*
@@ -69,19 +70,19 @@ impl Faults {
         }
     }
 
-    /// Returns true if no fault so far blames any of `keys`. A check whose arithmetic depends on an
-    /// invalid value is skipped, as its result would add nothing.
+    /// Returns true if no fault so far concerns any of `keys`. Callers skip a check if its
+    /// arithmetic depends on an invalid value.
     fn sound(&self, keys: &[&str]) -> bool {
-        debug_assert!(keys.iter().all(|name| is_key(name)), "of {keys:?} some are no keys");
+        debug_assert!(keys.iter().all(|name| is_key(name)), "{keys:?} contains an unknown key");
         keys.iter().all(|key| self.spares(key))
     }
 
-    /// Returns true if no fault so far blames the key.
+    /// Returns true if no fault so far concerns the key.
     fn spares(&self, key: &str) -> bool {
         !self.0.iter().any(|fault| fault.key() == Some(key))
     }
 
-    /// Reports dimensions of 0 and numbers below the minimum of the key table.
+    /// Reports dimensions of 0 and numbers below the minimum in the key table.
     pub(crate) fn check_minimums<S: Table>(&mut self, spec: &S) {
         let size = |key: &&Key<S>| matches!(key.kind, KeyKind::Size { .. });
         for key in S::KEYS.iter().filter(size) {
@@ -99,8 +100,8 @@ impl Faults {
         }
     }
 
-    /// Reports keys that are given but have no effect. If such keys depend on one another, only the
-    /// first is reported.
+    /// Reports keys that are given but have no effect. Of several such keys that depend on one
+    /// another, only the first is reported.
     pub(crate) fn check_acting<S: Table>(&mut self, spec: &S) {
         for key in S::KEYS {
             let Some(on) = key.acts_on.as_ref().filter(|_| key.is_idle(spec)) else { continue };
@@ -120,7 +121,7 @@ impl Faults {
     }
 }
 
-/// Returns true if a family has a key of this name. Faults blame no other names.
+/// Returns true if some family has a key of this name. A fault must not name any other key.
 fn is_key(name: &str) -> bool {
     SgemmSpec::key(name).is_some() || ReduceSpec::key(name).is_some()
 }

@@ -1,7 +1,7 @@
 //! Specs: plain data with one field per key of the DSL.
 //!
-//! A spec may contradict itself; only its plan is known to be sound. Every field has a default, so
-//! a spec is written as a change of another one:
+//! The values of a spec may contradict each other; only a spec that has a plan is valid. Every
+//! field has a default, so a spec is written as a change of another spec:
 //!
 //! ```
 //! use gemm_dsl::spec::{Rect, SgemmSpec, Tile};
@@ -11,8 +11,11 @@
 //! assert_eq!(better.to_string(), "tile: 128x128x8, thread: 8x8, double_buffer");
 //! ```
 //!
-//! Each spec is declared by one `spec!` table, a row per key. A row gives the key's type, its
-//! default and its tag in the derived kernel name. It may add a least value, the kernels that the
+//! Each spec is declared by one `spec!` table with a row per key. A row gives the key's type, its
+//! default, and the key's part of the kernel's name. It may add a minimum, the kernels on which the
+//! key acts, and a mark for keys that change the result. Everything else is derived from the table:
+//! the grammar, `Display`, the setters, the checks, the documentation, the compatibility of a
+//! table's rules, and the random specs of the tests.
 //! key acts on, and a mark for keys that change the result. Everything else is derived from the
 //! table: the grammar, `Display`, the setters, the checks, the documentation, the compatibility of
 //! a table's rules, and the random specs of the tests.
@@ -47,7 +50,7 @@ use crate::error::SpecErrors;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-/// Common interface of the specs of all macros.
+/// Common interface of the specs of all kernel macros.
 pub trait Spec:
     Clone + PartialEq + Debug + Display + FromStr<Err = SpecErrors> + Send + Sync + 'static
 {
@@ -62,7 +65,7 @@ pub trait Spec:
         Self::table().iter().map(|key| key.name).collect()
     }
 
-    /// Sets a key. Returns false if the key does not exist or takes another kind of value.
+    /// Sets a key. Returns false if there is no such key, or if it takes another kind of value.
     fn set(&mut self, key: &str, value: &Datum) -> bool;
 
     /// Resets a key to its default.
@@ -75,7 +78,7 @@ pub trait Spec:
 pub struct FamilyInfo {
     /// Name of the macro, without the `!`.
     pub macro_name: &'static str,
-    /// Returns the keys of its specs.
+    /// Returns the keys of the family's specs.
     pub table: fn() -> Vec<KeyInfo>,
 }
 

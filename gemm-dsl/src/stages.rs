@@ -1,6 +1,8 @@
-//! Catalogue of kernels: two ladders, from the first kernel that works to the fastest. A stage is
-//! the spec of its base stage plus the keys that change. Each stage shows one technique, with the
-//! keys that keep it within its registers.
+//! Catalogue of kernels in two ladders, reductions and GEMMs, each from the simplest kernel to the
+//! fastest. The spec of a stage is the spec of its base stage with some keys changed. Each stage
+//! shows one technique; other changed keys only keep the kernel within its registers.
+
+pub mod pinned;
 
 use crate::spec::{
     Arith, Batch, Block, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes, LaunchForm,
@@ -16,6 +18,13 @@ pub struct Stage<S> {
     /// Number of the base stage; `None` for the defaults.
     pub base: Option<u32>,
     pub spec: S,
+}
+
+impl<S> Stage<S> {
+    /// Returns the base name of the stage's files, for example `04_unroll_last_warp`.
+    pub fn stem(&self) -> String {
+        format!("{:02}_{}", self.index, self.name)
+    }
 }
 
 struct Ladder<S>(Vec<Stage<S>>);
@@ -43,14 +52,15 @@ impl<S: Clone + Default> Ladder<S> {
     }
 }
 
-/// Stage that others build on.
+/// Stage on which later stages are based.
 struct Base<S> {
     index: u32,
     spec: S,
 }
 
-/// Reductions, simplest first: of a whole array, after M. Harris, "Optimizing Parallel Reduction in
-/// CUDA" (2007), and in one launch; then of rows and of columns.
+/// Reductions, simplest first. The first stages reduce a whole array, after M. Harris, "Optimizing
+/// Parallel Reduction in CUDA" (2007), and then do so in one launch. The last stages reduce rows
+/// and columns.
 pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     let mut ladder = Ladder(Vec::new());
     ladder.start(0, "interleaved_divergent", |s: ReduceSpec| s.tree(Tree::InterleavedDivergent));
@@ -60,16 +70,22 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
     ladder.step(&items, 4, "unroll_last_warp", |s| s.unroll_last_warp(true));
     let shuffle = ladder.step(&items, 5, "shuffle", |s| s.shuffle(true));
     let ticket = ladder.step(&shuffle, 6, "ticket", |s| s.launch(LaunchForm::Once));
-    // Two blocks of 512 threads on each SM of an H200, with four 16-byte loads in flight per
-    // thread, reach 0.99 of the speed of plain reading there, at 2^28 elements.
+    // At 2^28 elements on an H200, two blocks of 512 threads per SM reach 0.99 of the speed of
+    // plain reads. Each thread has four 16-byte loads in flight.
     ladder.step(&ticket, 7, "grid_stride", |s| s.block(512).items(4).float4(true).blocks(264));
     let rows = ladder.start(8, "rows", |s: ReduceSpec| {
         s.over(Over::Rows).block(128).group(32).items(4).float4(true)
     });
     ladder.start(9, "columns", |s: ReduceSpec| {
-        s.over(Over::Columns).group(16).items(8).float4(true).blocks(8).launch(LaunchForm::Once)
+        s.over(Over::Columns)
+            .group(16)
+            .items(8)
+            .float4(true)
+            .blocks(8)
+            .launch(LaunchForm::Once)
+            .blocks_per_sm(1)
     });
-    ladder.step(&rows, 10, "online", |s| s.op(Op::Logsumexp).group(16));
+    ladder.step(&rows, 10, "online", |s| s.op(Op::Logsumexp).group(16).blocks_per_sm(1));
     ladder.0
 }
 
@@ -84,17 +100,23 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
 }
 
 /// Stages 1 to 12: from one element per thread to tiles in shared memory.
+///
+/// In both ladders, a stage sets `blocks_per_sm: 1` if that makes it more than 0.5 % faster on an
+/// H200. The compiler then uses more registers, so fewer blocks are resident.
 fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block = Block::new(16, 16);
     ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
     let naive = ladder.start(2, "naive", |s| s.block(block));
     ladder.step(&naive, 3, "unroll", |s| s.unroll(4));
-    ladder.step(&naive, 4, "coarsen", |s| s.coarsen(4));
+    ladder.step(&naive, 4, "coarsen", |s| s.coarsen(4).blocks_per_sm(1));
 
     let shared = ladder.start(5, "shared_tile", |s| s.tile(Tile::new(32, 32, 32)));
     let wide_k = ladder.step(&shared, 6, "shared_tile_k", |s| s.tile(Tile::new(16, 16, 64)));
     ladder.step(&wide_k, 7, "thread_strided", |s| {
-        s.tile(Tile::new(64, 64, 32)).thread(Rect::new(4, 4)).fragment(Fragment::Strided)
+        s.tile(Tile::new(64, 64, 32))
+            .thread(Rect::new(4, 4))
+            .fragment(Fragment::Strided)
+            .blocks_per_sm(1)
     });
     ladder.step(&shared, 8, "private_row", |s| {
         s.tile(Tile::new(16, 64, 16)).thread(Rect::new(1, 4)).fragment(Fragment::Strided)
@@ -104,21 +126,23 @@ fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
         s.pad_a(1).pad_b(1).prefetch(true).unroll(4).partials(4)
     });
     let float4 = ladder.step(&shared, 11, "float4", |s| s.thread(Rect::new(1, 4)).float4(true));
+    // Its scalar variant spills without `blocks_per_sm: 1`.
     ladder.step(&float4, 12, "outer_product", |s| {
-        s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4))
+        s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4)).blocks_per_sm(1)
     });
 }
 
 /// Stages 13 to 20: block tiles of 128x128 with thread tiles of 8x8.
 fn register_tiles(ladder: &mut Ladder<SgemmSpec>) {
-    let block_128 =
-        ladder.start(13, "block_128", |s| s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)));
+    let block_128 = ladder.start(13, "block_128", |s| {
+        s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)).blocks_per_sm(1)
+    });
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
     let transpose = ladder.step(&vectors, 15, "transpose", |s| s.transpose(true));
     let split = ladder.step(&transpose, 16, "split_fragment", |s| s.fragment(Fragment::Split));
-    // The registers that hold the next tile would leave room for one block instead of two, so
-    // `blocks_per_sm` demands the second. Two blocks leave a thread 128 registers, and no single
-    // order keeps stages 17, 19 and 20 within them on sm_80, sm_90 and sm_100.
+    // With the registers that hold the next tile, the compiler would allow one resident block
+    // instead of two, so `blocks_per_sm` demands two. Two blocks leave a thread 128 registers. No
+    // single `order` keeps stages 17, 19 and 20 within 128 on sm_80, sm_90 and sm_100.
     let buffered = ladder.step(&split, 17, "double_buffer", |s| {
         s.double_buffer(true).blocks_per_sm(2).order(Order::RowSerpentine)
     });
@@ -154,11 +178,13 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .raster(8)
             .order(Order::ColumnSerpentine)
     });
-    // A matrix that is contiguous along M or N is not transposed: its copies are 16 bytes wide, and
-    // its shared rows need no padding. With both copies alike, the taller tile is faster: 1.045
-    // instead of 1.015 of the speed of cuBLAS at 4096 on an H200.
+    let one = |s: SgemmSpec| s.blocks_per_sm(1);
+    // A matrix that is contiguous along M or N is not transposed, so its copies are 16 bytes wide
+    // and its shared rows need no padding. A and B are then copied alike, and the taller tile is
+    // faster: 1.045 of the speed of cuBLAS instead of 1.015, at 4096 on an H200.
     ladder.step(&fastest, 23, "layout_tn", |s| {
-        s.layout(GemmLayout::Tn)
+        one(s)
+            .layout(GemmLayout::Tn)
             .transpose(false)
             .pad_a(0)
             .tile(Tile::new(256, 128, 16))
@@ -167,8 +193,8 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .spread(1)
             .order(Order::RowSerpentine)
     });
-    // Both matrices are transposed on their way. Found by `tune`: 1.015 of cuBLAS at 4096 on an
-    // H200.
+    // Copies transpose both matrices. `tune` found this spec: 1.015 of the speed of cuBLAS at 4096
+    // on an H200.
     ladder.step(&fastest, 24, "layout_nt", |s| {
         s.layout(GemmLayout::Nt)
             .tile(Tile::new(256, 128, 16))
@@ -177,25 +203,30 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .spread(12)
             .raster(16)
     });
-    ladder.step(&fastest, 25, "scaled", |s| s.scaled(true));
-    ladder.step(&fastest, 26, "batched", |s| s.batch(Batch::Strided));
+    ladder.step(&fastest, 25, "scaled", |s| one(s).scaled(true));
+    ladder.step(&fastest, 26, "batched", |s| one(s).batch(Batch::Strided));
     let epilogue = |text: &str| match text.parse::<Epilogue>() {
         Ok(epilogue) => epilogue,
-        Err(faults) => unreachable!("the catalogue's own, held by a test: {faults}"),
+        Err(faults) => unreachable!("a test plans every spec of the catalogue: {faults}"),
     };
-    // The fastest that `tune` found at 4096 on an H200: 1.043 and 1.000 of the time of cuBLAS for
-    // the GEMM alone.
+    // The fastest specs that `tune` found at 4096 on an H200. With their epilogues they take 1.043
+    // and 1.000 of the time of a plain cuBLAS GEMM.
     let relu = epilogue("|acc, bias[n]| relu(acc + bias)");
-    ladder.step(&fastest, 27, "epilogue_bias_relu", |s| s.epilogue(relu).spread(11));
+    ladder.step(&fastest, 27, "epilogue_bias_relu", |s| one(s).epilogue(relu).spread(11));
     let gelu = epilogue("|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual");
     ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| {
-        s.epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
+        one(s).epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
     });
-    // Eight warps of four rows each; a lane has eight 16-byte loads of A in flight.
+    // Eight warps with four rows each; each lane keeps eight 16-byte loads of A in flight.
     ladder.start(29, "matrix_vector", |s: SgemmSpec| {
-        s.block(Block::new(8, 1)).lanes(Lanes::K).thread(Rect::new(4, 1)).float4(true).unroll(2)
+        s.block(Block::new(8, 1))
+            .lanes(Lanes::K)
+            .thread(Rect::new(4, 1))
+            .float4(true)
+            .unroll(2)
+            .blocks_per_sm(1)
     });
-    // A small C: eight groups of 16 threads take alternate steps of K.
+    // For a small C: eight groups of 16 threads take the steps of K in turn.
     let slices = ladder.start(30, "slices", |s: SgemmSpec| {
         s.tile(Tile::new(16, 16, 64))
             .thread(Rect::new(4, 4))
@@ -207,13 +238,13 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .blocks_per_sm(4)
     });
     ladder.step(&slices, 31, "split_k", |s| s.split_k(SplitK::Auto));
-    ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
+    ladder.step(&fastest, 32, "stream_k", |s| one(s).stream_k(true));
 }
 
 /// Stages 33 to 43: tensor cores.
 fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
-    // Reads of K-major fragments are free of bank conflicts if rows start four banks apart, and of
-    // N-major fragments if they start eight apart.
+    // Reads of K-major fragments are free of bank conflicts if consecutive rows are offset by four
+    // banks. Reads of N-major fragments need an offset of eight banks.
     let mma = ladder.start(33, "mma_sync", |s| {
         s.tile(Tile::new(128, 256, 32))
             .warp(Rect::new(64, 64))
@@ -223,8 +254,8 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
             .pad_b(8)
     });
     let loaded = ladder.step(&mma, 34, "ldmatrix", |s| s.ldmatrix(true).swizzle(true).pad_a(0));
-    ladder.step(&loaded, 35, "mma_ring", |s| s.stages(2).raster(8));
-    // Numbers are split in registers, which leaves room for smaller tiles only. Found by `tune` on
+    ladder.step(&loaded, 35, "mma_ring", |s| s.stages(2).raster(8).blocks_per_sm(1));
+    // Threads split the numbers in registers, so only smaller tiles fit. `tune` found this tile on
     // an H200.
     ladder.step(&mma, 36, "mma_bf16x6", |s| {
         s.arith(Arith::Bf16x6)
@@ -232,8 +263,9 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
             .warp(Rect::new(64, 32))
             .stages(2)
             .raster(8)
+            .blocks_per_sm(1)
     });
-    // Warpgroups multiply splits that a launch before the GEMM computes: one for bf16, three for
+    // Warpgroups multiply splits that an earlier launch computes: one split for bf16, three for
     // bf16x6. A block has two warpgroups of 64 rows each.
     let wgmma = ladder.start(37, "wgmma", |s| {
         s.tile(Tile::new(128, 128, 64)).arith(Arith::Bf16).mma(Instruction::Wgmma).float4(true)
@@ -384,7 +416,7 @@ mod tests {
         assert_eq!((scalar.b().fragment_width(), scalar.b().accesses()), (4, 16));
     }
 
-    /// M-major and N-major operands are copied in 16-byte vectors, K-major ones are transposed.
+    /// M-major and N-major operands are copied in 16-byte vectors; K-major operands are transposed.
     #[test]
     fn a_layout_decides_how_copies_travel() {
         let wide = |layout: &str, name: &str| {

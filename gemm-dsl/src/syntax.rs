@@ -1,5 +1,5 @@
-//! Tokens of a spec and their places, from a macro call or from text, and the search for misspelt
-//! words.
+//! Tokens of a spec and their places, from a macro call or from text, and the correction of
+//! misspelt words.
 
 mod lexer;
 mod macro_tokens;
@@ -14,7 +14,7 @@ pub(crate) use macro_tokens::macro_tokens;
 pub(crate) use nearest::closest;
 pub(crate) use token::{Span, Token, TokenKind, Tokens};
 
-/// Longest text that is read, in bytes: a hundred times the length of all keys.
+/// Maximum length of a text in bytes. It is a hundred times the length of all keys.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
-/// Deepest nesting of brackets that is read.
+/// Maximum nesting depth of brackets.
 pub(crate) const MAX_DEPTH: usize = 64;

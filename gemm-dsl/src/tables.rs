@@ -1,4 +1,4 @@
-//! Tables of kernels: rules that choose a spec by the shape of a problem.
+//! Tables of kernels: rules that choose a spec according to the shape of a problem.
 //!
 //! ```text
 //! len <= 64 => op: sum, over: rows, group: 4;
@@ -6,20 +6,21 @@
 //! else => op: sum, over: rows, group: 32
 //! ```
 //!
-//! The first rule whose condition holds is chosen. All rules compute the same result; they differ
-//! in how.
+//! The first rule whose condition is true is chosen. All rules compute the same result, but in
+//! different ways.
 //!
-//! A condition is an expression over the facts of its [family](TableFamily). For a reduction these
-//! are the extents of the problem, not the device: the choice, and with it the bits of the result,
-//! depends only on the table and the shape. For a GEMM they also include the layouts of the
-//! matrices and the device.
+//! A condition is an expression of facts that depend on the [family](TableFamily). For reductions,
+//! the facts are the extents of the problem, but not the device. The choice, and with it the bits
+//! of the result, therefore depends only on the table and the shape. For GEMMs, the facts also
+//! include the layouts of the matrices and the device.
 //!
-//! The specs in a table of GEMMs give neither `layout` nor `pitched`. A rule accepts matrices in
-//! any layout, and has a kernel for each.
+//! Specs in a table of GEMMs must not give `layout` or `pitched`. A rule accepts matrices in any
+//! layout, and has a kernel for each layout.
 //!
-//! A table of GEMMs that begins with `invariant;` only has rules that accumulate each element in
-//! ascending K. They all give the same bits, so the bits do not depend on the chosen rule.
-//! `accuracy: bound;` before the rules admits FP32 emulation on tensor cores: see [`Accuracy`].
+//! A table of GEMMs may begin with `invariant;`. All of its rules must then accumulate each element
+//! in ascending K. They give the same bits, so the bits do not depend on the chosen rule. With
+//! `accuracy: bound;` before the rules, they may use FP32 emulation on tensor cores: see
+//! [`Accuracy`].
 
 mod sgemm;
 pub mod shipped;
@@ -35,7 +36,7 @@ use crate::spec::{Accuracy, ReduceSpec, Table};
 use std::fmt;
 use std::str::FromStr;
 
-/// Parsing of tables, which the grammar implements.
+/// Parsing of tables. The grammar in `parse` implements it.
 pub trait ReadTable: Family {
     /// Parses and checks a table.
     ///
@@ -44,22 +45,22 @@ pub trait ReadTable: Family {
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
 }
 
-/// Family whose kernels can be chosen by a table.
+/// Family with tables that choose among its kernels.
 pub trait TableFamily: ReadTable {
-    /// Problem that a rule is chosen for.
+    /// Problem for which a rule is chosen.
     type Problem;
 
-    /// Returns the values of the names in conditions, in the order of their scope.
+    /// Returns the values of the names in a condition, in the order of the scope.
     fn facts(problem: &Self::Problem) -> Facts;
 
-    /// Returns the number of tiles with these rows and columns, divided by the SMs; `None` if
-    /// conditions have no `waves`.
+    /// Returns the number of tiles with these rows and columns, divided by the number of SMs.
+    /// `None` if the family's conditions have no `waves`.
     fn waves(_: &Self::Problem, _: (u32, u32)) -> Option<f64> {
         None
     }
 
-    /// Number of layouts that the arrays of a problem may have. Specs do not give the layout; a
-    /// rule has a kernel for each.
+    /// Number of layouts that the arrays of a problem can have. Specs in rules do not give the
+    /// layout, and a rule has a kernel for each one.
     const LAYOUTS: usize = 1;
 
     /// Returns the index of a problem's layout.
@@ -67,7 +68,7 @@ pub trait TableFamily: ReadTable {
         0
     }
 
-    /// Plans a spec for arrays in a layout.
+    /// Plans a spec for arrays in the layout with this index.
     ///
     /// # Errors
     /// Returns every fault of the spec for that layout.
@@ -81,48 +82,48 @@ pub(crate) trait RuleSpec: Table + TableFamily {
     /// Names and functions that conditions may use.
     const CONDITION: &'static ExprScope;
 
-    /// Keys that specs in rules cannot have because they follow from the problem, and the facts
-    /// that conditions read instead.
+    /// Keys that specs in rules must not give, because the problem determines them. With each key,
+    /// the names that conditions can test instead.
     const FOLLOWING: &'static [(&'static str, &'static str)];
 
-    /// Returns the facts that a layout determines.
+    /// Returns the values of the facts that a layout determines.
     fn answers(layout_index: usize) -> Vec<(&'static str, bool)>;
 
-    /// Example of a spec, for messages.
+    /// Example of a spec for a rule, for messages.
     const LINE: &'static str;
 
-    /// Returns the key that makes a spec sum otherwise than in ascending order, if any; `None` if
-    /// tables cannot be `invariant`.
+    /// Function that returns the key because of which a spec does not sum in ascending order, if
+    /// there is one. `None` if tables of the family cannot be `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 
-    /// Rounding of a spec; `None` if tables have no `accuracy`.
+    /// Rounding of specs; `None` if tables of the family have no `accuracy`.
     const ROUNDS: Option<Rounds<Self>>;
 }
 
-/// The key that decides how a spec rounds, and a function that returns the class that admits the
-/// spec, if one does.
+/// Key that determines how a spec rounds, with a function that returns the strictest class that
+/// allows the spec, if any.
 pub(crate) type Rounds<S> = (&'static str, fn(&S) -> Option<Accuracy>);
 
-/// Rule of a table: a condition, and the spec for the problems that it holds for.
+/// Rule of a table: a condition, and the spec for problems that match the condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule<S: Family> {
-    /// Condition; `None` for the last rule, which always holds.
+    /// Condition; `None` for the last rule, which matches every problem.
     pub when: Option<Closure>,
-    /// Spec of the kernel, without a layout: see [`Rule::kernels`].
+    /// Spec of the kernel, without a layout. [`Rule::kernels`] has the plans for all layouts.
     pub spec: S,
-    /// Plan for each layout of the problems that can reach the rule.
+    /// Plan for each layout that problems of the rule can have.
     pub(crate) kernels: Vec<(usize, S::Plan)>,
 }
 
 impl<S: Family> Rule<S> {
-    /// Returns the plans of its kernels, one for each layout of the problems that can reach the
-    /// rule.
+    /// Returns the plans of the rule's kernels, one for each layout that problems of the rule can
+    /// have.
     pub fn kernels(&self) -> impl Iterator<Item = &S::Plan> {
         self.kernels.iter().map(|(_, plan)| plan)
     }
 }
 
-/// Table of rules. Every problem matches a rule, at least the last one. Conditions are distinct.
+/// Table of rules. Every problem matches at least the last rule. All conditions are different.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTable<S: Family> {
     rows: Vec<Rule<S>>,
@@ -135,7 +136,7 @@ pub struct KernelTable<S: Family> {
 pub(crate) struct Header {
     /// True if all rules give the same bits.
     pub is_invariant: bool,
-    /// Accuracy class that the rules may use, if the table gives one.
+    /// Accuracy class that the rules may use, if the table names one.
     pub accuracy: Option<Accuracy>,
 }
 
@@ -146,10 +147,10 @@ impl Header {
     }
 }
 
-/// Error for a number in conditions that is outside of its range.
+/// Error for a number in a condition that is outside the allowed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
-    /// Name in conditions.
+    /// Name of the number in conditions.
     pub name: &'static str,
     pub value: u64,
     pub least: u64,
@@ -159,7 +160,7 @@ pub struct OutOfRange {
 impl fmt::Display for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, value, least, most } = self;
-        write!(f, "`{name}` is {value}, and a table is for {least} to {most}")
+        write!(f, "`{name}` is {value}, but tables accept only {least} to {most}")
     }
 }
 
@@ -192,27 +193,29 @@ impl<S: TableFamily> KernelTable<S> {
     /// Returns the index of the rule for a problem.
     ///
     /// # Errors
-    /// [`OutOfRange`] if a fact that conditions read is outside of its range.
+    /// Returns [`OutOfRange`] if a fact that the conditions read is outside its range.
     pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
         let waves = |tile| waves_of::<S>(problem, tile);
         first(&self.conditions, ConditionInput { facts: &S::facts(problem), waves: &waves })
     }
 
-    /// Returns the plan for a problem, of the rule that was [chosen](Self::choose) for it.
+    /// Returns the plan for a problem. `row` must be the rule that was [chosen](Self::choose) for
+    /// it.
     pub fn kernel(&self, row: usize, problem: &S::Problem) -> &S::Plan {
         let layout_index = S::layout_index(problem);
         let mut kernels = self.rows[row].kernels.iter();
         let kernel = kernels.find(|(layout, _)| *layout == layout_index);
-        let (_, plan) = kernel
-            .unwrap_or_else(|| unreachable!("ProblemSet: no problem of this layout comes to it"));
+        let (_, plan) = kernel.unwrap_or_else(|| {
+            unreachable!("ProblemSet: no problem of this layout matches the rule")
+        });
         plan
     }
 
-    /// Explains the choice of a rule: the facts that its condition and the ones before it read,
-    /// with their values, in the order of the text.
+    /// Explains the choice of a rule. Returns the facts that its condition and the earlier
+    /// conditions read, with their values, in the order of the text.
     ///
     /// # Errors
-    /// As [`choose`](Self::choose).
+    /// Returns the errors of [`choose`](Self::choose).
     pub fn why(
         &self,
         row: usize,
@@ -226,7 +229,7 @@ impl<S: TableFamily> KernelTable<S> {
     }
 }
 
-/// Returns the waves of a problem, for families whose conditions have them.
+/// Returns the waves of a problem, which must be of a family with `waves`.
 fn waves_of<S: TableFamily>(problem: &S::Problem, tile: (u32, u32)) -> f64 {
     S::waves(problem, tile)
         .unwrap_or_else(|| unreachable!("ExprScope::has_waves: problems of this family have them"))
@@ -241,7 +244,7 @@ fn first(conditions: &Conditions, problem: ConditionInput<'_>) -> Result<usize, 
     }
 }
 
-/// Checks that the facts are in the ranges that conditions were checked with.
+/// Checks that the facts are in the ranges for which the conditions were checked.
 fn check(conditions: &Conditions, facts: &Facts) -> Result<(), OutOfRange> {
     match conditions.out_of_range(facts) {
         None => Ok(()),
@@ -261,12 +264,12 @@ impl<S: Family> fmt::Display for Rule<S> {
     }
 }
 
-/// Header of a table whose rules give the same bits.
+/// Header of a table whose rules all give the same bits.
 pub(crate) const INVARIANT: &str = "invariant";
-/// Header that gives the accuracy class of the rules.
+/// Header that names the accuracy class of the rules.
 pub(crate) const ACCURACY: &str = "accuracy";
 
-/// The canonical text, one rule per line.
+/// Prints the canonical text, one rule per line.
 impl<S: Family> fmt::Display for KernelTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.header.is_invariant {
@@ -291,7 +294,8 @@ impl<S: TableFamily> FromStr for KernelTable<S> {
 }
 
 impl TableFamily for ReduceSpec {
-    /// Extents (outer, len, inner) of the folded arrays; extents that `over` lacks are 1.
+    /// Extents (outer, len, inner) of the folded arrays. Extents that do not exist under `over` are
+    /// 1.
     type Problem = (u64, u64, u64);
 
     fn facts(problem: &(u64, u64, u64)) -> Facts {

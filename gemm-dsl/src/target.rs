@@ -1,5 +1,5 @@
-//! Hardware facts, each in one table: limits of architectures, figures of GPUs, CUDA intrinsics,
-//! tensor-core formats.
+//! Facts about hardware, each in one table: limits of architectures, figures of GPUs, CUDA
+//! intrinsics and tensor-core formats.
 
 pub mod arch;
 pub mod device;

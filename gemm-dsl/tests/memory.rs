@@ -1,5 +1,5 @@
-//! A service or a search that parses specs for ever does not grow. The test is alone in its file,
-//! so that no other test allocates meanwhile.
+//! The memory of a service or search that parses specs for ever does not grow. The test has a file
+//! of its own, so no other test allocates memory at the same time.
 
 #![cfg(target_os = "linux")]
 

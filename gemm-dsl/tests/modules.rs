@@ -1,8 +1,8 @@
 //! Import cycles. In every crate of the workspace, sibling modules import each other in one
 //! direction only. A module and its own children may import each other.
 //!
-//! The sources are scanned as text. Re-exports are followed to the module that defines a name, so
-//! that a façade hides no cycle. Some crates may not import through their root at all. Tests are
+//! The sources are scanned as text. Re-exports are followed to the module that defines a name, so a
+//! façade cannot hide a cycle. Some crates must not import through their root at all. Tests are
 //! excluded.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Combination of several errors into one.
 
-/// Returns the first value if both results are free of errors, otherwise all errors combined.
+/// Returns the first value if neither result is an error, otherwise all errors combined.
 pub(crate) fn both<T>(first: syn::Result<T>, second: syn::Result<()>) -> syn::Result<T> {
     match (first, second) {
         (Err(mut all), Err(more)) => {

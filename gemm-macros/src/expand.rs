@@ -61,8 +61,8 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
     kernels.map(|plan| checked(plan.program()).map(drop)).fold(Ok(table.to_string()), both)
 }
 
-/// Expression of a table type, with a static slot for its parsed form. After an error, the table's
-/// text is empty and is never parsed.
+/// Returns the expression for a value of a table type, with a static slot for the parsed table.
+/// After an error, its text is empty and is never parsed.
 fn table_of(
     runtime: &TokenStream,
     slot: &str,
@@ -84,8 +84,8 @@ fn table_of(
     })
 }
 
-/// Rust types of the arrays: one type, or a tuple. Unknown types become `_`, which inference
-/// resolves.
+/// Returns the Rust types of the arrays: one type, or a tuple. If they are unknown, returns `_`,
+/// which type inference resolves.
 fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
     match elems {
         None => quote!(_),
@@ -125,13 +125,13 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// Reports a fault of the generator at the call.
+/// Reports a bug of the generator at the call.
 fn checked<T>(generated: Result<T, SpecErrors>) -> syn::Result<T> {
     generated.map_err(|errors| syn::Error::new(Span::call_site(), errors))
 }
 
-/// Expression of a kernel type. After an error, the kernel's artifact is empty and is never
-/// launched.
+/// Returns the expression for a value of a kernel type. After an error, its artifact is empty and
+/// is never launched.
 fn expression(
     runtime: &TokenStream,
     kernel: &TokenStream,

@@ -13,7 +13,7 @@ use std::iter::Peekable;
 /// Tokens before the spec: `/// Docs.` `pub struct Layer;`
 pub(crate) struct Head {
     attributes: TokenStream,
-    /// Attributes repeated on every generated item: `cfg` and lint levels.
+    /// Attributes that are repeated on every generated item: `cfg` and lint levels.
     common: TokenStream,
     visibility: TokenStream,
     name: Ident,
@@ -37,7 +37,7 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
         visibility.extend(rest.next_if(|token| is_group(token, Delimiter::Parenthesis)));
     }
     let is_line = attributes.is_empty() && visibility.is_empty();
-    // A user's macro passes a visibility on as a group without delimiters, which may be empty.
+    // A user's macro passes a visibility on in an invisible group, which may be empty.
     visibility.extend(rest.next_if(|token| is_group(token, Delimiter::None)));
     if rest.next_if(|token| is_word(token, "struct")).is_none() {
         return match is_line {
@@ -56,19 +56,19 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
     Ok((Some(Head { attributes, common, visibility, name }), rest.collect()))
 }
 
-/// Returns the attribute to repeat on the other generated items, if the struct's attribute applies
-/// to them.
+/// Returns the attribute to repeat on the other generated items, if this attribute of the struct
+/// also applies to them.
 fn of_every_item(attribute: TokenStream) -> Option<TokenStream> {
     let mut tokens = attribute.clone().into_iter();
     match tokens.next()? {
-        // A user's macro passes the attribute on as a group without delimiters.
+        // A user's macro passes the attribute on in an invisible group.
         TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
             of_every_item(group.stream())
         }
         TokenTree::Ident(name) => match name.to_string().as_str() {
             "cfg" | "allow" | "warn" | "deny" | "forbid" => Some(quote!(#[#attribute])),
-            // A lint expected of the struct need not fire in every item, so `expect` becomes
-            // `allow`.
+            // A lint that is expected for the struct need not occur in every item, so `expect`
+            // becomes `allow`.
             "expect" => {
                 let lints: TokenStream = tokens.collect();
                 Some(quote!(#[allow #lints]))
@@ -98,8 +98,8 @@ fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
     matches!(token, TokenTree::Group(found) if found.delimiter() == delimiter)
 }
 
-/// Items of a named kernel: the type with its kernel and its launch, and the type of its operands
-/// if it has any.
+/// Items of a named kernel: the type with its kernel and its `launch`, and, if it has operands, the
+/// type of the operands.
 pub(crate) fn items(
     runtime: &TokenStream,
     head: &Head,
@@ -119,7 +119,7 @@ pub(crate) fn items(
     let value = constant::kernel(runtime, &kernel, &artifact);
     let body = match &errors {
         None => quote!(Self::KERNEL.call(device) #given.launch(a, b, c)),
-        // After an error the body need not type-check against the operands.
+        // After an error, the body need not type-check with the operands.
         Some(_) => quote!(loop {}),
     };
     let about = format!("The kernel: `sgemm_kernel!({})`.", artifact.line);
@@ -168,7 +168,7 @@ pub(crate) fn items(
     }
 }
 
-/// Tokens that the operands add to the items; empty for a kernel without operands.
+/// Tokens that the operands add to the items. All are empty for a kernel without operands.
 #[derive(Default)]
 struct Operands {
     lifetime: Option<TokenStream>,
@@ -177,7 +177,7 @@ struct Operands {
     bounds: Vec<TokenStream>,
     /// Declaration of the type whose fields are the operands.
     declared: TokenStream,
-    /// Parameter of `launch` that takes the operands.
+    /// Parameter of `launch` for the operands.
     parameter: TokenStream,
     /// Method call that passes the operands to the kernel's `Call`.
     given: TokenStream,

@@ -1,16 +1,16 @@
 //! Procedural macros behind `gemm-runtime`.
 //!
-//! The input of each is `[$crate] spec`: the path of the runtime crate in brackets, then the tokens
-//! of the spec or table. The output is an expression that builds the kernel or table value. A kernel
-//! contains its CUDA C and all that a launch needs, as constants; a table contains its text. A
-//! faulty spec expands to one `compile_error!` per fault, at the span of the fault, and to an
+//! The input of each macro is `[$crate] spec`: the path of the runtime crate in brackets, followed
+//! by the tokens of a spec or table. The output is an expression for the kernel or table. A kernel
+//! is a constant with its CUDA C and all other data of a launch; a table contains its text. If the
+//! spec is faulty, the output is one `compile_error!` per fault, at the place of the fault, and an
 //! expression of the same type.
 //!
-//! A GEMM spec may follow `struct Name;`. It then expands to that type instead, with the kernel as
-//! a constant and a `launch` function.
+//! `struct Name;` may precede a GEMM spec. The macro then expands to a type of this name, with the
+//! kernel as a constant and a `launch` function.
 //!
-//! This crate parses the head of a call, delegates the spec to `gemm-dsl` and quotes the result.
-//! `gemm-dsl` alone defines the meaning of a spec.
+//! This crate parses the start of a call, passes the spec to `gemm-dsl`, and quotes the result.
+//! Only `gemm-dsl` defines the meaning of a spec.
 
 #![deny(missing_docs)]
 
@@ -47,8 +47,8 @@ pub fn sgemm_table(input: TokenStream) -> TokenStream {
     expand::sgemm_table(input.into()).into()
 }
 
-/// Expands the spec of a GEMM to an expression of type `Sgemm`, or, after `struct Name;`, to a type
-/// that holds the kernel.
+/// Expands the spec of a GEMM to an expression of type `Sgemm`. After `struct Name;` it expands to
+/// a type with the kernel as a constant.
 ///
 /// Users call it through `gemm_runtime::sgemm_kernel!`, which documents every key.
 #[proc_macro]

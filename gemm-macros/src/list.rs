@@ -1,14 +1,14 @@
-//! Operands of a GEMM as types, fields and values.
+//! Operands of a GEMM's epilogue as types, fields and values.
 
 use gemm_dsl::spec::{Along, EpilogueArg};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-/// Operands of a kernel in its order, each with the span of its name.
+/// Operands of a kernel in their order, each with the span of its name.
 #[derive(Default)]
 pub(crate) struct List(Vec<(EpilogueArg, Span)>);
 
-/// Names that cannot be fields, not even as `r#name`.
+/// Names that cannot be field names, not even as `r#name`.
 const NO_FIELDS: [&str; 5] = ["self", "Self", "super", "crate", "_"];
 
 impl List {
@@ -16,7 +16,7 @@ impl List {
         Self(operands)
     }
 
-    /// Checks that a kernel's type can list as many operands.
+    /// Checks that the operands are not too many to be listed in a kernel's type.
     pub(crate) fn check(&self) -> syn::Result<()> {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
@@ -49,13 +49,13 @@ impl List {
             .map_or(Ok(()), Err)
     }
 
-    /// Type of a kernel that takes these operands. Unknown operands become `_`, which inference
-    /// resolves.
+    /// Type of a kernel that takes these operands. If they are unknown, it contains `_`, which type
+    /// inference resolves.
     pub(crate) fn kernel(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         Self::typed("Sgemm", list, runtime)
     }
 
-    /// Type called `of` that takes these operands, as [`kernel`](Self::kernel).
+    /// Type named `of` that takes these operands, in the same form as [`kernel`](Self::kernel).
     pub(crate) fn typed(of: &str, list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         let of = format_ident!("{of}");
         let listed = list.filter(|Self(operands)| operands.len() <= EpilogueArg::MOST_LISTED);
@@ -70,7 +70,7 @@ impl List {
         quote!(#runtime::#of::<(#(#kinds,)*)>)
     }
 
-    /// Type of a named kernel, where `_` is not allowed; `ByName` if there are too many operands.
+    /// Type of a named kernel, which must not contain `_`. Too many operands become `ByName`.
     pub(crate) fn kernel_of_item(&self, runtime: &TokenStream) -> TokenStream {
         match self.check() {
             Ok(()) => Self::kernel(Some(self), runtime),

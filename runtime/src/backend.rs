@@ -27,7 +27,7 @@ use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
-/// Memory, transfers and launches, executed in the order of the calls.
+/// Memory, transfers and launches. Calls are executed in their order.
 pub trait Backend: Sized + 'static {
     /// Address of elements in the memory of the back end.
     type Address: Address + Send + Sync + 'static;
@@ -73,7 +73,8 @@ pub trait Backend: Sized + 'static {
         len: u64,
     ) -> Result<Self::Address>;
 
-    /// Zeroed memory for temporary `number` of a program. Every complete run leaves zeros in it.
+    /// Zeroed memory for temporary `number` of a program. The program must leave zeros in this
+    /// memory after its last launch.
     fn scratch_of_zeros<'b>(
         &'b self,
         workspace: &mut Self::Workspace<'b>,
@@ -86,15 +87,15 @@ pub trait Backend: Sized + 'static {
     /// false from the program's first launch on, true after its last one.
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
 
-    /// Loads the machine code of a kernel and returns the load time, or `None` if it was loaded
-    /// before. The simulator loads nothing.
+    /// Loads the machine code of a kernel and returns the load time, or `None` if the code was
+    /// loaded before. The simulator loads nothing.
     fn ready(&self, _: &CachedProgram, _: KernelId) -> Result<Option<KernelLoad>> {
         Ok(None)
     }
 
     /// Launches a kernel; the simulator returns counters. The arguments must match the kernel's
-    /// parameters in number, order and size, and meet its contract. `is_main` marks the main step
-    /// of the program, for observers.
+    /// parameters in number, order and size, and must meet its contract. `is_main` marks the main
+    /// step of the program, for observers.
     fn launch(
         &self,
         program: &CachedProgram,
@@ -107,12 +108,12 @@ pub trait Backend: Sized + 'static {
     /// Waits for all work so far.
     fn synchronize(&self) -> Result<()>;
 
-    /// Address of a `cudarc` slice to read, if its context is that of the back end.
+    /// Address of a `cudarc` slice to read, if the slice and the back end have the same context.
     fn slice<'a, T: Element>(&'a self, _: CudaView<'a, T>) -> Result<Option<Borrowed<'a, Self>>> {
         Ok(None)
     }
 
-    /// Address of a `cudarc` slice to write, if its context is that of the back end.
+    /// Address of a `cudarc` slice to write, if the slice and the back end have the same context.
     fn slice_mut<'a, T: Element>(
         &'a self,
         _: CudaViewMut<'a, T>,
@@ -121,8 +122,8 @@ pub trait Backend: Sized + 'static {
     }
 }
 
-/// Address of a `cudarc` slice, with a guard that records its use when dropped after the launch.
-/// `cudarc` then orders work of other streams after the launch.
+/// Address of a `cudarc` slice, with a guard to drop after the launch. The drop records the use of
+/// the slice, so that `cudarc` orders work of other streams after the launch.
 pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
 
 /// Arrays of a list, with the pointers for kernels.
@@ -130,7 +131,7 @@ pub struct ArrayList<B: Backend> {
     pub(crate) elem: Elem,
     pub(crate) arrays: Vec<B::Address>,
     pub(crate) pointers: B::Pointers,
-    /// Addresses and lengths in the form that contracts check.
+    /// Addresses and lengths, as contracts check them.
     pub(crate) stretches: Vec<Region>,
     /// Memory of all arrays, [`united`](gemm_dsl::ir::contract::united).
     pub(crate) memory: Vec<Range<u64>>,

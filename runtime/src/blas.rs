@@ -1,5 +1,5 @@
-//! GEMM with the arguments of BLAS. Views carry the layouts, and a shipped table chooses the
-//! kernel.
+//! GEMM with the arguments of BLAS. The views have the layouts, and a table of this crate chooses
+//! the kernel.
 
 mod tables;
 #[cfg(test)]
@@ -26,9 +26,8 @@ use tables::{CallFeatures, Shipped, Tables};
 
 /// C = alpha·A·B + beta·C for matrices of `f32` on a device.
 ///
-/// Each matrix may be row-major or column-major, packed or padded, single, a batch or a list. A
-/// table that ships for the GPU, one of [`sgemm_tables`], chooses the kernel by extents and
-/// layouts.
+/// Each matrix may be row-major or column-major, packed or padded, single, a batch or a list. One
+/// of the [`sgemm_tables`] chooses the kernel by extents and layouts.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -46,7 +45,8 @@ use tables::{CallFeatures, Shipped, Tables};
 /// # From cuBLAS
 ///
 /// cuBLAS takes column-major matrices. A column-major matrix is the transpose of a row-major
-/// [`MatrixRef`]: write `x(p, rows, cols, ld)` for `MatrixRef::pitched(&p, cols, rows, ld)?.t()`.
+/// [`MatrixRef`]. In this table, `x(p, rows, cols, ld)` stands for
+/// `MatrixRef::pitched(&p, cols, rows, ld)?.t()`.
 ///
 /// | `cublasSgemm` | here |
 /// | --- | --- |
@@ -60,22 +60,22 @@ use tables::{CallFeatures, Shipped, Tables};
 ///
 /// For `cublasSgemmBatched`, pass a [`MatrixList`](crate::MatrixList) of such views for A and for
 /// B, and a [`MatrixListMut`](crate::MatrixListMut) for C. For `cublasSgemmStridedBatched`, use
-/// [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`; for a stride of
-/// 0, keep `pitched`.
+/// [`MatrixRef::batch_apart`] and [`MatrixMut::batch_apart`] in place of `pitched`. For a stride of
+/// 0, use `pitched`.
 ///
-/// The rules are those of BLAS. If beta is 0, C is not read, so a NaN in it disappears. If alpha or
-/// k is 0, neither A nor B is read.
+/// As in BLAS, C is not read if beta is 0, so a NaN in C does not affect the result. If alpha or k
+/// is 0, neither A nor B is read.
 ///
 /// # Rounding
 ///
-/// Without [`SgemmCall::accuracy`] all arithmetic is `f32`, and results differ from those of cuBLAS
-/// in rounding only. Each element is summed in ascending K, or in parts of K if the rule has
-/// `slices`, `lanes: k`, `split_k` or `stream_k`.
+/// Without [`SgemmCall::accuracy`] all arithmetic is `f32`, and results differ from the results of
+/// cuBLAS only in rounding. Each element is summed in ascending K, or in parts of K if the chosen
+/// spec has `slices`, `lanes: k`, `split_k` or `stream_k`.
 ///
-/// The same GEMM has the same bits on every run, and on every device with the same table and number
-/// of SMs, if its matrices have the same layout. The rule depends on the extents, on the layouts,
-/// and on whether rows or columns start on 16-byte boundaries. A view at another offset or with
-/// padded rows may therefore take another rule, with other bits and a kernel of its own.
+/// A GEMM of the same matrices in the same layouts has the same bits on every run, and on every
+/// device with the same table and number of SMs. The table chooses its rule by the extents, by the
+/// layouts, and by the alignment of rows or columns to 16 bytes. For a view at another offset or
+/// with padded rows, it may therefore choose another kernel with other bits.
 ///
 /// # First launches
 ///
@@ -105,14 +105,14 @@ pub struct SgemmCall<'a> {
     a: MatrixRef<'a>,
     b: MatrixRef<'a>,
     c: MatrixMut<'a>,
-    /// Splits of A and of B that have been prepared.
+    /// Prepared splits of A and of B, if the caller passed them.
     splits: [Option<&'a SplitBuffers>; 2],
     alpha: f32,
     beta: f32,
     accuracy: Accuracy,
 }
 
-/// Table of a call, with the features that the call needs.
+/// Table for a call, with the features that the call needs.
 struct TableCall {
     table: &'static Shipped,
     asked: CallFeatures,
@@ -143,11 +143,12 @@ impl<'a> SgemmCall<'a> {
         Self { beta, ..self }
     }
 
-    /// Sets the error bound of the elements of A·B. The default is [`Accuracy::Ieee`].
+    /// Sets the accuracy class, which bounds the error of the elements of A·B. The default is
+    /// [`Accuracy::Ieee`].
     ///
-    /// A wider class permits FP32 emulation on tensor cores where the table of that class finds it
-    /// faster. Such tables exist for `sm_90` alone; elsewhere all rules are `f32`.
-    /// [`SgemmCall::choice`] returns the chosen spec and thus its arithmetic.
+    /// A wider class permits FP32 emulation on tensor cores, for the shapes where it was faster on
+    /// an H200. Only the tables of `sm_90` have such rules; the rules of all other tables compute
+    /// in `f32`. [`SgemmCall::choice`] returns the chosen spec, which names its arithmetic.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixRef, sgemm, spec::Accuracy};
@@ -204,7 +205,7 @@ impl<'a> SgemmCall<'a> {
         })
     }
 
-    /// Returns the spec of the kernel that a launch on this device takes.
+    /// Returns the spec of the kernel that [`run`](Self::run) would launch on this device.
     ///
     /// # Errors
     /// Returns the errors of [`SgemmCall::run`] about the views.
@@ -214,10 +215,10 @@ impl<'a> SgemmCall<'a> {
 
     /// Returns the rule of the device's table that computes this GEMM, with the reason.
     ///
-    /// The line is that of the rule, completed for the call: `layout` and `pitched` from the
-    /// matrices, `scaled` if there are factors, and `batch`. It has fewer `stages`, `slices` or
-    /// `blocks_per_sm` if shared memory does not suffice. For a column-major C the rule is that of
-    /// the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is n.
+    /// The returned line is the spec of the rule, with keys added for the call: `layout` and
+    /// `pitched` for the matrices, `scaled` if alpha or beta is set, and `batch`. It has fewer
+    /// `stages`, `slices` or `blocks_per_sm` if shared memory does not suffice. For a column-major
+    /// C, the rule is chosen for the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is the n of this call.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -241,8 +242,8 @@ impl<'a> SgemmCall<'a> {
         asks.table.choice(&self.problem(device)?, asks.asked)
     }
 
-    /// Compiles the kernels that this call launches, in advance. [`warm`] does so for many shapes
-    /// at once.
+    /// Compiles the kernels of this call before its launch. [`warm`] compiles the kernels of many
+    /// shapes at once.
     ///
     /// # Errors
     /// Returns the errors of [`SgemmCall::choice`] and of [`warm`].
@@ -251,8 +252,8 @@ impl<'a> SgemmCall<'a> {
         make(device, &[line], vec![program])
     }
 
-    /// Chosen line, and the program to launch: that of the line, or its variant that takes prepared
-    /// splits.
+    /// Chosen line, and the program to launch: the program of the line, or its variant that takes
+    /// prepared splits.
     fn program(
         &self,
         tables: &'static Tables,
@@ -266,7 +267,7 @@ impl<'a> SgemmCall<'a> {
     }
 
     /// Splits of the first and of the second factor. For a column-major C the factors are Bᵀ and
-    /// Aᵀ, which have the same splits.
+    /// Aᵀ, which have the splits of B and A.
     fn splits_of_factors(&self) -> [Option<&'a SplitBuffers>; 2] {
         let [of_a, of_b] = self.splits;
         if self.c.shape().is_row_major() { [of_a, of_b] } else { [of_b, of_a] }
@@ -333,21 +334,22 @@ fn launch(
     }
 }
 
-/// Returns the tables by which [`sgemm`] chooses: one for single GEMMs, one for batches and lists,
-/// whose specs have `batch: strided`.
+/// Returns the tables by which [`sgemm`] chooses a kernel: the first for single GEMMs, the second
+/// for batches and lists. All specs of the second have `batch: strided`.
 ///
 /// * `sm_90`: the rules for single GEMMs are measured on an H200; those for batches are written by
 ///   hand.
-/// * `sm_80`, `sm_89`, `sm_100`, `sm_120` and similar GPUs: the same rules, chosen by model, not
-///   measured.
-/// * Other GPUs, and the simulator (`None`): rules that every GPU can run, by model, not measured.
+/// * `sm_80`, `sm_89`, `sm_100`, `sm_120` and similar GPUs: the rules of `sm_90`, adapted to the
+///   shared memory of the GPU and not measured.
+/// * Other GPUs, and the simulator (`None`): rules that every GPU can run, not measured.
 ///
-/// A spec in these tables has no `scaled`, `layout` and `pitched`, which follow from a call.
-/// `sgemm` reduces its `stages`, then its `slices`, to the shared memory of a block (99 KiB on
-/// `sm_89` and `sm_120`), and its `blocks_per_sm` to that of an SM.
+/// A spec in these tables has none of the keys `scaled`, `layout` and `pitched`, which `sgemm` sets
+/// for each call. `sgemm` also reduces `stages`, then `slices`, until the shared memory of a block
+/// suffices (99 KiB on `sm_89` and `sm_120`). It reduces `blocks_per_sm` until the shared memory of
+/// an SM suffices.
 ///
-/// For a class beyond [`Accuracy::Ieee`], rules for tensor cores precede the others on `sm_90`.
-/// They cover the GEMMs that an H200 was measured to compute faster that way.
+/// For an accuracy class wider than [`Accuracy::Ieee`], the tables of `sm_90` begin with rules for
+/// tensor cores. These rules cover the GEMMs that were faster on the tensor cores of an H200.
 ///
 /// ```
 /// use gemm_runtime::{compile::Arch, sgemm_tables, spec::Accuracy};
@@ -360,17 +362,16 @@ pub fn sgemm_tables(arch: Option<Arch>, accuracy: Accuracy) -> [&'static SgemmTa
     [&one.table, &batch.table]
 }
 
-/// Compiles, in advance and in parallel, the kernels that [`sgemm`] launches on a device for these
-/// shapes. A shape is `(m, n, k)`, or an [`SgemmShape`] with layouts and `batch`.
+/// Compiles the kernels that [`sgemm`] would launch on a device for these shapes, in parallel. A
+/// shape is `(m, n, k)`, or an [`SgemmShape`] with layouts and `batch`.
 ///
-/// Each kernel is compiled once, for aligned and for unaligned arrays, without `alpha` and `beta`,
-/// unless the device holds it. A `batch` of more than 1 is a strided batch. A launch of such a GEMM
-/// then compiles nothing, if its matrices are as the shape says and no
-/// [`accuracy`](SgemmCall::accuracy) is set. Unaligned or padded matrices are shapes of their own
-/// where the table has other rules for them. [`SgemmCall::warm`] covers a call with its views,
-/// factors and lists.
+/// Each kernel that the device has not loaded is compiled once, for aligned and for unaligned
+/// arrays, without `alpha` and `beta`. A `batch` of more than 1 is a strided batch. Later, a GEMM
+/// of such a shape compiles nothing if no [`accuracy`](SgemmCall::accuracy) is set. For unaligned
+/// or padded matrices the table may choose other kernels; describe such matrices in the
+/// [`SgemmShape`]. To cover a call with its views, factors and lists, use [`SgemmCall::warm`].
 ///
-/// The simulator compiles nothing; it generates the kernels.
+/// On the simulator nothing is compiled: this function only generates the kernels.
 ///
 /// ```
 /// use gemm_runtime::{Device, SgemmShape, spec::GemmLayout, warm};

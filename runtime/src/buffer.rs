@@ -11,11 +11,11 @@ use std::ops::{Bound, Range, RangeBounds};
 
 /// Vector in the memory of one device.
 ///
-/// [`Device::upload`] and [`Device::alloc`] create vectors of `f32`; [`Device::upload_of`] and
-/// [`Device::alloc_of`] those of any other [`Element`].
+/// [`Device::upload`] and [`Device::alloc`] create vectors of `f32`. [`Device::upload_of`] and
+/// [`Device::alloc_of`] create vectors of any [`Element`] type.
 ///
-/// A buffer keeps its device alive. Its memory is freed in the order of the device's stream, so it
-/// may be dropped while a launch that uses it is under way.
+/// A buffer keeps its device alive. Its memory is freed in the order of the device's stream, so you
+/// may drop a buffer while a launch still uses it.
 ///
 /// ```
 /// use gemm_runtime::Device;
@@ -51,8 +51,8 @@ impl<T: Element> Buffer<T> {
 
     /// Returns a view of consecutive elements, without a copy.
     ///
-    /// A view whose offset is not a multiple of 16 bytes is unaligned: a kernel with vector
-    /// accesses then runs its scalar variant.
+    /// A view whose offset is not a multiple of 16 bytes is unaligned. For unaligned arrays, a
+    /// kernel with vector accesses runs its scalar variant.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the range is not inside the buffer.
@@ -94,10 +94,9 @@ impl Device {
         self.upload_of(elements)
     }
 
-    /// Copies elements of any type to the device, as [`Device::upload`].
+    /// Copies elements of any type to the device, as [`Device::upload`] does for `f32`.
     ///
-    /// It is separate from `upload` because Rust would not infer `f32` for a generic
-    /// `upload(&[1.0])`.
+    /// `upload` is not generic itself, because Rust would not infer `f32` for `upload(&[1.0])`.
     ///
     /// ```
     /// use gemm_runtime::{Buffer, Device};
@@ -209,7 +208,7 @@ impl<T: Element> BufferViewMut<'_, T> {
     }
 }
 
-/// Elements of a range, as messages call them.
+/// Name of a buffer's elements in messages about ranges.
 pub(crate) const ELEMENTS: &str = "the elements of the buffer";
 
 /// Start and length of a range, checked to lie inside `0..len`.

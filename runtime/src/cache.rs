@@ -1,16 +1,17 @@
 //! Disk cache of compiled kernels.
 //!
 //! Each entry is a file named after its key, the SHA-256 of everything that determines the machine
-//! code except the compiler. The file holds its key, the compiler's version, and a digest of both
-//! and its payload. A damaged, truncated or misplaced file is detected, and the kernel is compiled
-//! again and the file replaced. Files are written under a temporary name and renamed, so that a
-//! reader finds a whole entry or none, even with several writers.
+//! code except the compiler. The file contains its key, the compiler's version, and a digest of
+//! both and its payload. A reader therefore detects a damaged, truncated or misplaced file; the
+//! kernel is then compiled again, and the file is replaced. A writer writes a temporary file and renames it.
+//! Even with several writers, a reader finds either a whole entry or none.
 //!
 //! The compiler is not in the key because a hit must not load it. An entry of an older compiler is
 //! replaced only if the process has loaded a newer one to compile another kernel.
 //!
 //! The directory is `GEMM_CACHE_DIR` if set (an empty value disables the cache), otherwise the
-//! platform's cache directory. A cache that cannot be read or written costs time, never a result.
+//! platform's cache directory. A cache that cannot be read or written only costs compile time: no
+//! launch fails.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -35,8 +36,8 @@ pub(crate) struct Entry {
 pub(crate) struct Key([u8; DIGEST]);
 
 impl Key {
-    /// Hash of all parts. Each part is hashed with its length, so that moving a byte from one part
-    /// to the next changes the key.
+    /// Hash of all parts. Each part is hashed with its length, so that two different lists of parts
+    /// never form the same bytes.
     pub(crate) fn new(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -207,7 +208,7 @@ mod tests {
             damaged[at] ^= 0x10;
             fs::write(&path, damaged).expect("writable");
             let (got, built) = get(&cache, key, b"machine code");
-            assert!(built, "byte {at} was damaged unnoticed");
+            assert!(built, "the damage of byte {at} was not detected");
             assert_eq!(got, b"machine code");
             assert_eq!(fs::read(&path).expect("the entry"), whole, "not replaced");
         }

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The result is a cubin for one architecture, not PTX. A driver rejects PTX from a compiler newer
-//! than itself, and only the step to machine code reports registers, spills and shared memory.
+//! than the driver, and only the compilation to machine code reports registers, spills and shared
+//! memory.
 
 mod listing;
 mod nvrtc;
@@ -43,7 +44,7 @@ impl Arch {
         Self { number, specific: false }
     }
 
-    /// Same architecture with its specific instructions, which no later one has: `sm_90a`.
+    /// Same architecture with its specific instructions, which no later architecture has: `sm_90a`.
     pub const fn specific(self) -> Self {
         Self { specific: true, ..self }
     }
@@ -61,8 +62,8 @@ impl fmt::Display for Arch {
     }
 }
 
-/// Options of the compiler. Settings on which the semantics of generated text depends are fixed,
-/// such as compilation without contraction.
+/// Options of the compiler. Options that affect the results of a kernel are not included: they are
+/// fixed. For example, `a * b + c` is never contracted to a fused multiply-add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -74,7 +75,8 @@ impl Options {
     fn flags(&self, arch: Arch) -> Vec<String> {
         let mut flags = vec![
             format!("--gpu-architecture={arch}"),
-            // The generated text names each fused multiply-add, and there must be no others.
+            // The generated CUDA C writes each fused multiply-add explicitly. The compiler must not
+            // add others.
             "--fmad=false".to_owned(),
             "--std=c++17".to_owned(),
             // Adds the resource report to the log.

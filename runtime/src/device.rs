@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// A GPU or the simulator: a cheaply cloned handle that threads may share.
 ///
 /// On a GPU all work of a device goes to one CUDA stream, in the order of the calls. The device
-/// owns the machine code and the scratch memory of its launches. Both live until its last handle
-/// and buffer are dropped.
+/// owns the machine code and the scratch memory of its launches. Both exist until the last handle
+/// and the last buffer of the device are dropped.
 ///
 /// ```
 /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -32,14 +32,14 @@ use std::sync::Arc;
 /// # CUDA graphs
 ///
 /// A launch neither allocates nor waits if its kernel has been launched with the same extents
-/// before. It can then be captured from the device's stream, see [`Device::cudarc`].
+/// before. You can then capture it from the device's stream, which [`Device::cudarc`] returns.
 ///
-/// * A captured graph refers to the device's code and scratch memory and to the operands. Keep them
-///   alive as long as the graph is replayed.
-/// * Replay the graph on the device's stream, or while no launch is under way on that stream: a
-///   reduction's intermediate values and the tickets of its blocks share the scratch memory.
-/// * During the capture, drop no buffer and no list of the device, and complete the work of other
-///   streams on the operands first.
+/// * A captured graph refers to the operands, and to the code and the scratch memory of the device.
+///   Keep the operands and the device alive as long as the graph is replayed.
+/// * Replay the graph on the device's stream, or while no launch is under way on this stream.
+///   Launches of the graph and of the device use the same scratch memory.
+/// * Before the capture, complete the work of other streams on the operands. During the capture,
+///   drop no buffer and no list of the device.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
@@ -51,6 +51,7 @@ struct Inner {
 }
 
 /// Back end of a device.
+#[allow(clippy::large_enum_variant, reason = "a device has one, behind an `Arc`")]
 pub enum DeviceBackend {
     /// GPU behind the CUDA driver.
     Gpu(Gpu),
@@ -59,11 +60,11 @@ pub enum DeviceBackend {
     Simulator(Simulator),
 }
 
-/// Device together with its back end: generic code takes this.
+/// Device together with its back end, for code that is generic over the back end.
 pub struct On<'d, B> {
-    /// Handle of the device, which its buffers keep.
+    /// Handle of the device; a buffer keeps a clone of it.
     pub device: &'d Device,
-    /// Back end that the handle dispatches to.
+    /// Back end of the device.
     pub backend: &'d B,
 }
 
@@ -131,10 +132,10 @@ impl Device {
         Self::from_cudarc(context, stream)
     }
 
-    /// Opens the GPU of an existing `cudarc` context; all work goes to `stream`.
+    /// Opens the GPU of an existing `cudarc` context. All work of the device goes to `stream`.
     ///
-    /// Launches take `CudaSlice`s of that context without a copy. Work on them in other streams is
-    /// ordered by `cudarc`'s events.
+    /// Launches take `CudaSlice`s of this context without a copy. `cudarc`'s events order the
+    /// launches with the work of other streams on these slices.
     ///
     /// # Errors
     /// * [`Error::Stream`] for the per-thread default stream and for a stream of another context.
@@ -177,13 +178,13 @@ impl Device {
     /// Waits for all work launched so far.
     ///
     /// # Errors
-    /// [`Error::Driver`] if that work failed.
+    /// [`Error::Driver`] if some of this work failed.
     pub fn synchronize(&self) -> Result<()> {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// Architecture and number of SMs that GEMM tables choose by. The simulator reports those of an
-    /// H200.
+    /// Architecture and number of SMs, by which GEMM tables choose a rule. The simulator reports
+    /// the values of an H200.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),
@@ -217,8 +218,8 @@ impl Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Work on the user's own slices may still be under way, and its code must not be unloaded
-        // yet. A failure is reported to the next call that waits for that work.
+        // Kernels may still be working on the user's own slices, so the code must not be unloaded
+        // yet. If a kernel fails, the next call that waits for its work reports the failure.
         match &self.backend {
             DeviceBackend::Gpu(gpu) => _ = gpu.synchronize(),
             #[cfg(feature = "sim")]

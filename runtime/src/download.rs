@@ -8,8 +8,7 @@ use crate::operand::{self, Input};
 use crate::shape::Shape;
 use gemm_dsl::target::element::Element;
 
-/// Allocates host memory. A matrix that is stored once may be many matrices of a batch or a list,
-/// so the size is checked.
+/// Allocates host memory fallibly: a batch or a list may repeat one small matrix many times.
 fn with_room<T>(len: usize) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
@@ -20,15 +19,15 @@ fn with_room<T>(len: usize) -> Result<Vec<T>> {
 }
 
 impl Device {
-    /// Copies elements to the host, after all work launched before.
+    /// Copies elements to the host, after all earlier work of the device.
     ///
-    /// The elements of a [`Matrix`] or a view are packed row by row, those of a batch or a list
-    /// matrix by matrix. Padding is left out; [`Matrix::buffer`] includes it.
+    /// The elements of a [`Matrix`] or a view are returned row by row, and a batch or a list matrix
+    /// by matrix. Padding is left out. To include it, download [`Matrix::buffer`].
     ///
     /// # Errors
     /// * [`Error::WrongDevice`](crate::Error::WrongDevice) if the array belongs to another device.
-    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the host has no room. A batch or list
-    ///   may repeat one matrix in memory.
+    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the host has too little memory. The
+    ///   result may be larger than the array, since a batch or a list may repeat one matrix.
     /// * [`Error::Driver`](crate::Error::Driver) if an earlier launch failed.
     pub fn download<A: Input + ?Sized>(&self, array: &A) -> Result<Vec<A::Element>> {
         dispatch!(self, on => {
@@ -57,7 +56,7 @@ impl Device {
         })
     }
 
-    /// Copies a matrix to the host, packed row by row without padding, as [`Device::download`].
+    /// Copies a matrix to the host row by row, without padding, as [`Device::download`] does.
     ///
     /// # Errors
     /// Returns the errors of [`Device::download`].

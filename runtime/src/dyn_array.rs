@@ -1,4 +1,4 @@
-//! Arrays whose element type is known at launch only.
+//! Arrays whose element type is known only at launch.
 
 use crate::backend::Backend;
 use crate::backend::gpu::Gpu;
@@ -37,11 +37,11 @@ pub trait Writable {
     ) -> Result<LocatedOperand<'a, Simulator>>;
 }
 
-/// Input whose element type is known at launch only.
+/// Input whose element type is known only at launch.
 #[derive(Clone, Copy)]
 pub struct AnyInput<'a>(pub &'a dyn Readable);
 
-/// Output whose element type is known at launch only.
+/// Output whose element type is known only at launch.
 pub struct AnyOutput<'a>(pub &'a mut dyn Writable);
 
 impl<I: Input + ?Sized> Readable for &I {

@@ -1,4 +1,4 @@
-//! Errors, each with the argument, its value, the requirement and a remedy.
+//! Errors. A message names the argument, its value, the requirement and a remedy.
 
 mod owner;
 
@@ -24,9 +24,9 @@ const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
     "enable the feature `sim` of gemm-runtime, and use Device::simulator()"
 };
 
-/// Error of any call of this crate. No call panics.
+/// Error of any function of this crate. No function panics on bad arguments.
 ///
-/// `Debug` prints the message, as `Display` does, so that a `main` which returns an error shows the
+/// `Debug` prints the same message as `Display`, so a `main` that returns an error shows the
 /// remedy.
 ///
 /// ```
@@ -44,13 +44,13 @@ const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
 #[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The NVIDIA driver's library cannot be loaded or is too old.
+    /// The library of the NVIDIA driver cannot be loaded or is too old.
     #[error(
         "no usable NVIDIA driver: {reason}. Install a driver of release 525 or later, or {}",
         WITHOUT_GPU
     )]
     DriverMissing {
-        /// Reason for the failure, with what was tried.
+        /// Reason for the failure.
         reason: String,
     },
     /// The driver is loaded but reports no GPU.
@@ -62,7 +62,7 @@ pub enum Error {
     /// The ordinal is not below the number of GPUs.
     #[error("GPU {ordinal} does not exist: there are {count}, numbered from 0")]
     BadOrdinal {
-        /// Ordinal that the call asked for.
+        /// Ordinal that the call passed.
         ordinal: usize,
         /// Number of GPUs that the driver reports.
         count: usize,
@@ -75,7 +75,7 @@ pub enum Error {
         indented(searched)
     )]
     NvrtcMissing {
-        /// Places searched, in order, each with its outcome.
+        /// Places searched, in order, each with the result of the search.
         searched: Vec<String>,
     },
     /// NVRTC rejected the CUDA source of a translation unit.
@@ -85,9 +85,9 @@ pub enum Error {
         name: String,
         /// Target architecture, such as `sm_90`.
         arch: String,
-        /// NVRTC's name of the failure.
+        /// Name that NVRTC gives the failure.
         reason: String,
-        /// NVRTC's log, followed by the lines of the source that it names.
+        /// NVRTC's log, followed by the source lines that the log names.
         listing: String,
     },
     /// A kernel could not be compiled before its launch.
@@ -100,7 +100,7 @@ pub enum Error {
         /// Number of further kernels that failed.
         others: usize,
     },
-    /// Device memory is exhausted, or the host has no room for a copy.
+    /// Device memory is exhausted, or host memory does not suffice for a copy.
     #[error(
         "out of memory on {device}: {bytes} bytes were requested. Free buffers or use smaller ones"
     )]
@@ -152,19 +152,19 @@ pub enum Error {
     },
     /// A single matrix was passed beside a list. A list has one matrix for each GEMM.
     #[error(
-        "`{list}` is a list of matrices, but `{other}` is not: make a list of it too, with the \
-         same view for each GEMM if all share it"
+        "`{list}` is a list of matrices, but `{other}` is not: pass a list for `{other}` too, \
+         which may repeat one view for all GEMMs"
     )]
     Unlisted {
         /// Name of the argument that is a list.
         list: &'static str,
-        /// Name of the argument that is not.
+        /// Name of the argument that is not a list.
         other: &'static str,
     },
     /// Matrices of a list differ in shape or strides.
     #[error(
-        "{what} of matrix {nth} of the list is {found}, but {expected} of matrix 0: list matrices \
-         of one shape and layout"
+        "{what} of matrix {nth} of the list is {found}, but that of matrix 0 is {expected}: all \
+         matrices of a list must have one shape and layout"
     )]
     Unlike {
         /// Index of the matrix, from 0 on.
@@ -177,15 +177,15 @@ pub enum Error {
         expected: usize,
     },
     /// A matrix of a list is a batch or a list itself.
-    #[error("matrix {nth} of the list is a batch of matrices: list them one by one")]
+    #[error("matrix {nth} of the list is a batch: list the matrices of the batch one by one")]
     BatchInList {
         /// Index of the matrix, from 0 on.
         nth: usize,
     },
     /// A part of a list was requested.
-    #[error("the matrices of a list have no parts: make a list of the parts")]
+    #[error("a list of matrices has no parts: list the parts of the matrices instead")]
     PartOfList,
-    /// A matrix must have consecutive elements but has gaps between matrices, rows or elements.
+    /// A matrix has gaps between matrices, rows or elements, but must have consecutive elements.
     #[error("`{argument}` must have consecutive elements, but {layout}. {remedy}")]
     Padded {
         /// Name of the argument in the call, such as `a` or `x`.
@@ -196,7 +196,7 @@ pub enum Error {
         row_stride: u64,
         /// Distance between neighbours in a row, in elements.
         col_stride: u64,
-        /// Layout of the matrix, in words.
+        /// Description of the layout, for the message.
         layout: String,
         /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
@@ -204,7 +204,7 @@ pub enum Error {
     /// A matrix is neither row-major nor column-major.
     #[error(
         "`{argument}` is neither row-major nor column-major: its row stride is {row_stride} \
-         elements, its column stride {col_stride}. Copy it first"
+         elements, its column stride {col_stride}. Copy it to a packed matrix first"
     )]
     Scattered {
         /// Name of the argument in the call, such as `a` or `x`.
@@ -214,12 +214,12 @@ pub enum Error {
         /// Distance between neighbours in a row, in elements.
         col_stride: usize,
     },
-    /// The row stride is shorter than a row, so that rows would overlap.
+    /// The row stride is shorter than a row, so rows would overlap.
     #[error(
         "a row stride of {pitch} is less than the {cols} elements of a row: use at least {cols}"
     )]
     ShortPitch {
-        /// Row stride of the call, in elements.
+        /// Row stride that the call passed, in elements.
         pitch: usize,
         /// Number of elements of a row.
         cols: usize,
@@ -268,24 +268,24 @@ pub enum Error {
     KernelType {
         /// Spec of the kernel, as a line of the DSL.
         line: String,
-        /// Operands that the type must list: those of a GEMM as its epilogue names them, or inputs
-        /// and results of a reduction with their types.
+        /// Operands that the type must list. For a GEMM: the operands of its epilogue. For a
+        /// reduction: its inputs and results, with their types.
         operands: Vec<String>,
-        /// Type of a kernel that takes them.
+        /// Kernel type that lists these operands.
         needed: String,
-        /// Type that the caller asked for.
+        /// Kernel type that the caller requested.
         found: String,
-        /// Type of kernels that take operands by name.
+        /// Kernel type that takes operands by name.
         by_name: &'static str,
     },
     /// A call by name lacks an operand of the kernel.
     #[error("the call gives no `{operand}`, {needed}: add it with `.{method}(name, …)`")]
     MissingOperand {
-        /// Name of the operand in the epilogue or `map`, or of the result.
+        /// Name of the operand in the epilogue or `map`, or name of the result.
         operand: String,
         /// Kind of operand that the kernel takes.
         needed: &'static str,
-        /// Method of the call that passes it.
+        /// Method that passes such an operand.
         method: &'static str,
     },
     /// A call by name passes an operand that the kernel does not have.
@@ -297,7 +297,7 @@ pub enum Error {
         takes: Vec<String>,
     },
     /// A call by name passes an operand twice.
-    #[error("the call gives `{operand}` twice: leave one of them out")]
+    #[error("the call gives `{operand}` twice: pass it only once")]
     RepeatedOperand {
         /// Name that the call passes.
         operand: String,
@@ -309,7 +309,7 @@ pub enum Error {
         operand: String,
         /// Kind of operand that the kernel takes.
         needed: &'static str,
-        /// Operand that the call passes, in words.
+        /// Description of the operand that the call passes, for the message.
         found: String,
         /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
@@ -319,16 +319,17 @@ pub enum Error {
     WrongOver {
         /// Value of the kernel's `over` key.
         over: Over,
-        /// Arguments that the call passes, in words.
+        /// Description of the arguments that the call passes, for the message.
         found: String,
         /// Remedy, as a sentence without a full stop.
         remedy: &'static str,
     },
-    /// The rows of a batch, folded as one matrix, do not have one common distance.
+    /// A reduction folds the rows of a batch, but the rows of the whole batch are not equally
+    /// spaced.
     #[error(
         "the rows of `{argument}` have no common stride: it is {row_stride} elements within a \
          matrix, but {step} from the last row of a matrix to the first row of the next. Launch \
-         matrix by matrix, or copy them one after the other"
+         once for each matrix, or copy the matrices to a packed batch"
     )]
     UnevenRows {
         /// Name of the argument in the call, such as `a` or `x`.
@@ -338,10 +339,10 @@ pub enum Error {
         /// Distance from the last row of a matrix to the first row of the next, in elements.
         step: i128,
     },
-    /// An offset is less than its predecessor, so that a segment would run backwards.
+    /// An offset of segments is less than its predecessor.
     #[error(
-        "the segments run backwards: offset {index} is {offset}, but the one before it is \
-         {before}. Offsets ascend: segment i goes from offset i up to offset i + 1"
+        "the offsets of segments must ascend: offset {index} is {offset}, but the one before it is \
+         {before}. Segment i begins at offset i and ends before offset i + 1"
     )]
     Backwards {
         /// Index of the offset, from 0 on.
@@ -369,7 +370,7 @@ pub enum Error {
     /// The kernel uses instructions that the device lacks.
     #[error(
         "kernel `{kernel}` needs sm_{needed} or later (cp.async and the like), but {device} is \
-         {has}. Leave out the key that asks for it (`stages`), or use a newer GPU"
+         {has}. Leave out the key that needs them (`stages`), or use a newer GPU"
     )]
     Architecture {
         /// Name of the kernel in the generated CUDA text.
@@ -381,7 +382,7 @@ pub enum Error {
         /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         device: String,
     },
-    /// The kernel uses instructions that exist on one other architecture alone.
+    /// The kernel uses instructions that exist only on one other architecture.
     #[error(
         "kernel `{kernel}` uses instructions that only sm_{needed} has (wgmma and the like), but \
          {device} is {has}. Use a kernel without them"
@@ -396,7 +397,8 @@ pub enum Error {
         /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         device: String,
     },
-    /// The call would have to allocate or load while the stream is captured into a graph.
+    /// The call would have to allocate memory or load code while the stream is captured into a
+    /// graph.
     #[error(
         "{doing} is not possible while the stream is captured into a graph. Launch the kernel \
          once with these extents before the capture begins"
@@ -405,24 +407,24 @@ pub enum Error {
         /// Action that is not possible during the capture.
         doing: &'static str,
     },
-    /// The runtime cannot order work on the stream.
+    /// The runtime cannot order its work on this stream.
     #[error("the stream cannot be used: {reason}")]
     Stream {
         /// Reason, and the stream to use instead.
         reason: &'static str,
     },
     /// A CUDA driver call failed.
-    #[error("the CUDA driver failed while {doing}: {code}: {text}")]
+    #[error("the CUDA driver failed while {doing}: {text} ({code})")]
     Driver {
         /// Action of the runtime during the call.
         doing: String,
         /// Name of the error in the driver.
         code: String,
-        /// Explanation of the error by the driver.
+        /// Description of the error from the driver.
         text: String,
     },
-    /// The simulator found a fault of the kernel or of its arguments, or stopped a launch at its
-    /// limit.
+    /// The simulator found a fault of the kernel or of its arguments, or stopped a launch at the
+    /// limit of instructions.
     #[cfg(feature = "sim")]
     #[error(transparent)]
     Simulator(#[from] Box<gemm_sim::SimError>),
@@ -472,7 +474,7 @@ impl From<HostError> for Error {
 }
 
 fn more(others: usize) -> String {
-    if others == 0 { String::new() } else { format!(", nor could {others} more") }
+    if others == 0 { String::new() } else { format!(" (further failures: {others})") }
 }
 
 fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {

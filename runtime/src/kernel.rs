@@ -27,16 +27,16 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use table::ParsedTable;
 
-/// Kernel: a spec that has been checked, with its CUDA C and all that a launch needs besides machine
-/// code. Devices cache the machine code.
+/// Kernel: a valid spec, with its CUDA C and all that a launch needs except machine code. Devices
+/// cache the machine code.
 ///
 /// A macro call is a constant of this type: its CUDA C is in the binary, and launches on a GPU
 /// neither parse the spec nor generate anything. [`ReduceKernel::new`] and [`Sgemm::new`] generate
-/// the same for a spec that is known at run time only.
+/// the same data at run time.
 ///
-/// `S` is the type of the spec. `E` lists what a launch takes: the
-/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices; [inputs and
-/// results](Folds) of a reduction; or [`ByName`](crate::ByName).
+/// `S` is the type of the spec. `E` lists the arguments of a launch: the
+/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, or the [inputs and
+/// results](Folds) of a reduction. If `E` is [`ByName`](crate::ByName), a call passes them by name.
 ///
 /// ```
 /// use gemm_runtime::generic::Kernel;
@@ -83,8 +83,8 @@ impl KernelSource {
 /// Reduction kernel: folds the elements of arrays into results. Built by
 /// [`reduce_kernel!`](crate::reduce_kernel) or from a [`ReduceSpec`].
 ///
-/// `T` is the element type of the inputs and `R` the type of a result. Each is the type of one
-/// array, or a tuple with one type for each array, all equal:
+/// `T` is the element type of the inputs and `R` the type of the results. Each is the type of one
+/// array, or for several arrays a tuple of equal types:
 ///
 /// * `ReduceKernel<f16, u32>` finds the index of the greatest `f16`.
 /// * `ReduceKernel<(f32, f32), f32>` is a dot product.
@@ -106,21 +106,20 @@ impl KernelSource {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// Elements are combined in an order that the spec and the extents fix, so a result has the same
-/// bits on every run and device. The result of no elements is the identity of the operator or of
-/// the `fold`, or as documented for `op`.
+/// The spec and the extents determine the order in which elements are combined, so a result has the
+/// same bits on every run and device. Without elements, the result is the identity of the `fold` or
+/// `op`, or the value documented for the `op`.
 ///
-/// [`Kernel<ReduceSpec, ByName>`](crate::ByName) is the type for a spec known at run time only.
+/// For a spec that is known only at run time, use [`Kernel<ReduceSpec, ByName>`](crate::ByName).
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
-/// GEMM kernel: C = A·B, or its `epilogue`, on matrices of `f32`. Built by
+/// GEMM kernel on matrices of `f32`: computes C = A·B, or an `epilogue` of A·B. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
-/// A is m×k, B is k×n and C is m×n. C is row-major; the layouts of A and B are those of the
-/// `layout` key.
+/// A is m×k, B is k×n and C is m×n. C is row-major; the key `layout` sets the layouts of A and B.
 ///
 /// `E` lists the kinds of the operands that a call passes besides A, B and C: `alpha` and `beta` of
-/// a `scaled` GEMM, then those of the epilogue. [`N`](crate::N) is the kind of `bias[n]`,
+/// a `scaled` GEMM, then the operands of the epilogue. [`N`](crate::N) is the kind of `bias[n]`,
 /// [`M`](crate::M) of `scale[m]`, [`MN`](crate::MN) of `residual[m, n]`, and `f32` of a scalar:
 ///
 /// ```
@@ -140,10 +139,10 @@ pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// [`ByName`](crate::ByName) is the type for a spec known at run time only.
+/// For a spec that is known only at run time, use [`Sgemm<ByName>`](crate::ByName).
 pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 
-/// GEMM kernel `C = A·B` that takes nothing but its matrices. Built by
+/// GEMM kernel `C = A·B` that takes only its matrices. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
 /// * [`run`](Kernel::run) multiplies host slices and returns C.
@@ -152,7 +151,7 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// * [`source`](Kernel::source) returns the CUDA C.
 /// * [`warm`](Kernel::warm) compiles the kernel ahead of the first launch.
 ///
-/// A kernel with epilogue arguments is an [`Sgemm`] of their kinds.
+/// A kernel with further operands has the type [`Sgemm`], which lists their kinds.
 ///
 /// ```
 /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
@@ -164,7 +163,8 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// ```
 pub type SgemmKernel = Kernel<SgemmSpec>;
 
-/// Call of a kernel or of a [`Table`] on a device, to be launched on views, which give the extents.
+/// Call of a kernel or of a [`Table`] on a device. Its launch takes views and reads the extents
+/// from them.
 ///
 /// Returned by [`Sgemm::call`], [`SgemmTable::call`] and, for a reduction by name,
 /// [`Kernel::call`]. `O` is the type of the operands passed so far for `E`.
@@ -190,9 +190,9 @@ pub struct Call<'a, S: TableFamily, E = (), O = ()> {
 /// Kernel or table of a call.
 enum Callee<'a, S: TableFamily> {
     Kernel(&'a KernelSource),
-    /// Program that the device holds.
+    /// Program that the device caches.
     Program(&'a Arc<CachedProgram>),
-    /// Kernel that this table chooses.
+    /// Table that chooses the kernel.
     Table(&'a ParsedTable<S>),
 }
 
@@ -210,8 +210,8 @@ impl<S, E> Kernel<S, E> {
         &self.artifact().line
     }
 
-    /// Returns the CUDA C translation unit of the preferred access variant. For several launches,
-    /// it is that of the main one.
+    /// Returns the CUDA C translation unit of the preferred access variant. If the kernel needs
+    /// several launches, returns the unit of the main launch.
     pub const fn source(&self) -> &str {
         match self.sources() {
             [Cow::Borrowed(first), ..] => first,
@@ -220,14 +220,16 @@ impl<S, E> Kernel<S, E> {
         }
     }
 
-    /// Returns the CUDA C translation units of all kernels: the one of [`source`](Self::source),
-    /// its other access variants, and the kernels of other launches. A reduction in two launches has
-    /// a unit that folds the partial results of the first launch.
+    /// Returns the CUDA C translation units of all kernels: the unit of [`source`](Self::source),
+    /// its other access variants, and the kernels of other launches. A reduction in two launches
+    /// has a unit that folds the partial results of the first launch.
+    ///
+    /// A constant can read the units of a `static` kernel:
     ///
     /// ```
     /// use gemm_runtime::{ReduceKernel, reduce_kernel};
     ///
-    /// const SUM: ReduceKernel = reduce_kernel!(launch: passes, float4);
+    /// static SUM: ReduceKernel = reduce_kernel!(launch: passes, float4);
     /// const UNITS: usize = SUM.sources().len();
     ///
     /// // Vector loads, scalar loads, and the last pass.
@@ -245,7 +247,7 @@ impl<S, E> Kernel<S, E> {
 }
 
 impl<S: Family, E> Kernel<S, E> {
-    /// Kernel of a faultless spec; the caller checks its operands.
+    /// Kernel of a spec without faults. The caller checks its operands.
     fn checked(spec: &S) -> Result<Self> {
         Self::planned(&spec.plan()?)
     }
@@ -256,9 +258,9 @@ impl<S: Family, E> Kernel<S, E> {
     }
 
     /// Compiles all kernels of this spec before the first launch, for aligned and for unaligned
-    /// arrays, unless the device holds them. Later launches compile nothing.
+    /// arrays, unless the device has already loaded them. Later launches compile nothing.
     ///
-    /// The simulator compiles nothing.
+    /// On the simulator, nothing is compiled.
     ///
     /// # Errors
     /// [`Error::Ahead`](crate::Error::Ahead) with the error of compiling or loading.

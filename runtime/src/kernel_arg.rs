@@ -9,12 +9,12 @@ pub trait Address: Clone {
     /// Element type of the array.
     fn elem(&self) -> Elem;
 
-    /// Offset in bytes: from zero, or from the start of an allocation, which is aligned to 256
-    /// bytes.
+    /// Address in bytes: absolute, or relative to the start of an allocation, which is aligned to
+    /// 256 bytes.
     fn bytes(&self) -> u64;
 
-    /// Address `start` elements further, limited to `len` elements; `None` if they are not inside
-    /// the array.
+    /// Address `start` elements after this one, with access to `len` elements, or `None` if these
+    /// are not inside the array.
     fn part(&self, start: u64, len: u64) -> Option<Self>;
 
     /// Byte range of the next `len` elements, in one address space for all allocations.
@@ -50,7 +50,7 @@ pub enum KernelArg<'a, A, P> {
 }
 
 impl<A, P> KernelArg<'_, A, P> {
-    /// Scalar argument of this type, as wide as the kernel's parameter.
+    /// Scalar argument of type `ty`, as wide as the kernel's parameter.
     pub(crate) fn scalar(ty: Ty, bits: u64) -> Self {
         match ty {
             Ty::Scalar(elem) if elem.size() == 8 => Self::Double(bits),
@@ -64,7 +64,8 @@ mod tests {
     use super::KernelArg;
     use gemm_dsl::ir::{Elem, Ty};
 
-    /// A GPU reads as many bytes as the parameter has; the simulator cannot check that.
+    /// An argument is as wide as its parameter. A GPU reads as many bytes as the parameter has, and
+    /// the simulator cannot check it.
     #[test]
     fn a_number_is_as_wide_as_its_parameter() {
         const BITS: u64 = 0x0123_4567_89ab_cdef;

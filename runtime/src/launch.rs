@@ -20,15 +20,15 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Greatest rank of an operand.
+/// Greatest number of axes of an operand.
 const MAX_RANK: usize = 3;
 
 /// Array or list of arrays bound to an operand: address, extents and strides.
 pub(crate) struct BoundArray<'n, B: Backend> {
-    /// Name that messages give it.
+    /// Name in messages.
     name: &'n str,
     place: Place<'n, B>,
-    /// Extents and strides; for a list, those of each array.
+    /// Extents and strides of the array, or of each array of a list.
     axes: [ArrayAxis; MAX_RANK],
     rank: usize,
 }
@@ -64,17 +64,17 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         Self { name, place, axes, rank }
     }
 
-    /// Adds a batch axis of `products` matrices, or checks the existing one. A single matrix is
-    /// shared by all GEMMs of the batch.
+    /// Adds a batch axis of `products` matrices, or checks the existing batch axis. All GEMMs of
+    /// the batch share a single matrix.
     ///
     /// # Errors
-    /// [`Error::Extents`] for a batch of another number of matrices. The length of a list is
-    /// checked by the contract, which knows whether a list is allowed.
+    /// [`Error::Extents`] for a batch of another number of matrices. The contract checks the length
+    /// of a list, and whether a list is allowed.
     pub(crate) fn for_each_of(mut self, products: Option<usize>) -> Result<Self> {
         let Some(products) = products else { return Ok(self) };
         let found = match &self.place {
             Place::List(_) => return Ok(self),
-            // The extent came from a shape, as a usize.
+            // The extent is that of a shape, so it fits in a `usize`.
             Place::One { .. } if self.rank == MAX_RANK => self.axes[0].extent as usize,
             Place::One { .. } => {
                 self.axes.copy_within(..self.rank, 1);
@@ -95,7 +95,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         self.rank == MAX_RANK && self.axes[0].stride == 0
     }
 
-    /// Number of elements of memory from the first of the shape to the last.
+    /// Number of elements of memory from the first element of the shape to the last.
     fn span(&self) -> u64 {
         let axes = self.axes();
         if axes.iter().any(|axis| axis.extent == 0) {
@@ -105,7 +105,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         reach.fold(1, u64::saturating_add)
     }
 
-    /// Address and layout in the form that contracts check.
+    /// Address and layout, as contracts check them.
     fn describe(&self) -> contract::BoundArray<'_> {
         let place = match &self.place {
             Place::One { address, len } => {
@@ -129,7 +129,8 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         &self.axes[..self.rank]
     }
 
-    /// Returns true if the two share memory, from the first to the last element of each.
+    /// Returns true if the memory ranges of the two arrays overlap, each from its first to its last
+    /// element.
     fn meets(&self, other: &Self) -> bool {
         self.with_memory(|own| other.with_memory(|others| meet(own, others)))
     }
@@ -145,7 +146,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
     }
 }
 
-/// Launches a program on arrays, which are bound by operand.
+/// Launches a program. `arrays` maps each operand to its array.
 pub(crate) fn launch<'a, B: Backend>(
     on: On<'a, B>,
     program: &Arc<CachedProgram>,
@@ -184,8 +185,8 @@ fn check_overlap<B: Backend>(
 struct Run<'a, 'p, B: Backend> {
     backend: &'a B,
     program: &'p CachedProgram,
-    /// Scratch memory. All launches on a GPU share it, one after the other on the stream, so it is
-    /// locked against other threads until the program has been launched.
+    /// Scratch memory. All launches on a GPU share it, one after the other on the stream. It is
+    /// locked until all launches of the program have been enqueued.
     workspace: Option<B::Workspace<'a>>,
     load_times: LoadTimes,
 }
@@ -228,8 +229,8 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
         let arguments: SmallVec<[KernelArg<'_, _, _>; 32]> = arguments.collect();
         let KernelLaunch { kernel, grid, is_main, .. } = *launch;
         let counters = self.backend.launch(self.program, kernel, grid, is_main, &arguments)?;
-        // A later launch of the program may fail, so the scratch memory is not known to be zero
-        // until the end.
+        // A later launch of the program may fail, so the scratch memory counts as zero only after
+        // the last one.
         if let Some(workspace) = &mut self.workspace {
             B::holds_zeros(workspace, false);
         }
@@ -246,7 +247,7 @@ fn kernel_arg<'a, B: Backend>(
         KernelArgument::Array(array) => array.argument(),
         KernelArgument::TensorMap { array, elem, map, mapped } => match array.argument() {
             KernelArg::Array(address) => KernelArg::TensorMap { address, elem, map, mapped },
-            _ => unreachable!("verify: a tensor map is of a single array"),
+            _ => unreachable!("verify: a tensor map describes a single array"),
         },
     }
 }

@@ -1,7 +1,8 @@
 //! CUDA GEMM and reduction kernels from one line of Rust.
 //!
-//! A spec is checked while your crate compiles. It becomes readable CUDA C, which NVRTC compiles at
-//! the first launch. The same kernel runs, to the same bits, on an NVIDIA GPU or on a simulator.
+//! This line, a *spec*, is checked while your crate compiles. The crate generates readable CUDA C
+//! from it, which NVRTC compiles at the first launch. The kernel returns the same bits on an NVIDIA
+//! GPU and on a simulator.
 //!
 //! ```no_run
 //! use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
@@ -24,7 +25,7 @@
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
-//! | multiply by the fastest kernel that ships | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
+//! | multiply with a kernel from the tables of this crate | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
 //! | fuse bias, activation or residual | [`Sgemm`], [`ByName`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
@@ -35,13 +36,14 @@
 //! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
 //! | use arrays of cudarc | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
-//! Every launch is checked against the contract of its kernel: no kernel reads or writes outside
-//! the views that it was given. Every failure is an [`Error`]; no call panics.
+//! Every launch is checked against the contract of its kernel, so no kernel accesses memory outside
+//! the arrays behind its arguments. Every failure is an [`Error`]; no function panics on bad
+//! arguments.
 //!
 //! # Debug builds
 //!
-//! The simulator interprets kernels. A debug build of your crate, `cargo test` included, runs it
-//! unoptimised and 16 to 50 times slower. These lines in your `Cargo.toml` avoid that:
+//! The simulator interprets kernels. Debug builds of your crate, such as `cargo test`, run it
+//! unoptimised, which is 16 to 50 times slower. These lines in your `Cargo.toml` optimise it:
 //!
 //! ```toml
 //! [profile.dev.package.gemm-sim]
@@ -50,20 +52,21 @@
 //!
 //! # Features
 //!
-//! * `sim`, on by default: [`Device::simulator`] and [`sim`]. Without it neither gemm-sim nor rayon
-//!   is built.
-//! * `cuda-13000`, on by default, or another version of CUDA: exactly one. It selects the driver
-//!   interface that `cudarc` declares.
+//! * `sim`, on by default, adds [`Device::simulator`] and the module [`sim`]. Without this feature,
+//!   neither gemm-sim nor rayon is built.
+//! * `cuda-13000`, on by default, selects the version of CUDA whose driver interface `cudarc`
+//!   declares. Enable exactly one such feature.
 //!
 //! # Environment
 //!
-//! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. Otherwise the loader's path,
-//!   `CUDA_PATH`, `CUDA_HOME` and Python wheels are searched.
-//! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value turns the cache off.
+//! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. If the variable is not set, NVRTC is
+//!   looked up on the loader's path, in `CUDA_PATH` and `CUDA_HOME`, and in Python wheels.
+//! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value disables the cache.
 
 #![deny(missing_docs)]
 
-// The shipped tables name `gemm_runtime`, as `tune --table` writes them for other crates.
+// The tables of this crate use the path `gemm_runtime`, because `tune --table` writes tables for
+// any crate.
 extern crate self as gemm_runtime;
 
 mod backend;
@@ -119,7 +122,7 @@ pub mod generic {
     pub use crate::kernel::{Call, Choice, Folds, Kernel, NamedArrays, Table};
 }
 
-/// Traits in the bounds of kernels and views. A program names them in generic code only.
+/// Traits in the bounds of kernels and views. Only generic code needs to name them.
 pub mod bounds {
     pub use crate::kernel::operands::{
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
@@ -138,13 +141,14 @@ pub mod sim {
     };
 }
 
-/// Items for `gemm-world` alone, which may change in any version. Transports copy between addresses
-/// of a back end, and collective calls launch parts of a user's call. A public API for either would
-/// expose the back ends themselves.
+/// Items for the other crates of the workspace, which may change in any version. In `gemm-world`,
+/// transports copy between addresses of a back end, and collective calls launch parts of a user's
+/// call. `gemm-bench` replaces the CUDA source of kernels, to time two sources in turns. A public
+/// API for these uses would have to expose the back ends.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::backend::driver::{failed, gpus};
-    pub use crate::backend::gpu::Gpu;
+    pub use crate::backend::gpu::{Gpu, Replacement};
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
     pub use crate::backend::tensor_map;
@@ -174,7 +178,7 @@ pub mod __private {
     pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 
-/// Builds a [`ReduceKernel`] from a spec of the DSL, checked at compile time.
+/// Builds a [`ReduceKernel`] from a spec, which is checked at compile time.
 ///
 /// ```
 /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -183,7 +187,7 @@ pub mod __private {
 /// let device = Device::simulator();
 /// assert_eq!(MAX.run(&device, &[1.0, 7.0, 3.0])?, 7.0);
 ///
-/// // The type names inputs and result: two arrays of `f32`, folded row by row, give one of `f32`.
+/// // The type names inputs and results: two arrays of `f32`, folded row by row, into one of `f32`.
 /// const DISTANCES: ReduceKernel<(f32, f32), f32> =
 ///     reduce_kernel!(over: rows, map: |x, y| (x - y) * (x - y), finish: |s| sqrt(s));
 /// let (x, y) = ([0.0, 0.0, 1.0, 1.0], [3.0, 4.0, 1.0, 2.0]);
@@ -196,7 +200,7 @@ macro_rules! reduce_kernel {
     ($($spec:tt)*) => { $crate::__private::reduce_kernel! { [$crate] $($spec)* } };
 }
 
-/// Builds a [`ReduceTable`] from rules of the DSL, each a condition and a spec, checked at compile
+/// Builds a [`ReduceTable`] from rules, each a condition and a spec, which are checked at compile
 /// time.
 ///
 /// ```
@@ -213,14 +217,14 @@ macro_rules! reduce_kernel {
 ///
 /// A condition is an expression of integers and booleans over `outer`, `len` and `inner`. It may
 /// use `+ - * / %`, comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`. The first
-/// rule whose condition holds is chosen; the last rule is `else`. All rules compute the same
-/// result; only their kernels differ.
+/// rule whose condition is true is chosen; the last rule is `else`. All rules must specify the same
+/// reduction; only their kernels differ.
 #[macro_export]
 macro_rules! reduce_table {
     ($($rows:tt)*) => { $crate::__private::reduce_table! { [$crate] $($rows)* } };
 }
 
-/// Builds an [`SgemmKernel`] from a spec of the DSL, checked at compile time.
+/// Builds an [`SgemmKernel`] from a spec, which is checked at compile time.
 ///
 /// ```no_run
 /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
@@ -233,14 +237,14 @@ macro_rules! reduce_table {
 ///
 /// # Operands
 ///
-/// A spec names operands by `scaled` (`alpha` and `beta`) and by its `epilogue`. The macro then
-/// builds an [`Sgemm`] whose type lists them, such as `Sgemm<(f32, f32, N)>`, and a call passes
-/// them in that order.
+/// The key `scaled` adds the operands `alpha` and `beta`, and an `epilogue` adds the operands that
+/// it names. The macro then builds an [`Sgemm`] whose type lists the kinds of all operands, such as
+/// `Sgemm<(f32, f32, N)>`. A call passes the operands in this order.
 ///
-/// After `struct Name;` the macro declares a type instead, with the kernel as `Name::KERNEL` and a
-/// function `Name::launch`. A second type, `NameOperands`, has the operands as fields. All items
-/// take the struct's visibility, its `cfg` and its lint levels; other attributes go to the struct
-/// alone.
+/// If the spec follows `struct Name;`, the macro instead declares a type with the kernel
+/// `Name::KERNEL` and a function `Name::launch`. A second type, `NameOperands`, has the operands as
+/// fields. All items have the struct's visibility, its `cfg` and its lint levels. Other attributes
+/// apply only to the struct.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm_kernel};
@@ -258,12 +262,12 @@ macro_rules! reduce_table {
 /// let mut to = MatrixMut::new(&mut c, 1, 3)?;
 /// Layer::launch(&device, &a, &b, &mut to, LayerOperands { bias: &bias })?;
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
-/// // The same launch, with the operands in order.
+/// // The same launch, with the operands as a tuple.
 /// Layer::KERNEL.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// A spec without operands declares no operand type, and its `launch` takes none.
+/// For a spec without operands, the macro declares no operand type, and `launch` takes no operands.
 ///
 #[doc = include_str!("../docs/sgemm_kernel.md")]
 #[macro_export]
@@ -271,7 +275,7 @@ macro_rules! sgemm_kernel {
     ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
 }
 
-/// Builds an [`SgemmTable`] from rules of the DSL, each a condition and a spec, checked at compile
+/// Builds an [`SgemmTable`] from rules, each a condition and a spec, which are checked at compile
 /// time.
 ///
 /// ```
@@ -296,12 +300,12 @@ macro_rules! sgemm_kernel {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// The first rule whose condition holds is chosen; the last rule is `else`. All rules compute the
-/// same result: `batch`, `scaled` and `epilogue` must equal those of the first rule. Only their
-/// kernels differ.
+/// The first rule whose condition is true is chosen; the last rule is `else`. All rules must
+/// specify the same GEMM: in every spec, `batch`, `scaled` and `epilogue` must be the same as in
+/// the first rule. Only the kernels differ.
 ///
-/// A spec in a table names neither `layout` nor `pitched`. Both follow from the matrices of the
-/// call, and `transpose` and its padding apply to the K-major matrices
+/// A spec in a table must not have the keys `layout` and `pitched`. Each call sets both to fit its
+/// matrices, and applies `transpose` and its padding to the K-major matrices
 /// ([`SgemmSpec::for_matrices`]). The macro checks each spec for all layouts that its condition
 /// admits.
 ///
@@ -318,25 +322,25 @@ macro_rules! sgemm_kernel {
 /// | `aligned` | true if every row, or column, of A, B and C starts on a 16-byte boundary |
 /// | `arch` | architecture of the GPU: 90 for `sm_90` |
 /// | `sms` | number of SMs of the GPU |
-/// | `waves(128x256)` | tiles of 128x256 that cover the C of all GEMMs, per SM: an `f64` |
+/// | `waves(128x256)` | number of tiles of 128x256 that cover the C of all GEMMs, divided by `sms`: an `f64` |
 ///
-/// A packed matrix of one row counts as row-major, one of one column as column-major. `aligned`
-/// covers every matrix of a batch or a list; it is false for a packed C of one column and several
-/// rows.
+/// A packed matrix of one row counts as row-major, and a packed matrix of one column as
+/// column-major. `aligned` tests every matrix of a batch or a list. It is false for a packed C of
+/// one column and several rows.
 ///
 /// On the simulator `arch` is 90 and `sms` is 132, as on an H200.
 ///
-/// Operators are `+ - * / %`, comparisons, `&& || !`, `if` and `let`; functions are `min`, `max`,
-/// `abs` and `clamp`. Floats are `f64` and also have `floor`, `round`, `sqrt`, `rsqrt`, `fma` and
-/// `relu`. Float literals have a point, and conversions are explicit: `waves(64x64) >= 2.0`,
-/// `f64(m)`.
+/// A condition may use `+ - * / %`, comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and
+/// `clamp`. Floats are `f64`, and may also use `floor`, `round`, `sqrt`, `rsqrt`, `fma` and `relu`.
+/// A float literal has a point, as in `waves(64x64) >= 2.0`. Integers are converted explicitly, as
+/// in `f64(m)`.
 ///
 /// # Bits
 ///
-/// Rules without `partials`, `slices`, `split_k`, `stream_k` and `lanes: k` sum each element in
-/// ascending K with one accumulator. All such rules give the same bits, including the sign of a
-/// zero. `invariant;` before the rules admits only such specs: a row of C then has the same bits
-/// alone and in any batch, whichever rule computes it.
+/// Specs without `partials`, `slices`, `split_k`, `stream_k` and `lanes: k` sum each element in
+/// ascending K with one accumulator. All such specs return the same bits, including the sign of a
+/// zero. `invariant;` before the rules admits only such specs. The bits of a row of C then depend
+/// neither on the other rows of the batch nor on the chosen rule.
 ///
 /// ```
 /// use gemm_runtime::{SgemmTable, sgemm_table};
@@ -351,16 +355,17 @@ macro_rules! sgemm_kernel {
 ///
 /// # Accuracy
 ///
-/// Rules that round differently give different results, so a table states before its rules the
-/// accuracy class that it grants:
+/// Specs that round differently return different results. Before its rules, a table therefore
+/// declares the accuracy class that its specs may have:
 ///
 /// * `accuracy: ieee;`, the default, admits `f32` specs only.
 /// * `accuracy: bound;` also admits FP32 emulation within
 ///   [`Arith::error_bound`](crate::spec::Arith::error_bound): `bf16x6`, `bf16x9` and `tf32x3`.
-/// * `accuracy: norm;` also admits `f16x3`, whose bound is relative to the greatest magnitude of a
-///   row or column.
+/// * `accuracy: norm;` also admits `f16x3`, whose error bound is relative to the greatest magnitude
+///   of a row of A or column of B.
 ///
-/// No table admits `bf16`, `f16` and `tf32`, which round A and B; they need a kernel of their own.
+/// No table admits `bf16`, `f16` and `tf32`, which round A and B. To use them, build an
+/// [`SgemmKernel`].
 ///
 /// ```
 /// use gemm_runtime::{SgemmTable, sgemm_table};

@@ -1,4 +1,4 @@
-//! Lists of matrices at arbitrary addresses, which kernels find through an array of pointers.
+//! Lists of matrices at arbitrary addresses. Kernels read the addresses from an array of pointers.
 
 use crate::backend::{ArrayList, Backend, Place};
 use crate::device::{Device, On, dispatch};
@@ -18,10 +18,10 @@ use std::marker::PhantomData;
 /// List of matrices of one shape in device memory for reading, one for each GEMM of a kernel with
 /// `batch: pointers`.
 ///
-/// The matrices may be anywhere in memory, and one matrix may be listed twice. The list borrows the
-/// views that it is built from. It copies their pointers to the device, serves any number of
-/// launches, and may be dropped once the last of these has been launched. It implements
-/// [`AsMatrix`]; its transpose lists the transposes.
+/// The matrices may be anywhere in memory, and a list may contain a matrix twice. The list borrows
+/// the views that it is built from, and copies their addresses to the device. You may pass it to
+/// any number of launches, and drop it as soon as the last launch has returned. It implements
+/// [`AsMatrix`], and its transpose lists the transposes.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixList, MatrixListMut, SgemmKernel, sgemm_kernel};
@@ -40,7 +40,7 @@ use std::marker::PhantomData;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
-/// No list can be built while the device's stream is captured into a graph.
+/// While the device's stream is captured into a graph, no list can be built.
 pub struct MatrixList<'a, T: Element = f32> {
     arrays: ListArrays,
     cuda: Vec<CudaView<'a, T>>,
@@ -120,11 +120,11 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
     }
 
-    /// List of rectangles of one matrix, all of `extents` (rows, columns), by the row and the
-    /// column of their first elements.
+    /// List of rectangles of one matrix, all of `extents` (rows, columns). `firsts` has the row and
+    /// the column of the first element of each rectangle.
     ///
-    /// Rectangles that interleave in memory are compared pairwise. For thousands of single columns
-    /// of a row-major matrix this takes noticeable time.
+    /// The constructor compares rectangles that interleave in memory pairwise. For thousands of
+    /// single columns of a row-major matrix, this comparison takes noticeable time.
     ///
     /// # Errors
     /// * [`Error::OutOfRange`] if a rectangle is not inside the matrix.
@@ -144,7 +144,7 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
             whole.part(row..row.saturating_add(rows), col..col.saturating_add(cols))
         };
         let parts = firsts.into_iter().map(part).collect::<Result<Vec<Shape>>>()?;
-        // An empty list also has the rectangles' shape.
+        // An empty list has the shape of the rectangles, too.
         let shape = Shape { rows, cols, ..alike(parts.iter().copied())? };
         let arrays = dispatch!(device, on => {
             let (address, len) = place(operand::write(on, &mut view, "matrix")?)?;
@@ -207,11 +207,11 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
     Ok(Shape { start: 0, batch: Some(Batch { count, distance: 0 }), ..of_one })
 }
 
-/// Address of a matrix, and the number of elements from there on.
+/// Address of a matrix, and the number of elements from this address on.
 fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64)> {
     match &resolved.place {
         Place::One { address, len } => Ok((address.clone(), *len)),
-        Place::List(_) => unreachable!("alike: it is no batch"),
+        Place::List(_) => unreachable!("alike: the matrix is no batch"),
     }
 }
 
@@ -231,7 +231,7 @@ fn list<T: Element, B: Backend>(
     Ok(ListArrays::new(on, ArrayList { elem: T::ELEM, arrays, pointers, stretches, memory }))
 }
 
-/// List of arrays to be written, as [`list`]; checks that no two matrices share elements.
+/// List of arrays to be written, as [`list`] builds it. Checks that no two matrices share elements.
 fn written<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,

@@ -12,8 +12,8 @@ const ROW_ALIGNMENT: usize = 16;
 /// Row-major matrix in device memory whose rows may be padded.
 ///
 /// [`Device::upload_matrix`] and [`Device::alloc_matrix`] round the row stride up to a multiple of
-/// 16 bytes. A `pitched` kernel then makes 16-byte accesses for any width. Kernels never write the
-/// padding, and it never influences a result.
+/// 16 bytes. A `pitched` kernel can then use 16-byte accesses for any number of columns. Kernels
+/// never write the padding, and the padding never affects a result.
 ///
 /// ```
 /// use gemm_runtime::Device;
@@ -31,7 +31,7 @@ pub struct Matrix<T: Element = f32> {
 }
 
 impl<T: Element> Matrix<T> {
-    /// Matrix over the elements of a buffer: row `i` starts at element `i * pitch`.
+    /// Builds a matrix from the elements of a buffer: row `i` starts at element `i * pitch`.
     ///
     /// # Errors
     /// * [`Error::ShortPitch`] if `pitch` is less than `cols`.
@@ -56,12 +56,12 @@ impl<T: Element> Matrix<T> {
         self.shape.row_stride
     }
 
-    /// Returns the elements, padding included.
+    /// Returns the buffer of all elements, including padding.
     pub fn buffer(&self) -> &Buffer<T> {
         &self.buffer
     }
 
-    /// Consumes the matrix and returns its elements, padding included.
+    /// Consumes the matrix and returns the buffer of all elements, including padding.
     pub fn into_buffer(self) -> Buffer<T> {
         self.buffer
     }
@@ -84,7 +84,7 @@ impl Device {
     }
 
     /// Copies a packed row-major matrix of any element type to the device, as
-    /// [`Device::upload_matrix`].
+    /// [`Device::upload_matrix`] does for `f32`.
     ///
     /// # Errors
     /// Returns the errors of [`Device::upload_matrix`].
@@ -124,7 +124,7 @@ impl Device {
         self.alloc_matrix_of(rows, cols)
     }
 
-    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix`].
+    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix`] does for `f32`.
     ///
     /// # Errors
     /// Returns the errors of [`Device::alloc_matrix`].

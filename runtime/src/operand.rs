@@ -68,7 +68,7 @@ pub trait InputOf<T>: Input<Element = T> {}
 /// Array in device memory that a kernel writes, exclusively borrowed.
 ///
 /// Implemented by [`Buffer`], [`Matrix`](crate::Matrix), their mutable views and lists, and by
-/// `CudaSlice` and `CudaViewMut`. An example is at [`OutputOf`].
+/// `CudaSlice` and `CudaViewMut`. [`OutputOf`] has an example.
 pub trait Output: sealed::Output<<Self as Output>::Element> {
     /// Element type of the array.
     type Element: Element;
@@ -101,8 +101,8 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 )]
 pub trait OutputOf<T>: Output<Element = T> {}
 
-/// [`Input`] without a shape: consecutive elements, over which a [`MatrixRef`](crate::MatrixRef)
-/// can be built.
+/// [`Input`] without a shape: consecutive elements, of which a [`MatrixRef`](crate::MatrixRef) can
+/// be a view.
 ///
 /// ```
 /// use gemm_runtime::bounds::Vector;
@@ -149,8 +149,8 @@ pub trait Vector: Input {}
 )]
 pub trait VectorOf<T: Element>: Vector<Element = T> {}
 
-/// [`Output`] without a shape: consecutive elements, over which a [`MatrixMut`](crate::MatrixMut)
-/// can be built.
+/// [`Output`] without a shape: consecutive elements, of which a [`MatrixMut`](crate::MatrixMut) can
+/// be a view.
 ///
 /// ```
 /// use gemm_runtime::bounds::VectorMut;
@@ -182,7 +182,7 @@ pub mod sealed {
         /// Elements, and the shape if this is a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
 
-        /// Splits prepared for GEMMs in which this matrix is the given factor.
+        /// Prepared splits for GEMMs in which this matrix is the given factor, if there are any.
         fn splits(&self, _factor: Factor) -> Option<&SplitBuffers> {
             None
         }
@@ -194,8 +194,8 @@ pub mod sealed {
     }
 }
 
-/// Implements [`Input`] for a type with elements `T`, from an expression of its elements and its
-/// shape.
+/// Implements [`Input`] for a type with elements `T`, from an expression that returns its elements
+/// and its shape.
 macro_rules! input {
     ($array:ty: |$this:ident| $parts:expr) => {
         impl<T: Element> Input for $array {
@@ -246,7 +246,7 @@ impl ListArrays {
     }
 }
 
-/// Elements to read; the device of the call has not been checked.
+/// Elements to read. Nothing has checked yet that they belong to the device of the call.
 pub enum Shared<'a, T: Element> {
     /// Elements of a [`Buffer`] or of a view of one.
     Buffer(BufferView<'a, T>),
@@ -256,7 +256,7 @@ pub enum Shared<'a, T: Element> {
     List(&'a ListArrays, Vec<CudaView<'a, T>>),
 }
 
-/// Elements to write; the device of the call has not been checked.
+/// Elements to write. Nothing has checked yet that they belong to the device of the call.
 pub enum Exclusive<'a, T: Element> {
     /// Elements of a buffer, whose exclusive borrow the caller holds.
     Buffer(BufferView<'a, T>),
@@ -267,7 +267,7 @@ pub enum Exclusive<'a, T: Element> {
 }
 
 impl<T: Element> Shared<'_, T> {
-    /// Number of elements of an array; 0 for a list.
+    /// Number of elements of an array, or 0 for a list.
     #[expect(clippy::len_without_is_empty, reason = "a hidden type; nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         match self {
@@ -281,7 +281,8 @@ impl<T: Element> Shared<'_, T> {
         matches!(self, Shared::List(..))
     }
 
-    /// Consecutive elements of an array; `None` if the range is not inside it, or for a list.
+    /// Consecutive elements of an array, or `None` for a list or if the range is not inside the
+    /// array.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         match self {
             Shared::Buffer(view) => view.part(range).map(Shared::Buffer),
@@ -339,13 +340,13 @@ impl<T: Element> Exclusive<'_, T> {
 pub struct LocatedOperand<'a, B: Backend> {
     /// Address and length, or list of arrays.
     pub place: Place<'a, B>,
-    /// Shape of a matrix, or of each matrix of a list. The address is that of the first element of
-    /// the matrix.
+    /// Shape of a matrix, or of each matrix of a list. `place` has the address of the first element
+    /// of the matrix.
     pub shape: Option<Shape>,
-    /// Records, when dropped after the launch, the use of `cudarc` slices on the device's stream.
-    /// `cudarc` then orders later work of other streams after it.
+    /// Guard, dropped after the launch. The drop records the use of a `cudarc` slice on the
+    /// device's stream, and `cudarc` orders later work of other streams after this use.
     _used: Option<SyncOnDrop<'a>>,
-    /// As above, for the arrays of a list.
+    /// Guards for the arrays of a list.
     _all_used: Vec<SyncOnDrop<'a>>,
 }
 
@@ -355,7 +356,7 @@ impl<B: Backend> LocatedOperand<'_, B> {
         matches!(self.place, Place::List(list) if list.arrays.is_empty())
     }
 
-    /// Address of a single array, and the number of elements from there on.
+    /// Address of a single array, and the number of elements from this address on.
     ///
     /// # Errors
     /// [`Error::List`] for a list.
@@ -367,8 +368,8 @@ impl<B: Backend> LocatedOperand<'_, B> {
     }
 }
 
-/// Checks that an input belongs to the device, and makes the device's stream wait for other work on
-/// it that `cudarc` has recorded.
+/// Locates an input: checks that it belongs to the device, and makes the device's stream wait for
+/// all work on the input that `cudarc` has recorded.
 pub fn read<'a, B: Backend, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
@@ -378,7 +379,7 @@ pub fn read<'a, B: Backend, I: Input + ?Sized>(
     resolve(on, elements, shape, argument)
 }
 
-/// Locates an input as [`read`] does, from its elements and its shape.
+/// Locates an input as [`read`] does, given its elements and its shape.
 pub fn resolve<'a, T: Element, B: Backend>(
     on: On<'a, B>,
     elements: Shared<'a, T>,

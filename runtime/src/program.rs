@@ -1,5 +1,8 @@
 //! Programs cached by a device, with their machine code.
 
+#[cfg(test)]
+mod tests;
+
 use crate::compile::Resources;
 use crate::error::{Error, Result};
 use crate::slot::{KernelSlot, SlotTable};
@@ -9,10 +12,9 @@ use gemm_dsl::artifact::{Artifact, Interface};
 use gemm_dsl::ir::contract::Contract;
 use gemm_dsl::ir::program::{KernelId, LaunchProgram};
 use gemm_dsl::ir::{List, Operand, VerifiedProgram};
-use gemm_dsl::plan::ReducePlan;
-use gemm_dsl::spec::{Arith, EpilogueArg, Over, SgemmSpec};
+use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_dsl::spec::{Arith, EpilogueArg, Op, Over, SgemmSpec};
 use gemm_dsl::{Family, Plan, SpecErrors};
-use std::any::Any;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -73,7 +75,7 @@ impl Programs {
         known.values().map(HashMap::len).sum()
     }
 
-    /// Program that belongs to no spec.
+    /// Program without a spec.
     #[cfg(test)]
     pub(crate) fn get_or(
         &self,
@@ -149,7 +151,7 @@ impl Programs {
             return Ok(Arc::clone(program));
         }
         drop(known);
-        // Two threads may both build it; the first to insert it wins.
+        // Two threads may both build the program. The map keeps the first that is inserted.
         let made = Arc::new(make()?);
         let mut known = self.by_line.write().unwrap_or_else(PoisonError::into_inner);
         let kept = known.entry(family).or_default().entry(name.to_owned()).or_insert(made);
@@ -167,9 +169,8 @@ fn lower<S: Family>(line: &str) -> Lower {
 pub struct CachedProgram {
     artifact: Cow<'static, Artifact>,
     kernels: Box<[CachedKernel]>,
-    /// Plan of the line, of type `S::Plan`, once something has asked for it. No launch does, except
-    /// the first one with prepared splits.
-    plan: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// Plan of a GEMM. Only launches with prepared splits need it.
+    plan: OnceLock<SgemmPlan>,
     /// Programs that take the splits of A, of B, or of both as inputs.
     given: [OnceLock<Option<Arc<CachedProgram>>>; 3],
     #[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "a GPU needs no bodies"))]
@@ -202,11 +203,11 @@ impl CachedProgram {
     /// The program with the bodies of its kernels, for the simulator. Its first launch lowers it.
     #[cfg(feature = "sim")]
     pub(crate) fn bodies(&self) -> Result<&VerifiedProgram> {
-        if self.bodies.get().is_none() {
-            self.keep((self.lower)()?);
+        if let Some(bodies) = self.bodies.get() {
+            return Ok(bodies);
         }
-        let bodies = self.bodies.get();
-        bodies.ok_or_else(|| Error::Internal("a lowered program is gone".to_owned()))
+        let lowered = (self.lower)()?;
+        Ok(self.bodies.get_or_init(|| lowered))
     }
 
     /// Operands of a call besides the matrices.
@@ -217,28 +218,32 @@ impl CachedProgram {
     /// Axes that a reduction folds.
     pub(crate) fn over(&self) -> Over {
         match self.artifact.interface {
-            Interface::Reduction { over } => over,
+            Interface::Reduction { over, .. } => over,
             Interface::Gemm { .. } => {
                 unreachable!("kernel/reduce.rs: it asks for programs of reductions only")
             }
         }
     }
 
-    fn plan<S: Family>(&self) -> Result<&S::Plan> {
-        if self.plan.get().is_none() {
-            let plan: S::Plan = self.artifact.line.parse()?;
-            _ = self.plan.set(Box::new(plan));
+    /// Operator of a reduction whose result is an index.
+    pub(crate) fn index(&self) -> Option<Op> {
+        match self.artifact.interface {
+            Interface::Reduction { index, .. } => index,
+            Interface::Gemm { .. } => None,
         }
-        let plan = self.plan.get().and_then(|plan| plan.downcast_ref());
-        plan.ok_or_else(|| Error::Internal("a program has a plan of another family".to_owned()))
     }
 
-    pub(crate) fn spec<S: Family>(&self) -> Result<&S> {
-        Ok(self.plan::<S>()?.spec())
+    /// Plan of a GEMM's program.
+    pub(crate) fn gemm(&self) -> Result<&SgemmPlan> {
+        if let Some(plan) = self.plan.get() {
+            return Ok(plan);
+        }
+        let plan = self.artifact.line.parse()?;
+        Ok(self.plan.get_or_init(|| plan))
     }
 
-    /// Program of the same GEMM that takes the splits of A, of B, or of both as inputs; `None` if
-    /// there is no such program.
+    /// Variant of the program that takes the splits of A, of B, or of both as inputs, or `None` if
+    /// the GEMM has no such variant.
     pub(crate) fn given(&self, splits: [bool; 2]) -> Result<Option<&Arc<CachedProgram>>> {
         let kept = match splits {
             [false, false] => return Ok(None),
@@ -248,14 +253,14 @@ impl CachedProgram {
         };
         if kept.get().is_none() {
             let made = self.with_splits(splits)?.map(Arc::new);
-            // If two threads build it, the first one's is kept.
+            // If two threads build it, the first result is kept.
             _ = kept.set(made);
         }
         Ok(kept.get().and_then(Option::as_ref))
     }
 
     fn with_splits(&self, splits: [bool; 2]) -> Result<Option<CachedProgram>> {
-        let plan = self.plan::<SgemmSpec>()?.clone();
+        let plan = self.gemm()?.clone();
         let Some(program) = plan.program_with_splits(splits)? else { return Ok(None) };
         let (line, interface) = (self.artifact.line.to_string(), self.artifact.interface.clone());
         let artifact = Artifact::new(line, interface, &program);
@@ -269,7 +274,7 @@ impl CachedProgram {
     pub(crate) fn kernel(&self, id: KernelId) -> &CachedKernel {
         match self.kernels.get(id.0) {
             Some(kernel) => kernel,
-            None => unreachable!("VerifiedProgram::new: every kernel is there"),
+            None => unreachable!("VerifiedProgram::new: the kernel exists"),
         }
     }
 
@@ -298,7 +303,7 @@ impl CachedProgram {
     /// Returns true if the kernels take a matrix as column-major.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
         let mut arrays = self.program().contracts.iter().flat_map(Contract::arrays);
-        // The last two dimensions are rows and columns; a batch dimension precedes them.
+        // The last two dimensions are rows and columns. A batch has a dimension before them.
         arrays.any(|array| array.operand == operand && array.contiguous_dim() + 2 == array.rank())
     }
 
@@ -312,11 +317,11 @@ impl CachedProgram {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLoad {
     pub(crate) took: Duration,
-    /// True if the kernel was compiled rather than found on disk.
+    /// True if the kernel was compiled, false if it was read from the disk cache.
     pub(crate) is_compiled: bool,
 }
 
-/// Machine code of a kernel, once it has been launched on a GPU.
+/// Machine code of a kernel after its first launch on a GPU.
 #[derive(Default)]
 pub struct CachedKernel {
     function: OnceLock<CudaFunction>,
@@ -339,11 +344,11 @@ impl CachedKernel {
         })
     }
 
-    /// Returns the machine code, and the load time if this call loaded it. `load` also returns
-    /// whether it compiled.
+    /// Returns the machine code, and the load time if this call loaded the code. `load` returns
+    /// true with the code if it compiled the kernel.
     ///
-    /// If several threads ask for the same kernel, one loads it and the others wait; other kernels
-    /// are not blocked. After a failure the next call tries again.
+    /// If several threads need the same kernel, one thread loads it and the others wait. Threads
+    /// that need other kernels do not wait. After a failure the next call tries again.
     pub(crate) fn function(
         &self,
         load: impl FnOnce() -> Result<(CudaFunction, bool)>,
@@ -361,7 +366,7 @@ impl CachedKernel {
         }
         let function = self.function.get();
         let function =
-            function.ok_or_else(|| Error::Internal("a loaded kernel is gone".to_owned()))?;
+            function.ok_or_else(|| Error::Internal("a loaded kernel has no code".to_owned()))?;
         Ok((function, made))
     }
 }

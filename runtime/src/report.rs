@@ -10,7 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Report of a launch: the variant that ran, its kernel launches, compile times and resources.
+/// Report of a launch: the access variant that ran, its kernel launches, compile times and
+/// resources.
 ///
 /// ```
 /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -32,7 +33,7 @@ pub struct LaunchReport {
     pub(crate) load_times: LoadTimes,
 }
 
-/// Time that a launch spent on machine code that the device did not hold yet.
+/// Time that a launch spent on compiling and loading machine code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoadTimes {
     compiled: Option<Duration>,
@@ -56,14 +57,13 @@ pub struct StepReport<'a> {
 }
 
 impl LaunchReport {
-    /// Returns the access variant that ran: the first pass of a reduction, or the kernel that
-    /// multiplies the splits of a GEMM.
+    /// Returns the access variant of the kernel that ran. For a reduction, this is the first pass;
+    /// for a GEMM with splits, the kernel that multiplies the splits.
     pub fn variant(&self) -> Variant {
         self.program.contract(self.execution.main).variant
     }
 
-    /// Returns the number of kernel launches: more than one for a reduction in several passes, 0 if
-    /// there was nothing to compute.
+    /// Returns the number of kernel launches, which is 0 if there was nothing to compute.
     pub fn passes(&self) -> usize {
         self.execution.launches.len()
     }
@@ -74,12 +74,12 @@ impl LaunchReport {
         launches.map(|launch| StepReport { program: &self.program, launch })
     }
 
-    /// Returns the compile time of this launch: from CUDA text to loaded machine code. `None` if
-    /// this launch compiled nothing.
+    /// Returns the compile time of this launch, from the CUDA source to loaded machine code, or
+    /// `None` if this launch compiled nothing.
     ///
-    /// Only the first launch of a kernel on a GPU compiles. A kernel that [`warm`](crate::warm) or
-    /// another thread has compiled, or that was found in the disk cache, is not compiled again. The
-    /// simulator compiles nothing.
+    /// Only the first launch of a kernel on a GPU compiles it. The launch compiles nothing if
+    /// [`warm`](crate::warm) or another thread has compiled the kernel, or if the disk cache has
+    /// it. On the simulator nothing is compiled.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -95,23 +95,24 @@ impl LaunchReport {
         self.load_times.compiled
     }
 
-    /// Returns the time to load kernels from the disk cache, or `None` if none was loaded from
-    /// there.
+    /// Returns the time to load kernels from the disk cache, or `None` if this launch loaded none
+    /// from the disk cache.
     pub fn loaded_from_disk(&self) -> Option<Duration> {
         self.load_times.found
     }
 
-    /// Returns registers and stack of a thread, and static shared memory of a block, of the variant
-    /// that ran, as the driver reports them. `None` in the simulator.
+    /// Returns the resources of the variant that ran, or `None` in the simulator. The driver
+    /// reports the registers and the stack of a thread, and the static shared memory of a block.
     ///
-    /// Spilled registers are part of the stack; the driver does not report them separately, so
+    /// Spilled registers are part of the stack. The driver does not report spills separately, so
     /// their fields are 0.
     pub fn resources(&self) -> Option<Resources> {
         self.program.kernel(self.execution.main).resources()
     }
 
-    /// Returns the launch of the program's main kernel, in any of its variants, or the first launch
-    /// if the program took another path. `None` if there was nothing to compute.
+    /// Returns the launch of the program's main kernel, in any of its variants. If this launch did
+    /// not run the main kernel, returns its first kernel launch, or `None` if there was nothing to
+    /// compute.
     pub fn main_step(&self) -> Option<StepReport<'_>> {
         self.steps().find(StepReport::is_main)
     }
@@ -138,7 +139,7 @@ impl<'a> StepReport<'a> {
         self.launch.is_main
     }
 
-    /// Returns the resources of this kernel, as [`LaunchReport::resources`].
+    /// Returns the resources of this kernel, in the form of [`LaunchReport::resources`].
     pub fn resources(&self) -> Option<Resources> {
         self.program.kernel(self.launch.kernel).resources()
     }

@@ -7,15 +7,15 @@ use crate::error::{Error, Result};
 use gemm_dsl::target::element::Element;
 use std::fmt;
 
-/// Segments of an array, given by offsets on a device: segment `i` goes from offset `i` to offset
-/// `i + 1`, exclusive.
+/// Segments of an array, defined by offsets on a device: segment `i` begins at offset `i` and ends
+/// before offset `i + 1`.
 ///
 /// `n` segments have `n + 1` ascending offsets. A segment between two equal offsets is empty.
-/// Elements before the first offset and from the last offset on belong to no segment.
+/// Elements before the first offset belong to no segment, nor do elements from the last offset on.
 ///
-/// The type of the offsets, `u32` or `u64`, is the `index` of the kernels that take them. The
-/// offsets are checked when the segments are built and never change, so no launch reads outside the
-/// array.
+/// The type of the offsets, `u32` or `u64`, must be the `index` of the kernels that take the
+/// segments. The offsets are checked when the segments are built and never change, so no launch
+/// reads outside the array.
 ///
 /// ```
 /// use gemm_runtime::{Device, Segments};
@@ -65,7 +65,7 @@ pub struct Cut<'a> {
 }
 
 impl<I: Offset> Segments<I> {
-    /// Segments from offsets in host memory, which are copied to the device.
+    /// Builds segments from offsets in host memory, which are copied to the device.
     ///
     /// # Errors
     /// * [`Error::WrongExtent`] if there is no offset.
@@ -76,7 +76,8 @@ impl<I: Offset> Segments<I> {
         Ok(Self { offsets: device.upload_of(offsets)?, end })
     }
 
-    /// Segments from offsets in device memory, which are copied to the host once for checking.
+    /// Builds segments from offsets in device memory, which are copied to the host once for
+    /// checking.
     ///
     /// # Errors
     /// * The errors of [`Segments::new`].
@@ -102,7 +103,7 @@ impl<I: Offset> Segments<I> {
         self.end
     }
 
-    /// Returns the offsets, one more than there are segments.
+    /// Returns the offsets. There is one more offset than there are segments.
     pub fn offsets(&self) -> &Buffer<I> {
         &self.offsets
     }
@@ -113,7 +114,7 @@ impl<I: Offset> Segments<I> {
     }
 }
 
-/// Last offset, after checking that all ascend.
+/// Last offset, after checking that the offsets ascend.
 fn end_of<I: Offset>(offsets: &[I]) -> Result<u64> {
     let Some(&first) = offsets.first() else {
         let (argument, need) = ("offsets".to_owned(), "n segments have n + 1 of them".to_owned());

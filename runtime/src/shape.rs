@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use std::ops::Range;
 
-/// Matrices of one shape at a fixed distance from each other.
+/// Number and distance of the matrices of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Number of matrices in the batch.
     pub count: usize,
-    /// Distance between neighbours, in elements.
+    /// Distance between the starts of two consecutive matrices, in elements.
     pub distance: usize,
 }
 
@@ -49,7 +49,8 @@ impl Shape {
 
     /// Number of elements of all matrices.
     pub(crate) fn count(&self) -> usize {
-        // The count of a matrix with elements does not overflow: all of its elements are in memory.
+        // The product does not overflow for a matrix with elements, because all of them are in
+        // memory.
         self.rows.saturating_mul(self.cols).saturating_mul(self.batch().count)
     }
 
@@ -74,8 +75,8 @@ impl Shape {
         rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
     }
 
-    /// Returns true if two matrices of this shape, `distance` elements apart, share an element. The
-    /// shape's own elements must not overlap.
+    /// Returns true if two matrices of this shape, `distance` elements apart, share an element. No
+    /// two elements of the shape itself may share an offset.
     pub(crate) fn overlaps_shifted(&self, distance: u64) -> bool {
         let along = |extent: usize, stride: usize| (stride as u64, extent as u64 - 1);
         if self.rows == 0 || self.cols == 0 {
@@ -87,8 +88,8 @@ impl Shape {
             true => axes,
             false => [axes[1], axes[0]],
         };
-        // The two are as many large strides apart as fit into the distance, or one more: the small
-        // stride does not reach further.
+        // A shared element is as many large strides away as fit into the distance, or one more: the
+        // small strides together are shorter than a large stride.
         let steps = distance / large;
         [steps, steps + 1].into_iter().any(|steps| {
             let left = distance.abs_diff(steps.saturating_mul(large));
@@ -173,7 +174,7 @@ impl Shape {
         Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1, batch: None })
     }
 
-    /// Rectangle of the matrix; for a batch, of each matrix.
+    /// Rectangle of the matrix, or of each matrix of a batch.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let inside = |range: &Range<usize>, len, of| {
             let Range { start, end } = *range;
@@ -186,7 +187,7 @@ impl Shape {
         let height = inside(&rows, self.rows, "the rows of the matrix")?;
         let width = inside(&cols, self.cols, "the columns of the matrix")?;
         let part = Self { rows: height, cols: width, ..*self };
-        // An empty part has offset 0; any other part is inside the array.
+        // An empty part has offset 0. Any other part is inside the array.
         let before = match part.count() {
             0 => 0,
             _ => rows.start * self.row_stride + cols.start * self.col_stride,
@@ -210,7 +211,7 @@ pub(crate) fn product(rows: usize, pitch: usize) -> Result<usize> {
     rows.checked_mul(pitch).ok_or_else(|| too_large(rows, pitch))
 }
 
-/// Number of elements from the first of the first row to the last of the last row.
+/// Number of elements from the first element of the first row to the last element of the last row.
 pub(crate) fn extent(rows: usize, cols: usize, pitch: usize) -> Result<usize> {
     if rows == 0 || cols == 0 {
         return Ok(0);

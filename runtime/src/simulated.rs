@@ -11,25 +11,25 @@ use std::sync::Arc;
 
 /// Constructors of simulators. They need the feature `sim`.
 impl Device {
-    /// Creates a simulator. Its buffers belong to this handle and its clones alone. Needs the
-    /// feature `sim`.
+    /// Creates a simulator with its own memory, which only this handle and its clones can access.
+    /// Needs the feature `sim`.
     pub fn simulator() -> Self {
         Self::simulator_of(Simulation::default())
     }
 
-    /// Creates a simulator that limits the instructions of all warps of a launch. Needs the feature
-    /// `sim`.
+    /// Creates a simulator that limits the instructions of a launch, summed over all warps. Needs
+    /// the feature `sim`.
     ///
     /// A statement, a test or a branch counts as one instruction. [`Device::simulator`] allows
-    /// 2^36, some hours on one core. A launch beyond the limit fails with [`Error::Simulator`];
-    /// elements written before stay written.
+    /// 2^36, which takes some hours on one core. A launch that exceeds the limit fails with
+    /// [`Error::Simulator`]. Elements that it has already written keep their new values.
     pub fn simulator_within(instructions: u64) -> Self {
         Self::simulator_of(Simulation { instructions, ..Simulation::default() })
     }
 
-    /// Creates a simulator with an observer, which receives the cost of each statement and, for
-    /// blocks that it selects, a trace of events. The pages that explain a kernel are drawn from
-    /// it. Needs the feature `sim`.
+    /// Creates a simulator with an observer. The observer receives the cost of each statement and,
+    /// for blocks that it selects, a trace of events. The book and `explain --html` draw their
+    /// pages from these data. Needs the feature `sim`.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -61,12 +61,12 @@ impl Device {
         Self::simulator_of(Simulation { watch: Some(watch), ..Simulation::default() })
     }
 
-    /// Creates a simulator that also predicts the machine-code instructions of each kernel from its
-    /// text, for [`StepReport::compiled_counters`](crate::StepReport::compiled_counters). Needs the
-    /// feature `sim`.
+    /// Creates a simulator that also predicts the machine-code instructions of each kernel, for
+    /// [`StepReport::compiled_counters`](crate::StepReport::compiled_counters). Needs the feature
+    /// `sim`.
     ///
-    /// It counts only: it detects no races, and runs blocks with inter-block synchronisation in one
-    /// order.
+    /// This simulator only collects counters: it detects no races, and runs blocks with inter-block
+    /// synchronisation in one order.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -83,8 +83,8 @@ impl Device {
         Self::simulator_of(Simulation { compiled: true, unchecked: true, ..Simulation::default() })
     }
 
-    /// Creates a simulator with any combination of these options. Each kernel runs once for race
-    /// detection, machine-code counters and observer together. Needs the feature `sim`.
+    /// Creates a simulator with any combination of options. One run of a kernel serves race
+    /// detection, machine-code counters and the observer together. Needs the feature `sim`.
     ///
     /// ```
     /// use gemm_runtime::sim::Simulation;
@@ -102,7 +102,7 @@ impl Device {
         Self::new("the simulator".to_owned(), DeviceBackend::Simulator(Simulator(simulation)))
     }
 
-    /// Fallback of [`Device::auto`] without a GPU.
+    /// Device of [`Device::auto`] if there is no GPU.
     pub(crate) fn instead_of_gpu(_: Error) -> Result<Self> {
         Ok(Self::simulator())
     }
@@ -110,7 +110,7 @@ impl Device {
 
 impl LaunchReport {
     /// Returns the simulator's counters of the [main step](Self::main_step), or `None` on a GPU.
-    /// The [steps](Self::steps) have counters of their own. Needs the feature `sim`.
+    /// Each of the [steps](Self::steps) has its own counters. Needs the feature `sim`.
     pub fn counters(&self) -> Option<&Counters> {
         self.main_step()?.counters()
     }
@@ -122,8 +122,9 @@ impl<'a> StepReport<'a> {
         Some(&self.step_counters()?.counters)
     }
 
-    /// Returns the predicted machine-code counters of this step, or `None` unless the device counts
-    /// them ([`Simulation::compiled`](crate::sim::Simulation::compiled)). Needs the feature `sim`.
+    /// Returns the predicted machine-code counters of this step, or `None` unless the device
+    /// predicts them ([`Simulation::compiled`](crate::sim::Simulation::compiled)). Needs the
+    /// feature `sim`.
     pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
         self.step_counters()?.compiled.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Slots of macro calls: numbers by which a device finds a kernel's program without a lock.
+//! Slots of macro calls. The number of a slot is the index of the kernel's program on a device.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct KernelSlot(AtomicUsize);
 
-/// No number.
+/// Number of a slot that has none yet.
 const NONE: usize = usize::MAX;
 
 impl KernelSlot {
@@ -27,7 +27,7 @@ impl KernelSlot {
     fn assign(&self) -> usize {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // If another thread has assigned a number in the meantime, this one remains unused.
+        // If another thread has assigned a number in the meantime, this number remains unused.
         match self.0.compare_exchange(NONE, number, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => number,
             Err(other) => other,
@@ -35,13 +35,13 @@ impl KernelSlot {
     }
 }
 
-/// Values by slot. A value stays where it is, so that it is read without a lock.
+/// Values by slot. Values never move, so reads need no lock.
 #[derive(Debug)]
 pub(crate) struct SlotTable<T>([OnceLock<Box<[OnceLock<T>]>>; ROWS]);
 
 /// Length of the first row. Each row is twice as long as the one before it.
 const FIRST: usize = 16;
-/// As many rows as slots can have numbers.
+/// Number of rows that suffices for all numbers.
 const ROWS: usize = usize::BITS as usize - FIRST.ilog2() as usize;
 
 impl<T> Default for SlotTable<T> {
@@ -51,7 +51,8 @@ impl<T> Default for SlotTable<T> {
 }
 
 impl<T> SlotTable<T> {
-    /// Returns the value of a slot, or makes it. If two threads make it, the first one's is kept.
+    /// Returns the value of a slot, or computes it. If two threads compute it, the first result is
+    /// kept.
     pub(crate) fn get_or_try_init<E>(
         &self,
         slot: &KernelSlot,

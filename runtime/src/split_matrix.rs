@@ -17,14 +17,15 @@ use gemm_dsl::lower::{ROW_MAX, SPLITS, UNREPRESENTABLE};
 use gemm_dsl::spec::{Arith, Factor};
 use std::sync::Arc;
 
-/// Matrix with precomputed splits, the form in which kernels with `mma: wgmma` multiply it.
+/// Matrix with precomputed splits, which kernels with `mma: wgmma` multiply.
 ///
-/// Without it every launch splits its matrices anew. Launches take it as B, or its
-/// [transpose](Self::t) as A. It borrows the matrix, which cannot change in the meantime.
+/// A launch with plain matrices splits them anew each time. Pass a `SplitMatrix` as B, or its
+/// [transpose](Self::t) as A. It borrows the matrix, which therefore cannot change.
 ///
-/// Any kernel of the same arithmetic takes the splits. Other kernels, batched kernels and epilogues
-/// read the matrix itself. So does every launch if the matrix has numbers that the splits cannot
-/// represent. The bits of the results are the same either way.
+/// Every `mma: wgmma` kernel with the same `arith` uses the splits. All other kernels, batched
+/// kernels and epilogues read the matrix itself. If the splits cannot represent all numbers of the
+/// matrix, every launch reads the matrix itself. A result has the same bits with and without
+/// splits.
 ///
 /// ```
 /// use gemm_runtime::spec::Arith;
@@ -45,17 +46,17 @@ use std::sync::Arc;
 pub struct SplitMatrix<'b> {
     matrix: MatrixRef<'b>,
     arith: Arith,
-    /// `None` if the splits cannot represent every number, so that no launch takes them.
+    /// `None` if the splits cannot represent every number, so that no launch uses them.
     splits: Option<Arc<SplitBuffers>>,
     /// Factor for which the splits were computed.
     factor: Factor,
 }
 
 impl Device {
-    /// Computes the splits of a matrix that will be B of GEMMs in `arith`.
+    /// Computes the splits of a matrix, for GEMMs with this `arith` whose B it is.
     ///
-    /// If `arith` emulates `f32`, a call on a GPU waits for the splits to check that they represent
-    /// every number. If they do not, they are dropped.
+    /// If `arith` emulates `f32`, the call waits on a GPU until the splits are computed and
+    /// checked. If the splits cannot represent every number, they are dropped.
     ///
     /// # Errors
     /// * [`Error::Spec`](crate::Error::Spec) for [`Arith::F32`], which has no splits.
@@ -84,7 +85,8 @@ impl Device {
         let is_alike = |spare: &SplitBuffers| {
             (spare.arith, &spare.axes, spare.lines) == (arith, &axes, lines as u64)
         };
-        // Padding between columns is zero: freshly allocated, and never written in spare splits.
+        // The padding between columns is zero: new memory is zeroed, and no kernel writes the
+        // padding of spare splits.
         let numbers = match spare.and_then(Arc::into_inner).filter(is_alike) {
             Some(spare) => spare.numbers,
             None => SplitElements::alloc(self, elem, len)?,
@@ -103,15 +105,15 @@ impl Device {
             let all = with_elements!(&mut splits.numbers, all => write(on, all, NAME)?);
             let bound = BoundArray::array(NAME, all.place.clone(), &splits.axes);
             let mut arrays = vec![(Operand::Input(1), input), (SPLITS[Factor::B.index()], bound)];
-            let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
+            let lost = lost.as_mut().map(|word| write(on, word, "unrepresentable")).transpose()?;
             if let Some(word) = &lost {
-                let word = BoundArray::vector("lost", word.place.clone(), 1);
+                let word = BoundArray::vector("unrepresentable", word.place.clone(), 1);
                 arrays.push((UNREPRESENTABLE, word));
             }
             let greatest = splits.greatest.as_mut();
-            let greatest = greatest.map(|all| write(on, all, "greatest")).transpose()?;
+            let greatest = greatest.map(|all| write(on, all, "maxima")).transpose()?;
             if let Some(all) = &greatest {
-                let all = BoundArray::vector("greatest", all.place.clone(), lines as u64);
+                let all = BoundArray::vector("maxima", all.place.clone(), lines as u64);
                 arrays.push((ROW_MAX[Factor::B.index()], all));
             }
             launch(on, &program, &values, &arrays)?;
@@ -128,7 +130,7 @@ struct SplitLayout {
 }
 
 impl SplitLayout {
-    /// Layout that the splitting program declares for its output.
+    /// Layout that the program that computes the splits declares for its output.
     fn new(program: &CachedProgram, values: &ProgramValues) -> Result<Self> {
         let output = &program.program().outputs[0];
         let PackedLayout { axes, len } = values.packed(&output.dims)?;
@@ -150,7 +152,8 @@ pub struct PendingSplit<'b> {
 }
 
 impl<'b> PendingSplit<'b> {
-    /// Waits for the splits if it must be known whether they represent every number.
+    /// Returns the splits. If `arith` emulates `f32`, waits for them and checks that they represent
+    /// every number.
     pub fn done(self, device: &Device) -> Result<SplitMatrix<'b>> {
         let Self { matrix, splits, lost } = self;
         let is_whole = match &lost {
@@ -164,8 +167,8 @@ impl<'b> PendingSplit<'b> {
 }
 
 impl SplitMatrix<'_> {
-    /// Returns the transpose with the same splits: the columns of B are the rows of Bᵀ. Launches
-    /// take it as A; its own transpose is a B again.
+    /// Returns the transpose with the same splits: the columns of B are the rows of Bᵀ. Pass it as
+    /// A. The transpose of the result can be B again.
     ///
     /// ```
     /// use gemm_runtime::spec::Arith;
@@ -203,14 +206,14 @@ impl SplitMatrix<'_> {
         self.arith
     }
 
-    /// Returns true if the splits represent every number of the matrix, so that launches take them.
+    /// Returns true if the splits represent every number of the matrix, so that launches use them.
     pub fn is_whole(&self) -> bool {
         self.splits.is_some()
     }
 }
 
 /// Name of the splits in messages.
-const NAME: &str = "planes";
+const NAME: &str = "splits";
 
 impl SplitBuffers {
     /// Arrays of the splits, located on a device.
@@ -223,8 +226,8 @@ impl SplitBuffers {
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// Arrays of a launch in which the matrix is A (0) or B (1): the splits, then the greatest
-    /// magnitudes if columns are scaled, in the order of [`read`](Self::read).
+    /// Arrays of a launch in which the matrix is A (0) or B (1), in the order of
+    /// [`read`](Self::read): the splits, then the greatest magnitudes if columns are scaled.
     pub(crate) fn bind<'n, B: Backend>(
         &self,
         factor: Factor,

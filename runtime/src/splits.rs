@@ -13,8 +13,8 @@ use half::{bf16, f16};
 pub struct SplitBuffers {
     pub(crate) arith: Arith,
     pub(crate) numbers: SplitElements,
-    /// Greatest magnitude of each column of the matrix, as bits, for an arithmetic that scales
-    /// columns.
+    /// Greatest magnitude of each column of the matrix, as the bits of an `f32`. `None` for an
+    /// arithmetic that does not scale columns.
     pub(crate) greatest: Option<Buffer<u32>>,
     /// Extents and strides of the splits.
     pub(crate) axes: Vec<ArrayAxis>,
@@ -22,7 +22,7 @@ pub struct SplitBuffers {
     pub(crate) lines: u64,
 }
 
-/// Elements of the splits, by the type of a split.
+/// Elements of the splits, by their type in memory.
 #[derive(Debug)]
 pub enum SplitElements {
     Bf16(Buffer<bf16>),

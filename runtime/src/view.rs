@@ -11,9 +11,9 @@ use std::ops::Range;
 /// Read-only view of a matrix in device memory: rows, columns and a stride for each, in elements.
 /// It may also be a batch of matrices at a fixed distance.
 ///
-/// A view is built from a [`Buffer`](crate::Buffer), a view of one or a `cudarc` slice, or returned
-/// by [`Matrix::view`]. [`MatrixRef::part`] is a rectangle of it and [`MatrixRef::t`] its
-/// transpose. A launch reads nothing outside the array.
+/// Build a view from a [`Buffer`](crate::Buffer), a [`BufferView`](crate::BufferView) or a `cudarc`
+/// slice, or get one from [`Matrix::view`]. [`MatrixRef::part`] returns a rectangle of the view,
+/// and [`MatrixRef::t`] the transpose. A launch reads nothing outside the array.
 /// [`Device::download`](crate::Device::download) copies the elements to the host, row by row.
 ///
 /// ```
@@ -23,7 +23,7 @@ use std::ops::Range;
 /// let device = Device::simulator();
 /// let (a, b) = (device.upload(&[1.0; 64])?, device.upload(&[2.0; 64])?);
 /// let mut c = device.alloc(64)?;
-/// // Upper left quarter of an 8x8 matrix, times the lower right quarter of another.
+/// // The upper left quarter of an 8x8 matrix times the lower right quarter of another 8x8 matrix.
 /// let a = MatrixRef::new(&a, 8, 8)?.part(0..4, 0..4)?;
 /// let b = MatrixRef::new(&b, 8, 8)?.part(4..8, 4..8)?;
 /// let mut c = MatrixMut::new(&mut c, 4, 4)?;
@@ -118,8 +118,9 @@ impl<'a, T: Element> MatrixRef<'a, T> {
 
     /// Batch of row-major matrices at a fixed distance.
     ///
-    /// `apart` is the number of matrices and the distance from each to the next, in elements;
-    /// `pitch` is the row stride of each matrix. The distance may be 0 or less than a matrix.
+    /// `apart` is the number of matrices, and the distance from the start of a matrix to the start
+    /// of the next, in elements. `pitch` is the row stride of each matrix. Matrices may overlap:
+    /// the distance may be 0 or less than a matrix.
     ///
     /// # Errors
     /// Returns the errors of [`MatrixRef::pitched`].
@@ -196,8 +197,8 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Self::batch_apart(array, (count, distance), rows, cols, cols)
     }
 
-    /// Batch of matrices at a fixed distance, as [`MatrixRef::batch_apart`]. A launch rejects
-    /// matrices that share elements.
+    /// Batch of matrices at a fixed distance, with the arguments of [`MatrixRef::batch_apart`]. A
+    /// launch rejects matrices that share elements.
     ///
     /// # Errors
     /// Returns the errors of [`MatrixMut::pitched`].
@@ -223,7 +224,8 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
     }
 
-    /// Rectangle as returned by [`part`](Self::part), with the lifetime of the view's own borrow.
+    /// Rectangle of the matrix, as [`part`](Self::part) returns it, but with the lifetime of the
+    /// view's own borrow.
     #[doc(hidden)]
     pub fn into_part(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
@@ -236,7 +238,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     }
 }
 
-/// Shape of a rectangle. A list has no rectangles, because it holds pointers to the first elements
+/// Shape of a rectangle. A list has no rectangles, because its pointers refer to the first elements
 /// of its matrices.
 fn part(shape: &Shape, is_list: bool, rows: Range<usize>, cols: Range<usize>) -> Result<Shape> {
     if is_list {

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Builder};
 
-/// Compiles all kernels of these specs that the device does not hold, each once. Every variant is
-/// included, so that later launches compile nothing.
+/// Compiles all kernels of these specs that the device has not loaded, each once and in every
+/// variant. Later launches then compile nothing.
 ///
 /// # Errors
 /// [`Error::Ahead`] for the first spec that fails, after all others have been compiled.
@@ -62,7 +62,7 @@ pub(crate) fn make(
     }
 }
 
-/// Compiles all kernels of a program, unless the device holds them or is a simulator.
+/// Compiles all kernels of a program, unless the device has already loaded them or is a simulator.
 ///
 /// # Errors
 /// Returns the error of the first kernel that fails.
@@ -79,7 +79,8 @@ fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Optio
     dispatch!(device, on => on.backend.ready(program, id))
 }
 
-/// Results of all items, in their order, computed on as many threads as there are processors.
+/// Results of all items, in the order of the items. As many threads compute them as there are
+/// processors.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -92,7 +93,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     let mut all = thread::scope(|scope| {
-        // If the system refuses more threads, the existing ones do the work.
+        // If the system cannot start more threads, the existing threads do the work.
         let others = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, worker).ok());
         let others: Vec<_> = others.collect();
         let mut all = worker();

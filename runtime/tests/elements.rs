@@ -7,8 +7,8 @@ use gemm_runtime::sim::fault::Elem;
 use gemm_runtime::{ByName, Device, Element, Error, ReduceKernel, ReduceSpec, reduce_kernel};
 use std::fmt::Debug;
 
-/// Type whose values can be compared by their bytes: `==` would tell NaN from itself, and equate 0
-/// and −0.
+/// Type whose values are compared by their bytes. With `==`, NaN would differ from itself, and 0
+/// would equal −0.
 trait Bits: Element {
     fn of(seed: u64) -> Self;
     fn bytes(self) -> Vec<u8>;
@@ -32,7 +32,7 @@ macro_rules! bits {
                 test.run::<$ty>(&Device::simulator());
                 elems.push(<$ty>::ELEM);
             )*
-            // Tf32, which Rust has no type for, is the only one left.
+            // Only tf32 is missing, for which Rust has no type.
             assert!(Elem::ALL.iter().all(|elem| elems.contains(elem)) && elems.len() == 13);
         }
     };
@@ -124,7 +124,7 @@ fn need<T: Debug>(outcome: Result<T, Error>) -> Need {
     }
 }
 
-/// A statically typed kernel does not compile with another type; a launch by name is refused.
+/// A statically typed kernel does not compile with another type. A launch by name is rejected.
 #[test]
 fn a_reduction_takes_its_own_type_only() {
     struct Others;

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Compiles without a usable NVRTC and prints the outcome.
+/// Tries to compile without a usable NVRTC and prints the result.
 fn child() -> ExitCode {
     match compile::compile("scale", SCALE, Arch::sm(90), &Options::default()) {
         Ok(_) => println!("compiled"),

@@ -42,7 +42,7 @@ fn no_gpu_or_no_such_gpu_is_an_error_and_no_panic() {
         matches!(error, Error::DriverMissing { .. } | Error::NoGpu | Error::BadOrdinal { .. }),
         "{error}"
     );
-    // On any machine: no panic, and no error without a GPU.
+    // The call panics on no machine, and returns no error without a GPU.
     if Device::cuda(0).is_err() {
         assert!(Device::auto().expect("no GPU").is_simulator());
     }
@@ -144,7 +144,7 @@ fn matrices_are_checked() {
     assert!(device.alloc_matrix(1, usize::MAX).is_err());
 }
 
-/// A matrix without columns has no elements, whatever its rows and its row stride.
+/// A matrix without columns has no elements, for any number of rows and any row stride.
 #[test]
 fn matrices_without_columns_have_no_elements() {
     let device = Device::simulator();
@@ -175,7 +175,7 @@ fn a_pitch_and_a_size_are_refused_in_sentences() {
     );
 }
 
-/// `main` prints an error with its Debug format.
+/// The `Debug` output of an error, which `main` prints, is the message.
 #[test]
 fn debug_shows_the_remedy() {
     let device = Device::simulator();
@@ -185,8 +185,8 @@ fn debug_shows_the_remedy() {
     assert_eq!(
         format!("{error:?}"),
         "`array` belongs to another simulator, but the call runs on the simulator. Each \
-         Device::simulator() has memory of its own: clone the handle that the operand was made \
-         with, or upload it to this one"
+         Device::simulator() has its own memory: clone the operand's device for this call, or \
+         upload the operand to this device"
     );
     let faults = "block: 100".parse::<gemm_runtime::ReduceSpec>().and_then(|spec| spec.plan());
     let faults = faults.expect_err("no power of two");

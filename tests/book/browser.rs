@@ -37,7 +37,8 @@ pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
     Ok(output)
 }
 
-/// Opens each tested page of the book, and the pages of faults, in one browser, and checks it.
+/// Opens each tested page of the book, and each page of a fault, in one browser, and checks the
+/// page.
 fn each(
     session: &mut Session,
     mut check: impl FnMut(&mut Session, &str) -> Result<(), Failed>,
@@ -58,11 +59,11 @@ fn none(found: &Value) -> Result<(), Failed> {
     }
 }
 
-/// No page logs to the browser's console; the page is displayed, and it fits a phone and paper.
+/// Every page is displayed, logs nothing to the browser's console, and fits a phone and paper.
 fn shown() -> Result<(), Failed> {
     each(&mut Session::start()?, |session, _| {
         if session.value("document.querySelectorAll('main').length")? != 1 {
-            return Err("it is not shown".into());
+            return Err("the page is not displayed".into());
         }
         phone(session)?;
         print(session)?;
@@ -81,7 +82,7 @@ pub fn without_policy(html: &str) -> Result<String, Failed> {
     Ok(format!("{head}{rest}"))
 }
 
-/// No page is wider than a phone. Wide content scrolls in a box of its own, which is reachable by
+/// No page is wider than a phone. Wide content scrolls in its own box, which is reachable by
 /// keyboard.
 fn phone(session: &mut Session) -> Result<(), Failed> {
     const ASKS: &str = "[...document.querySelectorAll('body *')].filter((e) => {
@@ -100,8 +101,8 @@ fn phone(session: &mut Session) -> Result<(), Failed> {
 /// Width of an A4 sheet within its margins, in CSS pixels.
 const SHEET: u32 = 718;
 
-/// Printed pages are not cut off: every box is as wide as its content and fits the sheet. No word
-/// is broken, except program names.
+/// Printed pages are not cut off. Every box is as wide as its content and fits the sheet. No words
+/// are broken, except names in programs.
 fn print(session: &mut Session) -> Result<(), Failed> {
     const CUT: &str = "[...document.querySelectorAll('.wide, .wide > *')].filter((e) =>
         e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') ||
@@ -156,8 +157,9 @@ fn axe() -> Result<String, Failed> {
     Ok(fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?)
 }
 
-/// axe-core finds no accessibility problem. Its contrast check is slow and pages of one kind hardly
-/// differ in colours. Contrast is therefore checked on one page of each kind, in both schemes.
+/// axe-core finds no accessibility problem. Its contrast check is slow, and pages of one kind have
+/// the same colours. Contrast is therefore checked on only one page of each kind, in both colour
+/// schemes.
 fn accessible() -> Result<(), Failed> {
     const BUT_CONTRAST: &str = "axe.run({ rules: { 'color-contrast': { enabled: false } } })";
     const CONTRAST: &str = "axe.run({ runOnly: ['color-contrast'] })";
@@ -176,13 +178,13 @@ fn accessible() -> Result<(), Failed> {
     })
 }
 
-/// Script that runs axe-core once a JavaScript condition holds.
+/// Script that waits until a JavaScript condition is true, and then runs axe-core.
 pub fn asking_axe(when: &str) -> Result<String, Failed> {
     let asks = format!(
         "{{ const ask = () => !({when}) ? setTimeout(ask, 20) : axe.run(){FOUND}.then((found) => \
          {{ document.body.dataset.axe = found.join('; ') + '.'; }}); ask(); }}"
     );
-    // The script's text must not close its own element.
+    // The source of the script must not contain its own end tag.
     let axe = axe()?.replace("</script", "<\\/script");
     Ok(format!("<script>{axe}</script><script>{asks}</script></body>"))
 }

@@ -1,5 +1,5 @@
-//! Elements: one that is pointed at, chosen or named in the address is marked in every picture. The
-//! page lists the lanes that copy and read it.
+//! Marking of elements. An element under the pointer, or one selected by a click, an input or the
+//! address, is marked in every picture. The page lists the lanes that copy and read it.
 
 use crate::html::{parse, texts};
 use crate::lanes::{Cells, STAGE, after, of_lane, paths};
@@ -37,7 +37,7 @@ enum By {
     Fields,
 }
 
-/// Origins of a tile in the pictures: in its own, and in the one of its copy in shared memory.
+/// Origins of a tile in the picture of the matrices and in the picture of shared memory.
 fn begins(owners: &Ownership, name: &str) -> Result<([u64; 2], Option<[u64; 2]>), Failed> {
     let tile = owners.picture().tiles.into_iter().find(|tile| tile.name == name);
     let held =
@@ -46,8 +46,8 @@ fn begins(owners: &Ownership, name: &str) -> Result<([u64; 2], Option<[u64; 2]>)
     Ok((tile.ok_or("no such tile")?.at, held))
 }
 
-/// A lane among the first 32 reads the element of A or B if and only if its elements of C are
-/// framed.
+/// Checks that the elements of C of a lane among the first 32 are framed if and only if the lane
+/// reads the marked element of A or B.
 fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> {
     let (ladder, stage, page) = STAGE;
     let report = report_of(ladder, stage)?;
@@ -59,7 +59,7 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
     let element = (column + at[0], row + at[1]);
     let [y, x] = [tile.origin[0] + row, tile.origin[1] + column];
     let address = format!("element={name},{y},{x}");
-    // Its place in shared memory is known from the lanes that read it there.
+    // The position of the element in shared memory follows from the lanes that read it there.
     let lies = |shown: &str| -> Vec<Cells> { paths(shown, "mark") };
     let click = |picture: usize, (x, y): (u64, u64)| {
         format!(
@@ -90,7 +90,7 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
         }
     };
     if !shown.contains(&format!("data-element=\"{name},{y},{x}\"")) {
-        return Err("the body says otherwise".into());
+        return Err("the attribute of the body differs".into());
     }
     let marked = lies(&shown);
     if marked.first() != Some(&Cells::from([element])) {
@@ -109,7 +109,8 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
     let (at_c, _) = begins(owners, "C")?;
     let uses = paths(&shown, "uses");
     if name == "C" {
-        // A row of A, a column of B, and their places in shared memory.
+        // For an element of C, a row of A, a column of B, and their copies in shared memory are
+        // marked.
         let sizes: Vec<usize> = uses.iter().map(Cells::len).collect();
         let terms = [find("A")?.extents[1] as usize, find("B")?.extents[0] as usize];
         let expected = [terms, terms].concat();

@@ -1,4 +1,4 @@
-//! Every valid spec has a page: random specs of both families with all keys.
+//! Every valid spec has a page. Tested with random specs of both macros with all keys.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
@@ -45,8 +45,8 @@ pub fn whatever_is_a_spec() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Turns one of three specs into a strided batch and one into a pointer batch, where the spec
-/// permits.
+/// Turns every third spec into a strided batch and every third into a pointer batch, if the spec
+/// permits it.
 fn in_batches(spec: SgemmSpec, nth: usize) -> SgemmSpec {
     let batch = [None, Some(Batch::Strided), Some(Batch::Pointers)][nth % 3];
     let products = if batch.is_some() { 1 + nth as u32 / 3 % 2 } else { 1 };

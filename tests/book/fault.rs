@@ -1,5 +1,5 @@
-//! Pages of faults: a race in a kernel without one of its barriers, and out-of-bounds accesses in a
-//! kernel without its guards.
+//! Pages of faults: a race in a kernel from which a barrier was removed, and out-of-bounds accesses
+//! in a kernel whose guards were removed.
 
 use gemm_bench::epilogue::launch_once;
 use gemm_bench::family::Family;
@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Spec whose kernel needs its barriers and its guards.
 pub const LINE: &str = "tile: 32x32x32";
-/// Size for which the last tiles along rows and columns are partial.
+/// Size at which the last tiles along M and N are partial.
 const RAGGED: Size = Size { m: 40, n: 40, k: 32 };
-/// Instruction limit of the failing launch.
+/// Limit on the simulated instructions of the failing launch.
 const PATIENCE: u64 = 1 << 24;
 
 /// File names of the pages.

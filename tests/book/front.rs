@@ -1,4 +1,4 @@
-//! Tables of the front page, sorted by a column and compared row by row, agree with the reports.
+//! Sorting and comparison in the tables of the front page agree with the reports.
 
 use crate::browser::session::Session;
 use crate::{page, report_of};
@@ -72,14 +72,14 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Fai
     }
 }
 
-/// Sorts ascending, descending, and as in the ladder; the address holds the order.
+/// Clicks sort ascending, descending, and in the order of the ladder. The address stores the order.
 fn sorts() -> Result<(), Failed> {
     let mut session = opened("")?;
     let column = session.value(&format!("{HEAD}.cellIndex"))?;
     let ladder = titles(&reductions()?);
     let [up, down] = [by_registers(false)?, by_registers(true)?];
     if up == ladder || down == ladder || up == down {
-        return Err("the order of the registers is that of the ladder".into());
+        return Err("the order by registers does not differ from that of the ladder".into());
     }
     let ways = [(up, "ascending"), (down, "descending"), (ladder, "")];
     for (expected, way) in ways {
@@ -94,7 +94,7 @@ fn sorts() -> Result<(), Failed> {
     Ok(())
 }
 
-/// An address sorts one table of the open page. A new address sorts another one, and an unknown
+/// An address sorts one table of the open page. A new address sorts another table, and an unknown
 /// column sorts nothing.
 fn sorts_by_address() -> Result<(), Failed> {
     let mut session = opened("")?;
@@ -126,7 +126,7 @@ fn compared(session: &mut Session, what: &str) -> Result<Vec<String>, Failed> {
     Ok(serde_json::from_value(session.value(&row)?)?)
 }
 
-/// Two stages are marked, and a third one replaces the first.
+/// Two stages are compared. If a third is marked, it replaces the first.
 fn compares() -> Result<(), Failed> {
     let reports = reductions()?;
     let mut session = opened("")?;
@@ -135,8 +135,8 @@ fn compares() -> Result<(), Failed> {
         session
             .click_on(&format!("document.querySelector('input[aria-label=\"Compare {title}\"]')"))
     };
-    // Clicked stages, and the stages compared afterwards. The last clicks unmark one stage and mark
-    // another.
+    // Clicked stages, and the stages that are compared afterwards. The last clicks unmark one stage
+    // and mark another.
     let clicks: [(&[usize], [usize; 2]); 3] =
         [(&[2, 7], [2, 7]), (&[5], [7, 5]), (&[5, 3], [7, 3])];
     for (clicked, [one, other]) in clicks {

@@ -1,10 +1,9 @@
-//! Pages as parsed by a browser's HTML parser.
+//! Checks of pages with an HTML parser that conforms to browsers.
 
 use crate::{fault, is_tested, pages_and_faults};
 use gemm_book::glossary::TERMS;
 use gemm_dsl::{Plan as _, cuda, stages};
 use gemm_runtime::SgemmSpec;
-use gemm_tests::stem;
 use html5ever::tendril::TendrilSink;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -26,10 +25,10 @@ pub struct ParsedPage<'p> {
     dom: RcDom,
 }
 
-/// Counts of items that pages must have in numbers.
+/// Counts of items that must occur on the pages several times.
 #[derive(Default, Debug)]
 struct Found {
-    /// Keys that no counter sees and whose changed lines are shown.
+    /// Keys that no counter shows and whose changed lines are shown.
     unseen_keys: usize,
     /// Blocks named by their coordinates.
     blocks: usize,
@@ -37,9 +36,9 @@ struct Found {
     registers: usize,
 }
 
-/// Checks every page: it parses, its links resolve, it loads nothing, and its terms are explained.
-/// Keys without effect on counters show their lines, blocks are named in one form, and each key has
-/// registers. All faults are reported, page by page.
+/// Checks that every page parses, its links resolve, it loads nothing, and its terms are explained.
+/// Keys that no counter shows have their changed lines, blocks are named in one form, and each key
+/// has registers. All faults are reported, page by page.
 pub fn pages_are_sound() -> Result<(), Failed> {
     let pages: Vec<(&str, &str)> = pages_and_faults()?.collect();
     let asked = pages.par_iter().map(|(name, html)| {
@@ -126,10 +125,10 @@ pub fn places(dom: &RcDom) -> Result<(BTreeSet<String>, Vec<String>), String> {
         if let Some(id) = attrs.get("id")
             && !ids.insert(id.clone())
         {
-            twice = Some(format!("#{id} is twice there"));
+            twice = Some(format!("#{id} occurs twice"));
         }
         links.extend(attrs.get("href").cloned());
-        // The label of a region is a link target too.
+        // The label of a region must also exist.
         links.extend(attrs.get("aria-labelledby").map(|id| format!("#{id}")));
     });
     twice.map_or(Ok((ids, links)), Err)
@@ -151,7 +150,7 @@ fn links(page: &ParsedPage<'_>, pages: &[(&str, &str)]) -> Checked {
             },
         };
         if !is_there {
-            return Err(format!("it leads to {link}, which is not there"));
+            return Err(format!("it links to {link}, which does not exist"));
         }
     }
     Ok(())
@@ -160,11 +159,10 @@ fn links(page: &ParsedPage<'_>, pages: &[(&str, &str)]) -> Checked {
 /// True if a page belongs to a stage that is not tested.
 fn is_untested(name: &str) -> bool {
     let mut products = stages::sgemm().into_iter().filter(|of| !is_tested("sgemm", of.index));
-    products.any(|of| name == format!("sgemm_{}.html", stem(&of)))
+    products.any(|of| name == format!("sgemm_{}.html", of.stem()))
 }
 
-/// A page loads nothing: its policy forbids it, and contains the hashes of its style and of its
-/// script.
+/// A page loads nothing. Its policy allows only its style and its script, by their hashes.
 fn alone(page: &ParsedPage<'_>) -> Checked {
     let ParsedPage { html, dom } = page;
     let mut policy = None;
@@ -181,11 +179,11 @@ fn alone(page: &ParsedPage<'_>) -> Checked {
         }
     });
     if let Some(foreign) = foreign {
-        return Err(format!("it has {foreign}"));
+        return Err(format!("it contains {foreign}"));
     }
     let style = within(html, "style").ok_or("it has no style")?;
     if style.contains("url(") {
-        return Err("its style asks for something".to_owned());
+        return Err("its style loads something".to_owned());
     }
     let policy = policy.ok_or("it has no policy")?;
     let own = [("style", Some(style)), ("script", within(html, "script"))];
@@ -195,7 +193,7 @@ fn alone(page: &ParsedPage<'_>) -> Checked {
     let first = said.next();
     let said: Option<Vec<_>> = said.map(allowed).collect();
     if first != Some("default-src 'none'") || said != Some(expected) {
-        return Err(format!("{policy} is not of its style and its script"));
+        return Err(format!("{policy} does not have the hashes of its style and its script"));
     }
     Ok(())
 }
@@ -233,7 +231,7 @@ pub fn decoded(text: &str) -> String {
         .collect()
 }
 
-/// Collects the prose of a page for the check of its terms: without code, pictures and headings.
+/// Collects the prose of a page, without code, pictures and headings, for the check of its terms.
 fn sentences(node: &Handle, out: &mut String) {
     const UNREAD: [&str; 14] = [
         "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
@@ -245,7 +243,7 @@ fn sentences(node: &Handle, out: &mut String) {
             let local = &*name.local;
             let is_words = attribute(node, "id").as_deref() == Some("words");
             let is_line = local == "td" && attribute(node, "class").as_deref() == Some("t");
-            // A link to another part is not prose; a link to a term is.
+            // Links to terms are part of the prose, other links are not.
             let is_other = local == "a" && attribute(node, "class").as_deref() != Some("word");
             if UNREAD.contains(&local) || is_words || is_line || is_other {
                 return;
@@ -301,7 +299,7 @@ fn section_of(dom: &RcDom, id: &str) -> Option<Handle> {
     sections.find(|of| attribute(of, "id").as_deref() == Some(id))
 }
 
-/// A key that no counter sees shows the lines of the text that it changes.
+/// A key that no counter shows has the lines of the source that it changes.
 fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     let Some(ledger) = section_of(&page.dom, "ledger") else { return Ok(()) };
     if all(&ledger, "table").iter().any(|table| all(table, "tr").is_empty()) {
@@ -323,7 +321,7 @@ fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     Ok(())
 }
 
-/// Each row of a ledger has registers, unless it says that it is not a kernel.
+/// Each row of a ledger has registers, unless the spec without the key is invalid.
 fn registers_of_every_key(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     let Some(ledger) = section_of(&page.dom, "ledger") else { return Ok(()) };
     // Nested rows with differing lines are skipped.
@@ -348,8 +346,8 @@ fn section(name: &str, id: &str) -> Result<String, Failed> {
     Ok(format!("{} {}", text(&own), links.join(" ")))
 }
 
-/// A section links to content that it leaves out, or says that it is missing. Resources of both
-/// kernels are next to their difference.
+/// Sections link to content that they leave out, or say that it is missing. The section on changes
+/// has the resources of both kernels.
 pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     for (name, id, says) in [
         ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a TMA box"),
@@ -363,13 +361,14 @@ pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     ] {
         let said = section(name, id)?;
         if !said.contains(says) {
-            return Err(format!("{name}, {id}, does not say {says}: {said}").into());
+            return Err(format!("{name}, {id}, does not contain {says}: {said}").into());
         }
     }
     Ok(())
 }
 
-/// The changed line is numbered in the unchanged text; the text on the page does not contain it.
+/// The number of the changed line refers to the unchanged source. The source on the page does not
+/// contain the line.
 pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     let dom = parse(fault::race()?);
     let said = text(&dom.document);
@@ -378,7 +377,7 @@ pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
         behind.split_once(" of its unchanged source, ").ok_or("no source is named")?;
     let number: usize = line.parse()?;
     let spec: SgemmSpec = fault::LINE.parse()?;
-    let unchanged = cuda::source(&spec.plan()?.program()?.kernels[0]);
+    let unchanged = cuda::source(&spec.plan()?.program()?.kernels()[0]);
     let statement = unchanged.lines().nth(number - 1).unwrap_or_default().trim();
     if statement.is_empty() || !what.contains(statement) {
         return Err(format!("line {number} is {statement}, and not what is said: {what}").into());

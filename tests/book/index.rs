@@ -1,4 +1,4 @@
-//! Front page: its tables agree with the reports.
+//! The tables of the front page agree with the reports.
 
 use crate::html::{all, attribute, parse, text};
 use crate::{is_tested, page, report_of};
@@ -9,14 +9,14 @@ use gemm_dsl::stages;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::Handle;
 
-/// Stages whose rows are checked number by number: reports without conflicts, with conflicts, and
-/// of tensor cores.
+/// Stages whose rows are checked number by number: one without conflicts, one with conflicts, and
+/// one with tensor cores.
 const STAGES: [(&str, u32); 3] = [("reduce", 6), ("sgemm", 9), ("sgemm", 41)];
 
 /// Sizes at which stages are shown: GEMMs and reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
 
-/// Columns of a row before those of the units: the new key, and the busiest unit.
+/// Number of columns before those of the units: the changes, and the bottleneck.
 const BEFORE: usize = 2;
 
 /// Mark on a number that assumes L1 cache hits.
@@ -31,7 +31,7 @@ struct Row {
     measured: String,
 }
 
-/// In each row the longest bar belongs to the named unit.
+/// In each row, the longest bar belongs to the unit that is named as the bottleneck.
 pub fn names_the_longest_bar() -> Result<(), Failed> {
     let rows = rows()?;
     let products = stages::sgemm().into_iter().filter(|of| is_tested("sgemm", of.index));
@@ -52,8 +52,8 @@ pub fn names_the_longest_bar() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Cycles and conflicts agree with the report, per 1,000 multiply-adds or elements. Cycles are
-/// those at the measured size.
+/// Cycles and conflicts per 1,000 multiply-adds or elements agree with the report. Cycles are those
+/// at the measured size.
 pub fn says_what_reports_do() -> Result<(), Failed> {
     let rows = rows()?;
     for (ladder, stage) in STAGES {
@@ -89,13 +89,13 @@ fn of_the_size(report: &Report, unit: &Unit) -> String {
     gemm_bench::change::number(1000.0 * cycles / work)
 }
 
-/// No unit is busy longer than the measured time beside its bar.
+/// No unit is busy longer than the measured time in the same row.
 pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
     let (rows, mut count) = (rows()?, 0);
     for Row { stage, bars, measured, .. } in &rows {
         let mut words = measured.split(' ');
         let Some(rate) = words.next().and_then(|rate| rate.parse::<f64>().ok()) else { continue };
-        // Per 1,000 multiply-adds, or per 1,000 elements of four bytes.
+        // Operations of 1,000 multiply-adds, or bytes of 1,000 elements.
         let work = if words.next() == Some("TFLOP/s,") { 2000.0 } else { 4000.0 };
         let most = work / (rate * 1e12) * DEVICE.hertz() * f64::from(DEVICE.sms);
         for (unit, _, cycles) in bars {

@@ -1,5 +1,5 @@
-//! Lanes: one that is pointed at, chosen with the slider or named in the address is highlighted
-//! exactly where the simulator saw it.
+//! Highlighting of lanes. A lane under the pointer, or one selected with the slider or the address,
+//! is highlighted in exactly the cells in which the simulator recorded it.
 
 use crate::browser::session::Session;
 use crate::html::{parse, texts};
@@ -10,7 +10,7 @@ use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 
-/// Stage with pictures of accesses and of tiles, its page, and a lane other than the first ones.
+/// Stage with pictures of accesses and of tiles: ladder, number and page.
 pub const STAGE: (&str, u32, &str) = ("sgemm", 16, "sgemm_16_split_fragment.html");
 const LANE: u32 = 11;
 
@@ -32,13 +32,13 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Clicks a cell that belongs to the lane alone.
+/// Clicks a cell that belongs only to this lane.
 const CLICK: &str = r##"
     const cells = [...document.querySelectorAll(".grid tbody td")];
     const cell = cells.find((cell) => cell.textContent === "11");
     cell.dispatchEvent(new PointerEvent("click", { bubbles: true }));
     if (location.hash !== "#lane=11") throw new Error(location.hash);"##;
-/// Points at the cell of another lane, which highlights that lane, and then away.
+/// Points at the cell of another lane, which highlights that lane, and then at no cell.
 const POINT_AWAY: &str = r##"
     const cells = [...document.querySelectorAll(".grid tbody td")];
     const cell = cells.find((cell) => cell.textContent === "5");
@@ -46,7 +46,7 @@ const POINT_AWAY: &str = r##"
     if (document.body.dataset.lit !== "5") throw new Error("not lit");
     const title = document.querySelector("h1");
     title.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));"##;
-/// Sets the slider by script; its own keys fire the same event.
+/// Sets the slider by script. Keys on the slider fire the same event.
 const RANGE: &str = r##"
     const range = document.getElementById("lane");
     range.focus();
@@ -78,11 +78,12 @@ fn lights_at(
         Some(lane) => shown.contains(&format!("data-lit=\"{lane}\"")),
         None => !shown.contains("data-lit=\""),
     };
-    if said { Ok(()) } else { Err("the body says otherwise".into()) }
+    if said { Ok(()) } else { Err("the attribute of the body differs".into()) }
 }
 
-/// Points at the first and the last element of the lane in each tile. The lane is highlighted and
-/// the element is inside the filled area. Outside of the tiles nothing is highlighted.
+/// Points at the first and the last element of the lane in each tile. The lane is then highlighted,
+/// and the element is inside the filled area. If the pointer is outside of the tiles, nothing is
+/// highlighted.
 fn points_at_tiles() -> Result<(), Failed> {
     let (ladder, stage, name) = STAGE;
     let report = report_of(ladder, stage)?;
@@ -144,7 +145,7 @@ pub fn done(
     }
 }
 
-/// Checks cells of pictures: the highlighted ones are those in which the report has the lane.
+/// Checks that the highlighted cells of pictures are those that contain the lane in the report.
 fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
     let accesses = report.accesses.iter().chain(report.beside.iter().flat_map(|both| &both.ways));
     let grids = accesses.flat_map(|access| {
@@ -163,13 +164,13 @@ fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> 
     for (classes, text) in texts(&parse(&figures.concat()), "td") {
         let is_lit = classes.iter().any(|class| class == "on");
         if is_lit != with_lane.contains(&text) {
-            return Err(format!("a cell of {text:?} is lit: {is_lit}").into());
+            return Err(format!("a cell of {text:?} is highlighted: {is_lit}").into());
         }
         lit += usize::from(is_lit);
         all += 1;
     }
     if lane.is_some() == (lit == 0) || lit == all {
-        return Err(format!("{lit} of {all} cells are lit").into());
+        return Err(format!("{lit} of {all} cells are highlighted").into());
     }
     Ok(())
 }
@@ -207,8 +208,8 @@ pub fn of_lane(areas: &[Area], lane: u32, at: [u64; 2]) -> Cells {
     rects.flat_map(cells).map(|(x, y)| (x + at[0], y + at[1])).collect()
 }
 
-/// Checks outlines of tiles and of their copies in shared memory: highlighted are the elements that
-/// the lane owns and reads.
+/// Checks the outlines in tiles and in their copies in shared memory. The highlighted elements must
+/// be those that the lane owns and reads.
 fn tiles(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
     let mut expected: [Vec<Cells>; 2] = Default::default();
     let mut expect = |threads: &[Area], read: &[Area], at: [u64; 2]| {
@@ -234,7 +235,7 @@ fn tiles(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> 
         lit.sort();
         expected.sort();
         if lit != expected {
-            return Err(format!("{classes}: lit is {lit:?}, and not {expected:?}").into());
+            return Err(format!("{classes}: {lit:?} is highlighted instead of {expected:?}").into());
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Live page: its answers in a browser agree with the same function called here.
+//! The results of the live page in a browser agree with those of the same function called here.
 
 mod browser;
 
@@ -43,7 +43,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The page, built by the first test that needs it.
+/// Returns the page, which the first caller builds.
 fn live() -> Result<&'static str, Failed> {
     static PAGE: OnceLock<Result<String, String>> = OnceLock::new();
     let made = PAGE.get_or_init(|| {
@@ -61,8 +61,8 @@ fn fastest() -> String {
         .map_or(String::new(), |s| s.spec.to_string())
 }
 
-/// Faults are marked at their tokens, whatever precedes them. Positions count UTF-16 units, as
-/// scripts do.
+/// Faults are marked at their tokens, with any text before them. Positions are in UTF-16 code
+/// units, as in scripts.
 fn faults() -> Result<(), Failed> {
     for text in [
         "thread: 8x8, flaot4",
@@ -89,7 +89,7 @@ fn faults() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every stage is launched, nearly every random spec, and no spec whose block is too large.
+/// Every stage and nearly every random spec are launched. A spec whose block is too large is not.
 fn launches() -> Result<(), Failed> {
     let stages = stages::sgemm().into_iter().map(|stage| stage.spec);
     let random = sample(arbitrary::sgemm(128), gemm_cases::scaled(RANDOM));
@@ -124,7 +124,7 @@ fn launches() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A launch without a device gives the same counts as a launch by the runtime.
+/// A launch without a device has the same counts as a launch by the runtime.
 fn counts() -> Result<(), Failed> {
     for (family, ladder, stage) in
         [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 25), (Family::Reduce, "reduce", 7)]
@@ -148,7 +148,7 @@ fn sound() -> Result<(), Failed> {
         return Err(format!("{} bytes, more than {MOST}", html.len()).into());
     }
     let report = answer(Family::Sgemm, &fastest());
-    // The same holds after an answer.
+    // The same holds for the page with a report.
     let answered = html.replace("<div id=\"seen\">", &format!("<div id=\"seen\">{}", report.seen));
     for html in [html, &answered] {
         let dom = parse(html);
@@ -160,7 +160,7 @@ fn sound() -> Result<(), Failed> {
             link.strip_prefix('#').is_some_and(|id| !ids.contains(id) && !id.starts_with("family="))
         };
         if let Some(link) = links.iter().find(of_no_place) {
-            return Err(format!("{link} is not there").into());
+            return Err(format!("{link} does not exist").into());
         }
     }
     let policy =
@@ -175,12 +175,12 @@ fn sound() -> Result<(), Failed> {
     }
     let hashes = ["style", "script"].map(|kind| within(html, kind).map_or(String::new(), hash));
     if [style.0, script.0].map(decoded) != hashes {
-        return Err(format!("{policy} is not of its style and its script").into());
+        return Err(format!("{policy} does not have the hashes of its style and its script").into());
     }
     Ok(())
 }
 
-/// The page with an answer is no wider than a phone. The tested copy has no policy and one
+/// The page with a report is no wider than a phone. The tested copy has no policy and one
 /// additional script.
 fn phone() -> Result<(), Failed> {
     const ASKS: &str = "<script>new MutationObserver(() => {document.body.dataset.wide = \
@@ -196,8 +196,8 @@ fn phone() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Every answer has the numbers that the same function returns here. It also shows its duration,
-/// which is not tested.
+/// Every report on the page has the numbers that the same function returns here. The duration that
+/// the page shows is not tested.
 fn answers() -> Result<(), Failed> {
     let steps = stages::reduce();
     let interleaved = steps.iter().find(|stage| stage.name == "interleaved").ok_or("a stage")?;
@@ -222,7 +222,8 @@ fn answers() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Two faults of one token underline it once: the typed text is mirrored once behind the input.
+/// A token with two faults is underlined once, and the typed text is repeated only once behind the
+/// input.
 fn underlines_once() -> Result<(), Failed> {
     let line = "tile: 24x30x10, thread: 2x2, float4";
     let marks = answer(Family::Sgemm, line).marks;
@@ -233,7 +234,7 @@ fn underlines_once() -> Result<(), Failed> {
     let marked = shown.split_once("id=\"marked\"").and_then(|(_, rest)| rest.split_once("</pre>"));
     let marked = marked.and_then(|(marked, _)| marked.split_once('>')).ok_or("no text")?.1;
     if marked != "tile: <mark>24x30x10</mark>, thread: 2x2, float4 " {
-        return Err(format!("behind what is typed stands {marked}").into());
+        return Err(format!("the text behind the input is {marked}").into());
     }
     Ok(())
 }
@@ -242,7 +243,7 @@ fn underlines() -> Result<(), Failed> {
     let shown = shown(live()?, &address("sgemm_kernel", "thread: 8x8, flaot4"), &[])?;
     for part in ["<mark>flaot4</mark>", "did you mean `float4`?", "data-state=\"done\""] {
         if !shown.contains(part) {
-            return Err(format!("{part} is not there").into());
+            return Err(format!("{part} is missing").into());
         }
     }
     Ok(())
@@ -270,14 +271,14 @@ fn led_to() -> Result<(), Failed> {
     let href = html.split_once(&format!("href=\"{FILE}")).ok_or("no link leads to it")?.1;
     let (address, _) = href.split_once('"').ok_or("a link ends")?;
     let shown = shown(live()?, &address.replace("&#38;", "&"), &[])?;
-    let title = stage.spec.plan()?.program()?.kernels[0].name.clone();
+    let title = stage.spec.plan()?.program()?.kernels()[0].name.clone();
     if attribute(&shown, "data-state") != Some("done") || !shown.contains(&title) {
         return Err(format!("{address} does not show {title}").into());
     }
     Ok(())
 }
 
-/// axe-core finds nothing in an answer, in either colour scheme.
+/// axe-core finds no problem in a report, in both colour schemes.
 fn accessible() -> Result<(), Failed> {
     let asking = without_policy(live()?)?
         .replace("</body>", &asking_axe("document.body.dataset.state === 'done'")?);
@@ -299,7 +300,7 @@ fn one_request() -> Result<(), Failed> {
     let server = Server::new(live()?, Duration::ZERO)?;
     let output = open(&format!("{}/{FILE}", server.address), &["--dump-dom"])?;
     if !String::from_utf8_lossy(&output.stdout).contains("</main>") {
-        return Err("the page is not shown".into());
+        return Err("the page is not displayed".into());
     }
     let requests = server.requests();
     if requests != [format!("/{FILE}")] {

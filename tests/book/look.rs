@@ -1,4 +1,4 @@
-//! Screenshots of pages for human inspection: `cargo look-book`. Ignored otherwise.
+//! Screenshots of pages for inspection by a person. Only `cargo look-book` runs this test.
 
 use crate::browser::browse;
 use crate::browser::session::Session;
@@ -18,8 +18,8 @@ pub const KINDS: [&str; 6] = [
     "reduce_09_columns.html",
 ];
 
-/// Views: name, window width in pixels, and colour scheme (0 is dark). The height is that of the
-/// page.
+/// Views: name, window width in pixels, and colour scheme (0 is dark). The height of the window is
+/// that of the page.
 const WAYS: [(&str, u32, &str); 3] =
     [("light", 1280, "1"), ("dark", 1280, "0"), ("phone", 390, "1")];
 

@@ -1,5 +1,5 @@
-//! Colours of pages in both schemes: everything that the style sheets put on a background contrasts
-//! with it.
+//! Colours of pages in both schemes. Text and drawings have sufficient contrast with every
+//! background on which the style sheets put them.
 //!
 //! The colours are read from the sheets themselves. Each colour declaration is a background, text,
 //! a drawing or an ornament. A declaration in none of these lists is an error.
@@ -16,13 +16,15 @@ const SHEETS: [&str; 2] = [
     include_str!("../../examples/book/templates/live.css"),
 ];
 
-/// WCAG 2.2, AA contrast: for text, and for graphics that are needed to understand a picture.
+/// Minimum contrast ratio of WCAG 2.2, level AA, for text and for graphics that are needed to
+/// understand a picture.
 const OF_TEXT: f64 = 4.5;
 const OF_GRAPHICS: f64 = 3.0;
 
 /// Background of the page itself.
 const PAGE: &str = "body background";
-/// Backgrounds of text: any text may be on any of them. A translucent one is blended with the page.
+/// Backgrounds of text. Any text may be on any of these backgrounds. A translucent background is
+/// blended with the page.
 const GROUNDS: [&str; 21] = [
     PAGE,
     ".l0 background",
@@ -46,7 +48,7 @@ const GROUNDS: [&str; 21] = [
     ".faults em background",
     ".tiles .mark fill",
 ];
-/// Shapes that are read by the drawings on and around them, and by the digits in them.
+/// Shapes that need no contrast with the page, because drawings and digits on them show the same.
 const SHADES: [&str; 2] = [".e-whole fill", ".e-ragged fill"];
 
 /// Text colours, each checked on each background.
@@ -66,7 +68,7 @@ const TEXTS: [&str; 11] = [
 
 /// Backgrounds of pictures.
 const DRAWN_ON: [&str; 5] = [PAGE, ".w0 fill", ".w1 fill", ".w2 fill", ".w3 fill"];
-/// Drawing colours, each checked on each of these backgrounds.
+/// Drawing colours, each checked on each background in `DRAWN_ON`.
 const DRAWN: [&str; 42] = [
     ".w background",
     ".own:not([fill]) fill",
@@ -112,7 +114,7 @@ const DRAWN: [&str; 42] = [
     ".faults em text-decoration",
 ];
 
-/// Pairs of a colour on another one that the lists above do not cover. Text has a halo in the
+/// Pairs of a colour and its background that the lists above do not contain. Text has a halo in the
 /// colour of the page.
 const PAIRS: [(&str, &str, f64); 5] = [
     ("td.on color", "td.on background", OF_TEXT),
@@ -122,8 +124,8 @@ const PAIRS: [(&str, &str, f64); 5] = [
     ("td.on outline", "td.on background", OF_GRAPHICS),
 ];
 
-/// Ornaments that a page could do without: rules between rows and cells, lines behind points, and
-/// gaps between shades. Their texts and numbers are in tables and columns.
+/// Ornaments that carry no information: rules between rows and cells, lines behind points, and gaps
+/// between shades.
 const ADORNS: [&str; 12] = [
     "h2 border-top",
     "thead th border-bottom",
@@ -174,8 +176,8 @@ fn unlisted(sheet: &Sheet) -> Vec<String> {
     let declared = sheet.names();
     let beyond = declared.iter().filter(|name| !lists.contains(name) && !in_pair(name));
     let gone = lists.iter().filter(|name| !declared.contains(name));
-    let beyond = beyond.map(|name| format!("{name} is a colour on no list"));
-    beyond.chain(gone.map(|name| format!("no rule says {name}"))).collect()
+    let beyond = beyond.map(|name| format!("the colour {name} is on no list"));
+    beyond.chain(gone.map(|name| format!("no rule declares {name}"))).collect()
 }
 
 /// All pairs of elements from the two lists.

@@ -7,11 +7,11 @@ use libtest_mimic::{Failed, Trial};
 use markup5ever_rcdom::{Handle, NodeData};
 use std::path::Path;
 
-/// Page and report with a snapshot of the whole.
+/// Page and report whose snapshots are complete.
 const PAGE: &str = "sgemm_02_naive.html";
 const REPORT: (&str, u32) = ("reduce", 5);
-/// Sections with a snapshot: a ring of asynchronous copies, a ring of boxes for tensor cores, and
-/// the tables of the front page.
+/// Sections with a snapshot, on a page with a ring of asynchronous copies, a page with a ring of
+/// boxes for tensor cores, and the front page.
 const SAID: [(&str, &[&str]); 3] = [
     ("sgemm_22_fastest", &["answer", "ledger", "pipeline", "sync"]),
     ("sgemm_39_warp_specialised", &["answer", "ledger", "pipeline", "sync"]),
@@ -44,8 +44,8 @@ pub fn trials() -> Vec<Trial> {
     whole.into_iter().chain(said).collect()
 }
 
-/// Text of a page's sections, given by their `id`: one line for each paragraph, item and row,
-/// without pictures.
+/// Text of the sections with these `id`s, without pictures. Each paragraph, item and row is one
+/// line.
 fn said(html: &str, sections: &[&str]) -> Result<String, Failed> {
     let dom = parse(html);
     let found = all(&dom.document, "section");
@@ -78,7 +78,7 @@ fn written(node: &Handle, lines: &mut Vec<String>) {
     }
 }
 
-/// Visible text of a node: a bar has none, and line breaks separate words.
+/// Visible text of a node. Bars have no text, and line breaks separate words.
 fn shown(node: &Handle) -> String {
     match &node.data {
         NodeData::Element { name, .. } if *name.local == *"meter" => String::new(),

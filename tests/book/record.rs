@@ -1,4 +1,4 @@
-//! Traces of the stages add up to the counters of their launches.
+//! The costs of all recorded accesses of a launch add up to its counters.
 
 use crate::is_tested;
 use gemm_bench::epilogue::launch_once;
@@ -13,10 +13,10 @@ use libtest_mimic::Failed;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Observes all blocks and adds up the cost of their accesses.
+/// Observer that records all blocks and adds up the cost of their accesses.
 struct Sums {
     wrong: Mutex<Vec<String>>,
-    /// True if each warp stores its results, so that no multiplication follows the last event of a
+    /// True if each warp stores its results. Then no multiplication follows the last event of a
     /// warp.
     is_whole: bool,
 }
@@ -91,7 +91,7 @@ impl Watch for Sums {
 const SIZE: Size = Size { m: 148, n: 276, k: 76 };
 const MATRIX: (usize, usize) = (133, 188);
 
-/// Whole tiles only, for every stage on CUDA cores.
+/// Size with only whole tiles, for every stage on CUDA cores.
 const WHOLE: Size = Size { m: 256, n: 256, k: 128 };
 
 pub fn comes_to_what_is_counted() -> Result<(), Failed> {
@@ -104,7 +104,7 @@ pub fn comes_to_what_is_counted() -> Result<(), Failed> {
     let tested = stages::sgemm().into_iter().filter(|of| is_tested("sgemm", of.index));
     tested.collect::<Vec<_>>().par_iter().for_each(|stage| {
         product(stage, SIZE, &sums);
-        // An epilogue multiplies in the statement that stores.
+        // With an epilogue, the storing statement multiplies.
         if stage.spec.arith.format().is_none() && stage.spec.epilogue.is_none() {
             product(stage, WHOLE, &whole);
         }

@@ -1,4 +1,4 @@
-//! Registers in a ledger: the figures agree with the pinned compiler.
+//! The registers in ledgers agree with the pinned compiler release.
 
 use gemm_bench::family::Family;
 use gemm_book::resources;
@@ -14,7 +14,7 @@ use std::{env, fs};
 
 /// Compute capability of an H200.
 const ARCH: u32 = 90;
-/// One of this many specs is compiled again; all of them when the file is updated.
+/// One of this many specs is compiled again. When the file is updated, all specs are compiled.
 const SAMPLE: usize = 8;
 
 pub fn trials() -> Vec<Trial> {
@@ -65,7 +65,7 @@ fn of_these_lines() -> Result<(), Failed> {
         }
     }
     if rows.len() > lines.len() {
-        Err("rows of no line: `cargo bless-registers`".into())
+        Err("there are rows without a spec: `cargo bless-registers`".into())
     } else {
         Ok(())
     }

@@ -35,13 +35,14 @@ const STAGES: [(&str, u32); 18] = [
     ("sgemm", 39),
 ];
 
-/// GEMMs whose warps do much after their K loop: they write split-K partitions, add those of
-/// others, or multiply in parts.
+/// GEMMs whose warps have much work after their K loop. They write partial sums, add those of other
+/// blocks, or multiply in parts.
 const LONG_ENDS: [(&str, u32); 3] = [("sgemm", 22), ("sgemm", 32), ("sgemm", 36)];
 /// Stage whose blocks have a single tile each, without a loop that loads tiles.
 const OF_ONE_TILE: (&str, u32) = ("sgemm", 31);
 
-/// Rounds in a report are those of the loop that loads tiles, and each round is read.
+/// The rounds in a report are those of the loop that loads tiles, and the tile of each round is
+/// read.
 pub fn rounds_are_of_the_loop_along_k() -> Result<(), Failed> {
     for (ladder, stage) in LONG_ENDS {
         let steps = &report_of(ladder, stage)?.steps;
@@ -136,7 +137,7 @@ fn compiled(report: &Report) -> Result<(), Failed> {
             return Err(format!("{}: lines have {sum} {names:?} of {all}", report.title).into());
         }
     }
-    // Instructions of no line are few: those that each warp executes once.
+    // Only a few instructions belong to no line. Each warp executes them once.
     let blocks: u64 = report.grid.iter().map(|extent| u64::from(*extent)).product();
     let warps = blocks * u64::from(report.threads.div_ceil(32));
     if report.of_no_line.is_some_and(|others| others < warps || others > MOST_OF_NO_LINE * warps) {
@@ -146,9 +147,9 @@ fn compiled(report: &Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Statements about bank conflicts agree with the drawings. If only the text has conflicts, both
-/// results are stated with their proofs. For writes of copies there is no compiled count, so the
-/// statement is about the text.
+/// Sentences about bank conflicts agree with the drawings. If only the source has conflicts, there
+/// is a sentence about the source and one about the compiled kernel. For writes of copies there is
+/// no compiled count, so the sentence is about the source.
 fn conflicts(report: &Report) -> Result<(), Failed> {
     let by_text = Counter::SharedBankConflicts.among(&report.counters);
     let says = |proof: &str, text: &str| {
@@ -173,7 +174,8 @@ fn conflicts(report: &Report) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Writes of copies have conflicts, and loads and stores have none.
+/// Conflicts of writes by copies are reported. Loads and stores of the tested kernel have no
+/// conflicts.
 pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
     let fastest = report_of("sgemm", 22)?.line.clone();
     let line = fastest.replace(", pad_a: 4", "");
@@ -186,8 +188,8 @@ pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
     }
 }
 
-/// A picture has as many rows, or sectors, as the access costs, and shows every active lane. Each
-/// row is 32 columns wide.
+/// The number of rows or sectors in a picture is the cost of the access. The picture shows every
+/// active lane, and each row is 32 columns wide.
 fn drawn(access: &Access) -> Result<(), String> {
     let rows = &access.grid.rows;
     let lanes: BTreeSet<u32> = rows

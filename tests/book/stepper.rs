@@ -1,4 +1,4 @@
-//! Tables with a step slider: the display agrees with the report's data for the step.
+//! Tables with a step slider display the report's data for the selected step.
 
 use crate::browser::session::Session;
 use crate::{page, report_of};
@@ -54,7 +54,7 @@ fn follows(page_name: &str, name: &str, expected: &[(String, Vec<String>)]) -> R
     }
     session.press("Home", 36)?;
     check(&mut session, 1, format!("#{name}=1"))?;
-    // A step beyond the last one in the address is ignored.
+    // A step in the address that does not exist is ignored.
     session.open(page_name, page(page_name)?, &format!("#{name}={}", count + 1))?;
     check(&mut session, 1, format!("#{name}={}", count + 1))?;
     let marked = session

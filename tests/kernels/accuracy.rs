@@ -1,4 +1,5 @@
-//! `sgemm` with a relaxed accuracy class: choice of arithmetic, error bound, and prepared splits.
+//! `sgemm` with a relaxed accuracy class: choice of the arithmetic, error bound, and operands split
+//! in advance.
 
 use crate::{equal_bits, trial};
 use gemm_oracle::random::{Random, values};
@@ -7,11 +8,11 @@ use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, sgemm};
 use libtest_mimic::{Failed, Trial};
 
-/// Architecture with shipped rules for other arithmetics.
+/// Architecture whose shipped table has rules with tensor-core arithmetics.
 const MEASURED: u32 = 90;
 
-/// Rows, columns and K: sizes large enough for different tensor-core rules, and one that is too
-/// small.
+/// M, N and K. The sizes select different tensor-core rules, except for one that is too small for
+/// any.
 const SIZES: [[usize; 3]; 6] = [
     [1200, 700, 301],
     [300, 400, 3100],
@@ -21,7 +22,7 @@ const SIZES: [[usize; 3]; 6] = [
     [100, 3000, 1000],
 ];
 
-/// Matrix in an array with row stride `pitch`, optionally used as its transpose.
+/// Matrix in an array with row stride `pitch`, which may be used as its transpose.
 struct Stored {
     values: Vec<f32>,
     lines: [usize; 2],
@@ -77,9 +78,9 @@ fn products(gpu: &Device, [m, n, k]: [usize; 3], seed: u64) -> Result<(), Failed
         let is_large = m.min(n) >= 128 && gpu.arch().map(|arch| arch.number()) == Some(MEASURED);
         let granted = arith.accuracy().is_some_and(|own| own <= *class);
         if !granted || (is_large && *class > Accuracy::Ieee) != (arith != Arith::F32) {
-            return Err(format!("accuracy {class}: it was computed in {arith}").into());
+            return Err(format!("accuracy {class}: the GEMM was computed in {arith}").into());
         }
-        // Checks random elements from all of C.
+        // Random elements of C are checked.
         for _ in 0..2000 {
             let (row, col) =
                 ((random.bits() % m as u64) as usize, (random.bits() % n as u64) as usize);
@@ -101,7 +102,11 @@ fn products(gpu: &Device, [m, n, k]: [usize; 3], seed: u64) -> Result<(), Failed
         let with_both = run(&|c| multiply(gpu, *class, &of_a, &of_b, c))?;
         for (who, other) in [("B", with_b), ("A and B", with_both)] {
             let what = format!("{m}x{n}x{k} in {arith}");
-            equal_bits(&what, ("without planes", &c), (&format!("with those of {who}"), &other.1))?;
+            equal_bits(
+                &what,
+                ("without prepared operands", &c),
+                (&format!("with {who} prepared"), &other.1),
+            )?;
         }
     }
     Ok(())

@@ -10,7 +10,8 @@ use gemm_tests::product::{Placement, Problem, accepted};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
-/// Checks that C has the bits its arithmetic defines. The payload of a NaN depends on the machine.
+/// Checks that C has the bits that its arithmetic defines. The payload of a NaN is ignored, because
+/// it depends on the machine.
 fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(), String> {
     let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
     for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
@@ -25,7 +26,8 @@ fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(),
     Ok(())
 }
 
-/// Random numbers, a few of them difficult: infinities, NaN, the largest, tiny and subnormal ones.
+/// Random numbers. A few of them are special: infinities, NaN, the largest, tiny and subnormal
+/// numbers.
 fn with_special(seed: u64, len: usize) -> Vec<f32> {
     let mut random = Random::new(seed);
     let ordinary = values(!seed, len);
@@ -60,8 +62,8 @@ fn placements(spec: &SgemmSpec, size: Size) -> [Placement; 2] {
 proptest! {
     #![proptest_config(gemm_cases::cases(100))]
 
-    /// Any spec at any size computes the defined bits, for ordinary numbers, for hard ones, and for
-    /// values the split cannot represent.
+    /// Any spec at any size computes the defined bits, for ordinary numbers, special numbers, and
+    /// values that the split cannot represent.
     fn tensor_cores_match_the_reference(
         spec in arbitrary::on_tensor_cores(256),
         (m, n, k) in (0..40usize, 0..40usize, 0..90usize),
@@ -79,8 +81,8 @@ proptest! {
     }
 }
 
-/// Tile, pipeline and layout do not affect the bits if the same number of K elements is promoted at
-/// once.
+/// Tile, pipeline and layout do not affect the bits if the same number of K elements is summed
+/// before each promotion to f32.
 fn bits_depend_only_on_promotion() {
     let tiles = [
         "tile: 32x32x32, warp: 16x16",
@@ -107,8 +109,8 @@ fn bits_depend_only_on_promotion() {
     }
 }
 
-/// The same holds for warpgroups, for all kinds of copies and stores. Values the split cannot
-/// represent are computed by the f32 fallback.
+/// The same holds for `wgmma`, with all kinds of copies and stores. The f32 fallback handles values
+/// that the split cannot represent.
 fn bits_of_wgmma_depend_only_on_promotion() {
     let tiles = [
         "tile: 64x32x{128}",
@@ -143,7 +145,7 @@ fn bits_of_wgmma_depend_only_on_promotion() {
     }
 }
 
-/// If an extent is 0, no splits are computed for matrices without elements.
+/// If an extent is 0, matrices without elements are not split.
 fn splits_are_computed_of_existing_elements() {
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
         for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
@@ -160,7 +162,7 @@ fn splits_are_computed_of_existing_elements() {
     }
 }
 
-/// With K = 0, persistent blocks have nothing to wait for and nothing to overwrite: C is zero.
+/// With K = 0, persistent blocks neither wait for tiles nor load any, and C is zero.
 fn sums_of_no_terms_are_zero_whatever_shares_them() {
     let mut shared = 0;
     for keys in ["", "float4", "stages: 2", "stages: 3", "stages: 4, spread: 2", "double_buffer"] {
@@ -180,7 +182,7 @@ fn sums_of_no_terms_are_zero_whatever_shares_them() {
     assert!(shared >= 5, "{shared} pipelines whose blocks go from tile to tile");
 }
 
-/// Number of blocks that compute splits or their scales.
+/// Number of blocks that split operands or compute their scales.
 fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
     let device = Device::simulator();
     let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);
@@ -188,13 +190,14 @@ fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
     let kernel = Sgemm::<()>::new(spec.clone())?;
     let launched = kernel.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)?;
-    let makes = |kernel: &str| kernel.ends_with("_planes") || kernel.ends_with("_greatest");
+    let makes = |kernel: &str| kernel.ends_with("_splits") || kernel.ends_with("_row_max");
     let steps = launched.steps().filter(|step| makes(step.kernel()));
     Ok(steps.map(|step| u64::from(step.grid()[0])).sum())
 }
 
-/// Splits at the limits of formats. Parts of the largest numbers may round to infinity, and the
-/// rest of the smallest ones underflows. Each product still keeps the error bound.
+/// Numbers at the limits of the formats are split. Components of the largest numbers may round to
+/// infinity, and remainders of the smallest underflow. The error of each product is still within
+/// the bound.
 fn numbers_at_the_ends_of_formats_are_multiplied() {
     let mut numbers: Vec<u32> = Vec::new();
     for ulps in [0x8, 0x400, 0x1000, 0x2000, 0x8000, 0x1_0000, 0x2_0000] {
@@ -215,7 +218,7 @@ fn numbers_at_the_ends_of_formats_are_multiplied() {
                 continue;
             }
             let spec: SgemmSpec = line.parse().expect("a line");
-            // One row alone, so that no other number triggers the f32 fallback.
+            // A has a single row, so that no other number triggers the f32 fallback.
             for a in &a {
                 let problem = Problem::of(Size::new(1, b.len(), 1), vec![*a], b.to_vec());
                 let found = problem.multiply(&Device::simulator(), &spec, Placement::default());
@@ -232,7 +235,7 @@ fn numbers_at_the_ends_of_formats_are_multiplied() {
     }
 }
 
-/// FP32 emulation keeps its error bound at every K.
+/// The error of FP32 emulation is within its bound at every K.
 fn emulations_keep_their_bounds() {
     for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
         for k in [1, 2, 3, 16, 17, 100, 1000] {
@@ -251,9 +254,9 @@ fn emulations_keep_their_bounds() {
     }
 }
 
-/// Scaled rows and columns keep the bound for any exponent of their largest element, from the
-/// smallest scalable to the largest finite one. The largest elements may meet zeros while the
-/// relevant ones are 2^16 times smaller.
+/// With scaled rows and columns, the error is within the bound for any exponent of their largest
+/// element, from the smallest that can be scaled to the largest finite one. The largest elements
+/// may be multiplied by zeros, while the other elements are 2^16 times smaller.
 fn scaled_lines_keep_their_bound_at_every_exponent() {
     let spec: SgemmSpec = "tile: 64x8x64, arith: f16x3, mma: wgmma".parse().expect("a line");
     let mut random = Random::new(31);
@@ -261,8 +264,8 @@ fn scaled_lines_keep_their_bound_at_every_exponent() {
     for _ in 0..200 {
         let mut below = |n: usize| (random.bits() % n as u64) as usize;
         let size @ Size { m, n, k } = Size::new(3, 4, 3);
-        // A line has its largest number at `place`, a zero where the other matrix has its own, and
-        // a smaller number.
+        // A row or column has its largest number at `place`, a zero where the other matrix has its
+        // largest number, and a smaller number.
         let mut line = |place: usize| {
             let greatest = [-113, -113, -64, -1, 60, 127, 127][below(7)];
             let smaller = [0, 3, 15, 16, 16][below(5)];

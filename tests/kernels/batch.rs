@@ -38,14 +38,14 @@ proptest! {
     ) {
         let batch = if listed { Batch::Pointers } else { Batch::Strided };
         if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
-            // A kernel without guards has no variant for unaligned operands.
+            // Kernels without guards have no variant for unaligned operands.
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
             prop_assert!(spec.float4 && spec.bounds.to_string() == "aligned" && unaligned, "`{spec}`, {batch}, at {size}: {error}");
         }
     }
 }
 
-/// Views with different extents are refused, and so is a C whose matrices overlap.
+/// Views with different extents are refused. A C whose matrices overlap is also refused.
 fn a_batch_that_does_not_fit_is_an_error() {
     let device = Device::simulator();
     let spec: SgemmSpec =
@@ -85,7 +85,7 @@ fn a_batch_that_does_not_fit_is_an_error() {
     }
     // The stride of a single matrix is not checked.
     assert!(launch(of(&a, 1), of(&b, 1), (1, 0)).is_ok());
-    // A kernel without the key `batch` takes no batch.
+    // A kernel without the key `batch` refuses a batch.
     let one = Sgemm::<()>::new(SgemmSpec::default()).expect("a sound spec");
     let mut view = MatrixMut::batch(&mut c, 3, 4, 4).expect("as many");
     let refused = one.call(&device).launch(&of(&a, 3), &of(&b, 3), &mut view);
@@ -145,7 +145,7 @@ fn a_batch_of_another_number_is_an_error() {
     }
 }
 
-/// `run` distinguishes rows of a matrix from matrices of a batch.
+/// `run` accepts host matrices for a batch of one.
 fn a_batch_of_one_runs_on_matrices_of_the_host() {
     let device = Device::simulator();
     let (a, b): (Vec<f32>, Vec<f32>) =
@@ -161,7 +161,7 @@ fn a_batch_of_one_runs_on_matrices_of_the_host() {
     }
 }
 
-/// No view overflows an extent computation. A view without elements may be anywhere.
+/// No view causes an overflow of extents. A view without elements may have any position.
 fn views_of_nothing_and_of_much() {
     let device = Device::simulator();
     let (empty, four) = (device.alloc(0).expect("room"), device.upload(&[7.0; 4]).expect("room"));
@@ -174,7 +174,7 @@ fn views_of_nothing_and_of_much() {
     }
     let far = huge.part(usize::MAX - 1..usize::MAX, 0..8).expect("inside");
     assert_eq!(device.download(&far).expect("nothing"), [0.0; 0]);
-    // Elements between matrices belong to none of them.
+    // Elements between matrices belong to no matrix.
     let six = device.upload(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).expect("room");
     let apart = MatrixRef::batch_apart(&six, (2, 4), 1, 2, 2).expect("inside");
     assert_eq!(device.download(&apart).expect("ours"), [0.0, 1.0, 4.0, 5.0]);
@@ -186,7 +186,7 @@ fn views_of_nothing_and_of_much() {
     );
 }
 
-/// Interleaved matrices: the elements of one alternate with those of another.
+/// Matrices of C may be interleaved: rows of one alternate with rows of another.
 fn matrices_of_c_may_be_interleaved() {
     let device = Device::simulator();
     let spec: SgemmSpec = "batch: strided, pitched".parse().expect("a sound spec");
@@ -214,7 +214,7 @@ fn matrices_of_c_may_be_interleaved() {
     }
 }
 
-/// For a matrix shared by all GEMMs of a batch, splits and scales are computed once.
+/// If all GEMMs of a batch share a matrix, it is split and scaled only once.
 fn splits_of_a_shared_matrix_are_computed_once() {
     let device = Device::simulator();
     let ones = device.upload(&vec![1.0; 3 * 70 * 70]).expect("room");
@@ -230,10 +230,10 @@ fn splits_of_a_shared_matrix_are_computed_once() {
             let mut out = MatrixMut::batch(&mut c, 3, 70, 70).expect("as many");
             let launched = kernel.call(&device).launch(&of(a), &of(b), &mut out).expect("fits");
             let matrices = [a, b].map(|shared| if shared { 1 } else { 3 }).iter().sum::<u32>();
-            for (name, tiles) in [("_planes", 4), ("_greatest", 2)] {
+            for (name, tiles) in [("_splits", 4), ("_row_max", 2)] {
                 let mut steps = launched.steps().filter(|step| step.kernel().ends_with(name));
                 let blocks = steps.next().map(|step| step.grid()[0]);
-                let expected = (name == "_planes" || arith == "f16x3").then_some(tiles * matrices);
+                let expected = (name == "_splits" || arith == "f16x3").then_some(tiles * matrices);
                 assert_eq!(blocks, expected, "{line}: {a} {b}");
             }
             assert!(device.download(&c).expect("ours").iter().all(|c| *c == 70.0), "{line}");

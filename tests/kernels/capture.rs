@@ -14,7 +14,7 @@ use gemm_tests::bits;
 use libtest_mimic::{Failed, Trial};
 use std::sync::Arc;
 
-/// Lets other threads allocate during a capture.
+/// Capture mode that allows allocations by other threads.
 const MODE: CUstreamCaptureMode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 
 /// Name, spec, size and batch size of each captured GEMM.
@@ -61,7 +61,7 @@ pub fn trials() -> Vec<Trial> {
     cases.chain([on_gpu("capture::chain", chain)]).collect()
 }
 
-/// Captures the work that a closure puts on a device's stream.
+/// Captures the work that a closure submits to a device's stream.
 pub fn captured(
     stream: &Arc<CudaStream>,
     work: impl FnOnce() -> Result<(), Error>,
@@ -74,12 +74,12 @@ pub fn captured(
     Ok(graph.ok_or("an empty graph")?)
 }
 
-/// Operands of a GEMM in memory of the user.
+/// Operands of a GEMM in memory that the user allocated.
 struct Memory {
     size: Size,
     batch: Option<usize>,
     operands: Vec<EpilogueArg>,
-    /// A, B, C, then the operands of the epilogue. A number is an array of one element.
+    /// A, B, C, then the operands of the epilogue. A scalar operand is an array of one element.
     arrays: Vec<CudaSlice<f32>>,
 }
 
@@ -118,8 +118,8 @@ impl Memory {
         self.launch_with(kernel, device, 0.625)
     }
 
-    /// Launches with one value for all scalar operands. Scalars are part of the launch, so that a
-    /// graph keeps them.
+    /// Launches with one value for all scalar operands. Scalars are arguments of the launch, so
+    /// replays of a graph use the same values.
     fn launch_with(
         &mut self,
         kernel: &Sgemm<ByName>,
@@ -158,17 +158,17 @@ impl Memory {
     }
 }
 
-/// Captures once and replays on changing operands. Each replay has the bits of direct launches. A
-/// second launch finds the results of the first in C.
+/// Captures two launches once and replays them on changing operands. Each replay has the bits of
+/// direct launches. The second launch reads the results of the first from C.
 fn replayed(line: &str, size: Size, batch: Option<usize>) -> Result<(), Failed> {
-    // A separate stream, since launches of other trials on a capturing stream would be captured
-    // too.
+    // The stream is separate, because launches of other tests on a capturing stream would also be
+    // captured.
     let gpu = own_gpu()?;
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
     let spec: SgemmSpec = line.parse()?;
     let kernel = Sgemm::<ByName>::new(spec.clone())?;
     let mut memory = Memory::new(stream, &spec, size, batch)?;
-    // The first launch compiles and allocates, which a capture forbids. It does so even with alpha
+    // The first launch compiles and allocates, which a capture forbids. This is so even with alpha
     // = 0, which computes no sums.
     memory.launch_with(&kernel, &gpu, 0.0)?;
     memory.fill(stream, 0)?;
@@ -190,7 +190,10 @@ fn replayed(line: &str, size: Size, batch: Option<usize>) -> Result<(), Failed> 
         let replayed = ("after replays", &both[0][..]);
         equal_bits(&format!("`{line}`, operands {seed}"), replayed, ("after launches", &both[1]))?;
         if bits(&both[0]) == bits(&last) {
-            return Err(format!("`{line}`: a replay left what the one before it left").into());
+            return Err(format!(
+                "`{line}`: a replay did not change the results of the previous replay"
+            )
+            .into());
         }
         last = both.swap_remove(0);
     }
@@ -203,7 +206,8 @@ sgemm_kernel! {
     tile: 64x64x8, thread: 8x4, double_buffer, epilogue: |acc, bias[n]| relu(acc + bias)
 }
 
-/// Several GEMMs in one graph, each on the result of the previous one, in buffers of the runtime.
+/// One graph contains several GEMMs. Each uses the result of the previous one, in buffers of the
+/// runtime.
 fn chain() -> Result<(), Failed> {
     const N: usize = 96;
     let gpu = own_gpu()?;
@@ -225,7 +229,7 @@ fn chain() -> Result<(), Failed> {
         graph.launch()?;
         let replayed = gpu.download(&written[2])?;
         if bits(&replayed) == bits(&last) {
-            return Err("a replay left what was there before it".into());
+            return Err("a replay did not change the previous results".into());
         }
         all(&a, &mut written)?;
         let direct = gpu.download(&written[2])?;

@@ -10,7 +10,7 @@ use gemm_sim::tensor_core::AccumulationRules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 
-/// C agrees with the rules, and elements shared by a cluster are read once.
+/// Checks that C is correct, and that elements which a cluster shares are read once.
 fn computes(of: Clustered, extents: [usize; 3], kind: Kind) {
     let kernel = of.kernel().expect("a sound kernel");
     let operands = of.product.operands(kind, extents, 1);
@@ -99,7 +99,8 @@ fn a_block_stays_as_long_as_others_arrive() {
     assert!(fault.statement.starts_with("mbarrier_arrive_relaxed(&empty[stage]"), "{fault}");
 }
 
-/// Warps that wait at barriers in a deadlock: block, barrier, missing arrivals and bytes.
+/// Warps that wait at barriers in a deadlock, each with block, barrier, missing arrivals and
+/// missing bytes.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
     let of = |waiting: &gemm_sim::WaitingWarp| match &waiting.waits_for {
@@ -123,7 +124,7 @@ fn a_stage_is_empty_when_all_blocks_have_read_it() {
     for fault in [Fault::ReleaseToOwn { alone: true }, Fault::ReleaseToWrong, Fault::NoWaitForEmpty]
     {
         match kind(fault) {
-            // Other blocks have not read the stage, or are not known to have done so.
+            // Other blocks have not read the stage, or no barrier orders their reads.
             FaultKind::Race { place, writes: true, .. } => assert_eq!(place.buffer, "As"),
             FaultKind::Mbarrier { barrier, wrong, .. } => {
                 use MbarrierFault::{TooEarly, TooManyArrivals};
@@ -146,8 +147,8 @@ fn a_part_goes_to_all_blocks() {
 }
 
 fn a_block_expects_what_others_bring() {
-    // The phase completes before the part of the other block arrives. That part counts in the next
-    // phase, and was missing when the stage was read.
+    // The phase completes before the part of the other block arrives. The part is counted in the
+    // next phase, so the stage was read without it.
     match kind(Fault::OwnBytes) {
         FaultKind::Mbarrier { barrier, wrong: MbarrierFault::TooEarly { phase: 1 }, .. } => {
             assert_eq!(barrier, "full");

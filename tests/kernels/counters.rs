@@ -1,4 +1,4 @@
-//! Counters of the reduction ladder agree with calculations on paper.
+//! Counters of the reduction ladder equal values that are calculated by hand.
 
 use crate::planted_faults::{kernel, launch_reduction};
 use gemm_dsl::spec::{ReduceSpec, Tree};
@@ -6,7 +6,7 @@ use gemm_dsl::stages;
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
 
-/// Counters of one block of `block` threads for each stage, on one block's share of elements.
+/// Counters of each stage, launched on as many elements as one block of `block` threads reduces.
 fn ladder(block: u32) -> Vec<Counters> {
     let classic = stages::reduce().into_iter().take(6);
     let specs = classic.map(|stage| stage.spec.block(block));
@@ -24,9 +24,9 @@ fn counters(spec: &ReduceSpec) -> Counters {
 fn barriers_at_block_128() {
     let barriers: Vec<(u64, u64)> =
         ladder(128).iter().map(|c| (c.block_barriers, c.warp_barriers)).collect();
-    // Barriers of the tree: one after the load and one after each of seven steps. Then one after
-    // the load and one after the step of 64, with two warp barriers in each of the six remaining
-    // steps. Finally one in total.
+    // The first stages have one barrier after the load and one after each of seven steps. The fifth
+    // has one after the load and one after the step of 64, and two warp barriers in each of the six
+    // remaining steps. The last has one barrier in total.
     assert_eq!(barriers, [(8, 0), (8, 0), (8, 0), (8, 0), (2, 12), (1, 0)]);
 }
 
@@ -61,9 +61,10 @@ fn no_other_stage_conflicts() {
 
 fn branches_diverge_as_on_paper() {
     let divergent: Vec<u64> = ladder(256).iter().map(|c| c.divergent_branches).collect();
-    // Stage 0: up to a distance of 16 all eight warps diverge, then those with an active thread: 4,
-    // 2 and 1. Other stages: the five steps with fewer than 32 threads diverge. Shuffles do not
-    // diverge, but lane 0 of each warp stores its value. Finally thread 0 alone stores the result.
+    // In stage 0, all eight warps diverge up to a distance of 16, then only warps with an active
+    // thread: 4, 2 and 1. In other stages, the five steps with fewer than 32 threads diverge.
+    // Shuffles do not diverge, but the store of lane 0 of each warp does. In all stages, the store
+    // of the result by thread 0 diverges.
     assert_eq!(divergent, [5 * 8 + 4 + 2 + 1 + 1, 5 + 1, 5 + 1, 5 + 1, 1, 8 + 1]);
 }
 
@@ -98,7 +99,7 @@ fn vectors_quarter_the_requests_for_the_same_sectors() {
     let scalar = counters(&ReduceSpec::default().items(8));
     let vector = counters(&ReduceSpec::default().items(2).float4(true));
     assert_eq!(scalar.global_loads, 4 * vector.global_loads);
-    // 2048 elements are 256 sectors, and the result is one more.
+    // 2048 elements are 256 sectors, and the result is one more sector.
     assert_eq!((scalar.global_sectors, vector.global_sectors), (257, 257));
 }
 

@@ -1,5 +1,5 @@
-//! Sums that several threads of a block compute together: each part of the code that combines them
-//! is needed.
+//! Sums that several threads of a block compute together. Each part of the code that combines their
+//! values is needed.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
@@ -65,7 +65,7 @@ fn the_lanes_of_a_warp_are_added_by_a_tree() {
     }
 }
 
-/// The bits of a sum depend on its partition, not on the number of elements per thread.
+/// The bits of a sum depend on the partition of K, not on the number of elements per thread.
 fn shares_alone_decide_the_bits() {
     let all = |lines: &[&str]| {
         let of = |line: &&str| {

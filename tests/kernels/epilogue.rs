@@ -1,14 +1,15 @@
-//! The key `epilogue`: the stored value is the expression applied to the sum that is stored without
-//! it.
+//! The key `epilogue`: the stored value is the expression applied to the sum that a kernel without
+//! an epilogue stores.
 
 mod gpu;
+use crate::trial;
 use gemm_dsl::Plan;
 use gemm_dsl::cuda;
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_oracle::product::Size;
-use gemm_runtime::{ByName, Device, MN, MatrixMut, MatrixRef, N, Sgemm};
+use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, N, Sgemm};
 use gemm_tests::product::{Placement, Problem};
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 
 const TEXT: &str = "|acc| { let t = 0.5 * acc; if col > row && n > 1 { max(t, 0.25) } else { t * \
                     f32(row - col) + f32(m * n + k) } }";
@@ -22,7 +23,7 @@ fn expected(sum: f32, (row, col): (usize, usize), Size { m, n, k }: Size) -> f32
     }
 }
 
-/// Every kind of kernel store to C.
+/// Specs with every kind of store to C.
 const SPECS: &[&str] = &[
     "block: 8x8",
     "block: 8x8, lanes: m, coarsen: 3, partials: 4, unroll: 4",
@@ -36,7 +37,7 @@ const SPECS: &[&str] = &[
     "tile: 16x16x8, thread: 4x4, float4, bounds: aligned",
 ];
 
-/// Operand names may be anything: the generated text maps them to distinct names.
+/// Operands may have any name. In the generated source their names are distinct from all others.
 fn operands_may_begin_with_underscores() {
     let device = Device::simulator();
     let elements = |from: u8| -> Vec<f32> { (from..from + 16).map(f32::from).collect() };
@@ -66,7 +67,7 @@ fn operands_may_begin_with_underscores() {
     }
 }
 
-/// Names of matrices, extents and other parameters are free for operands too.
+/// Operands may have the names of matrices, extents and other parameters.
 fn operands_may_be_called_as_parameters_are() {
     let device = Device::simulator();
     let line = "epilogue: |acc, A[n], B[m], C, M, N, K, BATCH, lda| \
@@ -87,7 +88,8 @@ fn operands_may_be_called_as_parameters_are() {
     }
 }
 
-/// An operand is read by vectors of four only if its rows and matrices are 16-byte aligned.
+/// A kernel reads an operand in vectors of four only if its rows and matrices are aligned to 16
+/// bytes.
 fn an_operand_lies_anywhere() {
     let device = Device::simulator();
     let line = "tile: 32x32x8, thread: 4x4, float4, pitched, batch: strided, \
@@ -121,8 +123,8 @@ fn an_operand_lies_anywhere() {
     }
 }
 
-/// As in BLAS, a zero factor of either sign leaves out its part, NaN included. An epilogue that
-/// names C reads it all the same.
+/// As in BLAS, the term of a factor of +0 or −0 is left out, even if it contains NaN. An epilogue
+/// with the operand C reads C nevertheless.
 fn a_factor_of_zero_leaves_out_its_own_part_only() {
     let device = Device::simulator();
     let (m, n, k) = (32, 48, 16);
@@ -193,7 +195,7 @@ fn every_kernel_stores_the_expression_of_its_sum() {
     }
 }
 
-/// CUDA text of an epilogue, and the names of its spec and kernel.
+/// The CUDA source of an epilogue is a function. The spec and the kernel name contain the epilogue.
 fn the_text_has_the_epilogue_as_a_function() {
     let relu: Epilogue =
         "|acc|{let float=acc*2.0;relu(float)}".parse().expect("a sound expression");
@@ -217,6 +219,75 @@ __device__ __forceinline__ float epilogue(float acc)
     assert!(source.contains("C[(size_t)row * N + col] = epilogue(acc);"), "{source}");
 }
 
+/// Bits of a NaN among the operands: several payloads of both signs.
+const NANS: [u32; 6] =
+    [0x7fff_ffff, 0xffff_ffff, 0x7fc0_0000, 0xffc0_1234, 0x7f80_0001, 0xff80_0001];
+
+/// Expressions that copy an operand with the payload of a NaN.
+const COPIES: [&str; 3] =
+    ["r", "if acc < 1.0 { r } else { acc }", "{ let t = if acc > 1.0 { acc } else { r }; t }"];
+
+/// Expressions whose NaN is the canonical one, whatever the payload of the operand.
+const COMPUTED: [&str; 12] = [
+    "r + 1.0",
+    "acc - r",
+    "0.5 * r",
+    "r / 3.0",
+    "fma(r, acc, 1.0)",
+    "sqrt(r)",
+    "max(r, acc)",
+    "min(acc, r)",
+    "floor(r)",
+    "round(r)",
+    "exp(r)",
+    "if acc < 1.0 { -(r + 1.0) * 2.0 } else { r * 2.0 }",
+];
+
+/// Expressions whose NaN has unspecified bits: compilers drop these operations, or apply the sign
+/// when the value is used.
+const OPEN: [&str; 6] = [
+    "-r",
+    "abs(r)",
+    "if acc < 1.0 { -r } else { r }",
+    "if acc < 1.0 { abs(r) } else { r }",
+    "r * 1.0",
+    "r - 0.0",
+];
+
+/// Results of an epilogue `|acc, r[m, n]|` of sums 0, where r has NaN of all payloads and numbers.
+fn of_nans(device: &Device, expression: &str) -> Result<Vec<f32>, Error> {
+    let acc = if expression.contains("acc") { "acc" } else { "_acc" };
+    let line = format!("tile: 16x16x8, epilogue: |{acc}, r[m, n]| {expression}");
+    let kernel = Sgemm::<ByName>::new(line.parse()?)?;
+    let numbers = [1.0f32, -2.5].map(f32::to_bits);
+    let r: Vec<f32> = NANS.into_iter().chain(numbers).map(f32::from_bits).collect();
+    let (zeros, r) = (device.upload(&vec![0.0; r.len()])?, device.upload(&r)?);
+    let one = device.upload(&[1.0])?;
+    let mut c = device.alloc(r.len())?;
+    let row = |array| MatrixRef::new(array, 1, r.len());
+    let mut out = MatrixMut::new(&mut c, 1, r.len())?;
+    let (a, r) = (MatrixRef::new(&one, 1, 1)?, row(&r)?);
+    kernel.call(device).operand("r", &r).launch(&a, &row(&zeros)?, &mut out)?;
+    device.download(&c)
+}
+
+/// A copied NaN keeps its payload, and a computed one is canonical.
+fn nan_has_the_promised_bits(device: &Device) -> Result<(), Failed> {
+    let check = |expression: &str, expected: &dyn Fn(u32) -> Option<u32>| {
+        for (nan, found) in NANS.into_iter().zip(of_nans(device, expression)?) {
+            let found = found.to_bits();
+            let right = expected(nan).map_or(f32::from_bits(found).is_nan(), |bits| bits == found);
+            if !right {
+                return Err(format!("`{expression}` of {nan:#x} is {found:#x}").into());
+            }
+        }
+        Ok::<_, Failed>(())
+    };
+    COPIES.iter().try_for_each(|expression| check(expression, &Some))?;
+    COMPUTED.iter().try_for_each(|expression| check(expression, &|_| Some(0x7fff_ffff)))?;
+    OPEN.iter().try_for_each(|expression| check(expression, &|_| None))
+}
+
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![
@@ -226,6 +297,12 @@ pub fn trials() -> Vec<Trial> {
             a_factor_of_zero_leaves_out_its_own_part_only,
             every_kernel_stores_the_expression_of_its_sum,
             the_text_has_the_epilogue_as_a_function,
+        ],
+        vec![
+            Trial::test("epilogue::nan_has_the_promised_bits", || {
+                nan_has_the_promised_bits(&Device::simulator())
+            }),
+            trial("epilogue::nan_has_the_promised_bits".to_owned(), nan_has_the_promised_bits),
         ],
         gpu::trials(),
     ];

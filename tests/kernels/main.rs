@@ -1,11 +1,14 @@
-//! Results of generated kernels, and faults found in them, one subject per module.
+//! Tests of the results of generated kernels, and of the detection of faults, with one subject per
+//! module.
 //!
-//! A trial on the simulator has the name of its module. A trial on the first CUDA GPU begins with
-//! `gpu::`; it is checked against f64 and has the simulator's bits. The binary needs neither cargo
-//! nor the sources, so that it can be copied to a machine with a GPU. `kernels gpu::` runs the
-//! trials that need one. With `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
+//! The name of a test on the simulator begins with its module. The name of a test on the first CUDA
+//! GPU begins with `gpu::`. Its results are compared with f64 and must have the simulator's bits.
+//! The binary needs neither cargo nor the sources, so it can be copied to a machine with a GPU.
+//! `kernels gpu::` runs the tests that need a GPU. With `GEMM_REQUIRE_GPU=1` a missing GPU is a
+//! failure.
 
-/// Trials on the simulator from functions that panic on failure, named after their module.
+/// Creates tests on the simulator from functions that panic on failure. The names begin with the
+/// module.
 macro_rules! simulated {
     ($($test:ident),* $(,)?) => {
         vec![$(crate::simulated(concat!(module_path!(), "::", stringify!($test)), $test)),*]
@@ -28,6 +31,7 @@ mod pointer_lists;
 mod prepared;
 mod profiler;
 mod races;
+mod range;
 mod reduce;
 mod sgemm;
 mod sgemm_call;
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         epilogue::trials(),
         inter_block_sync::trials(),
         matrix_views::trials(),
+        range::trials(),
         pointer_lists::trials(),
         prepared::trials(),
         profiler::trials(),
@@ -74,7 +79,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// The GPU, shared by all trials, so that each kernel is compiled once.
+/// Returns the GPU that all tests share, so that each kernel is compiled once.
 fn gpu() -> Result<Device, Failed> {
     static GPU: OnceLock<Result<Device, String>> = OnceLock::new();
     let device = GPU.get_or_init(|| {
@@ -84,20 +89,20 @@ fn gpu() -> Result<Device, Failed> {
     device.clone().map_err(Failed::from)
 }
 
-/// Lock held while a stream is captured and while a stream is created. Creation may synchronise the
-/// whole context, which the driver refuses during a capture.
+/// Returns a lock for the capture of a stream and for the creation of a stream. The creation may
+/// synchronise the whole context, which the driver refuses during a capture.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The GPU with a stream that no other trial uses.
+/// Returns the GPU with a stream that no other test uses.
 fn own_gpu() -> Result<Device, Failed> {
     let _alone = alone();
     Ok(Device::cuda(0)?)
 }
 
-/// Trial on the simulator, named by the path of its function in this binary.
+/// Creates a test on the simulator, named by the path of its function in this binary.
 fn simulated<T: Termination + 'static>(path: &str, test: fn() -> T) -> Trial {
     let name = path.split_once("::").map_or(path, |(_, name)| name);
     Trial::test(name, move || match test().report() {
@@ -106,12 +111,12 @@ fn simulated<T: Termination + 'static>(path: &str, test: fn() -> T) -> Trial {
     })
 }
 
-/// Trial that receives the shared GPU.
+/// Creates a test that receives the shared GPU.
 fn trial(name: String, test: impl FnOnce(&Device) -> Result<(), Failed> + Send + 'static) -> Trial {
     on_gpu(name, move || test(&gpu()?))
 }
 
-/// Trial that needs a GPU and opens it itself.
+/// Creates a test that needs a GPU and opens it.
 fn on_gpu(name: impl Display, test: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
     Need::Gpu.trial(format!("gpu::{name}"), test)
 }
@@ -121,7 +126,7 @@ fn same_bits(what: &str, gpu: &[f32], simulator: &[f32]) -> Result<(), Failed> {
     equal_bits(what, ("on the GPU", gpu), ("on the simulator", simulator))
 }
 
-/// Fails unless both arrays have the same bits. Each comes with a description.
+/// Fails unless both arrays have the same bits. Each array has a description for the message.
 fn equal_bits(
     what: &str,
     (here, found): (&str, &[f32]),

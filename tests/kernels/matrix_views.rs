@@ -1,5 +1,5 @@
-//! Parts and transposes of matrices: a download returns the elements of the view, and writes change
-//! only these.
+//! Parts and transposes of matrices. A download returns the elements of the view, and writes change
+//! only these elements.
 
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel};
 use libtest_mimic::Trial;
@@ -38,7 +38,7 @@ impl Shown {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Transpose,
-    /// Starts and ends, as shares of the extents.
+    /// Starts and ends of rows and columns, as shares of the extents.
     Part([prop::sample::Index; 4]),
 }
 
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![1 => Just(Step::Transpose), 2 => part], 0..5)
 }
 
-/// Two ends in order; the range is mostly not empty.
+/// Range from two random numbers. It is rarely empty.
 fn range(len: usize, from: prop::sample::Index, to: prop::sample::Index) -> Range<usize> {
     let (from, to) = (from.index(len / 2 + 1), len - to.index(len / 2 + 1));
     from.min(to)..from.max(to)
@@ -66,7 +66,7 @@ fn numbers(len: usize) -> Vec<f32> {
 /// Expected elements of a view, its download, and the result of a reduction that writes to it.
 type Walked = (Shown, Vec<f32>, Result<(), Error>);
 
-/// Takes the steps, writes a reduction to the remaining view, and downloads it.
+/// Applies the steps to a view, writes a reduction to the final view, and downloads the view.
 fn walk(
     device: &Device,
     view: &mut MatrixMut<'_>,

@@ -1,4 +1,4 @@
-//! Faults planted into sound kernels, and bare launches of the results.
+//! Faults planted into sound kernels, and launches of the faulty kernels without the runtime.
 
 use gemm_dsl::ir::{
     Atomic, AtomicOp, Expr, Kernel, Loop, MemoryOrder, Scope, Stmt, Var, VerifiedKernel,
@@ -14,7 +14,8 @@ pub fn kernel(spec: &impl Family) -> VerifiedKernel {
     spec.plan().and_then(|plan| plan.program()).expect("a sound spec").preferred().clone()
 }
 
-/// Kernel with a change to the n-th statement that `is` accepts, or None if there are fewer.
+/// Returns the kernel with a change to the n-th statement that `is` accepts, or None if there are
+/// fewer.
 fn changed(
     kernel: &VerifiedKernel,
     n: usize,
@@ -40,8 +41,8 @@ pub fn without_barrier(kernel: &VerifiedKernel, scope: Scope, n: usize) -> Optio
     changed(kernel, n, |stmt| *stmt == Stmt::Barrier(scope), |stmt, _| *stmt = nothing())
 }
 
-/// Removes the n-th barrier of a scope in one round of its loop, in which the loop variable is
-/// `round`.
+/// Removes the n-th barrier of a scope in one round of its loop: the round in which the loop
+/// variable is `round`.
 pub fn without_barrier_in(
     kernel: &VerifiedKernel,
     scope: Scope,
@@ -121,7 +122,7 @@ pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<Ver
     })
 }
 
-/// Program with a fault in each kernel that `plant` changes, or None if it changes none.
+/// Returns a program with a fault in each kernel that `plant` changes, or None if it changes none.
 pub fn planted(
     program: &VerifiedProgram,
     plant: impl Fn(&VerifiedKernel) -> Option<VerifiedKernel>,
@@ -171,7 +172,7 @@ pub enum Shown {
     Uninitialised,
     /// The result depends on the order of blocks or threads.
     MemoryOrder,
-    /// Tickets differ from their initial values.
+    /// After the launch, tickets differ from their initial values.
     NotKept,
     Wrong,
     Not,

@@ -1,4 +1,4 @@
-//! `batch: pointers`: lists of matrices and their restrictions.
+//! `batch: pointers`: lists of matrices, and the restrictions on lists.
 
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
@@ -30,7 +30,7 @@ fn squares_mut(buffers: &mut [Buffer]) -> Vec<MatrixMut<'_>> {
     buffers.iter_mut().map(|buffer| MatrixMut::new(buffer, 4, 4).expect("room")).collect()
 }
 
-/// Argument kinds and kernel kinds that do not match, with the error of the launch.
+/// A launch whose arguments do not match the kind of the kernel returns an error.
 fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let device = Device::simulator();
     let (a, mut c): ([Buffer; 3], [Buffer; 3]) = (buffers(&device, 48), buffers(&device, 16));
@@ -64,7 +64,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     refused(outcome, "b", Need::List, "a list of matrices as `b`");
     let outcome = pointers.call(&device).launch(&list, &list, &mut batch_c);
     refused(outcome, "c", Need::List, "a list of matrices as `c`");
-    // The error is not about too many matrices of A, of which such a C would need only one.
+    // The error names C. It does not say that A has too many matrices for a single C.
     let outcome = pointers.call(&device).launch(&list, &list, &mut lone.view_mut());
     refused(outcome, "c", Need::List, "a list of matrices as `c`");
     let spec = "batch: pointers, pitched, epilogue: |acc, res[m, n]| acc + res";
@@ -76,7 +76,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let outcome = one.call(&device).launch(&list, &list, &mut listed);
     refused(outcome, "a", Need::One, "`batch: pointers`");
 
-    // An empty list needs no shape, whatever the extents.
+    // An empty list needs no shape, for any extents.
     let empty = MatrixList::<f32>::new(&device, [] as [&MatrixRef<'_>; 0]).expect("nothing");
     let mut to_nothing =
         MatrixListMut::<f32>::new(&device, [] as [&mut MatrixMut<'_>; 0]).expect("nothing");
@@ -90,7 +90,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     let rows = [0, 7].map(|pitch| MatrixRef::pitched(&a[0], 3, 0, pitch).expect("of nothing"));
     MatrixList::new(&device, &rows).expect("alike");
 
-    // Without extents from views the lengths are compared too.
+    // If no view determines the extents, the lengths of the lists are also compared.
     let fewer = MatrixList::new(&device, &in_a[..2]).expect("alike");
     let spec: SgemmSpec = "batch: pointers".parse().expect("a sound spec");
     let plain = Sgemm::<()>::new(spec).expect("a sound spec");
@@ -111,7 +111,7 @@ fn a_kernel_takes_lists_where_it_has_pointers_and_nowhere_else() {
     refused(call.launch(&list, &list, &mut listed), "residual", Need::One, "a list of 3");
     let call = residual.call(&device).operand("residual", &batch);
     call.launch(&list, &list, &mut listed).expect("a batch beside lists");
-    // Reductions take no lists.
+    // Reductions do not accept lists.
     let sum = ReduceKernel::new("op: sum".parse().expect("sound")).expect("sound");
     let mut value = device.alloc(1).expect("room");
     let outcome = sum.launch(&device, &fewer, &mut value);
@@ -174,7 +174,7 @@ fn a_list_belongs_to_its_device() {
     );
 }
 
-/// Parts of one matrix: side by side, one above the other, and overlapping.
+/// The parts of one matrix are side by side, one above the other, or overlapping.
 fn no_two_matrices_of_c_share_an_element() {
     let device = Device::simulator();
     let mut memory = device.upload(&[f32::NAN; 80]).expect("room");
@@ -216,7 +216,8 @@ fn no_two_matrices_of_c_share_an_element() {
     assert_eq!((none.len(), none.rows(), none.cols()), (0, 3, 2));
 }
 
-/// Elements between the rows of one part belong to another, and elements of no part are unchanged.
+/// Elements between the rows of one part belong to another part. Elements that belong to no part
+/// are unchanged.
 fn parts_of_one_matrix_are_written_and_nothing_else() {
     let device = Device::simulator();
     let size = Size::new(3, 4, 5);
@@ -255,7 +256,7 @@ fn parts_of_one_matrix_are_written_and_nothing_else() {
     }
 }
 
-/// One matrix of a list that is not 16-byte aligned prevents vector accesses.
+/// If one matrix of a list is not aligned to 16 bytes, the kernel uses no vector accesses.
 fn vectors_are_for_lists_that_are_aligned_throughout() {
     let device = Device::simulator();
     let a: [Buffer; 3] = buffers(&device, 32);

@@ -1,5 +1,5 @@
-//! GEMMs with prepared operands, whose splits are computed once: bits, launches, and kernels that
-//! take splits.
+//! GEMMs with prepared operands, which are split in advance: bits, launches, and kernels that use
+//! prepared operands.
 
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_dsl::target::Format;
@@ -54,7 +54,7 @@ fn given_splits_give_the_same_bits() {
                     assert_eq!(with, &[0; 3], "{spec} at {size}");
                     continue;
                 }
-                // Planes of an operand are computed unless they are given and represent all of its
+                // The launch splits an operand unless it is prepared and its split represents all
                 // numbers.
                 let per_line = without / (rows + columns);
                 for (found_blocks, given) in
@@ -90,7 +90,8 @@ fn unrepresentable_values_are_found() {
             {
                 let found = compare(&device, &spec, problem, 0);
                 let found = found.unwrap_or_else(|error| panic!("{special}: {error}"));
-                // With f16x3, a tiny number beside ordinary ones is excluded from the error bound.
+                // With f16x3, a tiny number in a row with ordinary numbers is excluded from the
+                // error bound.
                 let counts = !(arith.is_scaled() && special == 1e-42);
                 let holds = is_whole.map(|is_whole| is_whole || !counts);
                 assert_eq!(found.is_whole, holds, "{arith}: {special}");
@@ -99,7 +100,8 @@ fn unrepresentable_values_are_found() {
     }
 }
 
-/// Kernels with another arithmetic, and batches, read the matrix itself.
+/// Kernels with another arithmetic, and kernels of batches, read the original matrix instead of its
+/// split.
 fn others_read_the_matrix() -> Result<(), Error> {
     let device = Device::simulator();
     let (a, b) = (device.upload(&[1.0; 12])?, device.upload(&[2.0; 12])?);
@@ -119,27 +121,27 @@ fn others_read_the_matrix() -> Result<(), Error> {
         let launched = kernel.call(&device).launch(&a, &prepared, &mut out)?;
         let made: u32 = launched
             .steps()
-            .filter(|step| step.kernel().ends_with("_planes"))
+            .filter(|step| step.kernel().ends_with("_splits"))
             .map(|step| step.grid()[0])
             .sum();
         assert_eq!(made, blocks, "{line}");
         assert_eq!(device.download(&c)?, [8.0; 9]);
     }
-    // Planes prepared for use as B are not valid for A.
+    // A matrix prepared as B is not valid as A.
     let square = device.upload(&[1.0; 16])?;
     let square = device.prepare(Arith::Bf16x6, &MatrixRef::new(&square, 4, 4)?)?;
     let mut c = device.alloc(16)?;
     let kernel = Sgemm::<()>::new(spec("tile: 64x8x64, arith: bf16x6, mma: wgmma"))?;
     let launched =
         kernel.call(&device).launch(&square, &square, &mut MatrixMut::new(&mut c, 4, 4)?)?;
-    let made = launched.steps().find(|step| step.kernel().ends_with("_planes"));
+    let made = launched.steps().find(|step| step.kernel().ends_with("_splits"));
     assert_eq!(made.map(|step| step.grid()[0]), Some(1));
     assert_eq!(device.download(&c)?, [4.0; 16]);
     let batch = Sgemm::<()>::new(spec("tile: 64x8x64, arith: bf16x6, mma: wgmma, batch: strided"))?;
     let mut c = device.alloc(9)?;
     batch.call(&device).launch(&a, &prepared, &mut MatrixMut::new(&mut c, 3, 3)?)?;
     assert_eq!(device.download(&c)?, [8.0; 9]);
-    // Errors: a matrix of another device, and an arithmetic without splits.
+    // A matrix of another device and an arithmetic without a split are errors.
     let other = Device::simulator();
     let elsewhere = other.prepare(Arith::Bf16x6, &b);
     assert!(matches!(elsewhere, Err(Error::WrongDevice { .. })), "{elsewhere:?}");

@@ -1,9 +1,10 @@
-//! Counters of compiled code compared with the profiler, figure by figure. Figures outside of their
-//! tolerance are listed with a reason in `tests/data/profiler/known.csv`, and only as long as they
-//! are outside.
+//! Predicted counters of compiled kernels, compared with the profiler's counts. Each count that
+//! exceeds its tolerance must be listed with a reason in `tests/data/profiler/known.csv`. No other
+//! counts may be listed.
 //!
-//! Reductions are tested at two shapes and GEMMs at one: even stages with whole tiles, odd ones
-//! with partial tiles. `GEMM_EVERY_SHAPE` tests all three shapes, which takes minutes longer.
+//! Reductions are tested at two shapes and GEMMs at one: even stages with whole tiles, odd stages
+//! with partial tiles. With `GEMM_EVERY_SHAPE` all three shapes are tested, which takes minutes
+//! longer.
 
 use gemm_dsl::stages;
 use gemm_oracle::product::Size;
@@ -32,8 +33,8 @@ fn is_held(of: &Which) -> bool {
     every_shape || (is_chosen && !OF_VECTORS.contains(&of.shape))
 }
 
-/// Number of figures that the model declines to predict: instructions of launches that keep arrays
-/// in local memory.
+/// Number of counts that the model does not predict: instructions of launches that keep arrays in
+/// local memory.
 const DECLINED: usize = 0;
 
 /// Predicted counters of each launch of a stage at a shape.
@@ -63,7 +64,7 @@ fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, SassCounters)>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Near,
-    /// Outside of the quantity's tolerance.
+    /// The error exceeds the tolerance of the quantity.
     Outside,
     Declined,
 }
@@ -111,7 +112,7 @@ fn the_profiler_counts_what_is_predicted() {
     let gone: Vec<_> = known.difference(&outside).collect();
     assert!(
         new.is_empty() && gone.is_empty(),
-        "outside of its tolerance, and not known to be:\n{new:#?}\nno longer outside:\n{gone:#?}"
+        "outside the tolerance, but not listed:\n{new:#?}\nlisted, but not outside:\n{gone:#?}"
     );
     assert_eq!(are(Verdict::Declined).count(), DECLINED);
 }
@@ -124,7 +125,7 @@ fn every_quantity_is_measured_and_what_is_told_exactly_is_known() {
         assert!(one.counts.contains_key(quantity.share_of), "{}", quantity.share_of);
     }
     let figures = measured.len() * SassCounters::QUANTITIES.len();
-    // At most two of a hundred figures are exceptions.
+    // At most two of a hundred counts are exceptions.
     assert!(known().len() * 50 <= figures, "{} of {figures}", known().len());
 }
 

@@ -1,4 +1,5 @@
-//! Every barrier and every wait of the catalogue is needed: without it the detectors find a race.
+//! Every barrier and every wait of the ladders' stages is needed. If it is removed, the simulator
+//! finds a race.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
@@ -33,8 +34,8 @@ fn without_a_warp_barrier_the_unrolled_warp_races() {
     }
 }
 
-/// Of the twelve warp barriers two are unnecessary. The step of 32 reads x[32..64] and writes
-/// x[..32]. After the step of 1 only thread 0 reads, and only its own result.
+/// Two of the twelve warp barriers are unnecessary. The step of 32 reads x[32..64] and writes
+/// x[..32]. After the step of 1, only thread 0 reads, and it reads only its own result.
 fn each_warp_barrier_of_each_step_is_needed_but_two() {
     let kernel = kernel(&reduction(4));
     let mut harmless = Vec::new();

@@ -27,7 +27,7 @@ use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
-/// Catalogue stages with every operator.
+/// Stages of the ladder with every operator.
 fn specs() -> impl Iterator<Item = ReduceSpec> {
     stages::reduce()
         .into_iter()
@@ -63,7 +63,7 @@ fn every_stage_and_operator_is_right_at_random_lengths() {
 }
 
 fn an_array_of_three_passes_is_right() {
-    // 2^16 + 1 blocks of 32 elements leave 2049 values, then 65, then 3, then one.
+    // The passes have 2^16 + 1 elements, then 2049 values, then 65, then 3, then one.
     let spec = ReduceSpec::default().block(32).shuffle(true);
     right(&spec, (1 << 16) + 1, 3);
     right(&spec.op(Op::Max), (1 << 16) + 1, 3);

@@ -35,8 +35,8 @@ fn every_stage_is_right_and_all_give_the_same_bits() {
         for stage in &stages {
             let (c, _) =
                 product(&stage.spec, size, Placement::aligned_rows(stage.spec.layout, size));
-            // Other orders of summation give other bits. Epilogues are excluded: `check` compares
-            // them with those of the plain GEMM.
+            // Other orders of summation compute other bits. Stages with epilogues are excluded,
+            // because `check` compares their bits with those of the plain GEMM.
             if stage.spec.is_invariant() && plain(&stage.spec).is_none() {
                 let bits = bits(&c);
                 let first = ascending.get_or_insert_with(|| bits.clone());
@@ -71,12 +71,12 @@ fn both_access_variants_give_the_same_bits() {
             let moved = |offsets| Placement { offsets, ..Placement::default() };
             (moved([1, 0, 0]), moved([0, 2, 0]), moved([0, 0, 3]))
         };
-        // The gate moves one matrix of each stage.
+        // By default, only one matrix of each stage is moved.
         let moved = [a, b, c].into_iter().enumerate();
         let is_tested = |of: usize| !gemm_cases::is_thinned() || of == nth % 3;
         for (moved, placement) in moved.filter(|(of, _)| is_tested(*of)) {
             let (scalar, name) = product(&stage.spec, size, placement);
-            // Kernels that access a matrix 4 bytes at a time, such as transposing asynchronous
+            // Kernels that access a matrix in units of 4 bytes, such as by transposing asynchronous
             // copies, accept any alignment.
             let plan = stage.spec.plan().expect("a stage has a plan");
             let widths = match plan.kind() {
@@ -92,7 +92,8 @@ fn both_access_variants_give_the_same_bits() {
     });
 }
 
-/// Both variants agree even if the position of a K element in its tile determines its partial sum.
+/// Both access variants compute the same bits, even if the position of a K element in its tile
+/// determines its partial sum.
 fn both_access_variants_split_sums_alike() {
     let size @ Size { k, .. } = Size::new(3, 8, 29);
     for keys in ["slices: 2", "partials: 2", "slices: 2, split_k: 2", "slices: 2, stream_k"] {
@@ -126,7 +127,7 @@ fn padded_rows_keep_the_vectors_at_any_width() {
     }
 }
 
-/// Each pipeline with 16-byte accesses, to plain and to transposed tiles.
+/// Returns each pipeline with 16-byte accesses, both to plain and to transposed tiles.
 fn vector_pipelines() -> impl Iterator<Item = SgemmSpec> {
     let base = "tile: 64x64x8, thread: 4x4, float4";
     let pipelines = ["", ", prefetch", ", double_buffer", ", stages: 2", ", stages: 4, spread: 3"];
@@ -137,8 +138,8 @@ fn vector_pipelines() -> impl Iterator<Item = SgemmSpec> {
 }
 
 fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
-    // The memory of A and B ends with the last vector of the last row, well before the end of its
-    // padding.
+    // The memory of A and B ends with the last vector of the last row, before the end of the
+    // padding of the row.
     let placement = Placement { padding: [11, 11, 11], ..Placement::default() };
     for spec in vector_pipelines().map(|spec| spec.pitched(true)) {
         for size in [Size::new(2, 5, 5), Size::new(65, 69, 9), Size::new(1, 1, 1)] {
@@ -148,8 +149,8 @@ fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
     }
 }
 
-/// A raster group may be much larger than C. Its tiles are counted in an `int`: the launch is
-/// refused if the count does not fit, and is correct otherwise.
+/// A raster group may be much larger than C. The kernel counts its tiles in an `int`. If the count
+/// does not fit, the launch is refused; otherwise the result is correct.
 fn groups_beyond_c(base: &SgemmSpec, raster: u32, size: Size) -> Result<(), TestCaseError> {
     let spec = base.clone().raster(raster);
     let (width, problem) = (spec.tile.map_or(32, |tile| tile.n), Problem::new(size, 3));
@@ -192,7 +193,7 @@ fn the_largest_group_of_tile_rows_is_computed_within_an_int() {
 }
 
 /// Checks that C has the bits of ascending chains of multiply-adds, including the sign of zero. The
-/// payload of a NaN depends on the machine.
+/// payload of a NaN is ignored, because it depends on the machine.
 fn ascending(
     spec: &SgemmSpec,
     size: Size,
@@ -215,12 +216,13 @@ fn ascending(
     Ok(())
 }
 
-/// Depth of a block's K tile, at least 8 so that there are smaller and larger K.
+/// Extent of a block's K tile, at least 8, so that smaller and larger K can be tested.
 fn depth(spec: &SgemmSpec) -> usize {
     spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize
 }
 
-/// Kernels without shared memory. Some have steps of four K elements that may end early.
+/// Kernels without shared memory. Some process four K elements per step, and the last step may be
+/// partial.
 const DIRECT: [&str; 8] = [
     "block: 2x3, thread: 2x3",
     "block: 1x8, thread: 4x4, float4, unroll: 2",
@@ -262,7 +264,7 @@ fn infinities_and_nans_stay_in_their_rows_and_columns() {
     a[5 * k + 18] = f32::NAN;
     b[2 * n + 40] = f32::INFINITY;
     let problem = Problem::of(size, a, b);
-    // Stages with an epilogue are skipped, since it may turn sums into anything.
+    // Stages with an epilogue are skipped, because an epilogue may change sums arbitrarily.
     for stage in stages::sgemm().into_iter().filter(|stage| plain(&stage.spec).is_none()) {
         let placement = Placement::aligned_rows(stage.spec.layout, size);
         let (c, _) = problem.multiply(&Device::simulator(), &stage.spec, placement).expect("C");
@@ -291,7 +293,8 @@ proptest! {
     ) {
         let size = accepted(&spec, Size::new(m, n, k));
         let problem = Problem::new(size, seed);
-        // An aligned kernel refuses placements for which a guarded one has a variant.
+        // A kernel with `bounds: aligned` refuses placements for which a guarded kernel has a
+        // variant.
         let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
         let rows = Placement::aligned_rows(spec.layout, size);
         let placement = placement.filter(|_| !aligned).unwrap_or(rows);
@@ -321,7 +324,7 @@ proptest! {
     }
 }
 
-/// Random offsets and paddings, or None for a placement with 16-byte accesses.
+/// Random offsets and paddings, or None for a placement that permits 16-byte accesses.
 fn placement() -> impl Strategy<Value = Option<Placement>> {
     let anything = (prop::array::uniform3(0..4usize), prop::array::uniform3(0..6usize));
     proptest::option::of(anything.prop_map(|(offsets, padding)| Placement { offsets, padding }))

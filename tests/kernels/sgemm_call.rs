@@ -1,4 +1,4 @@
-//! `sgemm`: BLAS semantics on views of any layout.
+//! `sgemm` has the semantics of BLAS on views of any layout.
 
 use gemm_oracle::random::Random;
 use gemm_runtime::bounds::AsMatrixMut;
@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 /// NaN that no arithmetic produces.
 const POISON: f32 = f32::from_bits(0x7fc0_dead);
 
-/// Row-major or column-major matrix with padding after each line and between the matrices of a
-/// batch.
+/// Row-major or column-major matrix, or a batch of such matrices, with padding after each line and
+/// between matrices.
 #[derive(Clone, Debug)]
 struct Stored {
     rows: usize,
@@ -63,12 +63,12 @@ impl Stored {
         n * self.distance() + line * self.pitch() + place
     }
 
-    /// Element of the matrix that GEMM `n` of the batch uses.
+    /// Element of the matrix of GEMM `n` of the batch.
     fn element(&self, n: usize, row: usize, col: usize) -> f32 {
         self.memory[self.at(if self.count.is_some() { n } else { 0 }, row, col)]
     }
 
-    /// Matrix of each of `count` GEMMs.
+    /// Returns the matrix of each of `count` GEMMs.
     fn each<'a>(&self, buffer: &'a gemm_runtime::Buffer, count: usize) -> Vec<MatrixRef<'a>> {
         let (lines, line) = self.lines();
         let all = (lines + 1) * self.count.unwrap_or(1);
@@ -132,11 +132,12 @@ proptest! {
         let upload = |stored: &Stored| device.upload(&stored.memory).expect("room");
         let (a_memory, b_memory, mut c_memory) = (upload(&a), upload(&b), upload(&c));
         if let Some(count) = batch.filter(|_| listed) {
-            // The same as lists. A matrix that a batch would share is repeated in the list.
+            // The same GEMMs are run on pointer lists. A matrix that all GEMMs share is repeated in
+            // the list.
             let (in_a, in_b) = (a.each(&a_memory, count), b.each(&b_memory, count));
             let lists = (MatrixList::new(&device, &in_a), MatrixList::new(&device, &in_b));
             let (in_a, in_b) = (lists.0.expect("alike"), lists.1.expect("alike"));
-            // C as rows of one tall matrix, in which each C starts at a row.
+            // The matrices of C are rows of one tall matrix, and each C starts at a row.
             let pitch = c.pitch().max(1);
             let (lines, line) = c.lines();
             let firsts = (0..count).map(|n| (n * (lines + 1), 0));
@@ -200,7 +201,7 @@ proptest! {
     }
 }
 
-/// Every spec that `sgemm` may choose has a plan and fits the views.
+/// Every spec that `sgemm` may choose has a plan and accepts the views.
 fn every_line_is_sound() {
     let device = Device::simulator();
     let memory = device.alloc(140 * 140 * 2).expect("room");
@@ -261,8 +262,8 @@ fn a_row_may_be_a_column_of_a_wider_matrix() {
     assert_eq!(device.download(&c).expect("ours"), [6.0; 3]);
 }
 
-/// The kernel that a call reports is the one that it launches, for row-major and column-major C,
-/// where extents and layouts differ.
+/// A call launches the kernel that it reports, both for row-major and column-major C. The extents
+/// and layouts in the test differ.
 fn a_call_takes_the_kernel_that_it_says() {
     let device = Device::simulator();
     let memory = device.upload(&[1.0; 400]).expect("room");
@@ -291,7 +292,7 @@ fn a_call_takes_the_kernel_that_it_says() {
     assert_eq!(kernels.len(), 4, "{kernels:?}");
 }
 
-/// Lists use the same specs as batches, except for the key that says where their matrices are.
+/// Pointer lists use the same specs as strided batches, except for the value of the key `batch`.
 fn the_line_of_lists_is_that_of_batches() {
     let device = Device::simulator();
     let memory = device.alloc(140 * 140 * 2).expect("room");
@@ -335,14 +336,15 @@ fn views_that_do_not_fit_are_told_by_the_callers_names() {
     let (memory, mut room) = (device.alloc(64).expect("room"), device.alloc(64).expect("room"));
     let view = |rows, cols| MatrixRef::new(&memory, rows, cols).expect("room");
     let mut c = MatrixMut::new(&mut room, 4, 5).expect("room");
-    // C is column-major: internally A and B are swapped, but errors name the caller's operands.
+    // C is column-major, so A and B are swapped internally. Errors name the caller's operands
+    // nevertheless.
     let refused = sgemm(&view(5, 3), &view(2, 4), &mut c.t()).run(&device);
     assert!(
         matches!(&refused, Err(Error::Extents { first, other, .. })
             if (first.0.as_str(), first.1, other.0.as_str(), other.1) == ("a", 3, "b", 2)),
         "{refused:?}"
     );
-    // Errors found by the launch name the caller's operands too.
+    // Errors that the launch finds also name the caller's operands.
     let elsewhere = Device::simulator().alloc(64).expect("room");
     let of_other = MatrixRef::new(&elsewhere, 3, 4).expect("room");
     let mut columns = c.t();

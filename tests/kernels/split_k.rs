@@ -1,5 +1,5 @@
-//! Tiles that several blocks sum: each part of the code that lets one block add all partial sums is
-//! needed.
+//! Tiles for which several blocks compute partial sums. Each part of the code that lets one block
+//! add all partial sums is needed.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Elem, Expr, MemoryOrder, Scope, VerifiedKernel};
@@ -15,8 +15,9 @@ use gemm_tests::product::accepted;
 use libtest_mimic::Trial;
 use std::collections::BTreeMap;
 
-/// Split-K kernels with three partitions and stream-K kernels: in every pipeline, with several
-/// GEMMs per block, and without a pipeline. The number is the minimal count of barriers in each.
+/// Split-K kernels with three partitions and stream-K kernels, with every pipeline, with several
+/// GEMMs per block, and without a pipeline. The number is the minimum number of barriers in the
+/// kernel.
 const LINES: [(&str, usize); 15] = [
     ("tile: 16x16x8, thread: 2x2, split_k: 3", 4),
     ("tile: 16x16x8, thread: 4x4, split_k: 3, double_buffer, float4", 4),
@@ -39,16 +40,16 @@ const LINES: [(&str, usize); 15] = [
     ("block: 2x2, lanes: k, thread: 4x1, float4, split_k: auto", 2),
 ];
 
-/// At least two tiles along rows and along columns. K has five tiles or rounds, the last of which
-/// is partial: partitions of two, two and one.
+/// Size with at least two tiles along M and N. K has five tiles or rounds, the last of them
+/// partial. The partitions have two, two and one of them.
 fn size(spec: &SgemmSpec) -> Size {
     let depth = spec.plan().expect("a sound spec").depth() as usize;
     Size { m: 20, n: 24, k: 4 * depth + (depth / 2).next_multiple_of(4) }
 }
 
 const RANGES: u32 = 3;
-/// Blocks of stream-K. Five of them start and end inside tiles; of three, some have a whole tile
-/// and start another.
+/// Numbers of stream-K blocks. Five blocks start and end inside tiles. Of three blocks, some
+/// compute a whole tile and start another.
 const BLOCKS: [usize; 2] = [5, 3];
 const BATCH: usize = 3;
 
@@ -60,7 +61,7 @@ fn spec(line: &str) -> SgemmSpec {
 #[derive(Clone, Copy, Debug)]
 struct Launch {
     size: Size,
-    /// GEMMs of a batch, or one.
+    /// Number of GEMMs in the batch, or 1.
     count: usize,
     blocks: usize,
 }
@@ -76,7 +77,7 @@ impl Launch {
     }
 
     fn sharing(&self, spec: &SgemmSpec) -> Sharing {
-        // The reference resolves `auto` to the number of partitions that the kernel is given.
+        // For the reference, `auto` is replaced with the number of partitions that the kernel gets.
         let spec = match spec.split_k {
             SplitK::Auto => &spec.clone().split_k(RANGES),
             SplitK::Ranges(_) => spec,
@@ -84,7 +85,7 @@ impl Launch {
         Sharing::new(spec, self.size, self.count, SIMULATED).by_blocks(self.blocks)
     }
 
-    /// Expected C: sums of each part of K, added in order.
+    /// Expected C: the sums of all partitions of K, added in order.
     fn expected(&self, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
         let ([a, b], sharing) = (self.factors(), self.sharing(spec));
@@ -104,7 +105,7 @@ impl Launch {
         let of_part = (rows * cols * spec.products) as usize;
         let tiles = m.div_ceil(rows as usize) * n.div_ceil(cols as usize);
         let tiles = tiles * count.div_ceil(spec.products as usize);
-        // No more memory than needed: none if no two blocks share a tile.
+        // The scratch memory has the minimum size. It is empty if no two blocks share a tile.
         let (parts, words) = match (spec.stream_k, self.sharing(spec).parts(0, (0, 0))) {
             (true, _) if tiles.is_multiple_of(blocks) || k <= depth => (0, 0),
             (true, _) => (2 * blocks, 2 * blocks),
@@ -138,7 +139,7 @@ impl Launch {
     }
 }
 
-/// First fault that shows for any of the numbers of blocks.
+/// First symptom of a fault, over all numbers of blocks.
 fn shown(spec: &SgemmSpec, kernel: &VerifiedKernel) -> Shown {
     let all = BLOCKS.map(|blocks| Launch::of(spec, size(spec), blocks).shown(spec, kernel));
     all.into_iter().find(|shown| *shown != Shown::Not).unwrap_or(Shown::Not)
@@ -174,13 +175,13 @@ fn tickets_order_what_ranges_leave_and_are_put_back() {
         let told =
             [Shown::Race, Shown::Uninitialised, Shown::MemoryOrder, Shown::NotKept, Shown::Wrong];
         assert!(told.contains(&found), "`{line}` that does not wait: {found:?}");
-        let fewer = with_other_end(&sound, "other", -2).expect("the other ranges");
+        let fewer = with_other_end(&sound, "other", -2).expect("the other partitions");
         assert_eq!(shown(&spec, &fewer), Shown::Wrong, "{line}");
     }
 }
 
-/// Any number of blocks shares any number of tiles and steps, in every order of blocks that the
-/// simulator tries.
+/// Any number of blocks can share any number of tiles and steps. Results are correct in every order
+/// of blocks that the simulator tries.
 fn blocks_share_all_tiles_whatever_their_number() {
     for (line, _) in LINES.into_iter().filter(|(line, _)| line.contains("stream_k")) {
         let spec = spec(line);
@@ -200,8 +201,8 @@ fn blocks_share_all_tiles_whatever_their_number() {
     }
 }
 
-/// With one partition, or tiles that are dealt out whole, no partial sum is stored and no ticket
-/// taken. The condition for this path, that no other block has a part, must be exact.
+/// If a block computes all of a tile, it stores no partial sum and takes no ticket. The condition
+/// for this path must be exact.
 fn a_block_that_has_a_whole_tile_stores_at_once() {
     let holds = |holds: bool| Expr::I32(holds.into()).equals(1);
     for (line, _) in LINES {
@@ -213,7 +214,7 @@ fn a_block_that_has_a_whole_tile_stores_at_once() {
         for k in [0, 4, depth] {
             let size = Size { k, ..size(&spec) };
             let tiles = Launch::of(&spec, size, 1);
-            // Numbers of blocks that divide the number of tiles.
+            // These numbers of blocks divide the number of tiles.
             for blocks in [1, 2] {
                 let launch = Launch { blocks, ..tiles };
                 assert_eq!(launch.shown(&spec, &sound), Shown::Not, "{line}, {launch:?}");
@@ -254,7 +255,8 @@ fn random_specs_share_in_every_way() {
     }
 }
 
-/// On a device with at least 80 SMs each spec of the concurrency and graph trials shares some tile.
+/// On a device with at least 80 SMs, blocks share tiles for each spec of the concurrency and graph
+/// tests.
 fn every_line_shares() {
     for (name, line) in sharing::LINES {
         for (size, sms) in [(Size::new(130, 200, 204), 80), (Size::new(160, 192, 208), 200)] {

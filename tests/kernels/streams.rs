@@ -1,4 +1,5 @@
-//! Two threads launch concurrently, on separate streams or on one: each gets its own results.
+//! Two threads launch concurrently, on separate streams or on one stream. Each gets its own
+//! results.
 
 use crate::{alone, equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{Batch, SgemmSpec};
@@ -12,8 +13,8 @@ use gemm_runtime::{
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, Barrier};
 
-/// GEMMs with epilogue operands, in place, in a batch, and with more shared memory than the default
-/// limit. Kernels with split-K and stream-K are added to them.
+/// GEMMs with epilogue operands, with C read in place, in a batch, and with more shared memory than
+/// the default limit. The tests add kernels with split-K and stream-K.
 const LINES: [&str; 5] = [
     "tile: 64x64x8, thread: 4x4, float4, double_buffer",
     "tile: 32x64x16, thread: 4x4, stages: 3, epilogue: |acc, bias[n], slope| gelu(acc + bias) * \
@@ -23,12 +24,12 @@ const LINES: [&str; 5] = [
     "block: 16x16, coarsen: 2, epilogue: |acc, scale[m], c[m, n]| acc * scale - c",
 ];
 
-/// Reduction of several passes, which share scratch memory.
+/// Reduction in several passes, which use the same scratch memory.
 const SUM: ReduceKernel = reduce_kernel!(block: 64);
 
-/// Few steps for each block that shares tiles, with boundaries inside tiles.
+/// Size at which blocks that share tiles have few steps and start inside tiles.
 const SIZE: Size = Size::new(160, 192, 208);
-/// Batch size; other kernels use the first matrices.
+/// Batch size. Kernels without a batch use the first matrices.
 const COUNT: usize = 3;
 /// Launches of each kernel that a thread enqueues before it reads a result.
 const LAUNCHES: usize = 12;
@@ -49,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Devices of one context, each on one of the given streams.
+/// Returns devices of one context, each on one of the given streams.
 pub fn of_a_context(
     streams: impl FnOnce(&Arc<CudaContext>) -> Result<[Arc<CudaStream>; 2], Failed>,
 ) -> Result<[Device; 2], Failed> {
@@ -151,10 +152,10 @@ impl Work {
 }
 
 /// Both devices run the same kernels concurrently, including the first launches, which compile. The
-/// second device starts with another kernel, so that different kernels overlap too.
+/// second device starts with another kernel, so that different kernels also overlap.
 fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
     let work = Work::new()?;
-    // Expected results, computed without concurrent work.
+    // The expected results are computed without concurrent work.
     let quiet = own_gpu()?;
     let mut expected = Vec::new();
     for seed in [10, 20] {
@@ -183,7 +184,8 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
                         }
                         Ok((results, operands))
                     });
-                    // Reached even after an error, since the other thread waits here.
+                    // This line is reached even after an error, because the other thread waits at
+                    // the barrier.
                     start.wait();
                     let (mut written, operands) = prepared?;
                     work.launch(device, &operands, &mut written)?;

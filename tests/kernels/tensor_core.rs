@@ -1,4 +1,5 @@
-//! Tensor-core rules compared with recorded GPU results on the same operands.
+//! The simulator's accumulation rules for tensor cores, compared with recorded results of GPUs on
+//! the same operands.
 
 mod gpu;
 use gemm_dsl::target::Format;
@@ -11,7 +12,7 @@ use libtest_mimic::Trial;
 /// Published results of `sm_80` and `sm_89`.
 const PUBLISHED: &str = include_str!("../data/tensor_core/published.txt");
 
-/// Results of `mma.sync` and `wgmma` for operands of all kinds.
+/// Recorded results of `mma.sync` and `wgmma` for operands of all kinds.
 const SM_90: &str = include_str!("../data/tensor_core/sm_90.txt");
 
 /// Number of elements that differ from the rules.
@@ -36,8 +37,8 @@ fn sm_80_and_sm_89_sum_as_published() {
             let vectors = of(&all, gpu, format);
             assert_eq!(vectors.len(), 300);
             assert_eq!(differing(&vectors, AccumulationRules::SM_80), 0, "{gpu} {format:?}");
-            // The vectors distinguish the rules from others. Sums of tf32 have four products, so no
-            // longer group exists.
+            // The vectors must distinguish the rules from similar rules. Sums of tf32 have four
+            // products, so there is no longer group.
             let others = [
                 AccumulationRules { kept: 23, ..AccumulationRules::SM_80 },
                 AccumulationRules { kept: 25, ..AccumulationRules::SM_80 },
@@ -62,7 +63,7 @@ fn sm_90_sums_as_it_did() {
             AccumulationRules { kept: 26, ..AccumulationRules::SM_90 },
             AccumulationRules { group: 8, ..AccumulationRules::SM_90 },
         ];
-        // No product of two f16 numbers is that small.
+        // Products of two f16 numbers are not small enough to distinguish these rules.
         if format != Format::F16 {
             others.extend(
                 [-132, -134].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 }),

@@ -1,9 +1,9 @@
-//! No launch touches a word outside of the views it is given.
+//! No launch accesses a word outside of its views.
 //!
-//! Each operand is a view inside an allocation of NaN. The view ends with the last element, or a
-//! few elements later. It may also be the last rows of a larger view. The simulator knows only the
-//! view, so that an access beside it is a fault. A NaN that reaches a result shows, and so does one
-//! that is overwritten.
+//! Each operand is a view inside an allocation of NaN. The view ends with the last element of the
+//! matrix, or a few elements later. The matrix may also be the last rows of a larger view. The
+//! simulator knows only the view, so that an access outside of it is a fault. The test detects a
+//! NaN in a result, and a NaN that was overwritten.
 
 use gemm_dsl::spec::{Along, Bounds, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::plain;
@@ -25,11 +25,11 @@ const POISON: u32 = 0x7fc0_dead;
 struct Lies {
     /// Elements before the view.
     before: usize,
-    /// Rows of the view above the matrix, which is a part of it.
+    /// Rows of the view before the first row of the matrix.
     above: usize,
     /// Elements between two rows.
     padding: usize,
-    /// Elements of the view after the last one of the matrix.
+    /// Elements of the view after the last element of the matrix.
     after: usize,
 }
 
@@ -60,8 +60,8 @@ impl Lies {
     }
 }
 
-/// Random placements of three matrices with these numbers of columns. In half of the cases all of
-/// them permit vector accesses.
+/// Random placements of three matrices with these numbers of columns. In half of the cases, all
+/// three placements permit vector accesses.
 fn lies(cols: [usize; 3]) -> impl Strategy<Value = [Lies; 3]> {
     let few = || prop_oneof![3 => Just(0usize), 1 => 0..4usize];
     let one = || (0..9usize, few(), 0..9usize, few());
@@ -78,8 +78,8 @@ fn lies(cols: [usize; 3]) -> impl Strategy<Value = [Lies; 3]> {
     })
 }
 
-/// Random GEMM with a size, which a kernel without guards may have to refuse, and placements of its
-/// operands.
+/// Random GEMM with a size and placements of its operands. A kernel without guards may have to
+/// refuse the size.
 fn launches() -> impl Strategy<Value = (SgemmSpec, Size, [Lies; 3])> {
     let any_size = proptest::bool::weighted(0.4);
     (arbitrary::sgemm(128), size(), any_size).prop_flat_map(|(spec, size, any_size)| {
@@ -98,7 +98,7 @@ fn same_bits(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// C as written by a launch, and its report.
+/// C after a launch, and the report of the launch.
 type Multiplied = Result<(Vec<f32>, LaunchReport), Error>;
 
 /// Launches a GEMM on views with these placements.
@@ -111,7 +111,7 @@ fn multiply(spec: &SgemmSpec, problem: &Problem, lies: [Lies; 3]) -> Result<Mult
         let sums = match plain(spec) {
             Some(plain) => match launch(&plain, problem, lies)? {
                 Ok((sums, _)) => sums,
-                // With alpha = 0 nothing is read from operands that it would refuse otherwise.
+                // With alpha = 0, operands that the launch would otherwise refuse are not read.
                 Err(_) if problem.beside(spec).skips_terms() => problem.ascending(&plain),
                 Err(error) => return Err(error.to_string()),
             },
@@ -139,7 +139,7 @@ fn launch(
         in_b.among_poison(&b_lines.values, b_lines.lines, b_lines.line),
         in_c.among_poison(&c_before, m, n),
     ];
-    // Matrices read by the epilogue have the placement of C.
+    // Matrices that the epilogue reads have the placement of C.
     let mut memory = Vec::new();
     for (operand, values) in &beside.operands {
         let (lies, rows, cols) = match operand.along {
@@ -207,28 +207,28 @@ fn launch(
         if inside.is_some_and(|(row, col)| row < m && col < n) {
             product.push(*value);
         } else if value.to_bits() != POISON {
-            return Err(format!("{value} was written beside C, to element {at}"));
+            return Err(format!("{value} was written outside of C, to element {at}"));
         }
     }
     Ok(Ok((product, launched)))
 }
 
-/// A may end with its last element instead of its padding: the span of a view excludes the last
-/// padding.
+/// The memory of A may end with its last element. The span of a view does not include the padding
+/// of the last row.
 fn the_last_row_may_end_with_its_last_element() {
     let spec: SgemmSpec =
         "tile: 64x64x8, thread: 4x4, float4, pitched".parse().expect("a sound spec");
     let problem = Problem::new(Size::new(2, 5, 5), 1);
     let eight = |above, after| Lies { before: 0, above, padding: 3, after };
     assert_eq!(eight(0, 0).range(2, 5), 0..13);
-    // A part at the end of a matrix is no longer than the same matrix alone.
+    // The span of a part at the end of a matrix is that of the same matrix alone.
     for above in [0, 1, 2] {
         let variant = |after| {
             let outcome =
                 multiply(&spec, &problem, [eight(above, after), eight(0, 3), eight(0, 0)]);
             outcome.expect("sound").expect("a launch").1.variant()
         };
-        // The last vector of A reads three elements beyond it.
+        // The last vector of A includes three elements after the end of A.
         let variants = [0, 1, 2, 3, 4].map(variant);
         let scalar = Variant::Scalar;
         assert_eq!(variants, [scalar, scalar, scalar, Variant::Vector, Variant::Vector]);
@@ -270,7 +270,7 @@ proptest! {
         // With alpha = 0, A·B is not computed and K may have any value.
         let skips = problem.beside(&spec).skips_terms();
         let accepts = accepts(&spec, Size { k: if skips { 0 } else { size.k }, ..size });
-        // A kernel without guards has no variant for unaligned operands.
+        // Kernels without guards have no variant for unaligned operands.
         let may_refuse = spec.bounds == Bounds::Aligned && spec.float4;
         prop_assert!(
             refused != accepts || (refused && may_refuse),
@@ -288,12 +288,13 @@ proptest! {
     ) {
         let elements = reduction::elements(spec.op, seed, len);
         let (value, around) = reduce(&spec, &elements, before, at);
-        prop_assert!(around, "`{spec}` wrote beside its output");
+        prop_assert!(around, "`{spec}` wrote outside of its output");
         reduction::check(&spec, &elements, value).map_err(TestCaseError::fail)?;
     }
 }
 
-/// Result of a reduction, and true if the input and all memory around both are unchanged.
+/// Returns the result of a reduction, and true if the input and the memory around input and result
+/// are unchanged.
 fn reduce(spec: &ReduceSpec, elements: &[f32], before: usize, at: usize) -> (f32, bool) {
     let device = Device::simulator();
     let kernel = ReduceKernel::new(spec.clone()).expect("a sound spec");

@@ -16,7 +16,8 @@ use libtest_mimic::Trial;
 /// Extents with partial tiles, and a K that is not a multiple of the stages.
 const RAGGED: [usize; 3] = [150, 104, 296];
 
-/// C of a GEMM agrees with the rules for operands of all kinds.
+/// Checks that C equals the reference by the simulator's accumulation rules, for operands of all
+/// kinds.
 fn computes(product: Product, extents: [usize; 3]) {
     let kernel = product.kernel().expect("a sound kernel");
     for kind in [Kind::Any, Kind::Near] {
@@ -114,7 +115,7 @@ fn a_stage_that_is_freed_too_early_is_a_race() {
 }
 
 fn a_stage_that_is_not_waited_for_to_be_empty_is_filled_too_early() {
-    // The producer starts the second round before the first one is known to have completed.
+    // The producer starts the second round although no wait shows that the first has completed.
     assert_eq!(at_barrier(Fault::NoWaitForEmpty).0, "full");
 }
 
@@ -130,7 +131,8 @@ fn sums_in_flight_are_not_touched() {
     assert_eq!(buffer, "acc");
 }
 
-/// Warps that wait at barriers in a deadlock: warp, barrier, parity, missing arrivals and bytes.
+/// Warps that wait at barriers in a deadlock, each with barrier, parity, missing arrivals and
+/// missing bytes.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
     let of = |waiting: &gemm_sim::WaitingWarp| match &waiting.waits_for {
@@ -152,7 +154,7 @@ fn a_wrong_number_of_bytes_is_a_hang() {
     }
     let told = kind(Fault::MoreBytes(16)).to_string();
     assert!(told.contains("lacks 16 bytes"), "{told}");
-    // With fewer bytes, the last ones may count in the next phase.
+    // If fewer bytes are expected, the last bytes may be counted in the next phase.
     let early = ("full".to_owned(), MbarrierFault::TooEarly { phase: 1 });
     assert_eq!(at_barrier(Fault::MoreBytes(-8192)), early);
 }
@@ -255,12 +257,13 @@ fn splits_are_summed_by_stages() {
         assert!(found == splits::expected(&operands, AccumulationRules::SM_90), "{m}x{n}x{k}");
         let [rows, columns] = splits::TILE.map(|extent| extent as usize);
         let stages = m.div_ceil(rows) * n.div_ceil(columns) * k.div_ceil(64);
-        // A step for each pair of splits, by eight warps.
+        // Eight warps execute four instructions for each pair of components and stage.
         assert_eq!(counters.wgmma as usize, stages * PAIRS.len() * 4 * 8);
     }
 }
 
-/// An H200 refuses other copies with an illegal instruction.
+/// The first element of a box must be at a multiple of 16 bytes. For other boxes, an H200 reports
+/// an illegal instruction.
 fn a_box_begins_at_16_bytes_of_a_row() {
     for case in tensor_copies::cases() {
         let (bits, mut places) = case.inputs(5);

@@ -29,7 +29,7 @@ sgemm_kernel! {
     tile: 64x64x8, thread: 8x8, float4
 }
 
-const SUM: ReduceKernel = reduce_kernel!(launch: passes, float4);
+static SUM: ReduceKernel = reduce_kernel!(launch: passes, float4);
 const UNITS: usize = SUM.sources().len();
 const LAST: &str = match SUM.sources() {
     [.., last] => match last {

@@ -1,5 +1,5 @@
-//! The macros in users' places: constants, constant arrays, patterns of their own macros, and under
-//! another crate name. A macro call gives the same kernel as its text at run time.
+//! The macros can be used in constants, in constant arrays, in a user's own macros, and under
+//! another crate name. A macro call has the same kernel as the spec that is parsed at run time.
 
 mod constants;
 mod operands;
@@ -62,7 +62,7 @@ fn order_defaults_brackets_and_commas_make_no_difference() {
     assert_eq!(reduce_kernel!(<>), reduce_kernel!());
 }
 
-/// Kernel of a macro call, and the text of its input.
+/// Kernel of a macro call, and the spec as text.
 macro_rules! both {
     ($($spec:tt)*) => {
         (sgemm_kernel!($($spec)*), stringify!($($spec)*))

@@ -1,4 +1,5 @@
-//! Operands of a kernel: its type lists them, and a named kernel has them as fields.
+//! Operands of a kernel. The type of a kernel lists its operands, and a named kernel has them as
+//! fields.
 
 use gemm_runtime::spec::{Along, ArgSlot, EpilogueArg};
 use gemm_runtime::{
@@ -166,7 +167,8 @@ fn a_named_kernel_without_operands_is_launched_without() -> Result<(), Error> {
     Ok(())
 }
 
-/// The user's attributes apply to all items of a kernel: a false `cfg` removes it entirely.
+/// The user's attributes apply to all items of a kernel, so a false `cfg` removes the kernel
+/// entirely.
 #[test]
 fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
     sgemm_kernel! {
@@ -174,7 +176,7 @@ fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
         struct Layer;
         epilogue: |acc, other[n], names| acc + other * names
     }
-    // Otherwise each name would exist twice.
+    // If an item were not removed, its name would be defined twice.
     sgemm_kernel! {
         #[cfg(all())]
         #[expect(non_camel_case_types, reason = "a test")]
@@ -188,7 +190,7 @@ fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
         };
     }
     absent!(#[cfg(any())] #[doc = "None."]);
-    /// Type of the user; the macros above define none of this name.
+    /// Type of the user. The macros above define no type of this name.
     struct Layer;
     impl Layer {
         const KERNEL: f32 = 1.5;
@@ -203,7 +205,7 @@ fn a_kernel_is_there_as_a_whole_or_not_at_all() -> Result<(), Error> {
     Ok(())
 }
 
-/// Keywords of Rust are valid names, and so are names that the generated items use themselves.
+/// Operands may have Rust keywords as names, and names that the generated items use.
 #[test]
 fn any_name_is_a_field() -> Result<(), Error> {
     sgemm_kernel! {

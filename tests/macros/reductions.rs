@@ -1,4 +1,4 @@
-//! Reductions: kernel types of a spec, and expressions from tokens.
+//! Macros for reductions: the types of kernels, and expressions parsed from tokens.
 
 use gemm_dsl::{Plan, cuda};
 use gemm_runtime::bounds::Elements;
@@ -6,7 +6,7 @@ use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{ByName, Device, Error, ReduceKernel, ReduceSpec, reduce_kernel};
 
-/// Kernel of a macro call, and the text of its input.
+/// Kernel of a macro call, and the spec as text.
 macro_rules! both {
     ($($spec:tt)*) => {
         (reduce_kernel!($($spec)*), stringify!($($spec)*))

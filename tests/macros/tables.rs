@@ -1,4 +1,4 @@
-//! Tables in constants and in patterns of a user's own macros agree with their text.
+//! Macro tables in constants and in a user's own macros equal the tables parsed from their text.
 
 use gemm_dsl::tables::KernelTable;
 use gemm_runtime::bounds::{Elements, Operands};
@@ -26,7 +26,7 @@ const ALL: [ReduceTable<(f64, f64), (f64, f64)>; 2] = [
     reduce_table!(len<=9=>type:f64,op:mean_var,map:|x,y|x-y;else=>type:f64,op:mean_var,map:|x,y|x-y,items:2;),
 ];
 
-/// Table of a macro call, and the text of its input.
+/// Table of a macro call, and the rules as text.
 macro_rules! both {
     ($($rows:tt)*) => {
         (reduce_table!($($rows)*), stringify!($($rows)*))
@@ -168,7 +168,7 @@ fn in_a_generic_function<T: Default + PartialEq>(row: usize) -> Result<bool, Err
     Ok(table.choice((5, 1, 1), &Device::simulator())?.row == row && T::default() == T::default())
 }
 
-/// A table may be in a generic function, and each call has its own.
+/// A table may be in a generic function. Each instance of the function has its own table.
 #[test]
 fn a_table_stands_wherever_an_expression_does() -> Result<(), Error> {
     assert!(in_a_generic_function::<f32>(1)? && in_a_generic_function::<String>(1)?);

@@ -1,7 +1,7 @@
-//! NVRTC accepts the generated text. Covered are every stage of both ladders and a sample of random
-//! specs, for every architecture from Turing on. Shipped rules are compiled for the first
-//! architecture that has them. With `GEMM_EVERY_ROW` they are compiled for all of theirs, which
-//! takes minutes longer. Needs NVRTC and no GPU.
+//! NVRTC compiles the generated source of every stage of both ladders and of a sample of random
+//! specs, for every architecture since Turing. The rules of shipped tables are compiled for the
+//! first architecture whose table contains them. With `GEMM_EVERY_ROW` they are compiled for all
+//! such architectures, which takes minutes longer. These tests need NVRTC, but no GPU.
 
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
@@ -16,15 +16,15 @@ use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_cor
 use gemm_runtime::compile::Arch;
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::needs::Need;
-use gemm_tests::{arbitrary, nvrtc, stem};
+use gemm_tests::{arbitrary, nvrtc};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
 
-/// Architectures that a stage is compiled for here. The snapshots of resources compile each stage
-/// for sm_80, sm_90 and sm_100, so the gate takes one of the others.
+/// Returns the architectures for which a stage is compiled here. By default it is one that the
+/// snapshots of resources do not cover. They compile each stage for sm_80, sm_90 and sm_100.
 fn architectures_of(stage: u32) -> &'static [u32] {
     match (gemm_cases::is_thinned(), stage % 2) {
         (false, _) => &ARCHITECTURES,
@@ -43,17 +43,17 @@ const LISTS: [&str; 4] = [
      3, raster: 4, batch: pointers",
 ];
 
-/// Random specs of each macro; each is compiled for one architecture.
+/// Number of random specs of each macro. Each is compiled for one architecture.
 const SAMPLES: usize = 60;
 
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     for stage in stages::reduce() {
-        let name = format!("reduce::{}", stem(&stage));
+        let name = format!("reduce::{}", stage.stem());
         trials.push(trial(name, stage.spec, architectures_of(stage.index)));
     }
     for stage in stages::sgemm() {
-        let name = format!("sgemm::{}", stem(&stage));
+        let name = format!("sgemm::{}", stage.stem());
         trials.push(trial(name, stage.spec, architectures_of(stage.index)));
     }
     trials.extend(samples(
@@ -78,8 +78,8 @@ fn main() -> ExitCode {
         for (table, of) in tables.into_iter().zip(["one", "batch"]) {
             let table: KernelTable<SgemmSpec> =
                 table.text().parse().unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
-            // Several rules may have one kernel, and tables of several classes and architectures
-            // may share a rule.
+            // Several rules may have the same kernel, and tables of several accuracy classes and
+            // architectures may have the same rule.
             let rows = table.rules().iter().enumerate();
             let once_for = every_row.then_some(arch);
             for (i, row) in rows.filter(|(_, row)| known.insert((once_for, row.spec.to_string()))) {
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         let name = format!("elements::{}", case.name);
         trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel, "", arch)));
     }
-    // Hand-written kernels: matrix instructions, which older architectures lack,
+    // Hand-written kernels with matrix instructions, which older architectures lack.
     for format in Format::ALL {
         for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_CORES) {
             let kernel = tensor_core::kernel(format, 4, arch == TENSOR_CORES);
@@ -105,7 +105,8 @@ fn main() -> ExitCode {
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
         }
     }
-    // a ring of boxes for warpgroups, on the only architecture that has them,
+    // Hand-written kernels with warpgroups and a ring of boxes, for the only architecture that
+    // supports them.
     for format in Format::ALL {
         for (consumers, columns, fill) in [
             (1, 24, Fill::Boxes),
@@ -129,7 +130,7 @@ fn main() -> ExitCode {
     trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
         compiles_kernel(&splits::kernel(), "", TENSOR_COPIES)
     }));
-    // clusters with multicast box copies,
+    // Hand-written kernels with clusters and multicast box copies.
     for format in Format::ALL {
         for (cluster, end) in [(2, End::Barrier), (2, End::Drain), (4, End::Barrier)] {
             let product = Product { format, ..Product::default() };
@@ -140,14 +141,14 @@ fn main() -> ExitCode {
             );
         }
     }
-    // box copies alone, on all architectures since their introduction,
+    // Hand-written kernels with box copies, for all architectures that support them.
     for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_COPIES) {
         for case in tensor_copies::cases() {
             let name = format!("tensor_copies::{}_sm_{arch}", case.name());
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel(), "", arch)));
         }
     }
-    // and every instruction for synchronisation.
+    // Hand-written kernels with every instruction for synchronisation.
     for &arch in &ARCHITECTURES {
         for kernel in [synchronisation::every_atomic(), synchronisation::every_fence()] {
             let name = format!("sync::{}_sm_{arch}", kernel.name);
@@ -164,7 +165,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Neighbouring columns whose results and partial results, of every width, fill vectors or do not.
+/// Reductions of neighbouring columns. Their results and partial results, of every width, are
+/// stored as vectors or as single elements.
 const NEIGHBOURS: &[&str] = &[
     "over: columns, float4, type: f16, result: f16, blocks: 4, launch: once",
     "over: middle, float4, type: bf16, result: bf16, group: 1",
@@ -176,8 +178,8 @@ const NEIGHBOURS: &[&str] = &[
     "over: columns, float4, op: logsumexp, blocks: 4, launch: once",
 ];
 
-/// Expression whose local names are names of C++ and CUDA: keywords, macros, functions that the
-/// text calls and others, variables, types.
+/// Spec of an expression whose local variables have names of C++ and CUDA: keywords, macros,
+/// functions, variables and types.
 fn hostile_locals() -> SgemmSpec {
     const NAMES: &[&str] = &[
         "float",
@@ -245,7 +247,7 @@ fn hostile_locals() -> SgemmSpec {
     line.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Kernel names that a user may choose although CUDA C++, or the text of the kernel, gives them a
+/// Kernel names that a user may choose although CUDA C++, or the source of the kernel, gives them a
 /// meaning.
 const NAMES: &[&str] = &[
     "max",
@@ -323,8 +325,8 @@ fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Tri
     Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
 }
 
-/// Compiles the kernels of specs that differ only in their names as one text, after the constants
-/// of the first. Two requested names may map to one.
+/// Compiles kernels of specs that differ only in their names as one source, which begins with the
+/// constants of the first. Two requested names may result in the same kernel name.
 fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Failed> {
     const KERNEL: &str = "extern \"C\" __global__";
     let (mut text, mut names) = (String::new(), HashSet::new());
@@ -370,18 +372,17 @@ fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(),
     };
     let compiled =
         nvrtc::log(&kernel.name, &source, target).map_err(|error| format!("`{spec}`: {error}"))?;
-    // Warnings are errors, since they would puzzle a reader of the text too. Exceptions are
-    // justified warnings about constants in a user's expression.
+    // Warnings are errors, except for justified warnings about constants in a user's expression.
     const OF_USER: [&str; 3] = ["division by zero", "result is out of range", "Remark:"];
-    // The requested number of blocks does not fit on every SM.
-    let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm);
+    // The requested number of blocks per SM does not fit on all architectures.
+    let (threads, blocks) = (kernel.geometry.threads(), kernel.geometry.blocks_per_sm.unwrap_or(1));
     let mut table = gemm_dsl::target::arch::ALL.iter();
     let sm = table.find(|sm| sm.arch == arch).ok_or_else(|| format!("sm_{arch} is not known"))?;
     let fits = blocks <= sm.blocks && blocks * threads <= sm.threads;
     let of_wish = |line: &str| !fits && line.contains(".minnctapersm will be ignored");
     let is_ours = |line: &str| OF_USER.iter().all(|said| !line.contains(said)) && !of_wish(line);
-    // For kernels of a spec, remarks count too: serialised matrix instructions, or a register limit
-    // that cannot be kept.
+    // For kernels of a spec, remarks about performance are also errors: serialised matrix
+    // instructions, or a register limit that cannot be met.
     let words = ["warning", "Performance Loss", "setmaxnreg"];
     let words = if spec.is_empty() { &words[..1] } else { &words[..] };
     let tells = |line: &str| words.iter().any(|word| line.contains(word));
@@ -391,9 +392,9 @@ fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(),
     let declared = if kernel.shared_is_dynamic() { 0 } else { kernel.shared_bytes() };
     let shared = u64::from(compiled.resources()?.shared_bytes);
     // The generator aligns each array to 16 bytes, the compiler only arrays of vectors. Some
-    // architectures reserve 1 KiB of their own.
+    // architectures reserve an additional 1 KiB.
     let arrays = kernel.buffers.iter().filter(|b| b.space == Space::Shared).count() as u64;
-    // Less than 16 bytes between two arrays.
+    // Between two arrays there are less than 16 bytes.
     let most = shared + 16 * (arrays.max(2) - 1);
     if ![0, 1024].iter().any(|own| (shared..most).contains(&(declared + own))) {
         return Err(format!("`{spec}` on sm_{arch}: {shared} bytes, not {declared}").into());

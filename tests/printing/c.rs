@@ -1,5 +1,5 @@
-//! C in the text of a kernel: expressions and device functions, parsed independently and evaluated
-//! with C's conversions.
+//! Interpreter for the C in the source of a kernel. It parses expressions and device functions
+//! independently of the printer, and evaluates them with C's conversions.
 
 mod parse;
 mod unit;
@@ -27,7 +27,8 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// Evaluates the expression with the functions of a unit. Undefined behaviour of C is an error.
+    /// Evaluates the expression with the functions of a unit. Returns an error for undefined
+    /// behaviour of C.
     pub fn value(&self, names: &Environment, unit: &Unit) -> Result<Value> {
         let value = |e: &Tree| e.value(names, unit);
         match self {

@@ -1,5 +1,5 @@
-//! Functions of a kernel and their arguments, for random epilogues and for every function of the
-//! language.
+//! Printing of device functions and of their calls, for random epilogues and for every function of
+//! the language.
 
 use crate::c::{self, Environment, Unit, Value};
 use crate::ir;
@@ -10,15 +10,15 @@ use gemm_dsl::{Plan, cuda};
 use gemm_oracle::random::Random;
 use proptest::prelude::*;
 
-/// Kernel without a tile: its sum is a variable, so that its last statement can be parsed
-/// completely.
+/// Kernel without a tile. Its sum is a variable, so that the parser supports all of the last
+/// statement.
 fn kernel(epilogue: Closure) -> VerifiedKernel {
     let mut spec = SgemmSpec::default();
     assert!(spec.set("epilogue", &Datum::Closure(epilogue)));
     spec.plan().and_then(|plan| plan.program()).expect("a sound spec").preferred().clone()
 }
 
-/// Value of the type, often one at which functions tend to fail.
+/// Random value of the type. It is often a special value.
 fn any(random: &mut Random, ty: Ty) -> Value {
     let bits = random.bits();
     let special =
@@ -37,7 +37,7 @@ fn any(random: &mut Random, ty: Ty) -> Value {
     }
 }
 
-/// Compares each function of the kernel's text with the IR, and then the stored element.
+/// Compares each function of the kernel's source, and the stored element, with the IR.
 fn compare(kernel: &VerifiedKernel, seed: u64, rounds: usize) -> Result<(), String> {
     let mut random = Random::new(seed);
     let names: Vec<&str> = kernel.functions.iter().map(|f| f.name.as_str()).collect();

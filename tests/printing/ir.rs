@@ -1,15 +1,15 @@
-//! Evaluation of IR expressions by their own rules: only explicit conversions.
+//! Evaluation of IR expressions by the rules of the IR, in which all conversions are explicit.
 
 use crate::c::{Environment, Value};
 use crate::trees::coordinate;
-use Value::{Bool, Coordinate, F32, I32, I64, U32, U64};
+use Value::{Bool, Coordinate, F32, I32, I64, U32, U64, Unsigned};
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Function, Integer, Intrinsic, Kernel, Logic, Stmt, UnaryOp,
 };
 use gemm_dsl::target::intrinsic::Semantics;
 
-/// Value of an expression, or None if it is undefined. Undefined are signed overflow, division by
-/// zero, a shift that is too far, and a conversion that would change the value.
+/// Value of an expression, or None if it is undefined. Signed overflow, division by zero, a shift
+/// by too many bits, and a conversion that would change the value are undefined.
 pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value> {
     let go = |e: &Expr| value(kernel, names, e);
     match expr {
@@ -20,7 +20,10 @@ pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value>
         Expr::F32(v) => Some(F32(v.to_bits())),
         Expr::Const(c) => names.get(&kernel.consts.get(c.id)?.name).copied(),
         Expr::Param(p) => names.get(&kernel.params.get(p.param)?.name).copied(),
-        Expr::Var(v) => names.get(&kernel.vars.get(v.id)?.name).copied(),
+        Expr::Var(v) => match (kernel.vars.get(v.id)?, names.get(&kernel.vars.get(v.id)?.name)?) {
+            (decl, Unsigned(value)) if decl.is_unsigned => i32::try_from(*value).ok().map(I32),
+            (_, value) => Some(*value),
+        },
         Expr::Special(s) => match names.get(coordinate(*s))? {
             Coordinate(v) => i32::try_from(*v).ok().map(I32),
             _ => None,
@@ -63,7 +66,7 @@ pub fn value(kernel: &Kernel, names: &Environment, expr: &Expr) -> Option<Value>
     }
 }
 
-/// Value of a function: that of its body with the parameters replaced.
+/// Value of a function for these arguments.
 pub fn apply(kernel: &Kernel, function: &Function, args: &[Value]) -> Option<Value> {
     let name = |var: &gemm_dsl::ir::Var| kernel[*var].name.clone();
     let params = function.params.iter().map(name);
@@ -139,7 +142,7 @@ fn binary(op: BinaryOp, a: Value, b: Value) -> Option<Value> {
     let result = match op {
         A(Arith::Add) => x + y,
         A(Arith::Sub) => x - y,
-        // The product of two 64-bit integers may need 128 bits; only the lower ones count.
+        // The product of two 64-bit integers may need 128 bits. Only its lower bits are used.
         A(Arith::Mul) => x.wrapping_mul(y),
         A(Arith::Div) => x.checked_div(y)?,
         I(Integer::Rem) => x.checked_rem(y)?,

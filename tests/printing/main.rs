@@ -1,6 +1,6 @@
-//! The printed text of an expression has the meaning of the expression. Random trees are printed,
-//! parsed by a separate parser of C expressions, and evaluated on both sides. A typical printer
-//! error is a right tree with a wrong text: `5 * i % 2` for `5 * (i % 2)`.
+//! The printed source of an expression has the value of the expression. Random trees are printed
+//! and parsed by a separate parser of C expressions. Tree and source are evaluated and compared. A
+//! typical error of a printer is `5 * i % 2` for `5 * (i % 2)`.
 
 mod c;
 mod functions;
@@ -31,7 +31,7 @@ fn last(kernel: &VerifiedKernel) -> (&Stmt, String) {
     (stmt, cuda::statement(kernel, stmt))
 }
 
-/// Compares the value of the tree with that of the text, in several environments.
+/// Compares the value of the tree with the value of the source, in several environments.
 fn compare(kernel: &VerifiedKernel, tree: &Expr, text: &str) -> Result<(), TestCaseError> {
     let parsed = c::parse(text).map_err(|e| TestCaseError::fail(format!("{e} in `{text}`")))?;
     for (numbers, floats) in [
@@ -117,7 +117,8 @@ proptest! {
         prop_assert_eq!((read.op, read.order, read.scope), (meant.op.name(), order, scope));
         let (array, space) = if shared { ("held", Space::Shared) } else { ("words", Space::Global) };
         prop_assert_eq!(read.array, array);
-        // CUDA's own functions take any address; generated functions name the memory space.
+        // CUDA's functions accept any address. Names of generated functions contain the memory
+        // space.
         prop_assert_eq!(read.space, (order != MemoryOrder::Relaxed).then_some(space));
         prop_assert!(matches!((wide, read.cast), (_, None) | (true, Some("unsigned long long"))));
         let name = if wide { "size_t" } else { "int" };
@@ -140,7 +141,7 @@ fn fences_and_barriers_are_printed_as_they_are_meant() {
     let read = |stmt: Stmt, says: Statement<'_>| {
         let kernel = kernel(|b, _| {
             let grid = [const { Expr::U64(1) }; 3];
-            b.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: 1 });
+            b.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: Some(1) });
             b.push(stmt);
         });
         let (_, line) = last(&kernel);

@@ -12,14 +12,14 @@ pub enum Statement<'t> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic<'t> {
-    /// Type and name of the variable that it declares.
+    /// Type and name of the variable that the statement declares.
     pub old: Option<(&'t str, &'t str)>,
     pub op: &'static str,
     pub order: MemoryOrder,
     pub scope: Scope,
     /// Memory space of the word, if the function names it.
     pub space: Option<Space>,
-    /// Type that the address is cast to.
+    /// Type to which the address is cast.
     pub cast: Option<&'t str>,
     pub array: &'t str,
     pub index: &'t str,

@@ -19,7 +19,7 @@ pub fn coordinate(special: Special) -> &'static str {
     }
 }
 
-/// Values of all names: numbers for the coordinates, M, N and the length, and two floats.
+/// Values of all names: integers for the coordinates, M, N and the length, and two floats.
 pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Environment {
     let [thread, m, n, length] = numbers;
     use Special::{BlockX, BlockY, BlockZ, ThreadX, ThreadY};
@@ -40,6 +40,7 @@ pub fn environment(kernel: &Kernel, numbers: [u64; 4], floats: [f32; 2]) -> Envi
     }
     let variables = [
         ("x", Value::I32(77)),
+        ("tid", Value::Unsigned(thread as u32)),
         ("bits", Value::U32(floats[1].to_bits())),
         ("wide", Value::I64(m as i64 - (1 << 40))),
         ("f", Value::F32(floats[0].to_bits())),
@@ -58,11 +59,12 @@ impl Trees {
         let m = b.extent("M", Ty::I32, Extent::M).into();
         let n = b.extent("N", Ty::I32, Extent::N).into();
         let length = b.extent("length", Ty::U64, Extent::LENGTH).into();
+        let tid = b.unsigned("tid", Special::ThreadX).into();
         let (two, bm) = (b.constant("TWO", 2, "").into(), b.constant("BM", 128, "").into());
         let bits = b.mut_("bits", Expr::U32(0)).into();
         let wide = b.mut_("wide", Expr::I64(0)).into();
         let (f, g) = (b.mut_("f", 0.0).into(), b.mut_("g", 0.0).into());
-        let mut leaves = vec![m, n, length, two, bm, bits, wide, f, g];
+        let mut leaves = vec![m, n, tid, length, two, bm, bits, wide, f, g];
         leaves.extend([Special::ThreadX, Special::BlockY].map(Expr::from));
         leaves.extend([0, 1, 2, 7, 32, -1, -5].map(Expr::from));
         leaves.extend([0, 3, 1 << 35].map(Expr::U64));
@@ -98,7 +100,7 @@ impl Trees {
                 let condition = sub(random, Ty::Bool);
                 condition.select(sub(random, ty), sub(random, ty))
             }
-            // Minimum; for indices it is printed differently.
+            // The minimum of indices is printed differently.
             (1, Ty::Scalar(_)) => {
                 let (a, b) = (sub(random, ty), sub(random, ty));
                 a.clone().lt(b.clone()).select(a, b)
@@ -130,7 +132,7 @@ impl Trees {
                 let bits = [Rem, Xor, And, Or, Shl, Shr].map(BinaryOp::Integer);
                 let ops = if ty == Ty::F32 { &[][..] } else { &bits };
                 let op = pick(random, &[&arithmetic[..], ops].concat());
-                // The builder widens it if the other operand is wide.
+                // The builder widens the operand if the other operand is wide.
                 let other = if ty == Ty::U64 { pick(random, &[Ty::I32, Ty::U64]) } else { ty };
                 let (a, b) = (sub(random, ty), sub(random, other));
                 let swap =

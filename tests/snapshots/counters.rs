@@ -1,7 +1,8 @@
-//! Counters of one launch with a fixed shape, on the simulator.
+//! Snapshots of the simulator's counters for one launch with a fixed shape.
 
-use crate::{Stage, compare};
+use crate::compare;
 use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Segments, Sgemm,
@@ -9,31 +10,31 @@ use gemm_runtime::{
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
 
-/// Elements of the reduction: whole blocks and one that is nearly empty.
+/// Number of elements of the reduction. All blocks are full except one, which is nearly empty.
 const LENGTH: usize = 4097;
 
-/// Rows and columns of the reduced matrix: whole rounds and a partial one, whole blocks and a
-/// partial one, and 16-byte aligned rows.
+/// Rows and columns of the reduced matrix. There are whole rounds and a partial one, whole blocks
+/// and a partial one, and rows are aligned to 16 bytes.
 const MATRIX: (usize, usize) = (1029, 188);
 
-/// Segments: whole blocks of them and a partial one.
+/// Number of segments. All blocks are full except one.
 const SEGMENTS: u32 = 201;
 
-/// (m, n, k) of the GEMM. Every stage has whole and partial tiles along each axis, and 16-byte
-/// aligned rows.
+/// (m, n, k) of the GEMM. Every stage has whole and partial tiles along each axis, and rows are
+/// aligned to 16 bytes.
 const SIZE: (usize, usize, usize) = (148, 276, 76);
 
-/// (m, n, k) of a thin GEMM: whole rounds of K and a partial one.
+/// (m, n, k) of a thin GEMM, with whole rounds of K and a partial one.
 const THIN: (usize, usize, usize) = (132, 1, 588);
 
 fn size(spec: &SgemmSpec) -> (usize, usize, usize) {
     if spec.lanes == Lanes::K { THIN } else { SIZE }
 }
 
-pub fn trial(stage: &Stage) -> Trial {
-    let Stage { ladder, stem, line, .. } = stage.clone();
-    Trial::test(format!("counters::{ladder}::{stem}"), move || {
-        let (shape, launched) = match ladder {
+pub fn trial(stage: &PinnedSpec) -> Trial {
+    let PinnedSpec { folder, stem, line, .. } = stage.clone();
+    Trial::test(format!("counters::{folder}::{stem}"), move || {
+        let (shape, launched) = match folder {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
@@ -44,14 +45,14 @@ pub fn trial(stage: &Stage) -> Trial {
         };
         let counters = launched.counters().ok_or("the simulator did not count")?;
         let mut text = format!("{line}\n{shape}\n{}", counted(counters));
-        // Kernels that compute planes, and the fallback of the multiplying kernel.
+        // The other kernels split operands, or are the fallback of the multiplying kernel.
         let main = launched.steps().find(|step| step.counters() == Some(counters));
         let main = main.map(|step| step.kernel().to_owned()).unwrap_or_default();
-        for step in launched.steps().filter(|step| ladder == "sgemm" && step.kernel() != main) {
+        for step in launched.steps().filter(|step| folder == "sgemm" && step.kernel() != main) {
             let counters = step.counters().ok_or("the simulator did not count")?;
             text += &format!("\n{}\n{}", step.kernel(), counted(counters));
         }
-        compare(ladder, &format!("{stem}.counters"), &text);
+        compare(folder, &format!("{stem}.counters"), &text);
         Ok(())
     })
 }
@@ -79,7 +80,7 @@ fn reduce(line: &str) -> Result<(String, LaunchReport), Error> {
     Ok((format!("{rows} rows, {columns} columns"), launched))
 }
 
-/// Argmax over an array of a few runs, of which the last has one element.
+/// Argmax over an array of a few runs. The last run has one element.
 fn reduce_runs(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let kernel = ReduceKernel::<f32, u32>::new(line.parse()?)?;
@@ -88,7 +89,7 @@ fn reduce_runs(line: &str) -> Result<(String, LaunchReport), Error> {
     Ok((format!("n = {LENGTH}"), launched))
 }
 
-/// Segments with up to 60 elements, and occasionally one that is longer than a group reduces.
+/// Reduction of segments with up to 60 elements. Some segments are longer than a group reduces.
 fn reduce_segments(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let kernel = <ReduceKernel>::new(line.parse()?)?;
@@ -137,7 +138,7 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     call.launch(&a, &b, &mut c)
 }
 
-/// Counts do not depend on the elements.
+/// Uploads an array of ones. Counts do not depend on the elements.
 fn ones(device: &Device, len: usize) -> Result<Buffer, Error> {
     device.upload(&vec![1.0; len])
 }

@@ -1,7 +1,8 @@
-//! The snapshot folder holds all snapshots of the catalogue and no others.
+//! The snapshot folder contains the snapshots of all pinned specs and no others.
 
+use crate::folder;
 use crate::text::is_pinned;
-use crate::{Stage, folder};
+use gemm_dsl::stages::pinned::PinnedSpec;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,17 +18,18 @@ const BOOK: [&str; 6] = [
     "sgemm_39_warp_specialised.snap",
 ];
 
-pub fn trial(stages: &[Stage]) -> Trial {
+pub fn trial(stages: &[PinnedSpec]) -> Trial {
     let pages = BOOK.map(|name| format!("book/{name}"));
     let expected: BTreeSet<String> = stages.iter().flat_map(files).chain(pages).collect();
     Trial::test("directory", move || compare(&expected))
 }
 
 /// Files of a stage, relative to the folder.
-fn files(stage: &Stage) -> Vec<String> {
-    let texts = stage.kernels.iter().map(Stage::suffix).filter(|suffix| is_pinned(stage, suffix));
+fn files(stage: &PinnedSpec) -> Vec<String> {
+    let texts =
+        stage.kernels.iter().map(PinnedSpec::suffix).filter(|suffix| is_pinned(stage, suffix));
     let suffixes = texts.chain([".counters", ".resources"]);
-    suffixes.map(|suffix| format!("{}/{}{suffix}.snap", stage.ladder, stage.stem)).collect()
+    suffixes.map(|suffix| format!("{}/{}{suffix}.snap", stage.folder, stage.stem)).collect()
 }
 
 /// Contents of the folder, without the results of failed comparisons.
@@ -50,12 +52,12 @@ fn present() -> io::Result<BTreeSet<String>> {
 
 fn compare(expected: &BTreeSet<String>) -> Result<(), Failed> {
     let present = present()?;
-    // While snapshots are being written, other trials may not have written theirs.
+    // If snapshots are being updated, other tests may not have written theirs yet.
     let written = std::env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always");
     let missing: Vec<_> = expected.difference(&present).filter(|_| !written).collect();
     let unreferenced: Vec<_> = present.difference(expected).collect();
     if missing.is_empty() && unreferenced.is_empty() {
         return Ok(());
     }
-    Err(format!("missing: {missing:?}, of no stage: {unreferenced:?}; see `cargo bless`").into())
+    Err(format!("missing: {missing:?}, unreferenced: {unreferenced:?}; see `cargo bless`").into())
 }

@@ -1,6 +1,6 @@
-//! Pages of the macros, and what other pages refer to. The pages of the macros are generated from
-//! the tables of the specs, the ladders, and the module documentation of plans and expressions.
-//! `cargo bless` updates them.
+//! Documentation pages of the macros, and links and commands on all Markdown pages. The pages of
+//! the macros are generated from the tables of the specs, the ladders, and the module documentation
+//! of plans and expressions. `cargo bless` updates them.
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
@@ -40,7 +40,7 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
         text += &format!("\n# The value of `{name}`\n\n{}", about(env)?);
     }
     if let [(_, first), rest @ ..] = closures.as_slice() {
-        // With several keys the language is described once, with all its functions.
+        // If several keys have expressions, the language is described once, with all its functions.
         let heading = if rest.is_empty() { "" } else { "\n# Expressions\n\n" };
         text += &format!("{heading}{}", language(first)?);
     }
@@ -143,14 +143,14 @@ fn keys(family: &FamilyInfo) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// A list item, wrapped at 140 columns outside of code spans. Its indentation stays.
+/// Wraps a list item at 140 columns outside of code spans, and keeps its indentation.
 fn wrapped(item: &str) -> String {
     let indent = &item[..item.len() - item.trim_start().len()];
     let wrapped = wrapped_at_margin(item.trim_start(), 140 - indent.len());
     wrapped.lines().map(|line| format!("{indent}{line}\n")).collect()
 }
 
-/// The same for an item without indentation.
+/// Wraps a list item without indentation at `width` columns.
 fn wrapped_at_margin(item: &str, width: usize) -> String {
     let (mut lines, mut line, mut word, mut is_code) =
         (Vec::new(), String::new(), String::new(), false);
@@ -245,7 +245,7 @@ fn language(env: &ExprScope) -> Result<String, Failed> {
     ))
 }
 
-/// Operands that the closure may name after its values.
+/// Operands that may follow the values in the closure's parameters.
 fn operands(env: &ExprScope) -> Result<String, Failed> {
     if env.operands.is_empty() {
         return Ok(String::new());
@@ -325,7 +325,7 @@ fn links() -> Result<(), Failed> {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n").into()) }
 }
 
-/// Names of all example programs: those that a manifest declares, and files of `examples/`.
+/// Names of all example programs, from manifests and from the files in `examples/`.
 fn programs() -> Result<Vec<String>, Failed> {
     let mut programs = Vec::new();
     for package in ["examples", "examples/bench", "examples/book", "gemm-dsl/sim"] {
@@ -382,7 +382,7 @@ fn compare(path: &Path, text: &str) -> Result<(), Failed> {
     match read(path)? == text {
         true => Ok(()),
         false => {
-            Err(format!("{} is not what the tables give: `cargo bless`", path.display()).into())
+            Err(format!("{} differs from the generated page: `cargo bless`", path.display()).into())
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Resources of a stage under the pinned compiler, on three architectures. Resources follow from
-//! the text, which is pinned too, so the gate compiles for one of the three.
+//! Resources of a stage's kernels as reported by the pinned compiler, on three architectures. By
+//! default the tests compile for only one of these, because the source, which determines the
+//! resources, is also pinned.
 
-use crate::{Stage, compare, folder};
+use crate::{compare, folder};
 use gemm_dsl::ir::Variant;
+use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::Error;
 use gemm_runtime::compile::{Arch, Resources};
 use gemm_tests::needs::{Need, PINNED_NVRTC};
@@ -13,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 const ARCHITECTURES: [u32; 3] = [80, 90, 100];
 
-/// Architecture of the gate.
+/// Architecture that is tested by default.
 const OF_GATE: u32 = 90;
 
 /// Resources of one kernel on one architecture.
@@ -25,33 +27,33 @@ struct Row {
     dynamic_shared: u64,
 }
 
-/// Rows of a stage, computed by the first trial that needs them.
+/// Rows of a stage, which the first test that needs them computes.
 type Report = Arc<OnceLock<Result<Vec<Row>, String>>>;
 
-pub fn trials(stage: &Stage) -> [Trial; 2] {
-    let Stage { ladder, stem, .. } = stage.clone();
+pub fn trials(stage: &PinnedSpec) -> [Trial; 2] {
+    let PinnedSpec { folder, stem, .. } = stage.clone();
     let report = Report::default();
     let (for_snapshot, for_spills) = ((report.clone(), stage.clone()), (report, stage.clone()));
-    let snapshot = Need::PinnedNvrtc.trial(format!("resources::{ladder}::{stem}"), move || {
+    let snapshot = Need::PinnedNvrtc.trial(format!("resources::{folder}::{stem}"), move || {
         let (report, stage) = for_snapshot;
         let table = table(rows(&report, &stage)?)?;
         let name = format!("{}.resources", stage.stem);
         match gemm_cases::is_thinned() {
             true => compare_gate(&stage, &name, &table),
             false => {
-                compare(stage.ladder, &name, &table);
+                compare(stage.folder, &name, &table);
                 Ok(())
             }
         }
     });
-    let spills = Need::PinnedNvrtc.trial(format!("no_spills::{ladder}::{stem}"), move || {
+    let spills = Need::PinnedNvrtc.trial(format!("no_spills::{folder}::{stem}"), move || {
         let (report, stage) = for_spills;
         no_spills(&stage, rows(&report, &stage)?)
     });
     [snapshot, spills]
 }
 
-fn rows<'r>(report: &'r Report, stage: &Stage) -> Result<&'r [Row], Failed> {
+fn rows<'r>(report: &'r Report, stage: &PinnedSpec) -> Result<&'r [Row], Failed> {
     let compile = || compile_all(stage).map_err(|error| error.to_string());
     match report.get_or_init(compile) {
         Ok(rows) => Ok(rows),
@@ -59,7 +61,7 @@ fn rows<'r>(report: &'r Report, stage: &Stage) -> Result<&'r [Row], Failed> {
     }
 }
 
-fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
+fn compile_all(stage: &PinnedSpec) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for (kernel, (suffix, source)) in stage.kernels.iter().zip(stage.sources()) {
         let contract = kernel.contract();
@@ -86,10 +88,10 @@ fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Compares a table of the gate with the rows of a snapshot that it has.
-fn compare_gate(stage: &Stage, name: &str, table: &str) -> Result<(), Failed> {
+/// Compares a table for one architecture with the rows for this architecture in the snapshot.
+fn compare_gate(stage: &PinnedSpec, name: &str, table: &str) -> Result<(), Failed> {
     let snapshot =
-        std::fs::read_to_string(folder().join(stage.ladder).join(format!("{name}.snap")))?;
+        std::fs::read_to_string(folder().join(stage.folder).join(format!("{name}.snap")))?;
     let (_, pinned) = snapshot.split_once("\n---\n").ok_or("a snapshot has a header")?;
     let others = ARCHITECTURES.iter().filter(|arch| **arch != OF_GATE);
     let others: Vec<String> = others.map(|arch| Arch::sm(*arch).to_string()).collect();
@@ -131,7 +133,7 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-fn no_spills(stage: &Stage, rows: &[Row]) -> Result<(), Failed> {
+fn no_spills(stage: &PinnedSpec, rows: &[Row]) -> Result<(), Failed> {
     let spilled = |row: &&Row| row.resources.spill_stores + row.resources.spill_loads > 0;
     let mut text = String::new();
     for Row { variant, arch, resources, .. } in rows.iter().filter(spilled) {

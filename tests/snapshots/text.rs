@@ -1,10 +1,11 @@
-//! CUDA text of a stage's kernels.
+//! Snapshots of the CUDA source of a stage's kernels.
 
-use crate::{Stage, compare};
+use crate::compare;
+use gemm_dsl::stages::pinned::PinnedSpec;
 use libtest_mimic::Trial;
 
-/// Pinned texts of the scalar variant: one of each kind of GEMM and reduction. The others differ
-/// from their vector variants in the same way.
+/// Pinned sources of scalar variants, one for each kind of GEMM and reduction. Other scalar
+/// variants differ from their vector variants in the same way.
 const SCALAR: [&str; 6] = [
     "reduce/09_columns.scalar",
     "runs/argmax.shard.scalar",
@@ -14,17 +15,17 @@ const SCALAR: [&str; 6] = [
     "sgemm/41_wgmma_bf16x6.scalar",
 ];
 
-/// True if the text of a stage's kernel is pinned, given the suffix of its snapshot.
-pub fn is_pinned(stage: &Stage, suffix: &str) -> bool {
-    let name = format!("{}/{}{suffix}", stage.ladder, stage.stem);
+/// True if the source of a stage's kernel is pinned, given the suffix of its snapshot.
+pub fn is_pinned(stage: &PinnedSpec, suffix: &str) -> bool {
+    let name = format!("{}/{}{suffix}", stage.folder, stage.stem);
     !suffix.ends_with(".scalar") || SCALAR.contains(&&*name)
 }
 
-pub fn trials(stage: &Stage) -> Vec<Trial> {
+pub fn trials(stage: &PinnedSpec) -> Vec<Trial> {
     let trial = |(suffix, source): (&str, String)| {
-        let (ladder, name) = (stage.ladder, format!("{}{suffix}", stage.stem));
-        Trial::test(format!("text::{ladder}::{name}"), move || {
-            compare(ladder, &name, &source);
+        let (folder, name) = (stage.folder, format!("{}{suffix}", stage.stem));
+        Trial::test(format!("text::{folder}::{name}"), move || {
+            compare(folder, &name, &source);
             Ok(())
         })
     };

@@ -14,9 +14,9 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Values for each key of the family except those in `own`, which affect the geometry. They are any
-/// flag, word and expression, and numbers up to 5. A key keeps its default half of the time, a
-/// number more often. Keys added to the table are included automatically.
+/// Values for each key of the family, except the keys in `own`, which affect the geometry. Values
+/// are any flag, word and expression, and numbers up to 5. A key has its default in half of the
+/// cases, a key with a number in more. Keys that are added to the table are included automatically.
 fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Datum)>> {
     let mut keys = Vec::new();
     for key in S::table().into_iter().filter(|key| !own.contains(&key.name)) {
@@ -34,7 +34,7 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
                     Datum::Closure(random::with_operands(env, seed, depth, 3))
                 })
                 .boxed(),
-            // Names do not change a kernel, and sizes belong to the geometry.
+            // Names do not affect the code of a kernel, and sizes are part of the geometry.
             _ => continue,
         };
         let given =
@@ -52,7 +52,8 @@ fn with<S: Spec>(mut spec: S, values: &[(&'static str, Datum)]) -> S {
     spec
 }
 
-/// Makes a spec valid by resetting the keys that its errors name, or gives up.
+/// Resets the keys that the errors of a spec name, until the spec is valid. Returns None if this
+/// fails.
 fn repaired<S: Spec>(
     mut spec: S,
     check: impl Fn(&S) -> Result<(), SpecErrors>,
@@ -69,7 +70,7 @@ fn repaired<S: Spec>(
     None
 }
 
-/// Values of a strategy: the same in every run and on every machine for the same seed.
+/// Values of a strategy. They are the same in every run and on every machine for the same seed.
 pub fn sample<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
     let seed = [gemm_cases::fixed_seed(), 0, 0, 0].map(u64::to_le_bytes).concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -78,8 +79,8 @@ pub fn sample<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usi
     (0..count).filter_map(value).collect()
 }
 
-/// Value of a strategy for a seed: the same in every run and on every machine. None if no value was
-/// found.
+/// Value of a strategy for a seed. It is the same in every run and on every machine. None if no
+/// value was found.
 pub fn one<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, seed: u64) -> Option<T> {
     let seed = [seed, 0, 0, 0].map(u64::to_le_bytes).concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);

@@ -1,5 +1,5 @@
-//! Batches of GEMMs: each has the bits of the kernel without `batch`, in any layout, and nothing
-//! beside the results is written.
+//! Batches of GEMMs. Each GEMM has the bits of the kernel without `batch`, in any layout, and only
+//! the results are written.
 
 use crate::bits;
 use crate::operands::launch;
@@ -15,20 +15,20 @@ use gemm_runtime::{
 /// Bits of a NaN that no arithmetic produces.
 const POISON: u32 = 0x7fc0_dead;
 
-/// Placement of an operand's matrices: padding between them and after each line, or one matrix for
-/// all GEMMs.
+/// Placement of an operand's matrices: padding between matrices and after each line, or one matrix
+/// for all GEMMs.
 #[derive(Clone, Copy, Debug)]
 pub struct Lies {
     /// True if all GEMMs share one matrix; never for C.
     pub shared: bool,
-    /// Elements between two matrices. In a list of C, elements before each in an allocation of its
-    /// own.
+    /// Elements between two matrices. In a list of C, each matrix has its own allocation, and this
+    /// is the number of elements before it.
     pub between: usize,
-    /// Elements after each line; `pitched` kernels only.
+    /// Elements after each line. Only `pitched` kernels support padding.
     pub padding: usize,
 }
 
-/// Matrices of equal extents among poison.
+/// Matrices of equal extents, surrounded by poison.
 struct Many {
     buffer: Buffer,
     values: Vec<Vec<f32>>,
@@ -110,19 +110,20 @@ impl Many {
         self
     }
 
-    /// Lines of a GEMM's matrix, one after the other.
+    /// Elements of a GEMM's matrix, line after line.
     fn of(&self, product: usize) -> &[f32] {
         &self.values[if self.lies.shared { 0 } else { product }]
     }
 
-    /// View of such a matrix in an array of its own.
+    /// View of a single matrix in a separate array.
     fn alone<'b>(&self, lines: &'b Buffer) -> MatrixRef<'b> {
         let view = MatrixRef::new(lines, self.lines, self.line).expect("as many");
         if self.by_column { view.t() } else { view }
     }
 }
 
-/// Spec for a batch. It has as many GEMMs per block as fit, up to a drawn number from 1 to 5.
+/// Spec for a batch. The number of GEMMs per block is a drawn number from 1 to 5, or less if these
+/// do not fit.
 fn batched(spec: &SgemmSpec, batch: Batch, count: usize, draw: u64) -> SgemmSpec {
     let batched = spec.clone().batch(batch);
     let several =
@@ -134,7 +135,7 @@ fn batched(spec: &SgemmSpec, batch: Batch, count: usize, draw: u64) -> SgemmSpec
     several.into_iter().find(takes).unwrap_or(batched)
 }
 
-/// C of each GEMM in an allocation of its own, among poison.
+/// C of each GEMM in its own allocation, surrounded by poison.
 struct Apart {
     buffers: Vec<Buffer>,
     before: usize,
@@ -167,10 +168,12 @@ impl Apart {
     }
 }
 
-/// Memory written by a launch: the allocations, and the allocation and start of each GEMM's C.
+/// Memory after a launch: the contents of all allocations, and for each GEMM the allocation and
+/// start of its C.
 type Written = (Vec<Vec<f32>>, Vec<(usize, usize)>);
 
-/// Spec whose sums do not depend on the batch size: the number of blocks that share a sum is fixed.
+/// Spec in which the number of blocks per sum is fixed, so that sums do not depend on the batch
+/// size.
 fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
     let ranges = match spec.split_k {
         SplitK::Auto => SplitK::Ranges(3),

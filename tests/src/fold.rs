@@ -1,5 +1,5 @@
-//! Reductions of any kind: cases with reference results, placement of their arrays among poison,
-//! and machines that run them.
+//! Tests of reductions of any kind: cases with reference results, placement of arrays in poisoned
+//! memory, and machines that run the cases.
 
 pub mod closures;
 pub mod device;
@@ -64,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// Elements of a result; for segments, of the whole array.
+    /// Number of elements per result. For segments, the number of elements of the array.
     fn len(&self) -> usize {
         match self {
             Shape::Tensor { len, .. } => *len,
@@ -89,7 +89,7 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub spec: ReduceSpec,
-    /// Kind of reduction. For a user's `fold`, the equivalent kind.
+    /// Kind of the reduction. For a user's `fold`, it is the equivalent kind.
     pub kind: Kind,
     pub map: Option<&'static MapCase>,
     pub finish: Option<&'static FinishCase>,
@@ -193,7 +193,7 @@ impl Case {
         }
     }
 
-    /// Judges the bits of all results.
+    /// Checks the bits of all results.
     ///
     /// # Errors
     /// Returns a description of the first wrong result.

@@ -1,4 +1,4 @@
-//! Launches of the stages of both ladders. Only the shape of the operands matters.
+//! Launches of the stages of both ladders, for tests in which the values of operands do not matter.
 
 use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::Beside;
@@ -20,7 +20,7 @@ fn matrix(device: &Device, (rows, cols): (usize, usize), pitched: bool) -> Resul
     }
 }
 
-/// View of a matrix stored by columns or by rows.
+/// View of a matrix that is stored column-major or row-major.
 fn lying(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
     if by_column { lines.t() } else { lines }
 }
@@ -61,7 +61,7 @@ pub fn product(device: &Device, spec: &SgemmSpec, size: Size) -> Result<LaunchRe
     call.launch(&lying(a.view(), turned[0]), &lying(b.view(), turned[1]), &mut c.view_mut())
 }
 
-/// Launches the kernels of a reduction once, on a matrix or on all its elements.
+/// Launches the kernels of a reduction once, on a matrix, or on an array of its elements.
 ///
 /// # Errors
 /// Returns the error of the launch.

@@ -1,8 +1,8 @@
 //! Shared code of the test targets: references, operands, random specs, and reports of missing
 //! prerequisites.
 //!
-//! Tests that need NVRTC or a GPU are built on [`needs`]: without it they are reported as ignored
-//! with the reason, never as passed.
+//! Tests that need NVRTC or a GPU are created with [`needs`]. If the prerequisite is missing, they
+//! are reported as ignored with the reason, not as passed.
 
 pub mod arbitrary;
 pub mod batch;
@@ -14,13 +14,6 @@ pub mod operands;
 pub mod prepared;
 pub mod product;
 pub mod reduction;
-
-use gemm_dsl::stages::Stage;
-
-/// Start of a stage's file names, for example `04_unroll_last_warp`.
-pub fn stem<S>(stage: &Stage<S>) -> String {
-    format!("{:02}_{}", stage.index, stage.name)
-}
 
 /// Bits of each value, for comparisons that distinguish zeros and NaNs.
 pub fn bits(values: &[f32]) -> Vec<u32> {

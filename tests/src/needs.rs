@@ -1,4 +1,4 @@
-//! Prerequisites of tests on the machine.
+//! Prerequisites of tests that not every machine has.
 
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
@@ -24,7 +24,7 @@ pub const WASM: &str = "wasm32-unknown-unknown";
 pub enum Need {
     /// NVRTC of any release. With `GEMM_REQUIRE_NVRTC=1` its absence is a failure.
     Nvrtc,
-    /// NVRTC of the release [`PINNED_NVRTC`]. With `GEMM_REQUIRE_NVRTC=1`, likewise.
+    /// NVRTC of the release [`PINNED_NVRTC`]. With `GEMM_REQUIRE_NVRTC=1` its absence is a failure.
     PinnedNvrtc,
     /// A CUDA GPU, and NVRTC. With `GEMM_REQUIRE_GPU=1` its absence is a failure.
     Gpu,
@@ -34,13 +34,13 @@ pub enum Need {
     Browser,
     /// Rust's target [`WASM`]. With `GEMM_REQUIRE_WASM=1` its absence is a failure.
     Wasm,
-    /// The browser, and axe-core in the file named by `GEMM_AXE`. With `GEMM_REQUIRE_BROWSER=1`,
-    /// likewise.
+    /// The browser, and axe-core in the file that `GEMM_AXE` names. With `GEMM_REQUIRE_BROWSER=1`
+    /// its absence is a failure.
     Axe,
 }
 
 impl Need {
-    /// Reason that the need is not met, or `None` if it is.
+    /// Reason why the prerequisite is missing, or `None` if it is present.
     pub fn missing(self) -> Option<&'static str> {
         static NVRTC: OnceLock<Option<String>> = OnceLock::new();
         static PINNED: OnceLock<Option<String>> = OnceLock::new();
@@ -71,7 +71,7 @@ impl Need {
         found.as_deref()
     }
 
-    /// True if the absence of this need is a failure here.
+    /// True if the environment requires the prerequisite, so that its absence is a failure.
     fn is_required(self) -> bool {
         let variable = match self {
             Need::Nvrtc | Need::PinnedNvrtc => "GEMM_REQUIRE_NVRTC",
@@ -83,7 +83,7 @@ impl Need {
         env::var_os(variable).is_some_and(|value| value == "1")
     }
 
-    /// Test that is ignored with the reason if the need is not met.
+    /// Creates a test. If the prerequisite is missing, the test is ignored with the reason.
     pub fn trial(
         self,
         name: impl Into<String>,
@@ -109,13 +109,13 @@ impl Need {
     }
 }
 
-/// Full release of NVRTC, or the reason that there is none.
+/// Full release of NVRTC, or the reason why it is unknown.
 pub(crate) fn nvrtc_release() -> Result<&'static str, &'static str> {
     static RELEASE: OnceLock<Result<String, String>> = OnceLock::new();
     RELEASE.get_or_init(find_release).as_deref().map_err(String::as_str)
 }
 
-/// Reads the release from compiled code: NVRTC reports it in full nowhere else.
+/// Reads the release from a compiled kernel, because NVRTC reports the full release nowhere else.
 fn find_release() -> Result<String, String> {
     let source = "extern \"C\" __global__ void nothing() {}";
     let compiled = compile::compile("nothing", source, Arch::sm(90), &Options::default())
@@ -165,7 +165,7 @@ fn wrong_rust() -> Option<String> {
     }
 }
 
-/// First sentence of an error: the fault without the remedies.
+/// Returns the first sentence of an error, which is the fault without the remedies.
 fn first_sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Compiler output for generated texts, cached in `target/nvrtc-logs` by a hash of all inputs.
+//! Compiler output for generated sources, cached in `target/nvrtc-logs`. The key is a hash of all
+//! inputs.
 
 use crate::needs::nvrtc_release;
 use gemm_runtime::Error;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Source of the module that determines the compiler flags.
 const FLAGS: &str = include_str!("../../runtime/src/compile.rs");
 
-/// Compiles a text unless its log is cached. A cached log has no machine code.
+/// Compiles a source, unless its log is cached. A cached result has no machine code.
 ///
 /// # Errors
 /// Returns the errors of [`compile::compile`], which are not cached.
@@ -39,8 +40,8 @@ fn file(parts: &[&str]) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// Caches a log. A reader sees all of it or nothing. A log that cannot be cached costs time but
-/// changes no result.
+/// Caches a log. The file is written atomically. Errors are ignored, because a log that is not
+/// cached only costs time.
 fn keep(file: &Path, log: &str) {
     let (process, thread) = (std::process::id(), std::thread::current().id());
     let unfinished = file.with_extension(format!("{process}-{thread:?}"));

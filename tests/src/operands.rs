@@ -1,12 +1,12 @@
-//! Operands of GEMMs, given by name.
+//! Launches of GEMMs with epilogue operands by name.
 
 use gemm_dsl::spec::Along;
 use gemm_oracle::beside::Beside;
 use gemm_runtime::bounds::{AsMatrix, AsMatrixMut, Input};
 use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixRef, Sgemm};
 
-/// Launches a GEMM on views with its epilogue operands. Each operand is given by a vector of its
-/// elements, and a matrix operand also by its view.
+/// Launches a GEMM on views with epilogue operands. Each operand is given as a vector of its
+/// elements, and a matrix also as its view.
 ///
 /// # Errors
 /// Returns the error of the launch.

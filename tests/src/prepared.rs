@@ -1,4 +1,4 @@
-//! GEMMs with prepared splits of A, of B, or of both: the bits are the same with and without them.
+//! GEMMs with prepared A, B, or both. The bits must be the same with and without prepared operands.
 
 use crate::product::Problem;
 use gemm_dsl::spec::SgemmSpec;
@@ -8,13 +8,13 @@ use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixMut, MatrixRef, Sg
 pub struct Found {
     /// True if the split represents all numbers of A, and of B.
     pub is_whole: [bool; 2],
-    /// Number of blocks that computed splits: without prepared ones, with those of B, of A, and of
-    /// both.
+    /// Number of blocks that split operands: without prepared operands, with prepared B, with
+    /// prepared A, and with both.
     pub blocks: [u64; 4],
 }
 
-/// Computes C without prepared splits, then with those of B twice, of A, and of both. The lines of
-/// B have `pitch` elements of padding, and start `pitch` elements into their buffer.
+/// Computes C without prepared operands, then with prepared B (twice), A, and both. The lines of B
+/// have `pitch` elements of padding, and `pitch` elements precede the first line in the buffer.
 ///
 /// # Errors
 /// Returns the error of a launch, or the position of the first difference.
@@ -43,7 +43,7 @@ pub fn compare(
     let given_a = turned.t();
     let made = |launched: &LaunchReport| -> u64 {
         let steps = launched.steps().filter(|step| {
-            step.kernel().ends_with("_planes") || step.kernel().ends_with("_greatest")
+            step.kernel().ends_with("_splits") || step.kernel().ends_with("_row_max")
         });
         steps.map(|step| step.grid().iter().map(|n| u64::from(*n)).product::<u64>()).sum()
     };
@@ -64,7 +64,7 @@ pub fn compare(
             device.download(&c).map_err(failed)?.iter().map(|c| c.to_bits()).collect();
         if *first.get_or_insert_with(|| bits.clone()) != bits {
             return Err(format!(
-                "`{spec}` at {}: planes give other bits, turn {turn}",
+                "`{spec}` at {}: prepared operands give other bits, turn {turn}",
                 problem.size
             ));
         }

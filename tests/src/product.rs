@@ -1,4 +1,4 @@
-//! GEMMs: operands, launches among poisoned memory, and the reference.
+//! Tests of GEMMs: operands, launches in poisoned memory, and the reference.
 
 use crate::operands;
 use gemm_dsl::spec::{Along, Bounds, GemmLayout, SgemmSpec};
@@ -15,10 +15,10 @@ use gemm_runtime::{
 /// Bits of a NaN that no arithmetic produces. Memory that must not be written is filled with it.
 const POISON: u32 = 0x7fc0_dead;
 
-/// Values of alpha and beta: special cases of BLAS, and some others.
+/// Values of alpha and beta: the special cases of BLAS, and some others.
 const FACTORS: [f32; 8] = [0.0, -0.0, 1.0, 0.7, -1.3, f32::NAN, f32::INFINITY, 2.0];
 
-/// A and B with their product in f64.
+/// A and B, with A·B in f64.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// Rows of A, columns of B, and K.
@@ -33,15 +33,15 @@ pub struct Problem {
 /// Placement of the operands in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Elements between an aligned address and the first elements of A, B and C; packed kernels
-    /// only.
+    /// Elements between an aligned address and the first elements of A, B and C. Only packed
+    /// kernels support offsets.
     pub offsets: [usize; 3],
-    /// Elements after each row of A, B and C; `pitched` kernels only.
+    /// Elements after each row of A, B and C. Only `pitched` kernels support padding.
     pub padding: [usize; 3],
 }
 
 impl Placement {
-    /// Rows, or columns, that all start at 16-byte boundaries.
+    /// Placement in which all rows, or columns, start at 16-byte boundaries.
     pub fn aligned_rows(layout: GemmLayout, Size { m, n, k }: Size) -> Self {
         let rest = |line: usize| line.next_multiple_of(4) - line;
         let a = if layout.transposes_a() { m } else { k };
@@ -105,13 +105,14 @@ impl Problem {
         [stored(&self.a, m, k, layout.transposes_a()), stored(&self.b, k, n, layout.transposes_b())]
     }
 
-    /// C of a spec computed on the host, with each sum in the order of its [`Sharing`] on the
+    /// C of a spec, computed on the host, with each sum in the order of its [`Sharing`] on the
     /// simulator.
     pub fn ascending(&self, spec: &SgemmSpec) -> Vec<f32> {
         self.ascending_on(SIMULATED, spec)
     }
 
-    /// C on a device with `sms` SMs.
+    /// C of a spec, computed on the host, with each sum in the order of its [`Sharing`] on a device
+    /// with `sms` SMs.
     pub fn ascending_on(&self, sms: usize, spec: &SgemmSpec) -> Vec<f32> {
         let Size { m, n, k } = self.size;
         let sharing = Sharing::new(spec, self.size, 1, sms);
@@ -136,7 +137,7 @@ impl Problem {
         self.stored(spec, &sums)
     }
 
-    /// Random epilogue operands, always the same for a spec and a size.
+    /// Random epilogue operands. They are always the same for a spec and a size.
     pub fn beside(&self, spec: &SgemmSpec) -> Beside {
         let Size { m, n, k } = self.size;
         let mut seeds = Random::new((m * 1_000_003 + n * 1009 + k) as u64);
@@ -149,7 +150,7 @@ impl Problem {
         Beside::new(spec, self.size, factor, |len| random::values(seeds.bits(), len))
     }
 
-    /// C of a spec for all its sums.
+    /// C of a spec, computed from all its sums.
     fn stored(&self, spec: &SgemmSpec, sums: &[f32]) -> Vec<f32> {
         let sums: Vec<(usize, f32)> = sums.iter().copied().enumerate().collect();
         let stored = stored(spec, &sums, self.size, &self.beside(spec));
@@ -162,8 +163,8 @@ impl Problem {
         Self { size, a, b, truth }
     }
 
-    /// Multiplies among poison. Initially C and all memory around the operands are NaN, which must
-    /// neither reach the result nor be overwritten.
+    /// Multiplies in poisoned memory. Initially, C and all memory around the operands are NaN.
+    /// These NaNs must not affect the result, and those around C must not be overwritten.
     ///
     /// # Errors
     /// Returns an error of the runtime, or a description of a write outside of C.
@@ -219,7 +220,7 @@ impl Problem {
         let b_slice = b_memory.slice(from_b..from_b + b.values.len())?;
         let mut view = c.slice_mut(from_c..from_c + m * n)?;
         if on.beside.operands.is_empty() {
-            // Launches on vectors instead of views.
+            // The launch is on vectors instead of views.
             let kernel = SgemmKernel::new(on.kernel.spec_line().parse()?)?;
             let size = self.size.extents();
             let launched = kernel.launch(device, &a_slice, &b_slice, &mut view, size)?;
@@ -253,8 +254,7 @@ impl Problem {
         let device = on.device;
         let matrix = |values: &[f32], rows: usize, cols: usize, padding: usize| {
             let pitch = cols + padding;
-            // After the last row only the rest of its last vector is allocated, without its
-            // padding.
+            // After the last row, only the rest of its last vector is allocated, not its padding.
             let last = cols.next_multiple_of(4).min(pitch);
             let len = rows.checked_sub(1).map_or(0, |above| above * pitch + last);
             let mut all = vec![f32::from_bits(POISON); len];
@@ -285,9 +285,9 @@ impl Problem {
         Ok((device.download(c.buffer())?, launched.variant()))
     }
 
-    /// Checks C of a spec as computed by a device. Sums are checked by [`Truth::judge`]. For an
-    /// epilogue, the same kernel without it computes the sums, and
-    /// [`check_stored`](Self::check_stored) checks the result.
+    /// Checks C of a spec that a device computed. [`Truth::judge`] checks sums. For an epilogue,
+    /// the same kernel without it computes the sums, and [`check_stored`](Self::check_stored)
+    /// checks the result.
     ///
     /// # Errors
     /// Returns the element with the largest error if it exceeds the bound.
@@ -307,13 +307,21 @@ impl Problem {
         }
     }
 
-    /// Checks sums, and the bits of the epilogue's results for them.
+    /// Checks sums, and the bits of the epilogue's results for these sums.
     ///
     /// # Errors
     /// Returns the sum with the largest error if it exceeds the bound, or an element of C that
     /// differs.
     pub fn check_stored(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
         self.check_sums(spec, sums)?;
+        self.check_epilogue(spec, sums, c)
+    }
+
+    /// Checks the bits of the epilogue's results for given sums.
+    ///
+    /// # Errors
+    /// Returns an element of C that differs.
+    pub fn check_epilogue(&self, spec: &SgemmSpec, sums: &[f32], c: &[f32]) -> Result<(), String> {
         let expected = self.stored(spec, sums);
         let differs = |(found, expected): (&f32, &f32)| found.to_bits() != expected.to_bits();
         match c.iter().zip(&expected).position(differs) {
@@ -349,7 +357,7 @@ impl Problem {
     }
 }
 
-/// Sizes that cover all kinds of edge errors.
+/// Sizes at which all kinds of errors at edges would be detected.
 pub const SIZES: &[Size] = &[
     Size::new(0, 0, 0),
     Size::new(0, 5, 3),
@@ -372,7 +380,7 @@ fn steps(spec: &SgemmSpec) -> [usize; 3] {
     match spec.plan() {
         Ok(plan) if spec.bounds == Bounds::Aligned => {
             let (bm, bn) = plan.block_tile();
-            // Rows of all blocks of a cluster.
+            // The rows are those of all blocks of a cluster.
             [bm * plan.cluster(), bn, plan.depth()].map(|step| step as usize)
         }
         _ => [1; 3],
@@ -384,7 +392,8 @@ pub fn accepts(spec: &SgemmSpec, Size { m, n, k }: Size) -> bool {
     [m, n, k].into_iter().zip(steps(spec)).all(|(extent, step)| extent.is_multiple_of(step))
 }
 
-/// Smallest shape from `size` on that the spec accepts. For a kernel without guards no extent is 0.
+/// Smallest shape of at least `size` that the spec accepts. For a kernel without guards no extent
+/// is 0.
 pub fn accepted(spec: &SgemmSpec, size: Size) -> Size {
     if spec.bounds == Bounds::Guarded {
         return size;

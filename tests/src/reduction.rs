@@ -7,10 +7,10 @@ use gemm_runtime::{Device, Error, LaunchReport, ReduceKernel};
 /// Lengths at the limits of warps, blocks and passes.
 pub const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4097];
 
-/// Operators of the classic passes: they reduce one `f32` value and have an `f32` result.
+/// Operators of the classic passes, which reduce `f32` values to an `f32` result.
 pub const CLASSIC: [Op; 4] = [Op::Sum, Op::Prod, Op::Max, Op::Min];
 
-/// Elements that suit the operator: products stay in range.
+/// Random elements for the operator. Their product stays in range.
 pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
     match op {
         Op::Prod => gemm_oracle::random::near_one(seed, len),

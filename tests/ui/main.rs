@@ -1,13 +1,13 @@
-//! What the compiler says of a faulty spec, word for word and token for token: the expectations
-//! beside the cases in `ui/fail`. They are the wording of one release of Rust, so on another the
-//! cases are ignored. `cargo bless-ui` writes them anew.
+//! Messages of the compiler for faulty specs, compared with the `.stderr` files next to the cases
+//! in `ui/fail`. The messages depend on the release of Rust, so the cases are ignored with any
+//! other release. `cargo bless-ui` updates the files.
 
 use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // One trial, because all cases are one crate to trybuild, which it builds once.
+    // All cases are in one test, because trybuild builds them together as one crate.
     let cases = Need::PinnedRust.trial("faulty_specs", || {
         trybuild::TestCases::new().compile_fail("ui/fail/*.rs");
         Ok(())

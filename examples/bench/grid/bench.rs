@@ -44,18 +44,18 @@ impl<'d> GridBench<'d> {
         Ok(Self { device, gpu, timer, blas, arena, table })
     }
 
-    /// Names the peer in the title.
+    /// Words for the title: with or without cuBLAS.
     pub fn beside(&self) -> &'static str {
         if self.blas.is_some() { "beside cuBLAS" } else { "without cuBLAS" }
     }
 
-    /// Compiles the kernels of all GEMMs in parallel, and returns a line with their number and the
-    /// time.
+    /// Compiles the kernels of all GEMMs in parallel. Returns a message with the number of specs
+    /// and the time.
     ///
-    /// Failures are ignored here: they recur at the launch.
+    /// Failures are ignored here, because they occur again at the launch.
     pub fn compile(&mut self, shapes: &[GemmShape]) -> Result<String, Failure> {
         let start = Instant::now();
-        // Keyed by the spec and by extents that select the same variant.
+        // The key is the spec, and small extents that select the same variant.
         let mut kernels: HashMap<(String, Size), SgemmSpec> = HashMap::new();
         for shape in shapes {
             let (spec, _) = self.chosen(*shape)?;
@@ -83,7 +83,7 @@ impl<'d> GridBench<'d> {
     /// Checks a GEMM and times it against cuBLAS.
     ///
     /// # Errors
-    /// Returns the errors that would affect every GEMM.
+    /// Returns an error that would affect every GEMM.
     pub fn measure(&mut self, shape: GemmShape) -> Result<GridRow, Failure> {
         let mut row = GridRow::new(shape);
         match self.ours(shape, &mut row) {
@@ -148,7 +148,7 @@ impl<'d> GridBench<'d> {
         Ok(())
     }
 
-    /// Determines the number of launches from the time of ours or of cuBLAS, whichever is faster.
+    /// Determines the number of launches from the shorter of our time and the time of cuBLAS.
     fn pace(&mut self, shape: GemmShape) -> Result<Pace, Error> {
         // Both closures need the arena.
         let arena = std::cell::RefCell::new(&mut self.arena);

@@ -10,8 +10,8 @@
 //! cargo run --release --example grid -- --only 4096x4x32768,256x4x32768
 //! ```
 //!
-//! Both are launched back to back in CUDA graphs, on the same matrices, in turns. The exit code is
-//! 1 if one of our results is wrong, and 2 if the work failed.
+//! Our kernel and cuBLAS run in turns on the same matrices, in CUDA graphs of back-to-back
+//! launches. The exit code is 1 if one of our results is wrong, and 2 if the work failed.
 
 mod bench;
 mod table;
@@ -25,7 +25,7 @@ use gemm_bench::{plot, progress};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Number of GEMMs listed as furthest behind.
+/// Number of listed GEMMs with the smallest ratios to cuBLAS.
 const WORST: usize = 10;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn run(options: &GridOptions) -> Result<Outcome, Failure> {
     }
     let behind = worst(&rows, WORST);
     if !behind.is_empty() {
-        say(&format!("\nFurthest behind:\n{}", table::table(&behind).text()))?;
+        say(&format!("\nSlowest relative to cuBLAS:\n{}", table::table(&behind).text()))?;
     }
     for path in &options.plot {
         plot::save(&table::map(&rows, &name), path)?;

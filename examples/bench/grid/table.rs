@@ -16,7 +16,7 @@ fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), percent)
 }
 
-/// Lays out a line for each GEMM.
+/// Returns a table with a line for each GEMM.
 pub fn table<R: Borrow<GridRow>>(rows: &[R]) -> Table {
     let mut table = Table::new([
         text(""),
@@ -51,7 +51,7 @@ pub fn table<R: Borrow<GridRow>>(rows: &[R]) -> Table {
     table
 }
 
-/// Notes how many graphs have fewer launches than the others, if any.
+/// Returns a note on graphs that have fewer launches than the others, if there are any.
 pub fn few_launches(rows: &[GridRow]) -> Option<String> {
     let launches = rows.iter().filter_map(|row| row.launches);
     let few: Vec<usize> = launches.filter(|launches| *launches < repeats::LEAST).collect();
@@ -64,7 +64,7 @@ pub fn few_launches(rows: &[GridRow]) -> Option<String> {
     ))
 }
 
-/// Lays out the geometric means.
+/// Returns a table of the geometric means.
 pub fn means(means: &[GridMean]) -> Table {
     let mut table = Table::new([
         text("geometric mean"),
@@ -89,7 +89,7 @@ pub fn means(means: &[GridMean]) -> Table {
     table
 }
 
-/// Plots the ratios by M and N, a heat map for each K and layout.
+/// Plots the ratios over M and N, with a heat map for each K and layout.
 pub fn map(rows: &[GridRow], device: &str) -> Heat {
     fn values<T: Ord>(of: impl Iterator<Item = T>) -> Vec<T> {
         of.collect::<BTreeSet<T>>().into_iter().collect()

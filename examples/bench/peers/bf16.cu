@@ -1,6 +1,6 @@
-// Compares the tensor-core pipeline alone with cuBLAS in bf16, in the same run. The kernels are
-// those that `ladder --source` prints for the stages `persistent` and `cluster_multicast`, on
-// matrices of bf16, without the launch that splits the operands.
+// Compares the tensor-core pipeline with cuBLAS in bf16, in the same run. The kernels are those that
+// `ladder --source` prints for the stages `persistent` and `cluster_multicast`. They run on matrices
+// of bf16, without the launch that splits the operands.
 //
 //     cargo run --release --example ladder -- sgemm --source persistent > persistent.cuh
 //     cargo run --release --example ladder -- sgemm --source cluster_multicast > cluster.cuh
@@ -40,7 +40,8 @@ constexpr int BM = 128, BN = 256, BK = 64, THREADS = 384;
 // Four pipeline stages of both operands, and their barriers.
 constexpr int SHARED = 4 * (BM + BN) * BK * 2 + 64;
 
-// Describes a row-major matrix of bf16 that is copied in boxes of `rows` rows and BK columns.
+// Returns the tensor map of a row-major bf16 matrix that is copied in boxes of `rows` rows and BK
+// columns.
 CUtensorMap boxes(void* matrix, int n, int rows)
 {
     CUtensorMap map;

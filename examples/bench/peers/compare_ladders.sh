@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Compares the stages of two builds of the program `ladder`, such as before and after a change, on
-# one GPU: the two run in turn, several times, on the same operands.
+# one GPU. The two builds run in turns, several times, on the same operands.
 #
 #   compare_ladders.sh OLD NEW [--rounds 5] [--sizes 512,1024,2048,4096,8192]
 #                      [--lengths 2^20,2^28] [--device cuda] [--least 0.99] [--raw FILE]
 #
-# OLD and NEW are the binaries. A row is a stage at a size. It has the speed of both (GFLOP/s of a
-# GEMM, GB/s of a reduction; medians over the rounds), the median, minimum and maximum of new over
-# old, and the median of new over old by the ratios to cuBLAS, which clock drift does not affect. On
-# the simulator, which has no times, a row compares the counters.
+# OLD and NEW are the binaries. A row is a stage at a size. It has the speed of both builds, in GFLOP/s
+# for a GEMM and GB/s for a reduction, as medians over the rounds. It also has the median, minimum and
+# maximum of new over old, and the median computed from the ratios to cuBLAS, which clock drift does
+# not affect. On the simulator, which has no times, a row compares the counters.
 #
-# --sizes "" or --lengths "" leave a ladder out. --raw keeps all JSON lines, after their round and
-# side (old, new). The exit code is 1 if a stage is slower than --least, has other counters, is
-# wrong, or is missing in NEW, and 2 if a ladder could not run.
+# --sizes "" or --lengths "" leaves a ladder out. --raw writes all JSON lines to FILE, each after its
+# round and side (old, new). The exit code is 1 if a stage is slower than --least, has other counters,
+# is wrong, or is missing in NEW. It is 2 if a ladder could not run.
 set -euo pipefail
 
 usage() { sed -n 's/^# \{0,1\}//; 2,/^set/p' "$0" | sed '/^set/d' >&2; exit 2; }
@@ -146,7 +146,7 @@ END {
             range = sprintf("%.3f … %.3f", lowest, highest)
             if (beside != "") by = median(beside)
             ++timed
-            # Prefer the ratio by cuBLAS, which sees the same clocks.
+            # Prefer the ratio of the ratios to cuBLAS, because cuBLAS runs at the same clocks.
             if ((by != "" ? by : ratio) < least) note = note " slower"
         } else if (counted[old] != "" && counted[new] != "") {
             ratio = counted[old] == counted[new] ? "same" : "other"

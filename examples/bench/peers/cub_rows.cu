@@ -80,8 +80,8 @@ static std::string escaped(const std::string &text)
     return out;
 }
 
-// Returns the time of a launch in microseconds. The work is called without memory first, to learn
-// how much it needs.
+// Returns the time of a launch in microseconds. `work` is called without memory first, to learn the
+// size of the memory that it needs.
 template <class Work> double timed(size_t launches, size_t replays, Work work)
 {
     cudaStream_t stream;

@@ -3,7 +3,7 @@
 
     examples/bench/peers/first.py target/release/examples/tune > tests/data/profiler/first.csv
 
-The table has twenty specs for each space of `tune`. Ten are the first of a ranking without a GPU; the limit on the classes of specs
+The table has twenty specs for each space of `tune`. Ten are the first of a ranking without a GPU. The limit on the classes of specs
 makes the ranking the same on every machine. Ten are the fastest of a search on the GPU, which did not use the ranking. All are then
 timed in one run. The column `place` holds a spec's place in the ranking.
 """
@@ -29,7 +29,7 @@ def tune(program, *options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--seconds", type=int, default=60, help="how long a search may take")
+    parser.add_argument("--seconds", type=int, default=60, help="time limit of a search in seconds")
     parser.add_argument("--seed", type=int, default=6)
     args = parser.parse_args()
     gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "-i", "0"],

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # Measures the cost of a macro's kernel for the crate that contains it: bytes of the binary, time of
-# a debug build, and time until its first launch is done. For each checkout it creates crates that
-# depend on its gemm-runtime as a user's crate would:
+# a debug build, and time until the first launch is done. For each CHECKOUT of the repository it
+# creates crates that depend on the checkout's gemm-runtime as a user's crate would:
 #
 #   macro_cost.sh CHECKOUT... [--kernels 100] [--repeats 5] [--dir DIR]
 #
-# hundred   a library of N different kernels (--kernels), and `one` with a single kernel. Measured
-#           are `cargo check` of either in the dev profile after a change, which compiles only the
-#           crate itself and runs the macro as a debug build, and the bytes of a stripped release
-#           binary that keeps all kernels.
-# first     a program that launches a reduction and a GEMM twice each and prints microseconds. The
-#           first launch compiles, or reads the disk cache; the second does neither. It runs as two
-#           processes: cold with an empty cache directory, then warm with a filled one. Without a
-#           GPU both run on the simulator, which caches nothing.
+# hundred   a library of N different kernels (--kernels); the library `one` has a single kernel. Two values
+#           are measured for each: the time of `cargo check` in the dev profile after a change, which
+#           compiles only the crate itself and runs a debug build of the macro; and the bytes of a
+#           stripped release binary that keeps all kernels.
+# first     a program that launches a reduction and a GEMM twice each and prints microseconds. The first
+#           launch compiles the kernel or reads it from the disk cache; the second does neither. The
+#           program runs twice: cold with an empty cache directory, then warm with a filled one.
+#           Without a GPU both runs are on the simulator, which caches nothing.
 #
 # A figure is the median of the repeats. With --dir the crates and binaries stay in DIR/1, DIR/2, …;
-# the program `first` runs anywhere. A checkout needs its Cargo.lock; only the packages named there
+# the binary `first` runs without its crate. A checkout needs its Cargo.lock; only the packages named there
 # are downloaded.
 set -euo pipefail
 
@@ -80,7 +80,7 @@ library() { # name, number of kernels
         done
         echo "}"
     } > "$1/src/lib.rs"
-    # The launch links the launching code in, for any number of kernels.
+    # A launch links the launching code in, so that its size does not depend on the number of kernels.
     cat > "$1/src/bin/$1.rs" <<RUST
 use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
 const SUM: ReduceKernel = reduce_kernel!(block: 64);

@@ -5,7 +5,7 @@
     examples/bench/peers/profile.py target/release/examples/profile > tests/data/profiler/h200.csv
 
 It launches every stage once at each shape under ncu (Nsight Compute), and writes a line for each launch: stage, shape, kernel,
-and the counters below. It changes no clock. `--report FILE` reads an earlier report of ncu instead (--csv --page raw), with the
+and the counters below. It does not lock the clocks. `--report FILE` reads an earlier report of ncu instead (--csv --page raw), with the
 program's output in `--launches FILE`.
 """
 
@@ -21,7 +21,7 @@ import sys
 PRODUCTS = "512,500x516x508,509x517x523"
 MATRICES = "1024x1024,1000x1004,1001x1003"
 
-# Warp instructions, by their names in the disassembly.
+# Columns that count warp instructions, with the opcodes that each counts.
 OPCODES = "sass__inst_executed_per_opcode"
 COUNTED = {
     "ffma": ["FFMA"],
@@ -39,7 +39,7 @@ COUNTED = {
     "atomics": ["ATOMG", "REDG", "ATOMS"],
 }
 
-# Columns with one metric of ncu each.
+# Columns of the output, with the ncu metric of each.
 METRICS = {
     "registers": "launch__registers_per_thread",
     "instructions": "smsp__inst_executed.sum",
@@ -56,19 +56,19 @@ METRICS = {
 
 
 def number(text):
-    """Parses a number as ncu prints it: with commas, followed by its instances."""
+    """Parses a number as ncu prints it, with commas and followed by the instances of the metric."""
     return int(float(text.split(" ")[0].replace(",", "")))
 
 
 def instances(text):
-    """Parses the instances of a metric by their names: `12 (FFMA: 8; LDS: 4)`."""
+    """Returns the instances of a metric by name, parsed from `12 (FFMA: 8; LDS: 4)`."""
     inside = re.search(r"\((.*)\)", text)
     pairs = [part.rsplit(": ", 1) for part in inside[1].split("; ")] if inside else []
     return {name: int(count.replace(",", "")) for name, count in pairs}
 
 
 def measured(program):
-    """Returns the launches that the program printed, and the report of ncu on them."""
+    """Runs the program. Returns its output and the report of ncu."""
     shapes = ["--device", "cuda", "--product", PRODUCTS, "--matrix", MATRICES]
     metrics = ",".join([*METRICS.values(), OPCODES])
     # The first run, without ncu, compiles the kernels.
@@ -80,7 +80,7 @@ def measured(program):
 
 
 def rows(report):
-    """Parses the rows of a report: a line of names, one of units, then the launches."""
+    """Parses the rows of a report: a line of column names, a line of units, then the launches."""
     csv.field_size_limit(1 << 30)
     table = list(csv.reader(io.StringIO(report[report.index('"ID"') :])))
     return [dict(zip(table[0], row)) for row in table[2:]]
@@ -88,9 +88,9 @@ def rows(report):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("program", nargs="?", help="the example `profile`, built")
-    options.add_argument("--report", help="what ncu has written, .csv or .csv.gz")
-    options.add_argument("--launches", help="what the program told of")
+    options.add_argument("program", nargs="?", help="binary of the example `profile`")
+    options.add_argument("--report", help="report of ncu, .csv or .csv.gz")
+    options.add_argument("--launches", help="output of the program `profile`")
     given = options.parse_args()
     if given.report and given.launches:
         opened = gzip.open if given.report.endswith(".gz") else open
@@ -106,7 +106,7 @@ def main():
     launches = [json.loads(line) for line in told.splitlines()]
     found = rows(report)
     if [launch["kernel"] for launch in launches] != [row["Kernel Name"] for row in found]:
-        sys.exit("ncu reported other kernels than the program launched")
+        sys.exit("the kernels in the report of ncu are not those that the program launched")
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["ladder", "stage", "shape", "kernel", *METRICS, *COUNTED])
     for launch, row in zip(launches, found):

@@ -1,9 +1,8 @@
-"""Peer of `scale`: PyTorch on several GPUs, a process each; NCCL gathers, then cuBLAS multiplies in f32.
+"""Peer of `scale`: PyTorch on several GPUs, one process per GPU. NCCL gathers A, then cuBLAS multiplies in f32.
 
     python3 examples/bench/peers/ranks.py --ranks 2 8192 16384 32768
 
-A is distributed by rows, B and C by columns, as in `scale`. Each size is timed in three ways, in milliseconds: a rank multiplies
-its part with all of A present, the ranks gather A, and the ranks gather A and then multiply. Each time is the median over the
+A is distributed by rows, B and C by columns, as in `scale`. Each size is timed in three ways, in milliseconds: multiplication alone, with all of A on each rank; gathering of A alone; both. Each time is the median over the
 rounds of the slowest rank.
 """
 import argparse
@@ -76,13 +75,13 @@ def of_rank(rank, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", type=int, nargs="+", help="rows, columns and terms; multiples of the ranks")
+    parser.add_argument("sizes", type=int, nargs="+", help="extents m = n = k; multiples of --ranks")
     parser.add_argument("--ranks", type=int, default=torch.cuda.device_count())
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--port", type=int, default=29511)
     options = parser.parse_args()
     if options.ranks < 1 or any(n % options.ranks for n in options.sizes):
-        parser.error("each size has to be a multiple of the ranks")
+        parser.error("each size must be a multiple of --ranks")
     torch.multiprocessing.spawn(of_rank, (options,), options.ranks)
 
 

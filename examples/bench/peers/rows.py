@@ -1,8 +1,8 @@
 """Peer of the reduction benchmark `rows`: PyTorch, with a line protocol.
 
-Each line of the standard input is a JSON object: the shape of an array, the axis (null for all of it), the fold, the
-type, the launches of a graph and its replays. The answer is one line: {"us": time of a launch}, the median over the
-replays, or {"error": reason}. The first line of output names the peer, or its missing dependency.
+Each line of the standard input is a JSON object: the shape of an array, the axis (null for the whole array), the operation,
+the type, the number of launches in a graph, and the number of replays of the graph. The answer is one line:
+{"us": time of a launch}, the median over the replays, or {"error": reason}. The first line of output names the peer, or its missing dependency.
 """
 import json
 import sys
@@ -41,7 +41,7 @@ def random(shape, name):
     return torch.empty(shape, dtype=dtype, device="cuda").random_(ends.min, ends.max)
 
 
-# Arrays of the previous question, which the next one usually shares.
+# Arrays of the previous request. Consecutive requests usually use the same arrays.
 kept = {}
 
 

@@ -7,8 +7,8 @@
 //   ncu --clock-control none -k regex:probe --csv --metrics l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,\
 //   l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum ./shared_wavefronts
 //
-// A line of output is one launch: load or store, its bytes, and the address of each lane in units
-// of that width; `-` is an inactive lane.
+// A line of output is one launch: load or store, the bytes per lane, and the address of each lane in
+// units of these bytes; `-` is an inactive lane.
 
 #include <cstdio>
 #include <cuda_runtime.h>
@@ -108,13 +108,13 @@ int main()
         }
         pattern(kind, [=](int lane) { return lane % 3 != 0 ? lane / 4 : -1; });
         pattern(kind, [=](int lane) { return lane % 5 != 0 ? lane % 2 : -1; });
-        // Active lanes whose partner is idle.
+        // Active lanes whose neighbour in the pair is inactive.
         pattern(kind, [=](int lane) { return lane % 2 == 0 ? lane : -1; });
         pattern(kind, [=](int lane) { return lane % 2 == 0 ? lane / 2 : -1; });
         pattern(kind, [=](int lane) { return lane % 4 == 0 ? lane / 4 : -1; });
         pattern(kind, [=](int lane) { return lane % 4 < 2 ? lane / 4 * 2 + lane % 2 : -1; });
         pattern(kind, [=](int lane) { return lane % 4 == 0 || lane % 4 == 3 ? lane / 2 : -1; });
-        // One half of the warp in pairs, the other not; or the halves in pairs of different kinds.
+        // Only one half of the warp reads in pairs, or the two halves form different pairs.
         pattern(kind, [=](int lane) { return lane < 16 ? lane / 2 : lane; });
         pattern(kind, [=](int lane) { return lane < 16 ? lane : lane / 2; });
         pattern(kind, [=](int lane) { return lane < 16 ? lane / 2 : lane % 2; });

@@ -7,10 +7,10 @@
     examples/bench/peers/times.py target/release/examples/predict --again tests/data/profiler/times.csv \\
         --lines ladder.jsonl --space … > times.csv
 
-The files are the output of `ladder --json` and `tune --json` on a GPU; from files of --lines only the specs are read. With --again
-the measured times and registers stay, and the loads are counted again. A line of the output is a launch: launches of one program
-are adjacent and share one time, that of all of them. The counts come from the simulator, of the compiled kernels. The registers
-come from the machine code.
+The files are the output of `ladder --json` and `tune --json` on a GPU. Only the specs are read from files of --lines. With --again
+the measured times and registers are kept, and the loads are predicted again. A line of the output is a launch. The launches of one
+program are adjacent, and the time in each of these lines is the time of all of them. The counts are the simulator's predictions
+for compiled kernels. The registers come from the machine code.
 """
 
 import argparse

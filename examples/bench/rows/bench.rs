@@ -17,7 +17,7 @@ const OFFSET: u64 = 4;
 struct Clock<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
-    /// Plain read rate, in 10^9 bytes a second.
+    /// Rate of a kernel that only reads, in 10^9 bytes/s.
     read_rate: f64,
 }
 
@@ -27,7 +27,7 @@ pub struct ReductionBench<'d> {
     clock: Option<Clock<'d>>,
     peers: Peers,
     seed: u64,
-    /// Arrays of the previous problem, which the next one usually shares.
+    /// Arrays of the previous problem. Consecutive problems usually use the same arrays.
     inputs: Option<Inputs>,
 }
 
@@ -43,7 +43,7 @@ impl<'d> ReductionBench<'d> {
             None => None,
             Some(gpu) => {
                 let timer = Timer::new(gpu)?;
-                // The first measurement raises the clocks.
+                // The clocks may rise during the first measurement.
                 let read_rate = read_rate(gpu, &timer)?.max(read_rate(gpu, &timer)?);
                 Some(Clock { gpu, timer, read_rate })
             }
@@ -79,7 +79,7 @@ impl<'d> ReductionBench<'d> {
         }
     }
 
-    /// Returns the plain read rate of the GPU, in 10^9 bytes a second.
+    /// Returns the rate of a kernel that only reads, in 10^9 bytes/s.
     pub fn read_rate(&self) -> Option<f64> {
         self.clock.as_ref().map(|clock| clock.read_rate)
     }
@@ -89,11 +89,11 @@ impl<'d> ReductionBench<'d> {
         self.peers.names()
     }
 
-    /// Launches a problem, checks its results, and times it and then the peers. Returns the row,
-    /// and messages on missing results.
+    /// Launches our kernel on a problem, checks the results, and times our kernel and then the
+    /// peers. Returns the row, and messages about missing results.
     ///
     /// # Errors
-    /// Returns the errors that would affect every problem.
+    /// Returns an error that would affect every problem.
     pub fn measure(
         &mut self,
         problem: &ReductionProblem,
@@ -116,7 +116,7 @@ impl<'d> ReductionBench<'d> {
                 row.timed(timed.us, timed.launches, rate, &answers.times);
             }
             Err(error @ Error::OutOfMemory { .. }) => {
-                // The next problems may be smaller.
+                // The memory is needed for the next problems.
                 self.inputs = None;
                 complaints.push(format!("{problem} is skipped: {error}"));
                 row.error = Some(error.to_string());

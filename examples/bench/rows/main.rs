@@ -67,7 +67,7 @@ fn run(options: &RowsOptions) -> Result<Outcome, Failure> {
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// Prints the means of all tables, and the rows that are behind.
+/// Prints the means of all tables, and the rows that are slower than a peer or than expected.
 fn summary(rows: &[ReductionRow]) -> Result<(), Failure> {
     let means = means(rows);
     if !means.is_empty() {

@@ -8,7 +8,7 @@ use gemm_bench::rows::report::{ReductionMean, ReductionRow};
 use gemm_bench::table::{Table, number, percent, text};
 use std::path::Path;
 
-/// Lays out the rows of a table, with times on a GPU, and with the peers that started.
+/// Returns the rows of a table. They have times on a GPU, and columns for the peers that started.
 pub fn table(
     kind: Kind,
     rows: &[ReductionRow],
@@ -16,7 +16,7 @@ pub fn table(
     peers: &[(PeerKind, String)],
 ) -> Table {
     let timed = read_rate.is_some();
-    // CUB supports whole arrays and segments, PyTorch everything but segments.
+    // CUB supports whole arrays and segments. PyTorch supports everything but segments.
     let beside: Vec<PeerKind> = peers
         .iter()
         .map(|(who, _)| *who)
@@ -79,7 +79,7 @@ pub fn table(
     table
 }
 
-/// Lays out the geometric means.
+/// Returns a table of the geometric means.
 pub fn means(means: &[ReductionMean]) -> Table {
     let mut table = Table::new([
         text("table"),
@@ -97,7 +97,8 @@ pub fn means(means: &[ReductionMean]) -> Table {
     table
 }
 
-/// Plots the first fold of a table over the shapes, with the peers and the plain read rate.
+/// Plots the first operation of a table over the shapes, with the peers and the rate of a kernel
+/// that only reads.
 ///
 /// # Errors
 /// Returns the errors of [`plot::save`].
@@ -143,7 +144,7 @@ fn lines(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>)
     }
 }
 
-/// Plots rows or segments: a bar for each shape, and the peers' bars below it.
+/// Plots rows or segments. Each shape has a bar for our kernel, and below it bars for the peers.
 fn bars(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>) -> Bars {
     let mut bars = Vec::new();
     for row in rows {

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! A is distributed by rows, B and C by columns. Elements are random. The baseline of a GEMM is a
-//! single GPU that multiplies its part with all of A present. Each part of C must equal that result
-//! bit for bit. The baseline of a sum is one device with all elements, whose result each rank must
-//! equal. The exit code is 1 if a result is wrong.
+//! single GPU that has all of A and multiplies its own part of B. Each part of C must equal the
+//! baseline's result bit for bit. The baseline of a sum is one device with all elements. Each rank
+//! must compute the same result. The exit code is 1 if a result is wrong.
 //!
-//! The hidden share is reported for GEMMs. A complete gather of A before the GEMM costs extra time.
-//! The hidden share is the part of that cost that overlapping saves.
+//! For GEMMs the hidden share is reported. The ranks must gather A. If they gather all of A before
+//! the GEMM, the total time increases. The hidden share is the part of this increase that
+//! overlapping saves.
 
 mod measure;
 
@@ -56,8 +57,7 @@ fn run(options: &ScaleOptions) -> Result<Outcome, Failure> {
     Ok(if rows.iter().all(ScaleRow::is_right) { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// Measures everything in a world. Returns no rows unless this process has rank 0, which prints for
-/// all.
+/// Measures everything in a world. Only the process of rank 0 returns rows and prints them.
 fn measured(
     options: &ScaleOptions,
     world: World,
@@ -70,7 +70,7 @@ fn measured(
         .and_then(|()| memory::check_all(sizes, sums, options.weak, world.ranks(), own));
     let found = world.run(|rank| match &cannot {
         Ok(()) => measure::all(options, rank, sizes, sums, kernels),
-        // The other processes learn the reason if this one cannot take part.
+        // If this process cannot take part, the others receive the reason.
         Err(failure) => Err(Error::World(WorldError::Impossible {
             what: "this measurement".to_owned(),
             need: failure.to_string(),

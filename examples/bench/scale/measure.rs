@@ -11,7 +11,7 @@ use gemm_runtime::{Buffer, Device, MatrixRef, ReduceKernel, ReduceSpec, SgemmKer
 use gemm_world::{Distribution, Distributions, OnRank, Rank, Result, Sharded, Strategy};
 use std::time::Instant;
 
-/// Rows of a part of C that are compared at once.
+/// Number of rows of C that are compared at a time.
 const AT_ONCE: usize = 1024;
 
 pub struct Kernels {
@@ -62,8 +62,8 @@ fn product(
     let device = rank.device().clone();
     let mut predicted = None;
     let rounds = options.rounds(device.is_simulator());
-    // The baseline and the distributed run take turns, so that both see the same clocks. The first
-    // round compiles and allocates, and is not counted.
+    // The baseline and the distributed run take turns, so that both run at the same clocks. The
+    // first round is not counted, because it compiles and allocates.
     let mut compared = |rank: &mut Rank, way: Option<Strategy>| -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
@@ -84,8 +84,9 @@ fn product(
         }
         slowest(rank, times)
     };
-    // The hidden share needs communication and real times. It has its own loop, because two
-    // strategies would evict each other's memory. The run whose result is compared comes last.
+    // The hidden share requires communication and real times. It has its own loop, because two
+    // strategies in one loop would evict each other's memory. The run whose result is compared is
+    // the last.
     let in_turn = if rank.ranks() > 1 && !device.is_simulator() {
         let [alone, in_turn] = compared(rank, Some(Strategy::Sequential))?;
         Some(in_turn / alone)
@@ -114,7 +115,8 @@ fn fold(
         .map_err(gemm_world::WorldError::from)?;
     let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
     let device = rank.device().clone();
-    // Rank 0 has the whole array, too: its own sum is the reference of the result and of the time.
+    // Rank 0 also has the whole array. Its own sum is the reference for the result and for the
+    // time.
     let whole: Option<Buffer> = match rank.number() {
         0 => Some(device.upload(&of_array(options.seed, 0..len))?),
         _ => None,
@@ -133,10 +135,11 @@ fn fold(
     }
     let bits = |of: &Buffer| -> Result<f64> { Ok(f64::from(device.download(of)?[0].to_bits())) };
     let found: Vec<f64> = told(rank, &[bits(&sum)?, bits(&alone)?])?;
-    // Each rank sends two numbers; the result of one device is valid on rank 0 only.
+    // Each rank sends two numbers: its result of the distributed sum, and the result of a single
+    // device, which is valid on rank 0 only.
     let is_right = found.chunks_exact(2).all(|of_rank| of_rank[0] == found[1]);
     let [alone, shared] = slowest(rank, times)?;
-    // The same machine as in the prediction of GEMMs.
+    // The machine is the same as in the prediction of GEMMs.
     let ranks = rank.ranks();
     let predicted = sums::predicted(spec, len, ranks, rank.machine()).on(ranks);
     Ok(ScaleRow::sum(
@@ -154,7 +157,7 @@ fn timed(
     device: &Device,
     work: impl FnOnce(&mut Rank) -> Result<()>,
 ) -> Result<f64> {
-    // The first barrier wakes the ranks; after the second one all start within microseconds.
+    // The first barrier wakes the ranks. After the second, all start within microseconds.
     rank.barrier()?;
     rank.barrier()?;
     let Some((_, stream)) = device.cudarc() else {
@@ -189,7 +192,7 @@ fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns the medians over the rounds, with the time of the slowest rank in each.
+/// Returns the median over the rounds of the slowest rank's time, for each of the `N` measurements.
 fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64; N]> {
     let mut medians = [0.0; N];
     for (median_of, own) in medians.iter_mut().zip(times) {
@@ -203,7 +206,7 @@ fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64
     Ok(medians)
 }
 
-/// Gathers the numbers of all ranks, in order, at every rank.
+/// Returns the numbers of all ranks, in the order of ranks. Every rank receives them.
 fn told(rank: &mut Rank, own: &[f64]) -> Result<Vec<f64>> {
     let layout = Distribution::cols(1, own.len() * rank.ranks());
     let part = rank.load(&layout, |_| Ok(own.to_vec()))?;

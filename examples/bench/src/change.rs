@@ -15,8 +15,8 @@ const WORTH_NAMING: f64 = 1.15;
 
 /// Describes the largest changes, at most `most`: `conflicts 480 → 0, barriers 9 → 2`.
 ///
-/// The text is empty if nothing changed much. Both stages list the same quantities in the same
-/// order.
+/// The text is empty if all changes are small. Both stages must list the same quantities in the
+/// same order.
 pub fn describe(before: &[Quantity], after: &[Quantity], most: usize) -> String {
     let mut changes: Vec<(f64, String)> = before
         .iter()

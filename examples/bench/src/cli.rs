@@ -1,4 +1,5 @@
-//! Command lines: the device, failures and exit codes.
+//! Command lines of the programs: choice of the device, parsers of numbers, failures and exit
+//! codes.
 
 use crate::npy::NpyError;
 use crate::plot::PlotError;
@@ -40,7 +41,7 @@ impl DeviceChoice {
     }
 }
 
-/// Opens the first GPU, for a program that only measures.
+/// Opens the first GPU, for a program that cannot run on the simulator.
 ///
 /// # Errors
 /// Returns [`Failure::Missing`] if no GPU can be used.
@@ -54,8 +55,8 @@ pub fn open_gpu() -> Result<Device, Failure> {
     })
 }
 
-/// Rewords runtime errors whose remedy is a function call: the fault, and the remedy on a command
-/// line.
+/// Rewords a runtime error whose remedy is a function call. Returns the fault, and the remedy on a
+/// command line.
 fn reworded(error: &Error) -> Option<(String, &'static str)> {
     Some(match error {
         Error::DriverMissing { reason } => (
@@ -68,7 +69,7 @@ fn reworded(error: &Error) -> Option<(String, &'static str)> {
         ),
         Error::OutOfMemory { bytes, device } => (
             format!("out of memory on {device}: {bytes} bytes requested"),
-            "Ask for a smaller problem",
+            "Choose a smaller problem",
         ),
         _ => return None,
     })
@@ -84,7 +85,7 @@ fn message(error: &Error) -> String {
     }
 }
 
-/// Parses a length, also as a power of two plus a summand: `1000`, `2^20`, `2^24+7`.
+/// Parses a length, which may be a power of two plus a summand: `1000`, `2^20`, `2^24+7`.
 ///
 /// # Errors
 /// Returns a message that names the fault and the accepted notation.
@@ -126,7 +127,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
 /// Returns the errors of [`count`], and a message if the number is 0.
 pub fn some(text: &str) -> Result<usize, String> {
     match count(text)? {
-        0 => Err("it has to be at least 1".to_owned()),
+        0 => Err("it must be at least 1".to_owned()),
         number => Ok(number),
     }
 }
@@ -140,7 +141,7 @@ pub fn device_label(device: &Device) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Options contradict each other or the data.
+    /// An option is wrong, or contradicts another option or the data.
     #[error("{0}")]
     Usage(String),
     /// An input file cannot be used.
@@ -149,10 +150,10 @@ pub enum Failure {
     /// The runtime failed on a device or a kernel.
     #[error("{}", message(.0))]
     Runtime(#[from] Error),
-    /// Ranks could not meet or continue.
+    /// The ranks could not connect, or could not continue.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// A spec is invalid; the value holds all its faults.
+    /// A spec is invalid. The value contains all its faults.
     #[error(transparent)]
     Spec(#[from] SpecErrors),
     /// A plot could not be written.
@@ -179,7 +180,7 @@ impl From<gemm_world::Error> for Failure {
     }
 }
 
-/// Verdict of a program on its results.
+/// Outcome of a program that checked its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every result is correct.
@@ -188,8 +189,8 @@ pub enum Outcome {
     Wrong,
 }
 
-/// Ends a program with code 0 if every result is correct, 1 if one is wrong, and 2 with a message
-/// if the work failed.
+/// Returns exit code 0 if every result is correct, 1 if a result is wrong, and 2 if the work
+/// failed. Prints the message of a failure.
 ///
 /// A closed output pipe is not a failure.
 pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
@@ -208,7 +209,7 @@ pub fn exit(outcome: Result<Outcome, Failure>) -> ExitCode {
     }
 }
 
-/// Prints an error; a failed write is ignored, because the exit code reports the error too.
+/// Prints an error. A failed write is ignored, because the exit code also reports the error.
 fn print_error(of: &dyn Display) {
     _ = writeln!(io::stderr(), "error: {of}");
 }
@@ -218,9 +219,10 @@ pub fn seed_or_new(given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| fastrand::u64(..1 << 32))
 }
 
-/// Checks that a file can be written, before a measurement whose results would be lost.
+/// Checks that a file can be written. Called before a measurement, whose results would otherwise be
+/// lost.
 ///
-/// Creates the file if it is missing; an existing file is not changed.
+/// Creates the file if it does not exist. An existing file is not changed.
 ///
 /// # Errors
 /// Returns [`Failure::Output`] if the file cannot be opened for writing.

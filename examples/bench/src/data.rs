@@ -4,7 +4,7 @@ use crate::cli::Failure;
 use gemm_runtime::spec::Op;
 use rayon::prelude::*;
 
-/// Number of elements drawn from one generator.
+/// Number of elements that one random generator draws.
 const CHUNK: usize = 1 << 16;
 
 /// Returns the number of elements of an array with these extents.
@@ -23,7 +23,7 @@ pub fn elements(extents: &[usize]) -> Result<usize, Failure> {
         let number: Vec<String> = factors.map(usize::to_string).collect();
         let number = number.join(" x ");
         Failure::Usage(format!(
-            "{number} elements do not fit into the memory of this machine. Ask for fewer"
+            "{number} elements do not fit into the memory of this machine. Choose fewer"
         ))
     })
 }
@@ -47,19 +47,19 @@ pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     }
 }
 
-/// Largest number of pairs of factors other than ±1: the product of all the larger ones stays in
+/// Maximum number of pairs of factors other than ±1. The product of all larger factors stays in
 /// range.
 const PAIRS: usize = 48;
 
 /// Draws values ±½, ±1 and ±2 whose products are exact and in range in any order.
 ///
-/// A missing or repeated value changes the result, whereas an error bound of a long product would
-/// be too wide to show it. Signs are random and most values are ±1. The others are adjacent pairs,
-/// reciprocal up to the sign, spread over the array. The first value is eight times as large, so
-/// that the product is not ±1.
+/// If the kernel skips or repeats a value, the exact product changes. An error bound of a long
+/// product would be too wide to detect this. Signs are random, and most values are ±1. The other
+/// values are adjacent pairs, reciprocal up to the sign, spread over the array. The first value is
+/// multiplied by eight, so that the product is not ±1.
 fn powers(seed: u64, len: usize) -> Vec<f32> {
     let random = uniform(seed, len, 0.0, 1.0);
-    // The last bits are independent of the first ones.
+    // The last bit decides the sign, because it is independent of the first bits.
     let sign = |x: &f32| if x.to_bits() & 1 == 1 || *x >= 0.75 { -1.0 } else { 1.0 };
     let mut values: Vec<f32> = random.iter().map(sign).collect();
     let stretch = len.div_ceil(PAIRS).next_multiple_of(2).max(32);

@@ -16,10 +16,10 @@ use gemm_runtime::{
 /// Alpha and beta of a scaled GEMM: C = alpha·A·B + beta·C.
 pub const FACTORS: [f32; 2] = [1.25, 0.5];
 
-/// First of the seeds that operands are drawn with.
+/// First seed of the operands. Each operand has its own seed.
 const SEED: u64 = 1 << 40;
 
-/// Limits of the check: elements of C whose epilogue is recomputed, and GEMMs of a batch.
+/// Limits of the check: elements of C whose epilogue is recomputed, and checked GEMMs of a batch.
 const CHECKED: usize = 1 << 16;
 const CHECKED_PRODUCTS: usize = 8;
 
@@ -28,7 +28,7 @@ const CHECKED_PRODUCTS: usize = 8;
 pub struct EpilogueArgs {
     spec: SgemmSpec,
     products: Products,
-    /// Operands of all GEMMs; the matrices of a batch follow one another.
+    /// Operands of all GEMMs. The matrices of a batch are contiguous.
     on_host: OnHost,
     arrays: Vec<EpilogueArray>,
 }
@@ -39,7 +39,7 @@ enum EpilogueArray {
     Matrix(Matrices),
 }
 
-/// Operand in the form that a launch takes.
+/// Operand in the form that a launch requires.
 enum ArgView<'a> {
     Number(f32),
     Vector(&'a Buffer),
@@ -103,7 +103,8 @@ impl EpilogueArgs {
         &self.on_host
     }
 
-    /// Returns C before a launch: NaN in every element if the kernel does not read C.
+    /// Returns the contents of C before a launch. All elements are NaN if the kernel does not read
+    /// C.
     pub fn c_before(&self) -> Vec<f32> {
         let Size { m, n, .. } = self.products.size;
         let unread = || vec![f32::NAN; self.products.count() * m * n];
@@ -136,7 +137,7 @@ impl EpilogueArgs {
         call.launch(a, b, c)
     }
 
-    /// Adds faults of the stored values to the verdict on the accumulators. Stored values must
+    /// Adds errors of the stored values to the verdict on the accumulators. Stored values must
     /// match bit for bit.
     ///
     /// # Errors
@@ -180,15 +181,16 @@ impl EpilogueArgs {
     }
 }
 
-/// Returns the smallest batch that a plan takes: one GEMM, or all that a block computes if those
-/// must be complete.
+/// Returns the smallest batch that a plan accepts: one GEMM, or all GEMMs of a block if blocks must
+/// be complete.
 pub fn few(plan: &SgemmPlan, size: Size) -> Products {
     let products = plan.products() as usize;
     let batch = Some(products).filter(|of| *of > 1 && !plan.guarded());
     Products { size, batch }
 }
 
-/// Launches a spec once on A and B in the layout of the spec, with [as few](few) GEMMs as it takes.
+/// Launches a spec once on A and B in the layout of the spec, with the [smallest](few) number of
+/// GEMMs.
 ///
 /// # Errors
 /// Returns the errors of uploads and of the launch.
@@ -202,8 +204,8 @@ pub fn launch_once(
     launch_products(device, spec, a, b, few(&spec.plan()?, size))
 }
 
-/// Launches a spec once on several GEMMs of the same A and B: a batch on copies of the matrices, a
-/// pointer list on lists.
+/// Launches a spec once on several GEMMs of the same A and B. A strided batch gets copies of the
+/// matrices, a pointer batch gets lists of pointers.
 ///
 /// # Errors
 /// Returns the errors of uploads and of the launch.
@@ -243,7 +245,7 @@ pub fn launch_products(
 
 /// Returns the extents of a small GEMM that selects the same kernel variant as the given size.
 ///
-/// The 16-byte alignment of rows and the extents of 0 and 1 stay as they are.
+/// Extents of 0 and 1, and the 16-byte alignment of rows, are preserved.
 ///
 /// # Errors
 /// Returns the errors of the plan.
@@ -257,8 +259,8 @@ pub fn as_small(spec: &SgemmSpec, of: Size) -> Result<Size, Error> {
     Ok(Size { m: small(of.m, rows), n: small(of.n, cols), k: small(of.k, depth) })
 }
 
-/// Compiles, loads and launches a spec on a small GEMM, and returns the resources of its machine
-/// code.
+/// Compiles, loads and launches a spec on a small GEMM. Returns the resources of the compiled
+/// kernel.
 ///
 /// # Errors
 /// Returns the errors of uploads and of the launch.

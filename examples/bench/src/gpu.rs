@@ -1,5 +1,5 @@
-//! Measurements on a GPU that the runtime does not offer: event timers, hardware ceilings, cuBLAS,
-//! unfused epilogues, and GEMMs in `f64`.
+//! Tools for measurements on a GPU: event timers, hardware ceilings, cuBLAS, unfused epilogues, and
+//! GEMMs in `f64`.
 
 mod blas;
 mod ceiling;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct Gpu<'d> {
     pub device: &'d Device,
     pub context: &'d Arc<CudaContext>,
-    /// Stream of all the device's work.
+    /// Stream on which the device does all its work.
     pub stream: &'d Arc<CudaStream>,
     pub arch: Arch,
     pub multiprocessors: u32,

@@ -24,6 +24,7 @@ pub mod scale;
 pub mod shapes;
 pub mod table;
 pub mod table_source;
+pub mod texts;
 pub mod timing;
 pub mod tune;
 mod unfused;

@@ -1,4 +1,4 @@
-//! Minimum traffic of a launch: each byte of its arrays, once in each direction.
+//! Minimum traffic of a launch: each byte of its arrays is transferred once in each direction.
 
 use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::{Atomic, BufferId, Expr, Kernel, ParamKind, Stmt, TensorCopy};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     bytes: u64,
-    /// True for an array that only this kernel, or the kernels behind it, need.
+    /// True for a temporary array, which only this kernel and later kernels of the program use.
     is_temp: bool,
     is_read: bool,
     is_written: bool,
@@ -53,16 +53,16 @@ impl LaunchArrays {
         Self(arrays)
     }
 
-    /// Returns the minimum number of bytes moved: each operand once for reading and once for
-    /// writing.
+    /// Returns the minimum number of bytes moved. Each operand counts once if it is read, and once
+    /// if it is written.
     ///
-    /// Arrays that blocks of the launch only exchange data through do not count.
+    /// Scratch arrays, through which blocks of the launch exchange data, do not count.
     pub fn least(&self) -> u64 {
         let operands = self.0.values().filter(|of| !of.is_scratch());
         operands.map(|of| of.bytes * (u64::from(of.is_read) + u64::from(of.is_written))).sum()
     }
 
-    /// Returns the sectors requested for arrays that the blocks exchange data through.
+    /// Returns the sectors requested for scratch arrays.
     pub fn scratch_sectors(&self, kernel: &Kernel, profile: &Profile) -> u64 {
         let is_scratch = |stmt: &Stmt| {
             let mut is_scratch = false;
@@ -76,8 +76,8 @@ impl LaunchArrays {
     }
 }
 
-/// Calls `f` for each buffer that a statement itself accesses, in the binding of the launch, with a
-/// flag for reads and one for writes.
+/// Calls `f` for each buffer that a statement accesses, without nested statements. The flags are
+/// true for a read and for a write.
 fn accesses(kernel: &Kernel, stmt: &Stmt, f: &mut impl FnMut(BufferId, [bool; 2])) {
     stmt.visit_exprs(&mut |e| {
         if let Expr::Load(access) = e {
@@ -93,12 +93,12 @@ fn accesses(kernel: &Kernel, stmt: &Stmt, f: &mut impl FnMut(BufferId, [bool; 2]
     }
 }
 
-/// Watch that keeps the minimum traffic of the main launch.
+/// Watch that records the minimum traffic of the main launch.
 #[derive(Debug, Default)]
 pub struct LowerBound(AtomicU64);
 
 impl LowerBound {
-    /// Returns the minimum in bytes; 0 before a launch.
+    /// Returns the minimum traffic in bytes, or 0 before a launch.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

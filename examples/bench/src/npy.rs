@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// The file holds no vector or matrix of `float32`.
+    /// The file does not contain a vector or matrix of `float32`.
     #[error("{}: {fault}", path.display())]
     File { path: PathBuf, fault: NpyFault },
     /// The file has more bytes than its array.
@@ -49,9 +49,9 @@ pub struct Matrix {
 /// Reads an array of one dimension.
 ///
 /// # Errors
-/// Returns all of [`NpyError`].
+/// Returns any error of [`NpyError`].
 pub fn read_vector(path: &Path) -> Result<Vec<f32>, NpyError> {
-    let need = "a reduction needs 1. Flatten it: numpy.save(path, array.ravel())";
+    let need = "a reduction requires 1. Flatten the array: numpy.save(path, array.ravel())";
     let mut file = open(path, 1, need)?;
     finite(path, elements(path, &mut file)?)
 }
@@ -59,9 +59,10 @@ pub fn read_vector(path: &Path) -> Result<Vec<f32>, NpyError> {
 /// Reads an array of two dimensions, in row-major or column-major order.
 ///
 /// # Errors
-/// Returns all of [`NpyError`].
+/// Returns any error of [`NpyError`].
 pub fn read_matrix(path: &Path) -> Result<Matrix, NpyError> {
-    let need = "a matrix needs 2. Reshape it: numpy.save(path, array.reshape(rows, columns))";
+    let need =
+        "a matrix requires 2. Reshape the array: numpy.save(path, array.reshape(rows, columns))";
     let mut file = open(path, 2, need)?;
     let [rows, cols] = file.stored();
     let stored = elements(path, &mut file)?;
@@ -72,8 +73,8 @@ pub fn read_matrix(path: &Path) -> Result<Matrix, NpyError> {
     Ok(Matrix { elements: finite(path, elements)?, rows, cols })
 }
 
-/// Opens a file whose array must have `dimensions` dimensions; `need` is the text of the error
-/// otherwise.
+/// Opens a file whose array must have `dimensions` dimensions. `need` is part of the error message
+/// if it does not.
 fn open(path: &Path, dimensions: usize, need: &'static str) -> Result<NpyFile<f32>, NpyError> {
     let dimensions_are = |has| NpyError::Dimensions { path: path.to_owned(), has, need };
     let file = NpyFile::open(path).map_err(|fault| match fault {

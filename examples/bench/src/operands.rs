@@ -1,4 +1,4 @@
-//! Matrices of a GEMM on the device, in the layouts that kernels and cuBLAS take.
+//! Matrices of a GEMM on the device, in the layouts that kernels and cuBLAS require.
 
 use crate::epilogue::{EpilogueArgs, FACTORS};
 use crate::gpu::{Gpu, GpuReference, Product, failed};
@@ -16,16 +16,16 @@ pub struct Operands<'h> {
     products: Products,
     a: Source<'h>,
     b: Source<'h>,
-    /// A·B in `f64` of the checked GEMMs, one after the other.
+    /// A·B in `f64` for the checked GEMMs, contiguous.
     truth: Truth,
-    /// Numbers of the checked GEMMs.
+    /// Indices of the checked GEMMs in the batch.
     checked: Vec<usize>,
-    /// Result of cuBLAS; none on the simulator.
+    /// Result of cuBLAS; `None` on the simulator.
     pub blas_c: Option<CudaSlice<f32>>,
 }
 
-/// Row-major matrix on the host, or the matrices of a batch, and its packed copies on the device so
-/// far.
+/// Row-major matrix on the host, or the matrices of a batch, and the packed copies that were
+/// uploaded so far.
 struct Source<'h> {
     elements: &'h [f32],
     batch: Option<usize>,
@@ -35,14 +35,15 @@ struct Source<'h> {
     by_column: Option<DeviceArray>,
 }
 
-/// Elements on a device, in a form that cuBLAS takes too if there is a GPU.
-enum DeviceArray {
+/// Elements on a device. On a GPU, cuBLAS can also use them.
+pub(crate) enum DeviceArray {
     Simulated(Buffer),
     Gpu(CudaSlice<f32>),
 }
 
 impl DeviceArray {
-    fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
+    /// Uploads elements. On a GPU, all devices of its context may use them.
+    pub(crate) fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
         let Some(gpu) = Gpu::new(device) else {
             return Ok(Self::Simulated(device.upload(elements)?));
         };
@@ -53,7 +54,13 @@ impl DeviceArray {
         Ok(Self::Gpu(slice.map_err(failed("copying an operand to the GPU"))?))
     }
 
-    fn view(&self, batch: Option<usize>, rows: usize, cols: usize) -> Result<MatrixRef<'_>, Error> {
+    /// Views the first elements as packed, row-major matrices.
+    pub(crate) fn view(
+        &self,
+        batch: Option<usize>,
+        rows: usize,
+        cols: usize,
+    ) -> Result<MatrixRef<'_>, Error> {
         match (self, batch) {
             (Self::Simulated(buffer), None) => MatrixRef::new(buffer, rows, cols),
             (Self::Simulated(buffer), Some(n)) => MatrixRef::batch(buffer, n, rows, cols),
@@ -86,7 +93,8 @@ impl<'h> Source<'h> {
         }
     }
 
-    /// Number of lines, and of elements of a line: rows, or columns if `by_column`.
+    /// Number of lines, and number of elements in a line. Lines are rows, or columns if `by_column`
+    /// is true.
     fn lines(&self, by_column: bool) -> (usize, usize) {
         if by_column { (self.cols, self.rows) } else { (self.rows, self.cols) }
     }
@@ -106,7 +114,7 @@ impl<'h> Source<'h> {
 
     /// Packed copy in a layout, which [`bring`](Self::bring) has uploaded.
     fn brought(&self, by_column: bool) -> Result<&DeviceArray, Error> {
-        let none = || Error::Internal("an operand in a form that was not asked for".to_owned());
+        let none = || Error::Internal("an operand is missing in the requested layout".to_owned());
         self.form(by_column).ok_or_else(none)
     }
 
@@ -128,7 +136,7 @@ impl<'h> Source<'h> {
     }
 }
 
-/// A, B and C in the layouts that one kernel takes.
+/// A, B and C in the layouts that one kernel requires.
 pub struct Launchable<'o> {
     a: KernelMatrix<'o>,
     b: KernelMatrix<'o>,
@@ -140,14 +148,14 @@ pub struct Launchable<'o> {
 enum KernelMatrix<'o> {
     /// Lines without padding between them.
     Packed(MatrixRef<'o>),
-    /// Lines padded to 16 bytes; they are columns if the flag is true.
+    /// Lines padded to 16 bytes. Lines are columns if the flag is true.
     Pitched(Matrices, bool),
 }
 
 impl KernelMatrix<'_> {
     fn view(&self) -> Result<MatrixRef<'_>, Error> {
         match self {
-            // Transposed twice: the same view with a shorter lifetime.
+            // Two transpositions return the same view with a shorter lifetime.
             Self::Packed(view) => Ok(view.t().t()),
             Self::Pitched(lines, by_column) => Ok(turned(lines.view()?, *by_column)),
         }
@@ -186,7 +194,8 @@ impl<'h> Operands<'h> {
         self.products
     }
 
-    /// Judges results in an arithmetic by the checked GEMMs, see [`Products::checked`].
+    /// Compares the results of an arithmetic with the reference, for the GEMMs of
+    /// [`Products::checked`].
     pub fn judge(&self, c: &[f32], arith: Arith) -> Verdict {
         if self.checked.len() == self.products.count() {
             return self.truth.judge_in(c, arith);
@@ -206,7 +215,8 @@ impl<'h> Operands<'h> {
         self.b.bring(device, spec.layout.transposes_b())
     }
 
-    /// Prepares the operands for a kernel, after [`bring`](Self::bring) for its spec.
+    /// Prepares the operands for a kernel. [`bring`](Self::bring) must have been called for its
+    /// spec.
     ///
     /// # Errors
     /// Returns the errors of allocations.
@@ -219,8 +229,8 @@ impl<'h> Operands<'h> {
         Ok(Launchable { a, b, c, beside })
     }
 
-    /// Returns A and B in the form that cuBLAS takes, after [`bring`](Self::bring) for the layout;
-    /// none on the simulator.
+    /// Returns A and B for cuBLAS, or `None` on the simulator. [`bring`](Self::bring) must have
+    /// been called for the layout.
     pub fn slices(&self, layout: GemmLayout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
         let a = self.a.form(layout.transposes_a());
         match (a, self.b.form(layout.transposes_b())) {
@@ -229,8 +239,8 @@ impl<'h> Operands<'h> {
         }
     }
 
-    /// Returns the cuBLAS GEMM that corresponds to a spec, with the same layout and scaling; none
-    /// on the simulator.
+    /// Returns the cuBLAS GEMM that corresponds to a spec, with the same layout and scaling, or
+    /// `None` on the simulator.
     pub fn product<'o>(
         &'o self,
         spec: &SgemmSpec,
@@ -242,10 +252,10 @@ impl<'h> Operands<'h> {
         Some(Product { a, b, c: c?, layout, factors, products: self.products })
     }
 
-    /// Launches a kernel and judges its result.
+    /// Launches a kernel and checks its result.
     ///
-    /// The result is filled with NaN before, unless the kernel reads it. Accumulators are compared
-    /// with `f64`; stored values must match bit for bit.
+    /// Before the launch, the result is filled with NaN, unless the kernel reads it. Accumulators
+    /// are compared with `f64`. Stored values must match bit for bit.
     ///
     /// # Errors
     /// Returns the errors of the launch and of copies.
@@ -270,7 +280,7 @@ impl<'h> Operands<'h> {
     }
 }
 
-/// Computes the checked GEMMs in `f64`, one after the other.
+/// Computes the checked GEMMs in `f64`. Their results are contiguous.
 fn truth(
     device: &Device,
     a: &Source<'_>,
@@ -301,8 +311,8 @@ impl Launchable<'_> {
         &self.beside
     }
 
-    /// Fills the result with NaN, or with the values that the kernel reads. Elements that are not
-    /// written stay NaN.
+    /// Fills the result with NaN, or with the values that the kernel reads. Elements that the
+    /// kernel does not write stay NaN.
     fn fill(&mut self, device: &Device) -> Result<(), Error> {
         self.c.fill(device, &self.beside.c_before())
     }
@@ -391,7 +401,7 @@ mod tests {
                 wrong[product * 30 + 17] = f32::NAN;
                 assert!(!judge(&wrong), "{product}");
             }
-            // The result of another GEMM of the batch is wrong.
+            // The results of two GEMMs of the batch are swapped.
             assert!(!judge(&[&c[30..], &c[..30]].concat()));
         });
     }

@@ -1,6 +1,6 @@
-//! Peers: programs that measure the same as one of ours, as child processes.
+//! Peers: child processes that time another library on the same problems as one of our programs.
 //!
-//! A question is a line of JSON on the peer's standard input, an answer a line on its standard
+//! A request is a line of JSON on the peer's standard input. The response is a line on its standard
 //! output. A peer ends with the process that started it.
 
 use serde::Serialize;
@@ -15,14 +15,14 @@ use thiserror::Error;
 /// Number of bytes kept from the end of a peer's standard error.
 const KEPT: usize = 4000;
 
-/// Time to wait for the standard error of a peer that has ended: its own children may hold the pipe
-/// open.
+/// Time limit for the standard error of a peer that has ended. Child processes of the peer may keep
+/// the pipe open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Interval at which a program is checked for its end.
+/// Interval between checks for the end of a program.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Reason why a peer gives no answer.
+/// Reason why a peer does not respond with a time.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PeerError {
@@ -39,19 +39,19 @@ pub enum PeerError {
     /// The peer exceeded the time limit, in seconds, and was killed.
     #[error("no answer in {0} s")]
     Late(u64),
-    /// The peer ended; the text is the last line of its standard error.
-    #[error("it ended: {0}")]
+    /// The peer ended. The text is the last line of its standard error.
+    #[error("the peer ended: {0}")]
     Ended(String),
-    /// The peer wrote a line that is not an answer.
+    /// The peer wrote a line that is not a response.
     #[error("`{0}` is not an answer")]
     Garbled(String),
-    /// The peer could not answer this question, but may answer the next one.
+    /// The peer could not time this problem, but may time the next one.
     #[error("{0}")]
     Refused(String),
 }
 
 impl PeerError {
-    /// Returns true if further questions will not be answered either.
+    /// Returns true if the peer will not respond to further requests.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
@@ -65,11 +65,11 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts a peer and waits for its first line: `{"name": …}`, or `{"missing": …}` with the
-    /// missing dependency.
+    /// Starts a peer and waits for its first line. It is `{"name": …}`, or `{"missing": …}` if a
+    /// dependency is missing.
     ///
     /// # Errors
-    /// Returns all of [`PeerError`] but [`PeerError::Refused`].
+    /// Returns any error of [`PeerError`] except [`PeerError::Refused`].
     pub fn start(command: Command, limit: Duration) -> Result<Self, PeerError> {
         Starting::new(command)?.finish(limit)
     }
@@ -79,11 +79,11 @@ impl Peer {
         &self.name
     }
 
-    /// Asks a question and returns the time in microseconds. The process has ended after an error
-    /// that [is final](PeerError::is_final).
+    /// Sends a request and returns the time in microseconds. After an error that [is
+    /// final](PeerError::is_final), the process has ended.
     ///
     /// # Errors
-    /// Returns all of [`PeerError`] but [`PeerError::Missing`] and [`PeerError::Start`].
+    /// Returns any error of [`PeerError`] except [`PeerError::Missing`] and [`PeerError::Start`].
     pub fn ask(&mut self, question: &impl Serialize, limit: Duration) -> Result<f64, PeerError> {
         let line =
             serde_json::to_string(question).map_err(|e| PeerError::Garbled(e.to_string()))?;
@@ -135,7 +135,7 @@ impl Starting {
 #[derive(Debug)]
 struct Process {
     child: Child,
-    /// None after the process has ended.
+    /// Standard input of the process. `None` after the process has ended.
     to: Option<ChildStdin>,
     lines: Receiver<String>,
     complaints: Receiver<String>,
@@ -150,7 +150,7 @@ impl Process {
         let mut child = started.map_err(|error| start(error.to_string()))?;
         let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(from), Some(complaints)) = (from, complaints) else {
-            return Err(start("it has no pipes".to_owned()));
+            return Err(start("its pipes are missing".to_owned()));
         };
         let complaints = end_of(complaints);
         Ok(Self { child, to, lines: lines(from), complaints })
@@ -189,12 +189,12 @@ impl Process {
         self.end();
         let complaints = self.complaints.recv_timeout(LAST_WORDS).unwrap_or_default();
         let last = complaints.lines().map(str::trim).rfind(|line| !line.is_empty());
-        PeerError::Ended(last.unwrap_or("it does not say why").to_owned())
+        PeerError::Ended(last.unwrap_or("no reason was printed").to_owned())
     }
 
     fn end(&mut self) {
-        // An idle peer ends when its input closes; a busy one is killed. Killing an ended process
-        // has no effect.
+        // An idle peer ends when its input is closed. A busy peer is killed. Killing a process that
+        // has ended has no effect.
         self.to = None;
         _ = self.child.kill();
         _ = self.child.wait();
@@ -207,7 +207,7 @@ impl Drop for Process {
     }
 }
 
-/// Sends lines as they arrive.
+/// Starts a thread that sends each line when it arrives.
 fn lines(from: ChildStdout) -> Receiver<String> {
     let (send, receive) = channel();
     thread::spawn(move || {
@@ -220,7 +220,8 @@ fn lines(from: ChildStdout) -> Receiver<String> {
     receive
 }
 
-/// Reads a pipe to its end, so that the writer never blocks, and sends the last bytes.
+/// Starts a thread that reads a pipe to its end, so that the writer never blocks, and sends the
+/// last bytes.
 fn end_of(mut from: ChildStderr) -> Receiver<String> {
     let (send, receive) = channel();
     thread::spawn(move || {
@@ -232,17 +233,18 @@ fn end_of(mut from: ChildStderr) -> Receiver<String> {
                 kept.drain(..kept.len() - KEPT);
             }
         }
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         _ = send.send(String::from_utf8_lossy(&kept).into_owned());
     });
     receive
 }
 
-/// Runs a program, such as a compiler, to its end.
+/// Runs a program, such as a compiler, and waits for its end.
 ///
 /// # Errors
-/// Returns [`PeerError::Start`] if it cannot be started, [`PeerError::Late`] if it exceeds the
-/// limit, and [`PeerError::Ended`] with the first line of its standard error if it fails.
+/// Returns [`PeerError::Start`] if the program cannot be started, and [`PeerError::Late`] if it
+/// exceeds the limit. If it fails, returns [`PeerError::Ended`] with the first line of its standard
+/// error.
 pub fn run(mut command: Command, limit: Duration) -> Result<(), PeerError> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let started = command.spawn();
@@ -269,7 +271,7 @@ pub fn run(mut command: Command, limit: Duration) -> Result<(), PeerError> {
     let complaints = complaints.and_then(|complaints| complaints.recv_timeout(LAST_WORDS).ok());
     let complaints = complaints.unwrap_or_default();
     let first = complaints.lines().find(|line| line.contains("error"));
-    let first = first.or(complaints.lines().next()).unwrap_or("it does not say why");
+    let first = first.or(complaints.lines().next()).unwrap_or("no reason was printed");
     Err(PeerError::Ended(first.trim().to_owned()))
 }
 
@@ -319,7 +321,10 @@ mod tests {
     #[test]
     fn one_that_fails_says_why() {
         let mut failing = peer("read x; echo first >&2; echo 'out of memory' >&2; exit 3");
-        assert_eq!(ask(&mut failing).expect_err("ended").to_string(), "it ended: out of memory");
+        assert_eq!(
+            ask(&mut failing).expect_err("ended").to_string(),
+            "the peer ended: out of memory"
+        );
         assert!(matches!(ask(&mut failing), Err(PeerError::Ended(_))));
         let missing = Peer::start(shell(r#"echo '{"missing": "no module"}'"#), SOON);
         assert_eq!(missing.expect_err("missing").to_string(), "no module");
@@ -341,7 +346,7 @@ mod tests {
     fn a_compiler_is_run_to_its_end() {
         run(shell("exit 0"), SOON).expect("a success");
         let failed = run(shell("echo; echo 'x.cu(3): error: no' >&2; echo more >&2; exit 1"), SOON);
-        assert_eq!(failed.expect_err("failed").to_string(), "it ended: x.cu(3): error: no");
+        assert_eq!(failed.expect_err("failed").to_string(), "the peer ended: x.cu(3): error: no");
         let late = run(shell("exec sleep 100"), Duration::from_millis(50));
         assert!(matches!(late, Err(PeerError::Late(0))));
     }

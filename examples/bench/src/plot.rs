@@ -57,7 +57,7 @@ pub trait Picture {
         SIZE
     }
 
-    /// Draws the plot.
+    /// Draws the plot into an area of its size.
     ///
     /// # Errors
     /// Returns the errors of the backend.
@@ -80,11 +80,11 @@ fn format(path: &Path) -> Result<Format, PlotError> {
     }
 }
 
-/// Checks the format and the directory of a plot's file, before a measurement whose results a
-/// failure would lose.
+/// Checks the format and the directory of a plot's file. Called before a measurement, whose results
+/// would otherwise be lost.
 ///
 /// # Errors
-/// Returns all of [`PlotError`].
+/// Returns any error of [`PlotError`].
 pub fn check_path(path: &Path) -> Result<(), PlotError> {
     format(path)?;
     if path.is_dir() {
@@ -105,10 +105,10 @@ pub fn check_path(path: &Path) -> Result<(), PlotError> {
 /// Draws a plot into a file, in the format of its name.
 ///
 /// # Errors
-/// Returns all of [`PlotError`].
+/// Returns any error of [`PlotError`].
 pub fn save(picture: &impl Picture, path: &Path) -> Result<(), PlotError> {
     let failed = |reason: String| PlotError::Draw { path: path.display().to_string(), reason };
-    // The font is embedded in the program: texts have the same width on every machine.
+    // The font is embedded in the program, so that labels have the same width on every machine.
     let font = epaint_default_fonts::UBUNTU_LIGHT;
     register_font(FONT, FontStyle::Normal, font)
         .map_err(|_| failed("its font cannot be read".to_owned()))?;
@@ -134,7 +134,8 @@ where
     Ok(())
 }
 
-/// Returns the colour of item `i` of `n`, from light blue to deep red; the last items stand out.
+/// Returns the colour of item `i` of `n`, from light blue to deep red, so that the last items are
+/// the most visible.
 fn shade(i: usize, n: usize) -> RGBColor {
     const STOPS: [(f64, f64, f64); 4] =
         [(158.0, 188.0, 218.0), (65.0, 120.0, 175.0), (230.0, 140.0, 40.0), (190.0, 25.0, 40.0)];

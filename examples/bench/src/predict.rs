@@ -1,4 +1,4 @@
-//! Prediction of a spec's time on a device, without that device.
+//! Prediction of a spec's time on a device that is not present.
 
 pub mod counts;
 pub mod reduction;
@@ -14,7 +14,7 @@ pub struct LaunchCounts {
 }
 
 impl LaunchCounts {
-    /// Creates the load of a kernel of a program, with all counts 0.
+    /// Creates the load of a program's kernel, with all counts 0.
     fn new(program: &VerifiedProgram, name: &str) -> Self {
         let kernel = program.kernels().iter().find(|kernel| kernel.name == name);
         let launch = LaunchLoad {

@@ -6,8 +6,8 @@ use gemm_oracle::product::Size;
 use gemm_runtime::{Buffer, Device, Error, MatrixMut, MatrixRef};
 use std::fmt;
 
-/// Limits of the check, in multiply-adds and in elements of C: beyond them only some GEMMs of a
-/// batch are checked.
+/// Limits of a complete check, in multiply-adds and in elements of C. Beyond them, only some GEMMs
+/// of a batch are checked.
 const CHECKED_TERMS: usize = 1 << 33;
 const CHECKED_ELEMENTS: usize = 1 << 26;
 
@@ -33,7 +33,7 @@ impl Products {
     /// Returns the numbers of elements of all matrices A, B and C.
     ///
     /// # Errors
-    /// Returns [`Failure::Usage`] if this machine cannot hold them.
+    /// Returns [`Failure::Usage`] if they do not fit into this machine's memory.
     pub fn elements(&self) -> Result<[usize; 3], Failure> {
         let Size { m, n, k } = self.size;
         let all = |rows, cols| data::elements(&[self.count(), rows, cols]);
@@ -50,8 +50,8 @@ impl Products {
         self.count() as f64 * self.size.bytes()
     }
 
-    /// Returns the GEMMs whose results are compared with `f64`: all, or a sample with the first and
-    /// the last if all would take long.
+    /// Returns the indices of the GEMMs whose results are compared with `f64`. If the check of all
+    /// would take too long, a sample with the first and the last is returned.
     pub fn checked(&self) -> Vec<usize> {
         let Size { m, n, k } = self.size;
         let by_elements = CHECKED_ELEMENTS / (m * n).max(1);
@@ -59,8 +59,7 @@ impl Products {
         self.spread(by_elements.min(by_terms))
     }
 
-    /// Returns at most `most` GEMMs from the first to the last, but at least two if the batch has
-    /// two.
+    /// Returns the indices of at most `most` GEMMs, including the first and the last.
     pub fn spread(&self, most: usize) -> Vec<usize> {
         let (count, most) = (self.count(), most.max(2));
         if count <= most {
@@ -80,7 +79,7 @@ impl fmt::Display for Products {
     }
 }
 
-/// Matrices of one shape on a device, one after the other.
+/// Matrices of one shape on a device, contiguous.
 pub struct Matrices {
     buffer: Buffer,
     batch: Option<usize>,
@@ -160,7 +159,8 @@ impl Matrices {
     }
 }
 
-/// Returns the matrix whose rows, or columns if `by_column`, are the given lines.
+/// Returns the matrix whose rows are the given lines. If `by_column` is true, the lines are its
+/// columns.
 pub(crate) fn turned(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
     if by_column { lines.t() } else { lines }
 }

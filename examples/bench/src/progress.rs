@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Creates a bar of `steps` steps. It draws nothing outside a terminal.
 pub fn bar(steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
-    // An unreadable template leaves the default style.
+    // If the template is invalid, the default style stays.
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} [{elapsed}]") {
         bar.set_style(style);
     }

@@ -1,4 +1,4 @@
-//! Results of stages as JSON, one object a line.
+//! Results of stages as JSON, one object per line.
 
 use gemm_runtime::sim::Counters;
 use serde::{Serialize, Serializer};
@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 /// Result of a stage.
 ///
-/// `null` stands for a value that does not apply or was not measured. The strings `"inf"`, `"-inf"`
-/// and `"nan"` stand for numbers that JSON cannot represent. A number that a kernel computed in
-/// `f32` is widened.
+/// `null` means that a value does not apply or was not measured. The strings `"inf"`, `"-inf"` and
+/// `"nan"` are numbers that JSON cannot represent. A number that a kernel computed in `f32` is
+/// widened to `f64`.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageRow {
     /// Name of the ladder: `reduce` or `sgemm`.
@@ -17,30 +17,30 @@ pub struct StageRow {
     pub index: u32,
     /// Name of the stage in the catalogue.
     pub stage: &'static str,
-    /// Spec as DSL text, without defaults.
+    /// Spec without keys that have default values.
     pub spec: String,
     /// `simulator`, or the GPU's name.
     pub device: String,
     /// Length of a reduction's input, or columns of a GEMM.
     pub n: usize,
-    /// Value of a reduction, or the element of a GEMM with the largest error.
+    /// Result of a reduction, or the element of a GEMM with the largest error.
     #[serde(serialize_with = "number")]
     pub result: Option<f64>,
     /// Expected value of `result`, computed in `f64`.
     #[serde(serialize_with = "number")]
     pub reference: Option<f64>,
-    /// Relative error: of a sum relative to Σ|x|, of a GEMM the same as `max_err`.
+    /// Relative error. For a sum it is relative to Σ|x|, for a GEMM it equals `max_err`.
     #[serde(serialize_with = "number")]
     pub rel_err: Option<f64>,
     /// True if the error is within rounding; `null` for a stage that this device cannot run.
     pub ok: Option<bool>,
     /// Median time of a launch on a GPU, in milliseconds.
     pub time_ms: Option<f64>,
-    /// Bytes of the operands, each counted once, over the time, in 10^9 bytes a second.
+    /// Bytes of the operands, each counted once, divided by the time, in 10^9 bytes/s.
     pub gb_s: Option<f64>,
     /// Counts of the simulator; `null` on a GPU.
     pub counters: Option<CounterRow>,
-    /// Fields of a GEMM only.
+    /// Fields that only a GEMM has.
     #[serde(flatten)]
     pub product: Option<ProductRow>,
 }
@@ -54,24 +54,24 @@ pub struct ProductRow {
     pub k: usize,
     /// Number of GEMMs in a batch; `null` without a batch.
     pub batch: Option<usize>,
-    /// 2·m·n·k for all GEMMs of a batch, over the time, in 10^9 operations a second.
+    /// 2·m·n·k for all GEMMs of a batch, divided by the time, in 10^9 operations per second.
     pub gflops: Option<f64>,
-    /// Time of cuBLAS, interleaved in the same run, over the time of the stage.
+    /// Time of cuBLAS divided by the time of the stage. Both run in turns.
     pub vs_cublas: Option<f64>,
-    /// Time of the same spec without its epilogue, interleaved, in milliseconds; only for a stage
-    /// with an epilogue.
+    /// Time in milliseconds of the same spec without its epilogue, in the same run. `null` for a
+    /// stage without an epilogue.
     pub plain_ms: Option<f64>,
     /// Overhead of the epilogue, in percent of `plain_ms`.
     pub over_plain_percent: Option<f64>,
-    /// Time of cuBLAS plus a separate epilogue kernel, interleaved, in milliseconds.
+    /// Time in milliseconds of cuBLAS plus a separate epilogue kernel, in the same run.
     pub separate_ms: Option<f64>,
     /// Largest error of an element, relative to the same element of |A|·|B|.
     #[serde(serialize_with = "number")]
     pub max_err: Option<f64>,
 }
 
-/// Counters that explain a ladder. Barriers are counted for one block, everything else for the
-/// grid.
+/// Counters that explain the speed of a stage. Barriers are counted for one block, everything else
+/// for the grid.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CounterRow {
     pub block_barriers: u64,
@@ -107,7 +107,7 @@ impl From<&Counters> for CounterRow {
     }
 }
 
-/// Serializes a number; one that is not finite becomes a string.
+/// Serializes a number. A number that is not finite becomes a string.
 fn number<S: Serializer>(value: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(x) if x.is_nan() => out.serialize_str("nan"),

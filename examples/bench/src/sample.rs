@@ -1,4 +1,4 @@
-//! Small shapes for the simulation of a spec, with as few blocks as represent all.
+//! Small shapes for the simulation of a spec, in which a few blocks represent all.
 
 use crate::cli::Failure;
 use crate::data;
@@ -16,7 +16,7 @@ use gemm_runtime::{Device, Error, LaunchReport, ReduceSpec, SgemmSpec, StepRepor
 /// Seed of the random operands; the counters do not depend on it.
 const SEED: u64 = 1;
 
-/// Limits of a simulation that takes seconds.
+/// Limits of a simulated problem. Its simulation takes seconds.
 const MOST: SimulationLimits = SimulationLimits { elements: 1 << 25, fmas: 1 << 27 };
 
 /// Launch at a small shape.
@@ -30,7 +30,7 @@ pub struct SampleLaunch {
     pub work: u64,
 }
 
-/// Returns [`shapes::arrays`] within the limits of a program that may take its time.
+/// Returns the shape of [`shapes::arrays`] within the limits of the example programs.
 ///
 /// # Errors
 /// Returns a message if a single block is too large.
@@ -61,8 +61,8 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Samp
     Ok(SampleLaunch { shape, launched, flops: 0.0, work: elements as u64 })
 }
 
-/// Returns [`shapes::extents`] and [`shapes::products`] within the limits of a program that may
-/// take its time.
+/// Returns the shape of [`shapes::extents`] and [`shapes::products`] within the limits of the
+/// example programs.
 ///
 /// # Errors
 /// Returns a message if one tile is too large.
@@ -76,8 +76,8 @@ fn so_many(count: usize, size: Size) -> Products {
     Products { size, batch: Some(count).filter(|count| *count > 1) }
 }
 
-/// Returns the numbers that the extents (m, n, k) must be multiples of: 1 unless the spec takes
-/// whole tiles only.
+/// Returns the numbers of which the extents (m, n, k) must be multiples. They are 1, unless the
+/// spec accepts only whole tiles.
 pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
     let spec = plan.spec();
     match spec.bounds {
@@ -89,10 +89,10 @@ pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
     }
 }
 
-/// Returns extents that two specs both take, and as many GEMMs as either needs.
+/// Returns extents that both specs accept, and a number of GEMMs that is sufficient for both.
 ///
 /// The extents are those of [`products`] for the first spec, enlarged if necessary. A spec without
-/// a batch is launched on one GEMM after the other.
+/// a batch is launched once for each GEMM.
 ///
 /// # Errors
 /// Returns a message if no such shape is small enough.
@@ -107,14 +107,14 @@ pub fn products_of_both(own: &SgemmPlan, other: &SgemmPlan) -> Result<Products, 
     let count = (fewest..).find(fill).unwrap_or(fewest);
     let lcm = |a: usize, b: usize| (1..=b).map(|n| n * a).find(|of| of.is_multiple_of(b));
     let whole = raised(size, others, |extent, of| lcm(extent, of).unwrap_or(extent * of));
-    // Not a multiple of its own tiles, if the spec takes such extents.
+    // These extents need not be multiples of the first spec's tile, if it accepts such extents.
     let ragged = raised(size, others, usize::next_multiple_of);
     let is_taken = |size: &Size| raised(*size, multiples(own), usize::next_multiple_of) == *size;
     let mut taken = [whole, ragged].into_iter().filter(is_taken).map(|size| so_many(count, size));
     taken.find(fits).ok_or_else(|| {
         let [m, n, k] = others;
         format!(
-            "both specs share no shape that is small enough to simulate: the other spec is \
+            "no shape that both specs accept is small enough to simulate: the other spec is \
              `bounds: aligned` and takes only multiples of {m} x {n} x {k}"
         )
     })
@@ -139,7 +139,7 @@ pub fn counters(launched: &LaunchReport) -> Result<&Counters, Error> {
     launched.counters().ok_or_else(|| uncounted("its source"))
 }
 
-/// Returns the counts of a step, of its CUDA C and of its machine code, from a simulator that runs
+/// Returns the source counters and the compiled-kernel counters of a step. The simulator must count
 /// both.
 ///
 /// # Errors
@@ -149,10 +149,10 @@ pub fn compiled<'l>(step: &StepReport<'l>) -> Result<(&'l Counters, &'l SassCoun
     Ok((text, step.compiled_counters().ok_or_else(|| uncounted("it as compiled"))?))
 }
 
-/// Returns the same counts of the main kernel of a launch.
+/// Returns the counters of [`compiled`] for the main kernel of a launch.
 ///
 /// # Errors
-/// As [`compiled`], and an error if the launch has nothing to do.
+/// Returns the errors of [`compiled`], and an error if nothing was launched.
 pub fn compiled_of_main(launched: &LaunchReport) -> Result<(&Counters, &SassCounters), Error> {
     compiled(&launched.main_step().ok_or_else(|| uncounted("a launch"))?)
 }
@@ -191,8 +191,8 @@ mod tests {
     use gemm_dsl::stages;
     use gemm_runtime::sim::Simulation;
 
-    /// The splits of A and B run first. The kernel that multiplies is the main one, and the launch
-    /// report describes it.
+    /// The kernels that split A and B run first. The kernel that multiplies is the main one, and
+    /// the launch report describes it.
     #[test]
     fn the_launch_that_multiplies_is_the_main_one() {
         let stages = stages::sgemm();

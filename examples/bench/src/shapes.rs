@@ -10,7 +10,7 @@ pub const SIDES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 /// Extents of K in the grid.
 pub const DEPTHS: [usize; 4] = [64, 512, 4096, 32_768];
 
-/// Smallest side from which on the grid has all layouts.
+/// Minimum of M and N at and above which the grid has all layouts.
 const ALL_LAYOUTS: usize = 64;
 
 /// Largest extent that is drawn at random.
@@ -25,7 +25,7 @@ pub struct GemmShape {
 }
 
 impl GemmShape {
-    /// Returns the shape in the form that kernel tables take.
+    /// Returns the shape in the form that kernel tables require.
     pub fn of_table(&self) -> SgemmShape {
         SgemmShape::from(self.size.extents()).layout(self.layout)
     }
@@ -58,8 +58,8 @@ fn layouts(m: usize, n: usize) -> &'static [GemmLayout] {
     if m.min(n) >= ALL_LAYOUTS { GemmLayout::ALL } else { &[GemmLayout::Nn] }
 }
 
-/// Returns all GEMMs of some sides and depths, in the given layouts, or in the grid's if none is
-/// given.
+/// Returns all GEMMs with these extents, in the given layouts. If none is given, in the layouts of
+/// the grid.
 pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[GemmLayout]) -> Vec<GemmShape> {
     let mut shapes = Vec::new();
     for &k in depths {
@@ -83,7 +83,7 @@ pub fn grid() -> Vec<GemmShape> {
     products([&SIDES, &SIDES], &DEPTHS, &[])
 }
 
-/// Draws `count` shapes: each extent log-uniform from 1 to 8192, and a layout from the given ones,
+/// Draws `count` shapes. Extents are log-uniform from 1 to 8192. Layouts are from the given ones,
 /// or from all if none is given.
 pub fn random(seed: u64, count: usize, layouts: &[GemmLayout]) -> Vec<GemmShape> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -120,7 +120,7 @@ mod tests {
         let extents = |shape: &GemmShape| [shape.size.m, shape.size.n, shape.size.k];
         let all: Vec<usize> = shapes.iter().flat_map(extents).collect();
         assert!(all.iter().all(|extent| (1..=MOST).contains(extent)));
-        // Half of the extents are below the root of the largest.
+        // Half of the extents are below the square root of the largest.
         let below = all.iter().filter(|extent| **extent <= 90).count() as f64 / all.len() as f64;
         assert!((below - 0.5).abs() < 0.03, "{below}");
         for layout in GemmLayout::ALL {

@@ -1,11 +1,12 @@
-//! Tables for people. They fit the terminal, and keep their full width if the width is unknown.
+//! Tables for the terminal. They are fitted to its width, or have their full width if the width is
+//! unknown.
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
 };
 use std::fmt::Write;
 
-/// No frame, and a line under the header.
+/// Style without a frame and with a line under the header.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
@@ -16,7 +17,7 @@ const PADDING: usize = 3;
 const TIED: &str = "\u{a0}→\u{a0}";
 const ARROW: &str = " → ";
 
-/// Width that a text column keeps before other columns are left out.
+/// Minimum width of a wrapping text column. If it would be narrower, other columns are left out.
 const LEAST_TEXT: usize = 24;
 
 #[derive(Clone, Debug)]
@@ -38,14 +39,15 @@ pub fn text(title: &str) -> Column {
 }
 
 impl Column {
-    /// Breaks the column's cells into lines if the table is too wide; at most one column of a
-    /// table.
+    /// Breaks the column's cells into lines if the table is too wide. At most one column of a table
+    /// may wrap.
     #[must_use]
     pub fn wrapping(self) -> Self {
         Self { wraps: true, ..self }
     }
 
-    /// Leaves the column out if the table is still too wide, the highest rank first.
+    /// Leaves the column out if the table is still too wide. Columns with the highest rank are left
+    /// out first.
     #[must_use]
     pub fn optional(self, rank: u8) -> Self {
         Self { rank, ..self }
@@ -104,7 +106,7 @@ impl Table {
         (0..self.columns.len()).collect()
     }
 
-    /// Returns the total widths of the fixed columns and of the wrapping one.
+    /// Returns the total width of the fixed columns, and the width of the wrapping column.
     fn widths(&self, shown: &[usize]) -> (usize, usize) {
         let width = |i: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(i));
@@ -117,7 +119,8 @@ impl Table {
         (sum(false), sum(true))
     }
 
-    /// Draws some columns, with a text column of the given width or of its natural one.
+    /// Draws the shown columns. `text` is the width of the wrapping column, or `None` for its
+    /// natural width.
     fn drawn(&self, shown: &[usize], text: Option<usize>) -> String {
         let mut table = comfy_table::Table::new();
         let arrangement = match text {
@@ -146,7 +149,7 @@ impl Table {
         table.trim_fmt().replace(TIED, ARROW)
     }
 
-    /// Returns the note on columns that are left out.
+    /// Returns the note that names the columns left out.
     fn note(&self, mut left_out: Vec<usize>, width: usize) -> String {
         if left_out.is_empty() {
             return String::new();
@@ -170,9 +173,9 @@ impl Table {
     }
 }
 
-/// Returns the width of the standard output: `COLUMNS`, or else the terminal's.
+/// Returns the width of the standard output: `COLUMNS`, or the width of the terminal.
 ///
-/// `None` stands for a file or a pipe, whose lines have no limit.
+/// Returns `None` for a file or a pipe, whose lines have no limit.
 fn terminal_width() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     said.filter(|columns| *columns > 0).or_else(|| {
@@ -182,7 +185,7 @@ fn terminal_width() -> Option<usize> {
     })
 }
 
-/// Formats a value of a kernel, in scientific notation if the plain one would be long.
+/// Formats a value of a kernel. Long values are in scientific notation.
 pub fn value(value: f32) -> String {
     let plain = value == 0.0 || !value.is_finite() || (1e-4..1e8).contains(&value.abs());
     if plain { value.to_string() } else { format!("{value:e}") }

@@ -8,12 +8,12 @@ use gemm_dsl::spec::Arith;
 use gemm_oracle::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 
-/// GPU with its ceiling, and cuBLAS if it is installed.
+/// GPU with its FMA ceiling, and cuBLAS if it is installed.
 pub struct GemmBench<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
     blas: Option<Blas>,
-    /// Ceiling of multiply-adds, in 10^9 floating-point operations a second.
+    /// Ceiling of multiply-adds, in 10^9 floating-point operations per second.
     pub fma_rate: f64,
 }
 
@@ -21,18 +21,18 @@ pub struct GemmBench<'d> {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTimes {
     pub kernel: f64,
-    /// None if cuBLAS is not installed.
+    /// Time of cuBLAS; `None` if it is not installed.
     pub blas: Option<f64>,
 }
 
 impl KernelTimes {
-    /// Returns the time of cuBLAS over the time of the kernel.
+    /// Returns the time of cuBLAS divided by the time of the kernel.
     pub fn vs_blas(&self) -> Option<f64> {
         Some(self.blas? / self.kernel)
     }
 }
 
-/// Times of a fused epilogue and of its alternatives, interleaved, in milliseconds.
+/// Times in milliseconds of a fused epilogue and of its alternatives, which run in turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fusion {
     /// Time of the kernel with its epilogue.
@@ -51,7 +51,8 @@ impl Fusion {
 }
 
 impl<'d> GemmBench<'d> {
-    /// Opens the bench of a GPU; none for the simulator. Prints a note if cuBLAS is missing.
+    /// Prepares a GPU for timing. Returns `None` for the simulator. Prints a note if cuBLAS is
+    /// missing.
     ///
     /// # Errors
     /// Returns the errors of the driver and of NVRTC.
@@ -65,10 +66,10 @@ impl<'d> GemmBench<'d> {
         Ok(Some(Self { gpu, timer, blas, fma_rate }))
     }
 
-    /// Times a kernel over some rounds, interleaved with cuBLAS.
+    /// Times a kernel and cuBLAS in turns, over `rounds` rounds.
     ///
     /// # Errors
-    /// Returns the errors of either.
+    /// Returns the errors of the kernel and of cuBLAS.
     pub fn times(
         &self,
         kernel: &Sgemm<ByName>,
@@ -90,8 +91,8 @@ impl<'d> GemmBench<'d> {
         Ok(KernelTimes { kernel: time(1), blas: Some(time(0)) })
     }
 
-    /// Times a kernel with its epilogue, the same kernel without it, and cuBLAS plus an epilogue
-    /// kernel. None for a kernel without an epilogue.
+    /// Times a kernel with its epilogue, the same kernel without the epilogue, and cuBLAS plus an
+    /// epilogue kernel. Returns `None` for a kernel without an epilogue.
     ///
     /// # Errors
     /// Returns the errors of all three.
@@ -129,7 +130,7 @@ impl<'d> GemmBench<'d> {
         Ok(Some(Fusion { fused: of(0), plain: of(1), separate: time(2) }))
     }
 
-    /// Judges the last result of cuBLAS.
+    /// Compares the last result of cuBLAS with the reference.
     ///
     /// # Errors
     /// Returns the errors of a download.

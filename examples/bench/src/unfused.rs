@@ -1,5 +1,4 @@
-//! Unfused epilogue, for comparison: a GEMM of cuBLAS, then a kernel that reads and writes C once
-//! more.
+//! Unfused epilogue, for comparison: a GEMM of cuBLAS, and a kernel that then reads and writes C.
 
 mod text;
 
@@ -13,7 +12,7 @@ use gemm_oracle::beside::Beside as OnHost;
 use gemm_runtime::Error;
 use text::THREADS;
 
-/// Blocks for each SM, with as many threads as it can hold.
+/// Blocks per SM. Together they have the maximum number of resident threads.
 const BLOCKS_PER_SM: u32 = 8;
 
 /// GEMM of cuBLAS, followed by a kernel for the epilogue of a spec.
@@ -35,17 +34,17 @@ pub struct UnfusedEpilogue<'o> {
     extents: [i32; 3],
 }
 
-/// Epilogue operand, as the kernel takes it.
+/// Epilogue operand in the form of a kernel argument.
 enum KernelOperand {
     Number(f32),
     Array(CudaSlice<f32>),
 }
 
 impl<'o> UnfusedEpilogue<'o> {
-    /// Creates the unfused epilogue of a spec, after its operands were brought.
+    /// Creates the unfused epilogue of a spec. The operands of the spec must have been uploaded.
     ///
-    /// None for a spec without an epilogue, for a scaled spec whose epilogue reads C, and for sizes
-    /// beyond the kernel's 32-bit counters.
+    /// Returns `None` for a spec without an epilogue, for a scaled spec whose epilogue reads C, and
+    /// for sizes that exceed the kernel's 32-bit counters.
     ///
     /// # Errors
     /// Returns the errors of [`Gpu::load`] and of the driver.
@@ -63,7 +62,7 @@ impl<'o> UnfusedEpilogue<'o> {
         let names_c = spec.names_c();
         let width = if size.n.is_multiple_of(4) { 4 } else { 1 };
         let elements = products.count() * size.m * size.n;
-        // The kernel's counter exceeds the last vector by up to a stride.
+        // The kernel's loop counter may exceed the index of the last vector by up to one stride.
         let vectors = u32::try_from(elements / width as usize).ok().filter(|&v| v < 1 << 31);
         let extents = [size.m, size.n, size.k].map(|extent| i32::try_from(extent).ok());
         let (Some(vectors), [Some(m), Some(n), Some(k)]) = (vectors, extents) else {
@@ -138,9 +137,9 @@ impl<'o> UnfusedEpilogue<'o> {
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the arguments are the kernel's parameters, in the order of its text. The results
-        // of cuBLAS and C hold the elements of all vectors. Each operand holds an element for every
-        // index along its axes.
+        // SAFETY: the arguments are the kernel's parameters, in the order of its source. The
+        // results of cuBLAS and C contain the elements of all vectors. Each operand has an element
+        // for every index along its axes.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed("launching the kernel of an epilogue"))
     }

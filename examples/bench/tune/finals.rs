@@ -11,7 +11,7 @@ use gemm_bench::tune::target::{SpecTime, Target};
 use serde::Serialize;
 use std::io::Write;
 
-/// Rounds of a measurement, and number of measurements.
+/// Number of rounds of a measurement, and number of measurements.
 const ROUNDS: usize = 25;
 const REPEATS: usize = 3;
 
@@ -27,21 +27,21 @@ struct Final {
     rate: f64,
     unit: &'static str,
     baseline: &'static str,
-    /// Ratio to the baseline: median, minimum and maximum over the measurements; NaN, in JSON null,
-    /// if the baseline is not installed.
+    /// Ratio to the baseline: median, minimum and maximum over the measurements. NaN (`null` in
+    /// JSON) if the baseline is not installed.
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
     registers: u32,
-    /// Overhead of the epilogue in percent, and the time of cuBLAS plus an epilogue kernel; only
-    /// for a spec with an epilogue.
+    /// Overhead of the epilogue in percent, and time of cuBLAS plus an epilogue kernel. `None` for
+    /// a spec without an epilogue.
     over_plain_percent: Option<f64>,
     separate_ms: Option<f64>,
     max_err: f64,
 }
 
-/// Checks the best specs of a size at that size, times them again and prints them. Returns the
-/// specs with wrong results, which are not printed.
+/// Checks the best specs of a size, times them again and prints them. Returns the specs with wrong
+/// results, which are not printed.
 ///
 /// # Errors
 /// Returns the errors of the launches and of the standard output.

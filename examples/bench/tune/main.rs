@@ -8,10 +8,10 @@
 //!     "tile: 16x16x16, thread: 2x4, float4, pad_a: 4 | tile: 8x8x8, thread: 1x2"
 //! ```
 //!
-//! The space is a DSL spec with alternatives, see [`gemm_bench::tune::space`]. Random specs are
-//! compiled in parallel, checked, and timed against cuBLAS in a few launches. Then come the
-//! neighbours of the best ones, which differ in one entry. The best of all are timed again
-//! thoroughly and printed as DSL specs. Reductions are compared with the plain read rate.
+//! The space is a spec with alternatives, see [`gemm_bench::tune::space`]. First, random specs are
+//! compiled in parallel, checked, and timed against cuBLAS in a few launches. Then the neighbours
+//! of the best specs follow, which differ in one entry. Finally, the best specs are timed again
+//! thoroughly and printed. Reductions are compared with the rate of a kernel that only reads.
 //!
 //! ```text
 //! cargo run --release --example tune -- --table table.rs --times h200.times --random 100 --seed 7 --limit 1200
@@ -23,11 +23,11 @@
 //! ```
 //!
 //! The time model ranks a space without a GPU. With a GPU and `--for`, the search begins with the
-//! first specs of that ranking.
+//! first specs of the ranking.
 //!
-//! With `--table` nothing is searched: specs are timed over a grid of shapes, and a table of the
-//! fastest ones is written, see [`gemm_bench::tune::table`]. Times are kept in a file. A later run
-//! adds to it, or fits a table to it without a GPU.
+//! With `--table` nothing is searched. Specs are timed over a grid of shapes, and a table of the
+//! fastest specs is written, see [`gemm_bench::tune::table`]. Times are kept in a file. A later run
+//! adds times to the file, or fits a table to the times without a GPU.
 
 mod finals;
 mod limits;

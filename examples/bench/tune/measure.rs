@@ -17,7 +17,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-/// Limits beyond which a spec is timed only once: ratio to the best, and microseconds above it.
+/// Limits beyond which a spec is timed only once: the ratio to the best time, and microseconds
+/// above the best time.
 const SLOW: f64 = 2.0;
 const SLOW_US: f64 = 10.0;
 
@@ -48,7 +49,7 @@ impl MeasuredSpec {
     }
 }
 
-/// Candidate of a measurement: a spec by its number, or cuBLAS.
+/// Candidate of a measurement: a spec, given by its index, or cuBLAS.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Candidate {
     Line(usize),
@@ -64,15 +65,15 @@ struct TableBench<'d> {
     lines: Vec<MeasuredSpec>,
     random: fastrand::Rng,
     wrong: BTreeSet<String>,
-    /// Reasons of failed specs, with the first shape.
+    /// Reason why each failed spec was refused, with the first shape at which it failed.
     refused: BTreeMap<String, String>,
 }
 
-/// Measures the unknown times of a task until its time limit. The outcome is wrong if a spec
-/// computed a wrong result.
+/// Measures the unknown times of a task until its time limit. The outcome is [`Outcome::Wrong`] if
+/// a spec computed a wrong result.
 ///
 /// # Errors
-/// Returns the errors that would affect every spec.
+/// Returns an error that would affect every spec.
 pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
     let (start, limit) = (Instant::now(), Duration::from_secs(task.limit));
     let gpu = Gpu::new(device);
@@ -97,7 +98,7 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcom
             work.push((*shape, who));
         }
     }
-    // Shapes that the time limit leaves out are then spread evenly over the space.
+    // After a shuffle, the shapes that the time limit leaves out are spread evenly over all shapes.
     random.shuffle(&mut work);
     if work.is_empty() || task.limit == 0 {
         eprintln!("nothing is left to measure");
@@ -142,7 +143,8 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcom
     Ok((times, outcome))
 }
 
-/// Returns the candidates at a shape that are neither measured yet nor hopeless.
+/// Returns the candidates at a shape that are not yet measured and that the model does not exclude
+/// as too slow.
 fn pending(
     shape: GemmShape,
     lines: &[MeasuredSpec],
@@ -162,8 +164,8 @@ fn pending(
     who
 }
 
-/// Compiles the kernels of the work in parallel. Failures are ignored here: they recur at the
-/// launch.
+/// Compiles the kernels of the work in parallel. Failures are ignored here, because they occur
+/// again at the launch.
 fn compile(
     device: &Device,
     lines: &[MeasuredSpec],
@@ -171,7 +173,7 @@ fn compile(
     start: Instant,
     limit: Duration,
 ) {
-    // Keyed by the spec and by extents that select the same variant.
+    // The key is the spec, and small extents that select the same variant.
     let mut kernels: HashSet<(usize, GemmShape)> = HashSet::new();
     for (shape, who) in work {
         kernels.extend(who.iter().filter_map(|who| match who {
@@ -197,7 +199,7 @@ fn compile(
 }
 
 impl TableBench<'_> {
-    /// Checks candidates at a shape, launches each once, and times those that are not slow.
+    /// Checks candidates at a shape, launches each once, and times those that are not too slow.
     fn measure(
         &mut self,
         shape: GemmShape,
@@ -252,7 +254,7 @@ impl TableBench<'_> {
         }
     }
 
-    /// Returns the error of a wrong result.
+    /// Returns the error of the result, if the result is wrong.
     fn check(&mut self, shape: GemmShape, who: Candidate) -> Result<Option<f64>, Error> {
         let Self { arena, lines, blas, .. } = self;
         let arith = match who {

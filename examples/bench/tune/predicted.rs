@@ -1,4 +1,4 @@
-//! Use of the time model: a printed ranking of a space, or the start of a search.
+//! Use of the time model: printing of a ranking, or the first specs of a search.
 
 use crate::limits::SearchLimits;
 use gemm_bench::cli::{Failure, Outcome};
@@ -14,9 +14,9 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::Duration;
 
-/// Share of the time limit for the model before a search.
+/// Share of the time limit that the model may take before a search.
 const SHARE: f64 = 0.3;
-/// Number of ranked specs that a search begins with, for each size.
+/// Number of ranked specs with which a search begins, for each size.
 const FIRST: usize = 40;
 
 /// Line of the ranking, for the table and `--json`.
@@ -31,7 +31,7 @@ struct RankingRow<'a> {
     device: &'static str,
 }
 
-/// Returns the limit of a ranking with this time.
+/// Returns the limits of a ranking that may take this time.
 fn limit(options: &TuneOptions, time: Duration, seed: u64) -> Limit {
     Limit { time, classes: options.classes.unwrap_or(usize::MAX), seed }
 }
@@ -121,7 +121,7 @@ pub fn print(
     Ok(Outcome::Right)
 }
 
-/// Returns the points that a search begins with, if the model is requested.
+/// Returns the points with which a search begins. They are empty if the model is not requested.
 ///
 /// # Errors
 /// Returns the errors of [`print`].

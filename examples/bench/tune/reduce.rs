@@ -1,4 +1,4 @@
-//! Sums, compared with the plain read rate.
+//! Sums as the target of a search, compared with the rate of a kernel that only reads.
 
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
@@ -14,11 +14,11 @@ pub fn data(lengths: &[usize], seed: u64) -> Vec<Vec<f32>> {
     lengths.iter().map(array).collect()
 }
 
-/// Uploaded arrays, with their references.
+/// Uploaded arrays, with the reference results.
 pub struct Reduce<'d> {
     device: &'d Device,
     timer: Timer<'d>,
-    /// Plain read rate, in 10^9 bytes a second.
+    /// Rate of a kernel that only reads, in 10^9 bytes/s.
     read_rate: f64,
     arrays: Vec<(Buffer, Truth)>,
 }
@@ -65,7 +65,7 @@ impl Target for Reduce<'_> {
     }
 
     fn check(&mut self, size: Option<usize>, spec: &ReduceSpec) -> Result<(f64, bool), Error> {
-        // A check copies only one value, so the first array serves as well as a small one.
+        // A check copies only one value, so the first array can be used although it is large.
         let (input, truth) = &self.arrays[size.unwrap_or(0)];
         let mut output = self.device.upload(&[f32::NAN])?;
         ReduceKernel::new(spec.clone())?.launch(self.device, input, &mut output)?;

@@ -1,4 +1,5 @@
-//! Search: random specs first, then neighbours of the best, and finally the best again.
+//! Search in three phases: times of random specs, times of the neighbours of the best specs, and
+//! thorough times of the best specs.
 
 use crate::finals::finals;
 use crate::limits::SearchLimits;
@@ -13,7 +14,8 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// Shares of the time limit after which the random part, and the whole search, end.
+/// Shares of the time limit at which the phase of random specs ends, and at which the phase of
+/// neighbours ends.
 const RANDOM_SHARE: f64 = 0.4;
 const SEARCH_SHARE: f64 = 0.8;
 
@@ -26,7 +28,7 @@ const PARENTS: usize = 4;
 /// Draws without a new valid spec after which the space counts as exhausted.
 const DRAWS: usize = 20_000;
 
-/// Counts of the specs that were not ranked.
+/// Numbers of specs that were not ranked, by reason.
 #[derive(Default)]
 struct DropCounts {
     /// Kernels with values on the stack, as after register spilling.
@@ -35,12 +37,13 @@ struct DropCounts {
     wrong: Vec<String>,
 }
 
-/// Searches a space, given points first, and prints the best specs at each size.
+/// Searches a space, beginning with the given points, and prints the best specs at each size.
 ///
-/// The outcome is wrong if a spec computed a wrong result, which is a fault of the generator.
+/// The outcome is [`Outcome::Wrong`] if a spec computed a wrong result, which is a fault of the
+/// generator.
 ///
 /// # Errors
-/// Returns the errors that affect all specs, and those of the output.
+/// Returns an error that affects all specs, or an error of the output.
 pub fn run<T: Target>(
     target: &mut T,
     space: &Space,
@@ -60,8 +63,8 @@ where
         limits.passed(SEARCH_SHARE) || limits.sample.is_some_and(|most| ranking.count() >= most)
     };
     while !is_over(&ranking) {
-        // After a ranking by the model the search needs no random part: the neighbours of its first
-        // specs follow at once.
+        // After a ranking by the model, the search needs no random specs. It continues with the
+        // neighbours of the first specs.
         let around = limits.sample.is_none() && (limits.passed(RANDOM_SHARE) || draws.was_told());
         let sizes = target.sizes().len();
         let spec = |line: &str| target.spec(line);
@@ -133,7 +136,7 @@ fn rank<T: Target>(
     match measure(target, &spec) {
         Ok(Some(quick)) => ranking.push(RankedSpec { spec, point, resources, quick }),
         Ok(None) => dropped.wrong.push(spec.to_string()),
-        // An aligned kernel whose tile does not divide a size.
+        // The spec accepts only aligned extents, and its tile does not divide a size.
         Err(Failure::Runtime(Error::Unmet { .. })) => dropped.refused += 1,
         Err(failure) => {
             // A fault may have corrupted the whole context.
@@ -162,7 +165,7 @@ struct Draws {
     first: Vec<Point>,
     told: bool,
     points: HashSet<Point>,
-    /// Specs so far; different points may be the same spec.
+    /// Specs drawn so far. Different points may be the same spec.
     lines: HashSet<String>,
 }
 
@@ -185,8 +188,8 @@ impl Draws {
 
     /// Returns at most `most` new valid specs.
     ///
-    /// Given points come first. Then come neighbours of the best specs, if `around` is true and
-    /// there are any, or else random points.
+    /// Given points are first. Neighbours of the best specs follow if `around` is true and there
+    /// are any, otherwise random points.
     fn next<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,
@@ -222,7 +225,7 @@ impl Draws {
         found
     }
 
-    /// Returns the spec of a point, if it is new and valid.
+    /// Returns the spec of a point, if the spec is new and valid.
     fn take<S: gemm_runtime::spec::Spec>(
         &mut self,
         space: &Space,

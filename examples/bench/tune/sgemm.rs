@@ -12,16 +12,17 @@ use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Device, Error, Sgemm as SgemmOf, SgemmSpec};
 
-/// Size at which every spec is checked: a multiple of most tiles, for specs that need one.
+/// Size at which every spec is checked. It is a multiple of most tiles, because some specs accept
+/// only multiples.
 const PROOF: usize = 768;
-/// Largest number of GEMMs of that size.
+/// Maximum number of GEMMs in the check.
 const PROOF_BATCH: usize = 3;
 
-/// Matrices on the host: those of the check, then those of the sizes.
+/// Matrices on the host: first for the check, then for each size.
 pub struct Problems(Vec<(Products, Vec<f32>, Vec<f32>)>);
 
 impl Problems {
-    /// Draws random matrices of GEMMs that fit into memory.
+    /// Draws random matrices for the check and for each GEMM.
     pub fn new(products: &[Products], seed: u64) -> Self {
         let batch = products.first().and_then(|products| products.batch);
         let batch = batch.map(|count| count.min(PROOF_BATCH));
@@ -77,7 +78,7 @@ impl Target for Sgemm<'_> {
         if self.proof.products().batch.is_none() {
             return spec;
         }
-        // The spec may be invalid without the key, because other keys need it.
+        // Other keys may require the key `batch`, so the spec may be invalid without it.
         match spec.filter(|spec| spec.batch.is_some()) {
             Some(spec) => (spec.batch == Some(Batch::Strided)).then_some(spec),
             None => format!("{line}, batch: strided").parse().ok(),

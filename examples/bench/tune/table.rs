@@ -1,4 +1,4 @@
-//! Measurement of candidate specs over a grid of shapes, and the fitted table.
+//! Measurement of candidate specs over a grid of shapes, and fitting of a table to the times.
 
 use crate::measure;
 use gemm_bench::cli::{Failure, Outcome, named, open_gpu};
@@ -13,7 +13,7 @@ use gemm_bench::tune::table::tree::TreeLimits;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// Measures the unknown times if there is a GPU, and writes the table.
+/// Measures unknown times, if there is a GPU, and writes the table.
 pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let (times, outcome) = times(task, seed)?;
     let samples = FitSamples::new(&times, task.accuracy);
@@ -57,7 +57,7 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Returns the known times, after measuring if possible.
+/// Measures unknown times, if there is a GPU, and returns all known times.
 fn times(task: &Task, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
     let kept =
         task.times.as_ref().filter(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0));

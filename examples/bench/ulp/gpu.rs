@@ -1,11 +1,11 @@
-//! Errors over all inputs on a GPU.
+//! Errors of a function over all inputs, measured on a GPU.
 
 use super::Worst;
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 use gemm_bench::gpu::{Gpu, failed};
 use gemm_runtime::Error;
 
-/// Compares `epilogue(x)`, defined in the source above, with the reference.
+/// Kernel that compares `epilogue(x)` with the reference. The source of `epilogue` precedes it.
 const COMPARE: &str = r#"
 __device__ double sigmoid(double x)
 {
@@ -57,8 +57,8 @@ extern "C" __global__ void __launch_bounds__(256) compare(unsigned long long* wo
 }
 "#;
 
-/// Returns the worst case of `epilogue` in a source text, compared with a CUDA C reference in
-/// `double x`.
+/// Returns the worst case of the function `epilogue` in a CUDA source. `reference` is a CUDA C
+/// expression of a `double x`.
 #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
 pub fn worst(gpu: Gpu<'_>, source: &str, reference: &str) -> Result<Worst, Error> {
     let text = format!("{source}{}", COMPARE.replace("REFERENCE", reference));

@@ -1,4 +1,4 @@
-//! Errors over a sample of inputs on the simulator.
+//! Errors of a function over a sample of inputs, measured on the simulator.
 
 use super::Worst;
 use gemm_bench::cli::Failure;
@@ -30,7 +30,7 @@ pub fn gelu_tanh(x: f64) -> f64 {
     or_limit(x, x * sigmoid(v))
 }
 
-/// Returns the error in units in the last place of the exact result; infinite if NaN, sign or
+/// Returns the error in units in the last place of the exact result. It is infinite if NaN, sign or
 /// infinity is wrong.
 fn error(found: f32, exact: f64) -> f64 {
     if exact.is_nan() {
@@ -45,7 +45,7 @@ fn error(found: f32, exact: f64) -> f64 {
     if found.is_infinite() && (exact as f32).is_infinite() {
         return 0.0;
     }
-    // An infinite result counts as 2^128 if the exact one is finite.
+    // An infinite result counts as 2^128 if the exact result is finite.
     let value = if found.is_infinite() { 2f64.powi(128).copysign(exact) } else { found.into() };
     let exponent = ((exact.abs().to_bits() >> 52) as i32 - 1023).clamp(-126, 127);
     (value - exact).abs() / 2f64.powi(exponent - 23)
@@ -57,7 +57,7 @@ pub fn worst(kernel: &VerifiedKernel, exact: fn(f64) -> f64) -> Result<Worst, Fa
     let specials = [0, 0x8000_0000, 1, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f7f_ffff];
     let some = |i: u32| match specials.get(i as usize) {
         Some(bits) => f32::from_bits(*bits),
-        // Every other input has a common magnitude.
+        // Half of the inputs have any bits, the other half magnitudes below 16.
         None if i.is_multiple_of(2) => f32::from_bits(random.u32(..)),
         None => (random.f32() - 0.5) * 32.0,
     };

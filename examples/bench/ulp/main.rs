@@ -1,8 +1,9 @@
 //! Measures the worst error of each function of the expression language, in units in the last place
 //! of the exact result.
 //!
-//! On a GPU every function is compiled from its epilogue text, and run on all 2^32 inputs against a
-//! reference in double precision. Without a GPU a sample runs on the simulator.
+//! On a GPU, every function is compiled from the source of an epilogue, and all 2^32 inputs are
+//! compared with a reference in double precision. Without a GPU, a sample of inputs runs on the
+//! simulator.
 
 mod gpu;
 mod host;
@@ -23,7 +24,7 @@ struct Worst {
     input: u32,
 }
 
-/// Name of a function and its references: an expression in CUDA C of a `double x`, and a Rust
+/// Name of a function, and its reference as a CUDA C expression of a `double x` and as a Rust
 /// function.
 type FunctionReference = (&'static str, &'static str, fn(f64) -> f64);
 
@@ -63,7 +64,7 @@ fn each(name: &str, len: u32) -> Result<VerifiedKernel, Failure> {
     k.geometry(Geometry {
         block: (THREADS, 1),
         grid: [blocks, Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     let lowered = closure.lower(&mut k);
     let block = Expr::from(Special::BlockX);

@@ -1,5 +1,5 @@
-//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Both the
-//! counters of the text and those of the compiled kernel are used.
+//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Both source
+//! counters and counters of the compiled kernel are used.
 
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -14,7 +14,7 @@ use gemm_runtime::sim::watch::Watch;
 use gemm_runtime::sim::{Counters, SassCounters, Simulation};
 use std::sync::Arc;
 
-/// Minimum wasted share that is reported.
+/// Minimum share of wasted work that is reported.
 const WORTH_NAMING: f64 = 0.05;
 
 pub enum Sample {
@@ -41,7 +41,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Simulates a GEMM of a few tiles, or several of a batch.
+/// Simulates a GEMM of a few tiles, or a batch of several GEMMs.
 ///
 /// # Errors
 /// Returns the error of the launch or of the simulator.
@@ -53,8 +53,8 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Counts the work of a launch on a simulator, from source and for the compiled kernel. If the
-/// program has several kernels, the main one is counted.
+/// Counts the work of a launch on the simulator, from source and as compiled. If the program has
+/// several kernels, only the main one is counted.
 fn counted(
     bits: Option<u32>,
     launch: impl Fn(&Device) -> Result<SampleLaunch, Failure>,
@@ -116,8 +116,8 @@ fn sectors(c: &Counters) -> String {
 }
 
 /// Describes the cycles that each unit of one SM needs, busiest first, and the wasted work. The
-/// counts are those of the compiled kernel; counts of the text are added where they differ. Cache
-/// hits are not modelled.
+/// counts are as compiled, followed by source counts where these differ. Cache hits are not
+/// modelled.
 fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
@@ -133,7 +133,9 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     let (most, unit) = (units[0].cycles, units[0].name);
     if c.fma > 0 {
         let share = percent(issuing_fmas(c) / most);
-        lines.push(format!("issuing the multiply-adds takes {share} of the first of these"));
+        lines.push(format!(
+            "issuing the multiply-adds takes {share} of the cycles of the busiest unit"
+        ));
     }
     let wavefronts = wavefronts(c, Some(compiled));
     let share = wavefronts.conflicts as f64 / wavefronts.all.max(1) as f64;

@@ -12,13 +12,13 @@ use std::cmp::Ordering;
 pub struct SpecLine<'t> {
     pub text: &'t str,
     pub family: Family,
-    /// Note to the user if the spec fits either macro.
+    /// Note to the user if the keys of the spec fit both macros.
     pub note: Option<String>,
 }
 
-/// Determines the macro of a spec. The macro around the spec decides, then `asked`, then the number
-/// of known keys. If both macros know the same number, the form of `block` or the absence of faults
-/// decides.
+/// Determines the macro of a spec. The first of these decides: the macro around the spec, `asked`,
+/// the number of keys that each macro knows. If both macros know the same number of keys, the form
+/// of `block` or the absence of faults decides.
 ///
 /// # Errors
 /// Returns [`Failure::Usage`] for an unknown macro, or if the macro contradicts `asked`.
@@ -32,7 +32,7 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure>
                 SgemmSpec::MACRO
             ))),
             (Some(family), Some(asked)) if family != asked => Err(Failure::Usage(format!(
-                "the spec is of {name}!, and --family {} is for {}!. Leave out --family",
+                "the spec is a call of {name}!, and --family {} means {}!. Leave out --family",
                 asked.word(),
                 asked.macro_name()
             ))),
@@ -42,7 +42,7 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure>
     if let Some(family) = asked {
         return Ok(SpecLine { text: given, family, note: None });
     }
-    // A text that cannot be tokenized is faulty in either family.
+    // A spec that cannot be tokenized is faulty in both families.
     let entries = parse::entries(given).unwrap_or_default();
     let entries: Vec<&str> = entries.iter().filter_map(|entry| entry.first().copied()).collect();
     let known = |keys: &[&str]| entries.iter().filter(|e| keys.contains(&key(e))).count();
@@ -73,8 +73,8 @@ pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
         None => Ok(given),
         Some((name, text)) if name == family.macro_name() => Ok(text),
         Some((name, _)) => Err(Failure::Usage(format!(
-            "--against: the spec is of {name}!, and the other one of {}!. Only specs of one macro \
-             can be compared",
+            "--against: the spec is a call of {name}!, and the other spec a call of {}!. Only \
+             specs of one macro can be compared",
             family.macro_name()
         ))),
     }
@@ -93,8 +93,8 @@ fn key(entry: &str) -> &str {
     entry.split_once(':').map_or(entry, |(key, _)| key.trim())
 }
 
-/// Chooses the family of a spec whose keys fit both. `block` is a number in a reduction, and a size
-/// such as `16x16` in a GEMM.
+/// Chooses the family of a spec whose keys fit both families. `block` is a number in a reduction,
+/// and a size such as `16x16` in a GEMM.
 fn by_values(line: &str, entries: &[&str]) -> Family {
     let block = entries.iter().find(|entry| key(entry) == "block");
     match block.and_then(|entry| entry.split_once(':')) {

@@ -28,12 +28,13 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "explain")]
 struct ExplainOptions {
-    /// Spec as in the macro, "tile: 128x128x8, thread: 8x8", or with the macro around it
+    /// Spec as in the macro, "tile: 128x128x8, thread: 8x8", or a call of the macro
     spec: String,
-    /// Macro of the spec; by default the macro around it, or the one that has these keys
+    /// Macro of the spec; by default the macro around the spec, or the macro that has its keys
     #[arg(long)]
     family: Option<Family>,
-    /// Architectures to compile for, as 80,90 or sm_80,sm_90; by default all that are known
+    /// Architectures to compile for, such as 80,90 or sm_80,sm_90; by default all known
+    /// architectures
     #[arg(long, value_delimiter = ',', value_parser = resources::architecture)]
     arch: Vec<u32>,
     /// Omit the CUDA C source
@@ -46,8 +47,8 @@ struct ExplainOptions {
     /// Print the contents of the page as one JSON object
     #[arg(long, conflicts_with_all = ["html", "no_source"])]
     json: bool,
-    /// Remove the barrier, wait or fence at this line of the kernel's text, and show the fault that
-    /// it prevents
+    /// Remove the barrier, wait or fence at this line of the kernel's source, and show the
+    /// resulting fault
     #[arg(long, value_name = "LINE", conflicts_with = "against")]
     without: Option<usize>,
     /// Spec to compare with, in the page or the JSON object
@@ -65,7 +66,7 @@ fn run(options: &ExplainOptions) -> Result<Outcome, Failure> {
         && options.html.is_none()
         && !options.json
     {
-        let lacks = format!("{asks}: an option of pages. Give --html FILE, or --json");
+        let lacks = format!("{asks}: only pages have this option. Give --html FILE, or --json");
         return Err(Failure::Usage(lacks));
     }
     let line = family::line(&options.spec, options.family)?;

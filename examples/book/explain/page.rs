@@ -17,7 +17,8 @@ use std::path::Path;
 /// Writes the page of a spec to its file, or its contents to the standard output.
 ///
 /// # Errors
-/// Returns faults of the specs, faults found by the simulator, and a file that cannot be written.
+/// Returns an error if a spec is faulty, the simulator finds a fault, or the file cannot be
+/// written.
 pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Outcome, Failure> {
     let program = analysis::program(family, line)?;
     if let Some(path) = file(options) {
@@ -71,7 +72,7 @@ pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Out
     }
 }
 
-/// Fails early if the file cannot be written. The file system is left unchanged.
+/// Fails if the file cannot be written. The file system is left unchanged.
 fn check(path: &Path) -> Result<(), Failure> {
     let is_new = !path.exists();
     let opened = fs::OpenOptions::new().append(true).create(true).open(path).map(drop);
@@ -80,7 +81,7 @@ fn check(path: &Path) -> Result<(), Failure> {
         .map_err(|error| named(path, &error))
 }
 
-/// Path of the page, unless it goes to the standard output.
+/// Path of the page, or `None` for the standard output.
 fn file(options: &ExplainOptions) -> Option<&Path> {
     options.html.as_deref().filter(|path| path.as_os_str() != "-")
 }

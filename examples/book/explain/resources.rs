@@ -12,7 +12,7 @@ use gemm_runtime::compile::{self, Arch, Options, Resources};
 use rayon::prelude::*;
 
 /// Formats a table of resources and occupancy for the given architectures, or for all known ones if
-/// `archs` is empty. Without NVRTC the text says what to install.
+/// `archs` is empty. Without NVRTC, the returned text says what to install.
 pub fn occupancy_table(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     let mut table = Table::new([
         text("arch"),
@@ -37,8 +37,8 @@ pub fn occupancy_table(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     table.text()
 }
 
-/// Returns the compiler's report for each architecture, and the reason for each architecture
-/// without one.
+/// Returns the compiler's report for each architecture, and a reason for each architecture without
+/// a report.
 pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec<UncompiledArch>) {
     let (mut known, mut refused) = (Vec::new(), Vec::new());
     for (sm, found) in compiled(kernel, archs) {
@@ -90,10 +90,10 @@ fn row(
     ]
 }
 
-/// Architecture with warpgroup instructions, which exist only in its `a` variant.
+/// Architecture with warpgroup instructions. Only its `a` variant has them.
 const WARPGROUPS: u32 = 90;
 
-/// Parses an architecture with known limits: `90`, `sm_90` or the architecture-specific `sm_90a`.
+/// Parses the name of a known architecture: `90`, `sm_90` or the architecture-specific `sm_90a`.
 ///
 /// # Errors
 /// Returns a message that lists the known architectures.
@@ -106,7 +106,7 @@ pub fn architecture(text: &str) -> Result<u32, String> {
     };
     known.clone().find(is_it).ok_or_else(|| {
         let all: Vec<String> = known.map(|arch| arch.to_string()).collect();
-        format!("the limits of `{text}` are unknown. Known are {}", all.join(", "))
+        format!("`{text}` is not a known architecture. Known are {}", all.join(", "))
     })
 }
 

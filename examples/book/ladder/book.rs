@@ -8,7 +8,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Renders all pages before it writes any. The folder is checked for write access first.
+/// Writes the book to a folder. Checks write access to the folder first, then renders all pages,
+/// then writes them.
 ///
 /// # Errors
 /// Returns the error of a launch, or of a folder that cannot be written.
@@ -28,7 +29,7 @@ pub fn write(folder: &Path) -> Result<Outcome, Failure> {
         Ok(module) => {
             pages.insert(live::FILE.to_owned(), live::page(&module, site::COMMAND)?);
         }
-        Err(missing) => eprintln!("without the live page: {missing}"),
+        Err(missing) => eprintln!("the live page is left out: {missing}"),
     }
     let mut bytes = 0;
     for (name, html) in &pages {

@@ -1,5 +1,5 @@
-//! Runs the two ladders of kernels. Each stage is checked against `f64` and compared with the stage
-//! before: by times on a GPU, by counters on the simulator.
+//! Runs the two ladders of kernels. Each stage is checked against `f64` and compared with the
+//! previous stage, by times on a GPU and by counters on the simulator.
 //!
 //! ```text
 //! cargo run --release --example ladder                       both ladders

@@ -15,7 +15,7 @@ impl Output {
         Self { json }
     }
 
-    /// Prints a message, to the standard error if the results are JSON.
+    /// Prints a message. It goes to the standard error if the results are JSON.
     pub fn say(&mut self, text: &str) -> Result<(), Failure> {
         if self.json {
             writeln!(std::io::stderr(), "{text}")?;

@@ -1,4 +1,4 @@
-//! Ladder of reductions: runs, judges and times its stages.
+//! Ladder of reductions: runs, checks and times its stages.
 
 mod table;
 
@@ -17,19 +17,19 @@ use gemm_runtime::sim::Counters;
 use gemm_runtime::spec::{Over, ReduceSpec};
 use gemm_runtime::{Buffer, Device, Error, ReduceKernel};
 
-/// Default lengths, chosen to run in well under a minute.
+/// Default lengths. A run takes well under a minute.
 const SIMULATOR_LENGTH: usize = 1 << 20;
 const GPU_LENGTH: usize = 1 << 28;
 
-/// Returns the stages that fold a whole array, with the operator and block of the job. The example
-/// `rows` measures the others.
+/// Returns the stages that reduce a whole array, with the operator and block of the job. The
+/// example `rows` measures the other stages.
 pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     let mut stages = catalogue(job);
     stages.retain(|stage| stage.spec.over == Over::All);
     stages
 }
 
-/// Returns all stages. Those that fold a whole array get the operator and block of the job.
+/// Returns all stages. Stages that reduce a whole array get the operator and block of the job.
 pub fn catalogue(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
     let mut stages = stages::reduce();
     for stage in stages.iter_mut().filter(|stage| stage.spec.over == Over::All) {
@@ -118,7 +118,7 @@ pub fn run(
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// Plans the stages and leaves out those that do not support the block size.
+/// Plans the stages, and leaves out stages that do not support the block size.
 fn planned(
     job: &ReduceJob,
     output: &mut Output,
@@ -151,7 +151,7 @@ fn reduce(
     bench: Option<&ReduceBench<'_>>,
 ) -> Result<ReduceResult, Error> {
     let kernel = ReduceKernel::new(stage.spec.clone())?;
-    // A result that is not written remains NaN.
+    // If the kernel does not write the result, it remains NaN.
     let mut value = device.upload(&[f32::NAN])?;
     let launched = kernel.launch(device, input, &mut value)?;
     let result = device.download(&value)?.first().copied().unwrap_or(f32::NAN);

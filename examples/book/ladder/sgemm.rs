@@ -1,4 +1,4 @@
-//! Ladder of GEMMs: runs, judges and times its stages.
+//! Ladder of GEMMs: runs, checks and times its stages.
 
 mod table;
 
@@ -18,7 +18,7 @@ use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 use indicatif::ProgressBar;
 
-/// Default sizes, chosen to run in well under a minute.
+/// Default sizes. A run takes well under a minute.
 const SIMULATOR_SIZES: [usize; 1] = [256];
 const GPU_SIZES: [usize; 4] = [512, 1024, 2048, 4096];
 /// Default sizes of the GEMMs of a batch.
@@ -103,7 +103,7 @@ pub fn run(
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// Returns the problems, each generated when it is needed.
+/// Returns an iterator that generates each problem when it is requested.
 fn problems<'j>(
     job: &'j SgemmJob,
     device: &Device,
@@ -131,8 +131,8 @@ fn problems<'j>(
             let (left, right) = (npy::read_matrix(a)?, npy::read_matrix(b)?);
             if left.cols != right.rows {
                 return Err(Failure::Usage(format!(
-                    "{} is {}x{} and {} is {}x{}: the first needs as many columns as the second \
-                     has rows",
+                    "{} is {}x{} and {} is {}x{}: the first must have as many columns as the \
+                     second has rows",
                     a.display(),
                     left.rows,
                     left.cols,

@@ -29,14 +29,14 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
         let all: Vec<String> =
             all.chain(products.iter().map(|s| (s.index, s.name)).map(names)).collect();
         return Err(Failure::Usage(format!(
-            "--source {wanted}: no stage has this name. There are: {}",
+            "--source {wanted}: no stage has this name. The stages are: {}",
             all.join(", ")
         )));
     }
     if ladders.contains(&"reduce") && ladders.contains(&"sgemm") {
         return Err(Failure::Usage(format!(
-            "--source {wanted}: both ladders have such a stage. Name the ladder: `ladder reduce` \
-             or `ladder sgemm`"
+            "--source {wanted}: both ladders have a stage of this name. Name the ladder: `ladder \
+             reduce` or `ladder sgemm`"
         )));
     }
     let mut out = std::io::stdout().lock();
@@ -47,6 +47,5 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
 }
 
 fn is<S>(stage: &Stage<S>, wanted: &str) -> bool {
-    let of_snapshot = format!("{:02}_{}", stage.index, stage.name);
-    stage.name == wanted || of_snapshot == wanted || wanted.parse() == Ok(stage.index)
+    stage.name == wanted || stage.stem() == wanted || wanted.parse() == Ok(stage.index)
 }

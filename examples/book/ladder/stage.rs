@@ -11,7 +11,7 @@ pub enum StageOutcome<T> {
     Done(T),
     /// The device lacks a feature that the stage needs.
     Unable(String),
-    /// The stage failed: a fault of the kernel or of the generator.
+    /// The stage failed, because of a fault in the kernel or in the generator.
     Failed(String),
 }
 
@@ -45,7 +45,8 @@ impl<T> StageOutcome<T> {
         }
     }
 
-    /// True if the result is right. `None` if the device cannot run the stage.
+    /// Returns true if the stage ran and its result is right. Returns `None` if the device cannot
+    /// run the stage.
     pub fn ok(&self, right: impl FnOnce(&T) -> bool) -> Option<bool> {
         match self {
             Self::Done(done) => Some(right(done)),
@@ -72,7 +73,7 @@ pub fn mark(ok: Option<bool>) -> &'static str {
     }
 }
 
-/// Formats the speedup over the stage before.
+/// Formats the speedup over the previous stage.
 pub fn speed_up(before: Option<f64>, now: Option<f64>) -> String {
     match (before, now) {
         (Some(before), Some(now)) if now > 0.0 => format!("×{:.2}", before / now),

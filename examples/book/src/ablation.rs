@@ -1,4 +1,5 @@
-//! Effect of each key, by experiment: the spec without it at the same shape.
+//! Effect of each key of a spec, measured by a launch of the spec without the key at the same
+//! shape.
 
 use super::resources;
 use super::views::Views;
@@ -35,12 +36,13 @@ pub struct TimeComparison {
     pub milliseconds: [f64; 2],
 }
 
-/// Kernel without one of its keys.
+/// Kernel of a spec without one of its keys.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AblatedKernel {
     Counts(Vec<Delta>),
-    /// No counter differs, but the text does: operations move in time or in memory.
+    /// No counter differs, but the source does: operations are in another order or at other
+    /// addresses.
     Unseen(Evidence),
     Same,
     /// The launch is refused for these operands, with the message of the launch.
@@ -52,22 +54,22 @@ pub enum AblatedKernel {
 /// Evidence of a change that no counter shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
-    /// Parts of a page that differ without the key.
+    /// Parts of the page that differ if the key is left out.
     pub views: Vec<&'static str>,
-    /// First lines of the difference, from the text without the key to the text with it.
+    /// First lines of the difference, from the source without the key to the source with it.
     pub text: Vec<Hunk>,
     /// Number of further lines that differ.
     pub more: usize,
 }
 
-/// Maximum number of lines shown of a difference.
+/// Maximum number of shown lines of a difference.
 const LINES: usize = 16;
 
 /// Returns the ablation of each entry of a spec, for a kernel that was launched.
 ///
 /// # Errors
-/// Returns the error of a launch without one of the entries. A spec that becomes invalid is not an
-/// error.
+/// Returns the error of a launch without one of the entries. A spec that is invalid without an
+/// entry is not an error.
 pub(super) fn ablations(
     family: Family,
     spec: &Spec,
@@ -91,7 +93,8 @@ pub(super) fn ablations(
         let counted = Spec::parse(family, &rest).and_then(|spec| Ok((spec.counts(at)?, spec)));
         let without = match counted {
             Ok((counts, without)) => {
-                // The arguments are swapped: the delta is the cost of leaving the key out.
+                // The spec with the key is the base, so that the delta is the cost of leaving the
+                // key out.
                 let deltas = diff::counters(&with, &counts);
                 if deltas.is_empty() { unseen(&without)? } else { AblatedKernel::Counts(deltas) }
             }
@@ -114,7 +117,7 @@ pub(super) fn ablations(
     let ledger: Result<Vec<AblationEntry>, Failure> =
         (0..all.len()).into_par_iter().map(entry).collect();
     let mut ledger = ledger?;
-    // Sorts by the growth in executed or moved work. Invalid specs are last.
+    // Sorts by the largest growth of a counter. Invalid specs are last.
     ledger.sort_by_key(|entry| match &entry.without {
         AblatedKernel::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
         AblatedKernel::Unseen(_) => (1, std::cmp::Reverse(0)),
@@ -134,7 +137,7 @@ fn unseen(with: &Views, without: &Views) -> AblatedKernel {
     AblatedKernel::Unseen(Evidence { views: with.differing(without), text, more })
 }
 
-/// Returns the times of two lines at the largest size at which both were measured.
+/// Returns the times of two specs at the largest size at which both were measured.
 fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     let [with, without] = lines.map(|line| times::of_line(family, line));
     let both = with.iter().filter_map(|one| {
@@ -144,8 +147,8 @@ fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     both.max_by_key(|compared| compared.n)
 }
 
-/// Returns the registers of two lines from the file of stages if it has both, otherwise from the
-/// measured times at the largest size.
+/// Returns the registers of two specs. They are from `registers.csv` if it contains both specs,
+/// otherwise from the measured times at the largest size.
 fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
     let compiled = lines.map(|line| resources::of_line(family, line));
     if let [Some(with), Some(without)] = compiled {
@@ -191,7 +194,7 @@ mod tests {
         ablations(family, &spec, line, at, &spec.look(at).expect("a launch")).expect("a ledger")
     }
 
-    /// Measured times are reported whether or not a counter shows the key.
+    /// Measured times are reported even if no counter shows the key.
     #[test]
     fn a_key_has_the_times_that_were_measured() {
         let [items, shuffle] = &ledger(Family::Reduce, "items: 2, shuffle")[..] else {
@@ -207,8 +210,8 @@ mod tests {
         }
     }
 
-    /// A shape with more GEMMs than a block holds is used with and without the key, so that the key
-    /// reduces the instructions.
+    /// The shape has more GEMMs than a block computes. Without the key `products`, the kernel
+    /// executes more instructions.
     #[test]
     fn products_of_a_block_execute_less_than_alone() {
         let line = "tile: 16x16x16, thread: 4x4, batch: strided, products: 4";
@@ -218,7 +221,7 @@ mod tests {
         let of = |name| deltas.iter().find(|delta| delta.is_compiled(name)).expect("a count");
         let instructions = of("instructions");
         assert!(3 * instructions.before < 2 * instructions.now, "{instructions:?}");
-        // One block is full, and one lacks a GEMM.
+        // One block computes four GEMMs, the other three.
         let blocks = deltas.iter().find(|delta| delta.is(Counter::Blocks)).expect("blocks");
         assert_eq!((4 * 2, 4 * 7), (blocks.before, blocks.now));
     }

@@ -22,7 +22,7 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_runtime::sim::SassCounters;
 use gemm_runtime::sim::watch::Profile;
 
-/// Spec to report on, with its base, compiler reports and times.
+/// Spec of a report, with the base for comparison, compiler reports and measured times.
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub family: Family,
@@ -31,7 +31,7 @@ pub struct Subject {
     pub line: String,
     /// Title and spec of the base for comparison.
     pub base: Option<(String, String)>,
-    /// Compiler reports for the kernel, if a compiler was asked.
+    /// Compiler reports for the kernel. Empty if no compiler was run.
     pub registers: Vec<Registers>,
     /// Compiler reports for the fallback variant, if it exists.
     pub of_fallback: Vec<Registers>,
@@ -60,7 +60,7 @@ impl Subject {
     }
 }
 
-/// Maximum number of lines shown of the difference to the base.
+/// Maximum number of shown lines of the difference to the base.
 const CHANGED: usize = 96;
 
 /// Generates the program of a spec.
@@ -71,11 +71,11 @@ pub fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
     Spec::parse(family, line)?.program()
 }
 
-/// Reports the fault of a kernel without the synchronisation at a line of its text.
+/// Reports the fault of a kernel without the synchronisation at a line of its source.
 ///
 /// # Errors
-/// Returns the errors of [`report`], and errors for a line without a synchronisation and for one
-/// that this launch does not need.
+/// Returns the errors of [`report`]. Also returns an error if the line has no synchronisation, or
+/// if this launch does not need the synchronisation.
 pub fn without(subject: &Subject, line: usize) -> Result<FaultReport, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let looked = spec.look(spec.at()?)?;
@@ -85,7 +85,7 @@ pub fn without(subject: &Subject, line: usize) -> Result<FaultReport, Failure> {
 /// Reports the fault of the unmodified kernel, or `None` if its launch has none.
 ///
 /// # Errors
-/// Returns faults of the spec, or an error for a block that is too large to simulate.
+/// Returns the faults of the spec, or an error if a block is too large to simulate.
 pub fn fault(subject: &Subject) -> Result<Option<FaultReport>, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     match spec.failed(spec.at()?) {
@@ -127,7 +127,7 @@ fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
 /// Builds the report of a kernel.
 ///
 /// # Errors
-/// Returns faults of the spec, an error for a block that is too large to simulate, and errors of
+/// Returns the faults of the spec, an error if a block is too large to simulate, or the error of
 /// the launch.
 pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;

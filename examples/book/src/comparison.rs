@@ -12,14 +12,14 @@ const DRAWN: usize = 3;
 #[derive(Clone, Debug, Serialize)]
 pub struct AccessComparison {
     pub buffer: String,
-    /// `read`, `written` or `atomic`, by any instruction.
+    /// Direction: `read`, `written` or `atomic`.
     pub done: &'static str,
-    /// Pattern of the base and of this kernel. Each is the pattern furthest above its minimum cost
-    /// among those unique to the kernel, or among all if none is unique.
+    /// Pattern of the base and of this kernel: the one furthest above its minimum cost. Only
+    /// patterns unique to the kernel are considered, or all if none is unique.
     pub ways: [Access; 2],
     /// Number of further patterns unique to the base and to this kernel.
     pub others: [usize; 2],
-    /// True if the comparison is drawn, because the ratio of its costs is among the largest.
+    /// True for the comparisons with the largest cost ratios, which are drawn.
     pub is_drawn: bool,
 }
 
@@ -47,11 +47,11 @@ impl AccessComparison {
     pub fn left_out(&self, side: &usize) -> String {
         match self.others[*side] {
             0 => String::new(),
-            1 => "One more pattern that the other kernel lacks is no further above its minimum."
+            1 => "One more pattern that the other kernel lacks is not further above its minimum."
                 .to_owned(),
             others => {
                 format!(
-                    "{others} more patterns that the other kernel lacks are no further above \
+                    "{others} more patterns that the other kernel lacks are not further above \
                      their minimum."
                 )
             }
@@ -80,7 +80,7 @@ fn order(access: &&Access) -> (u64, u64, u64) {
     (access.cost - access.least.min(access.cost), access.cost, access.times)
 }
 
-/// Compares the patterns of all arrays that both kernels access.
+/// Compares the patterns of each array that both kernels access.
 pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison> {
     let what = |of: &Access| (of.buffer.clone(), done(of));
     let both: BTreeSet<_> = now.iter().map(what).collect();
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(both.others[1], only.len().saturating_sub(1));
             assert!(only.iter().all(|of| order(of) <= order(&own)));
         }
-        // Accesses without a comparison have the same patterns in both kernels.
+        // Arrays without a drawn comparison have the same patterns in both kernels.
         let drawn = |of: &Access| {
             found.iter().any(|both| both.buffer == of.buffer && both.done == done(of))
         };

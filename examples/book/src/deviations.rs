@@ -1,17 +1,17 @@
-//! Known deviations of predicted counts from those of the profiler, beyond their tolerance.
+//! Known deviations of predicted counts from the profiler's counts that exceed the tolerance.
 
 use gemm_oracle::profiler;
 use gemm_oracle::profiler::{Measured, Which};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Profiler measurements and known deviations. They are parsed once, because each count of each
-/// page looks them up.
+/// Profiler measurements and known deviations. They are parsed once, because every count on every
+/// page is looked up.
 static MEASURED: LazyLock<BTreeMap<Which, Measured>> = LazyLock::new(profiler::measured);
 static KNOWN: LazyLock<BTreeMap<(Which, &str), &str>> = LazyLock::new(profiler::known);
 
 /// Returns the reasons for the deviations of a kernel's count, with the shapes at which they occur.
-/// `tests/kernels` checks them against the profiler.
+/// `tests/kernels` checks the deviations against the profiler.
 pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
     let mut of_kernel: Vec<(&str, Vec<&str>)> = Vec::new();
     for ((which, of), why) in &*KNOWN {

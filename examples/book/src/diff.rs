@@ -1,4 +1,4 @@
-//! Differences between two kernels: keys, counters and text.
+//! Differences between two kernels: keys, counters and source.
 
 use super::occupancy::Occupancy;
 use gemm_draw::counters::Counter;
@@ -16,14 +16,14 @@ pub struct KernelDiff {
     pub line: String,
     pub keys: Vec<Key>,
     pub counters: Vec<Delta>,
-    /// Number of launches counted for the base and for this kernel. It exceeds one for a single
-    /// GEMM compared with a batch.
+    /// Number of launches whose counters are summed, for the base and for this kernel. It exceeds
+    /// one if a kernel without a batch is compared with a batch.
     pub launches: [usize; 2],
-    /// First differences of the text.
+    /// First differences of the sources.
     pub hunks: Vec<Hunk>,
-    /// Number of further lines of the difference, context included.
+    /// Number of further lines of the difference, including context lines.
     pub more: usize,
-    /// True if the texts differ only in the kernel's name and its leading comment.
+    /// True if the sources differ only in the kernel's name and the leading comment.
     pub is_same_kernel: bool,
     /// Bytes of shared memory per block of the base.
     pub shared_bytes: u64,
@@ -85,14 +85,14 @@ impl Counts {
 pub enum CountBasis {
     /// Model of the compiled kernel.
     Compiled,
-    /// Text of the kernel, if no model of the compiled kernel has the count.
+    /// Source, because the model of the compiled kernel lacks the count.
     TextAlone,
-    /// Text of the kernel, if the compiled kernel may have a lower count.
+    /// Source, although the compiled kernel may have a lower count.
     Text,
 }
 
 impl CountBasis {
-    /// Name of the source in a sentence.
+    /// Words for the basis in a sentence.
     pub fn text(self) -> &'static str {
         match self {
             Self::Compiled => "as compiled",
@@ -113,7 +113,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Returns true for this counter of the text.
+    /// Returns true for this source counter.
     pub(super) fn is(&self, counter: Counter) -> bool {
         self.by != CountBasis::Compiled && self.name == counter.name()
     }
@@ -134,9 +134,9 @@ pub struct Hunk {
 pub struct Edit {
     /// `-`, `+`, or a space for an unchanged line.
     pub sign: char,
-    /// Line number in the text of the base for `-`, otherwise of this kernel.
+    /// Line number, in the source of the base for `-`, otherwise in that of this kernel.
     pub number: usize,
-    /// Parts of the line, each with true if it changed.
+    /// Parts of the line, each with `true` for a changed part.
     pub parts: Vec<(bool, String)>,
 }
 
@@ -156,7 +156,7 @@ pub fn keys(before: &[String], now: &[String]) -> Vec<Key> {
     keys
 }
 
-/// Counters of the text without a SASS counterpart.
+/// Source counters without a SASS counterpart.
 const TEXT_ALONE: [&str; 9] = [
     "warp_barriers",
     "mbarrier_waits",
@@ -172,7 +172,7 @@ const TEXT_ALONE: [&str; 9] = [
 /// Shared-memory counters that the compiler model lacks for asynchronous copies.
 const WITH_COPIES: [&str; 2] = ["shared_wavefronts", "shared_bank_conflicts"];
 
-/// Returns the counters that differ: those of the compiled kernel, then those of the text.
+/// Returns the counters that differ: first those of the compiled kernel, then source counters.
 pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
     let compiled = SassCounters::QUANTITIES.iter().filter_map(|of| {
         let [before, now] = [before, now].map(|counts| (of.of)(&counts.compiled));
@@ -192,7 +192,8 @@ pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
         .collect()
 }
 
-/// Returns at most `most` lines of the differences of two texts, and the number of further lines.
+/// Returns at most `most` lines of the difference between two sources, and the number of further
+/// lines.
 pub fn first_hunks(before: &str, now: &str, most: usize) -> (Vec<Hunk>, usize) {
     let mut all = hunks(before, now);
     let lines: usize = all.iter().map(|hunk| hunk.lines.len()).sum();
@@ -205,7 +206,7 @@ pub fn first_hunks(before: &str, now: &str, most: usize) -> (Vec<Hunk>, usize) {
     (all, lines.saturating_sub(most))
 }
 
-/// Returns the differences of two texts, with the changed words marked.
+/// Returns the difference between two sources, with the changed words marked.
 fn hunks(before: &str, now: &str) -> Vec<Hunk> {
     let diff = TextDiff::from_lines(before, now);
     let groups = diff.grouped_ops(CONTEXT);

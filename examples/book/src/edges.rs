@@ -1,5 +1,5 @@
-//! Launch of a GEMM whose tiles do not divide its matrices: the stored part of each tile, and the
-//! wasted work.
+//! Launch of a GEMM at a ragged shape, which is not a multiple of the tile: the stored part of each
+//! tile, and the wasted work.
 
 mod launches;
 mod requests;
@@ -20,7 +20,7 @@ use launches::EdgeLaunch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ragged shape: all extents are multiples of four, but of no tile.
+/// Ragged shape. All extents are multiples of 4, but not of a tile's extent.
 const SIZE: Size = Size { m: 148, n: 276, k: 76 };
 
 /// Maximum number of drawn tiles.
@@ -40,18 +40,18 @@ pub struct Edges {
     pub tile: [u64; 2],
     /// Stored part of each tile of C.
     pub tiles: Vec<StoredTile>,
-    /// Multiply-adds executed by lanes, and those the GEMM needs. `None` if tensor cores multiply,
-    /// because lanes then execute only the epilogue.
+    /// Multiply-adds that lanes execute, and multiply-adds that the GEMM needs. `None` if tensor
+    /// cores multiply, because lanes then execute only the epilogue.
     pub fmas: Option<[u64; 2]>,
-    /// Lines of the text with divergence at this shape, but not with full tiles.
+    /// Lines of the source with divergence at this shape, but not with full tiles.
     pub lines: Vec<usize>,
-    /// True if the behaviour at edges is known: the same kernel was launched on full tiles for
-    /// comparison.
+    /// True if the behaviour at edges is known. It is known if full tiles use the same kernel, so
+    /// that the two launches can be compared.
     pub is_known: bool,
-    /// Elements of A and of B that the first block replaces by zeros because the last K tile is
+    /// Elements of A and of B that the first block replaces with zeros because the last K tile is
     /// partial. `None` if unknown.
     pub along_k: [Option<u64>; 2],
-    /// Guarded lines of the text with their guards.
+    /// Guarded lines of the source with their guards.
     pub guards: Vec<(usize, Vec<Guard>)>,
 }
 
@@ -64,11 +64,11 @@ pub struct StoredTile {
     pub extents: [u64; 2],
     /// True for a full tile.
     pub is_whole: bool,
-    /// Accesses of its blocks at the edges along M and N.
+    /// Accesses of the tile's blocks at the edges along M and N.
     pub seen: EdgeRequests,
 }
 
-/// Reason for a missing drawing: a GEMM without guards accepts only full tiles.
+/// Reason for missing edges: a GEMM without guards accepts only full tiles.
 pub(super) fn none(spec: &Spec) -> Option<String> {
     let Spec::Sgemm(plan) = spec else { return None };
     if plan.guarded() {
@@ -79,7 +79,7 @@ pub(super) fn none(spec: &Spec) -> Option<String> {
     let multiples: Vec<String> =
         multiples.map(|(extent, of)| format!("{extent} must be a multiple of {of}")).collect();
     let asked = match multiples.is_empty() {
-        true => "any shape qualifies".to_owned(),
+        true => "any shape is accepted".to_owned(),
         false => format!("{}; any other launch is refused", multiples.join(", ")),
     };
     Some(format!(
@@ -125,7 +125,7 @@ pub(super) fn edges(
     let part = |of: &Observation| -> Vec<bool> {
         of.profile.statements.iter().map(|counters| counters.divergent_branches > 0).collect()
     };
-    // Lines refer to the text on the page, and are reported only for the same kernel.
+    // Line numbers refer to the source on the page, so they are reported only for the same kernel.
     let is_same = kernel.name == whole.kernel.name && kernel.variant == whole.kernel.variant;
     let parting = part(looked).into_iter().zip(part(whole)).enumerate().filter(|_| is_same);
     let lines = parting.filter(|(_, (here, there))| *here && !there);
@@ -182,7 +182,8 @@ fn stored(c: &GlobalMatrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
 }
 
 impl StoredTile {
-    /// Letters of the guards at its edges with the position of their centre, if the tile has room.
+    /// Letters of the guards at the tile's edges, with the position of their centre. `None` if they
+    /// do not fit.
     pub fn letters(&self) -> Option<(u64, u64, String)> {
         let letters: String = self.seen.guards().into_iter().map(Guard::letter).collect();
         let [height, width] = self.extents;
@@ -202,7 +203,7 @@ impl Edges {
         kinds.into_iter().rev().collect()
     }
 
-    /// Zeros written because the last K tile is partial, in words.
+    /// Description of the zeros that are written because the last K tile is partial.
     pub fn zeros_along_k(&self) -> Option<String> {
         let parts = ["A", "B"].iter().zip(self.along_k);
         let parts =
@@ -252,7 +253,7 @@ mod tests {
         edges.kinds().into_iter().map(|((extents, _), count)| (extents, count)).collect()
     }
 
-    /// Four blocks of 128 x 256 each compute 80 steps of K: 76, and four that are padded.
+    /// Four blocks of 128 x 256 each compute 80 steps of K: 76 steps and four padded ones.
     #[test]
     fn large_tiles_are_mostly_beyond_the_edge() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
@@ -264,11 +265,11 @@ mod tests {
         assert_eq!(edges.tiles.iter().filter(|tile| tile.is_whole).count(), 1);
     }
 
-    /// A block skips the stores of its tile beyond the edge. It replaces or zero-fills the elements
-    /// of A and B beyond the edge. Along K it writes as many zeros as its last tile lacks.
+    /// A block skips stores beyond the edge. It clamps or zero-fills the elements of A and B beyond
+    /// the edge. Along K it writes one zero for each missing element of the last tile.
     #[test]
     fn what_is_beyond_the_edge_is_accounted_for() {
-        // Specs with the extents of their tiles along M, N and K.
+        // Specs, each with the extents of its tile along M, N and K.
         for (line, [rows, columns, depth]) in [
             ("tile: 64x64x16, thread: 4x4, float4", [64, 64, 16]),
             ("tile: 32x32x8, thread: 4x4, stages: 3", [32, 32, 8]),
@@ -336,7 +337,7 @@ mod tests {
         assert!(of("tile: 32x64x8, thread: 4x4").is_none());
     }
 
-    /// Tiles of 32 x 32: 4 x 8 are full, the last of each direction have 20 rows or columns.
+    /// Tiles of 32 x 32: 4 x 8 are full, and the last tile along each axis has 20 rows or columns.
     #[test]
     fn small_tiles_fit_better() {
         let edges = edges_of("tile: 32x32x32").expect("a product");
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(edges.fmas.map(|[executed, _]| executed), Some(45 * 32 * 32 * 96));
     }
 
-    /// Multiply-adds of an epilogue are not counted as those of the GEMM.
+    /// Multiply-adds of an epilogue are not counted as multiply-adds of the GEMM.
     #[test]
     fn multiply_adds_of_an_epilogue_are_not_the_products() {
         let line = "tile: 64x64x32, warp: 32x32, arith: bf16, scaled";

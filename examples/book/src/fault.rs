@@ -1,6 +1,6 @@
-//! Report of a faulty launch: the faulty line, the history of the element, and the lanes of the
-//! access. History and lanes exist only for faults in memory accesses of lanes, including accesses
-//! that were refused.
+//! Report of a faulty launch: the faulty line, the history of the accessed element, and the lanes
+//! of the access. History and lanes are reported only for faults in memory accesses of lanes. These
+//! include accesses that the simulator refused.
 
 use super::access::{self, Access};
 use super::source::{self, SourceLine};
@@ -18,9 +18,9 @@ use history::{ElementAccess, ElementHistory};
 use serde::Serialize;
 use std::ops::Range;
 
-/// Maximum number of listed accesses to the element, the last ones.
+/// Maximum number of listed accesses to the element. Earlier accesses are omitted.
 const MOST: usize = 12;
-/// Block order that is recorded.
+/// Order of blocks in the recorded run.
 const FIRST: &str = "ascending";
 /// Message for a fault in barriers, box copies, tensor cores or arithmetic, which is not drawn.
 const NO_ACCESS: &str =
@@ -38,11 +38,11 @@ pub struct FaultReport {
     /// Removed synchronisation, or `None` for an unmodified kernel.
     pub change: Option<RemovedSync>,
     pub fault: PreventedFault,
-    /// Order of blocks or threads with the fault, if it differs from the recorded one.
+    /// Order of blocks or threads in which the fault occurs, if it differs from the recorded order.
     pub turns: Option<String>,
     /// Line of the faulty statement.
     pub at: usize,
-    /// Text of the launched kernel.
+    /// Source of the launched kernel.
     pub source: Vec<SourceLine>,
     /// Refused access lane by lane, if the access was refused.
     pub reached: Option<Attempt>,
@@ -51,8 +51,8 @@ pub struct FaultReport {
     pub past: Vec<PastAccess>,
     /// Number of earlier accesses that are not listed.
     pub left_out: usize,
-    /// Drawn accesses in the order of the simulation: the faulty one, and the one it is not ordered
-    /// with.
+    /// Drawn accesses in the order of the simulation: the faulty access, and the access that it is
+    /// not ordered with.
     pub accesses: Vec<HighlightedAccess>,
     /// Message if neither the element nor the lanes are known.
     pub unknown: Option<&'static str>,
@@ -91,11 +91,11 @@ pub struct ReplayedLaunch<'a> {
     pub arguments: &'a Arguments,
 }
 
-/// Reports the fault of a kernel without the synchronisation at a line of its text.
+/// Reports the fault of a kernel without the synchronisation at a line of its source.
 ///
 /// # Errors
-/// Returns [`Failure::Usage`] for a line without a synchronisation, and for one that this launch
-/// does not need.
+/// Returns [`Failure::Usage`] if the line has no synchronisation, or if this launch does not need
+/// it.
 pub(super) fn without(
     family: &'static str,
     line: String,
@@ -108,8 +108,8 @@ pub(super) fn without(
         let all: Vec<String> = all.iter().map(usize::to_string).collect();
         let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         return Err(Failure::Usage(format!(
-            "--without {at}: no synchronisation statement begins there; lines of this kernel with \
-             one: {known}"
+            "--without {at}: no synchronisation statement begins at this line; lines of this \
+             kernel with one: {known}"
         )));
     };
     let launch =
@@ -124,8 +124,7 @@ pub(super) fn without(
 /// Reports the fault of a launch, or `None` if it has none. `patience` is the instruction limit.
 ///
 /// # Errors
-/// Returns an error for arguments that do not fit the kernel, and for any failure other than a
-/// fault.
+/// Returns an error if the arguments do not fit the kernel, or if the launch fails without a fault.
 pub fn drawn(
     family: &'static str,
     line: String,
@@ -185,7 +184,8 @@ impl LaunchRecord {
     }
 }
 
-/// Describes the order of blocks or threads, unless it is the recorded one.
+/// Describes the order of blocks or threads in which the fault occurs, unless it is the recorded
+/// order.
 fn turns(fault: &Fault) -> Option<String> {
     match (fault.order, fault.turns) {
         (Some(order), _) if order != FIRST => Some(format!("the blocks in {order} order")),
@@ -204,17 +204,17 @@ impl FaultReport {
     pub fn order(&self) -> &'static str {
         match &self.accesses[..] {
             [first, _] if first.is_fault => {
-                "The faulting access is first, followed by the access it is not ordered with. The \
-                 lane that accesses the element is lit."
+                "The faulting access is first, followed by the access that it is not ordered with. \
+                 The lane that accesses the element is highlighted."
             }
             [_, _] => {
-                "The faulting access is last, preceded by the access it is not ordered with. The \
-                 lane that accesses the element is lit."
+                "The faulting access is last, preceded by the access that it is not ordered with. \
+                 The lane that accesses the element is highlighted."
             }
             _ if self.reached.is_some() => {
-                "The faulting access as requested. Invalid requests of lanes are lit."
+                "The faulting access as requested. Lanes with invalid requests are highlighted."
             }
-            _ => "The faulting access. The lane that accesses the element is lit.",
+            _ => "The faulting access. The lane that accesses the element is highlighted.",
         }
     }
 

@@ -4,11 +4,11 @@
 pub struct Term {
     /// HTML `id` of its entry.
     pub id: &'static str,
-    /// Term as it is printed.
+    /// Printed name.
     pub name: &'static str,
     /// Alternative spellings in lower case. The plural with s is recognised without an entry.
     pub others: &'static [&'static str],
-    /// CUDA and PTX words in kernel texts that the term explains.
+    /// CUDA and PTX words in kernel sources that the term explains.
     pub code: &'static [&'static str],
     /// Explanation, one or a few sentences.
     pub says: &'static str,
@@ -30,18 +30,12 @@ const fn measured(
 }
 
 /// All terms in alphabetical order of their names.
-pub const TERMS: [Term; 74] = [
-    term(
-        "assume",
-        "__builtin_assume",
-        "Tells the compiler that a condition always holds. It generates no code.",
-    )
-    .with_code(&["__builtin_assume"]),
+pub const TERMS: [Term; 73] = [
     term(
         "cuda-arch",
         "__CUDA_ARCH__",
-        "Architecture the code is compiled for: 900 for sm_90. Code between #if and #endif is \
-         compiled only if the condition holds.",
+        "Architecture for which the code is compiled: 900 for sm_90. Code between #if and #endif \
+         is compiled only if the condition holds.",
     )
     .with_code(&["__CUDA_ARCH__"]),
     term(
@@ -345,7 +339,7 @@ pub const TERMS: [Term; 74] = [
         "row-major",
         "row-major",
         "The elements of a row are contiguous in memory and rows follow one another, like a C \
-         array. K-major: the elements of one k are contiguous.",
+         array. K-major: consecutive k are contiguous.",
     )
     .with_code(&["row-major", "K-major"]),
     term(
@@ -475,7 +469,7 @@ impl Term {
         Self { others, ..self }
     }
 
-    /// Adds the words of kernel texts that the term explains.
+    /// Adds the words of kernel sources that the term explains.
     const fn with_code(self, code: &'static [&'static str]) -> Self {
         Self { code, ..self }
     }

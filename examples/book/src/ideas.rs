@@ -1,5 +1,5 @@
-//! Introduction of each stage for a reader who knows C but not CUDA, with a question to ask before
-//! reading on. The texts describe the technique; its cost is shown by the counters.
+//! Introduction of each stage for a reader who knows C but not CUDA, with a question to answer
+//! before reading on. An introduction describes the technique. The counters show the cost.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Idea {
@@ -29,8 +29,8 @@ pub fn of_stage(ladder: &str, stage: &str) -> Option<&'static Idea> {
 const REDUCE: [Idea; 11] = [
     idea(
         "interleaved_divergent",
-        "Each block loads one element per thread into shared memory and reduces them as a tree. \
-         In the first step every second thread adds its neighbour's element to its own, then \
+        "Each block loads one element per thread into shared memory and reduces the elements as a \
+         tree. In the first step every second thread adds its neighbour's element to its own, then \
          every fourth, and so on. Further launches add the block results.",
         "Fewer threads are active in each step. Which line shows the divergence?",
         "source",
@@ -46,13 +46,13 @@ const REDUCE: [Idea; 11] = [
         "sequential",
         "The upper half of the elements is added to the lower half, then again to the remaining \
          half, and so on. Neighbouring threads access neighbouring words.",
-        "Which of the two faults of the previous stages are gone?",
+        "Which of the two problems of the previous stages are gone?",
         "change",
     ),
     idea(
         "items",
         "Each thread reads two elements and adds them before the tree begins. Half as many blocks \
-         are needed, and no thread only loads.",
+         are needed, and every thread does an addition.",
         "How many barriers are needed per element now?",
         "change",
     ),
@@ -71,21 +71,21 @@ const REDUCE: [Idea; 11] = [
     ),
     idea(
         "ticket",
-        "One launch: each block stores its partial sum and takes a ticket. The block with the \
-         last ticket adds all partial sums. An atomic and a fence make this safe.",
+        "There is only one launch. Each block stores its partial sum and takes a ticket. The block \
+         with the last ticket adds all partial sums. An atomic and a fence make this safe.",
         "What does a block do besides adding, and how often?",
         "source",
     ),
     idea(
         "grid_stride",
-        "Only as many blocks as the GPU runs at once. Each strides through the array by the size \
-         of the grid, with several 16-byte loads in flight per thread.",
+        "The grid has only as many blocks as the GPU runs at once. Each strides through the array \
+         by the size of the grid, with several 16-byte loads in flight per thread.",
         "How many instructions are executed per element?",
         "units",
     ),
     idea(
         "rows",
-        "A group of lanes reduces each row of a matrix, several rows per block. Groups need no \
+        "A group of lanes reduces a row of a matrix, and a block has several groups. They need no \
          barrier: the lanes of a warp shuffle.",
         "Which lanes read which part of a row?",
         "accesses",
@@ -99,8 +99,8 @@ const REDUCE: [Idea; 11] = [
     ),
     idea(
         "online",
-        "The logarithm of a sum of exponentials, in one pass. A thread keeps the maximum so far \
-         and the sum relative to it; two such pairs combine into one.",
+        "Computes the logarithm of a sum of exponentials in one pass. A thread keeps the maximum \
+         so far and the sum relative to it; two such pairs combine into one.",
         "What does a step cost besides the addition?",
         "source",
     ),
@@ -148,8 +148,9 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "shared_tile_k",
-        "Tiles longer along K and narrower along M and N: fewer barriers, less reuse.",
-        "What do the wavefronts say about the trade?",
+        "Tiles are longer along K and narrower along M and N. This needs fewer barriers, but an \
+         element in shared memory is used less often.",
+        "How do the wavefronts change?",
         "change",
     ),
     idea(
@@ -167,8 +168,8 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "register_tile_padded",
-        "Eight by eight neighbouring elements for each of sixteen threads. Rows of A in shared \
-         memory are padded by one element.",
+        "Each of sixteen threads computes eight by eight neighbouring elements. Rows of A in \
+         shared memory are padded by one element.",
         "What is the padding for, with so few threads?",
         "ledger",
     ),
@@ -182,7 +183,7 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "float4",
-        "16-byte copies and loads: one instruction instead of four.",
+        "Copies and loads are 16 bytes wide: one instruction replaces four.",
         "How many wavefronts does a 16-byte load take, and why more than one?",
         "accesses",
     ),
@@ -195,14 +196,14 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "block_128",
-        "Tiles of 128 by 128, and eight by eight elements per thread: 64 multiply-adds for 16 \
+        "Tiles are 128 by 128, and a thread has eight by eight elements: 64 multiply-adds for 16 \
          elements from shared memory.",
         "Which bank conflicts remain, and where?",
         "accesses",
     ),
     idea(
         "block_128_float4",
-        "The same with 16-byte accesses wherever elements are contiguous.",
+        "The same kernel, but accesses are 16 bytes wide wherever elements are contiguous.",
         "Which fragment loads cannot be 16 bytes wide?",
         "source",
     ),
@@ -222,8 +223,8 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "double_buffer",
-        "Two tiles in shared memory: the next one is stored in the free buffer while the current \
-         one is multiplied. One barrier per tile is enough.",
+        "Shared memory has two buffers. The next tile is stored in the free buffer while the \
+         current one is multiplied. One barrier per tile is enough.",
         "How many barriers are saved?",
         "change",
     ),
@@ -257,9 +258,10 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "fastest",
-        "A larger tile, a ring of five tiles, copies spread over the multiplication steps, an \
-         L2-friendly order of C tiles, and an order of multiply-adds that reuses operands.",
-        "Which of these keys does a counter see, and which only a clock?",
+        "The kernel has a larger tile, a ring of five tiles, copies spread over the multiplication \
+         steps, an L2-friendly order of C tiles, and an order of multiply-adds that reuses \
+         operands.",
+        "Which of these keys change a counter, and which change only the time?",
         "ledger",
     ),
     idea(
@@ -282,7 +284,7 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "batched",
-        "Many GEMMs of one shape in one launch: the third grid coordinate selects the GEMM.",
+        "One launch computes many GEMMs of one shape. The third grid coordinate selects the GEMM.",
         "What extra work does a block do?",
         "change",
     ),
@@ -295,8 +297,8 @@ const SGEMM: [Idea; 43] = [
     ),
     idea(
         "epilogue_gelu_residual",
-        "A smooth activation plus the sum with another matrix, fused. It uses the library's own \
-         tanh, with the same bits on the GPU and in the simulator.",
+        "The epilogue applies a smooth activation and adds another matrix. It uses the library's \
+         own tanh, with the same bits on the GPU and in the simulator.",
         "What share of all instructions is the epilogue?",
         "source",
     ),
@@ -425,7 +427,8 @@ mod tests {
         }
     }
 
-    /// One slot of a ring is being read, so that one copy fewer is in flight.
+    /// One slot of a ring is being read, so the number of copies in flight is one less than the
+    /// number of slots.
     #[test]
     fn rings_have_as_many_places_as_their_ideas_say() {
         let number = |word: &str| {

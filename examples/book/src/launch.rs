@@ -1,4 +1,4 @@
-//! Page content for a launch that may fail.
+//! Page of a launch: the report of the kernel, or the fault.
 
 use super::report::Report;
 use crate::fault::FaultReport;
@@ -12,7 +12,8 @@ pub enum PageContent<'a> {
     Fault(&'a FaultReport),
 }
 
-/// Draws the report of a launch, or the fault of a failed launch if it has one.
+/// Draws the report of a successful launch, or the fault of a failed launch, if the failure is a
+/// fault.
 ///
 /// # Errors
 /// Returns the failure of the launch, even if its fault is drawn, and the error of `draw`.
@@ -40,7 +41,7 @@ mod tests {
     use gemm_bench::family::Family;
     use gemm_runtime::Error;
 
-    /// Generated kernels do not fail, so the test removes a barrier.
+    /// Generated kernels have no faults, so the test removes a barrier.
     #[test]
     fn a_launch_that_fails_is_drawn_and_fails() {
         let subject = Subject { line: "tile: 32x32x32".to_owned(), ..Subject::new(Family::Sgemm) };

@@ -1,11 +1,11 @@
 //! The book: pages that explain the performance of a kernel from its simulation.
 //!
 //! ```text
-//! a line ─analysis─► Report: numbers, lines of the text, accesses, as data ──page──► HTML
+//! a spec ─analysis─► Report: numbers, source lines, accesses, as data ──page──► HTML
 //! ```
 //!
-//! All statements of a page are in the [`Report`](report::Report), which tests compare with
-//! snapshots and traces. The templates only lay it out.
+//! All facts on a page are in the [`Report`](report::Report), which tests compare with snapshots
+//! and traces. The templates only lay the report out.
 
 pub mod ablation;
 pub mod analysis;

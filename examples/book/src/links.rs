@@ -1,10 +1,10 @@
 //! Links from the words of a page to the glossary. Each term is linked once in each part of the
-//! page; in kernel texts only CUDA words are linked.
+//! page. In kernel sources only CUDA words are linked.
 
 use super::glossary::{TERMS, Term};
 use std::collections::BTreeSet;
 
-/// Elements whose content is not prose: kernel text, pictures, links and headings.
+/// Elements whose content is not prose: kernel source, pictures, links and headings.
 const UNREAD: [&str; 16] = [
     "a", "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
     "button", "output", "nav", "footer",
@@ -37,8 +37,8 @@ fn forms() -> Vec<Form> {
     in_order(TERMS.iter().flat_map(of).chain(forms_of_code()).collect())
 }
 
-/// Spellings of CUDA words. Other terms are not linked in kernel texts, because names and comments
-/// use these words in their general sense.
+/// Spellings of CUDA words. Other terms are not linked in kernel sources, because names and
+/// comments use these words in their general sense.
 fn forms_of_code() -> Vec<Form> {
     let of = |term: &'static Term| {
         let id = term.id;
@@ -52,30 +52,30 @@ fn in_order(mut all: Vec<Form>) -> Vec<Form> {
     all
 }
 
-/// Adds a link to the first occurrence of each term in each part that has none. Returns the page,
-/// and all terms that are linked.
+/// Adds a link to the first occurrence of each term in each part, unless the part already links the
+/// term. Returns the page, and all terms that are linked.
 pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
     let end = html.find(WORDS).unwrap_or(html.len());
     let (said, rest) = html.split_at(end);
     let of_link = |after: &str| after.split_once('"').map(|(id, _)| id.to_owned());
-    // Terms linked in a part, up to the heading of the next part.
+    // Terms that a part links, up to the heading of the next part.
     let linked = |part: &str| -> BTreeSet<String> {
         let end = part.find("<h2").unwrap_or(part.len());
         part[..end].split(HREF).skip(1).filter_map(of_link).collect()
     };
     let mut known = linked(said);
-    // Terms linked in earlier parts, and an empty set.
+    // Terms that earlier parts link, and an empty set.
     let (mut all, nothing) = (BTreeSet::new(), BTreeSet::new());
     let (forms, forms_of_code) = (forms(), forms_of_code());
     let mut out = String::with_capacity(html.len() + html.len() / 32);
     let mut unread = 0_usize;
-    // True inside a cell with a line of kernel text.
+    // True inside a cell with a line of kernel source.
     let mut in_line = false;
     let mut left = said;
     while let Some((text, tag)) = left.split_once('<') {
         match (unread, in_line) {
             (0, false) => link(text, &forms, &nothing, &mut known, &mut out),
-            // Kernel texts repeat the same words, so a CUDA word is linked only once on a page.
+            // Kernel sources repeat the same words, so a CUDA word is linked only once on a page.
             (0, true) => link(text, &forms_of_code, &all, &mut known, &mut out),
             _ => out += text,
         }
@@ -104,7 +104,7 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
     (out, TERMS.into_iter().filter(|term| all.contains(term.id)).collect())
 }
 
-/// Appends a text, with a link at the first occurrence of each term in neither `known` nor
+/// Appends a text. Adds a link at the first occurrence of each term that is in neither `known` nor
 /// `before_it`.
 fn link(
     text: &str,
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(linked_terms(&expected).0, expected, "a second time nothing changes");
     }
 
-    /// In a kernel text, CUDA words are linked as whole words only.
+    /// In a kernel source, only whole CUDA words are linked.
     #[test]
     fn words_of_cuda_are_links_in_texts() {
         let line = |text: &str| format!("<td class=\"t\">{text}</td>");

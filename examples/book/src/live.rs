@@ -1,4 +1,5 @@
-//! Live page: the compiler and the simulator are embedded in the page and answer to a typed spec.
+//! Live page. The compiler and the simulator are embedded in it and report on the spec that the
+//! reader types.
 
 use super::page::{STYLE, base64, policy, rendered};
 use askama::Template;
@@ -20,7 +21,7 @@ pub const FILE: &str = "live.html";
 const LIVE_STYLE: &str = include_str!("../templates/live.css");
 const SCRIPT: &str = include_str!("../templates/live.js");
 
-/// Compression level of the module, out of 10.
+/// Compression level of the module, from 0 to 10.
 const PACKED: u8 = 9;
 
 /// Example stages: GEMMs and reductions.
@@ -34,7 +35,7 @@ const FAULTY: [(&str, &str); 2] = [
     ("too much shared memory", "tile: 256x256x64, thread: 16x16, float4, transpose, stages: 4"),
 ];
 
-/// Reason for a missing live page.
+/// Reason why the live page cannot be built.
 #[derive(Debug, Error)]
 pub enum ModuleError {
     /// A tool cannot be executed.
@@ -46,7 +47,7 @@ pub enum ModuleError {
     /// The sources of the module are missing.
     #[error("sources not found at {}", .0.display())]
     Sources(PathBuf),
-    /// Cargo failed, with its errors.
+    /// Cargo failed with these errors.
     #[error("cannot build the module: {0}")]
     Build(String),
 }
@@ -58,7 +59,7 @@ struct LivePage {
     style: String,
     /// Names of the macros, and what they generate.
     families: [(&'static str, &'static str); 2],
-    /// Spec that is answered if the address has none.
+    /// Spec that is shown if the address contains none.
     first: String,
     examples: Vec<Example>,
     module: String,
@@ -152,7 +153,7 @@ pub fn module() -> Result<Vec<u8>, ModuleError> {
     fs::read(&path).map_err(|error| ModuleError::Tool(path, error))
 }
 
-/// Path of the module, if a message of cargo names it.
+/// Path of the module, if this message of cargo contains it.
 fn artifact(message: &str) -> Option<String> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let files = message.get("filenames")?.as_array()?.iter().filter_map(|file| file.as_str());

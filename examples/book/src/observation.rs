@@ -33,11 +33,11 @@ pub(super) enum Spec {
 pub(super) enum SampleShape {
     Arrays(Arrays),
     Products(Products),
-    /// A single shape, with as few GEMMs as the spec takes.
+    /// One GEMM shape. The launch has the smallest number of GEMMs that the spec accepts.
     Size(Size),
 }
 
-/// Records all blocks of a grid.
+/// Number of blocks to record: all of the grid.
 const ALL: fn([u32; 3]) -> u32 = |grid| grid.iter().product();
 
 /// Recorded launch of a kernel.
@@ -84,7 +84,7 @@ impl Spec {
         })
     }
 
-    /// Sample shape of the spec.
+    /// Small shape for the simulation of the spec.
     pub(super) fn at(&self) -> Result<SampleShape, Failure> {
         let shape = match self {
             Self::Reduce(plan) => sample::arrays(plan).map(SampleShape::Arrays),
@@ -93,7 +93,7 @@ impl Spec {
         shape.map_err(Failure::Usage)
     }
 
-    /// Sample shape that both specs accept.
+    /// Sample shape that this spec and `other` accept.
     pub(super) fn at_beside(&self, other: &Self) -> Result<SampleShape, Failure> {
         match (self, other) {
             (Self::Sgemm(own), Self::Sgemm(other)) => {
@@ -130,7 +130,7 @@ impl Spec {
         }
     }
 
-    /// Bits of a tensor-core operand, if tensor cores are used.
+    /// Width in bits of one operand element, if tensor cores are used.
     pub(super) fn bits(&self) -> Option<u32> {
         match self {
             Self::Reduce(_) => None,
@@ -147,7 +147,7 @@ impl Spec {
         }
     }
 
-    /// Bytes of an element of A or B in the form that the kernel reads, with all its splits.
+    /// Bytes of an element of A or B as the kernel reads it, including all components of the split.
     pub(super) fn bytes_of_number(&self) -> u64 {
         match self {
             Self::Sgemm(plan) => plan.spec().staged_bytes(Factor::A).into(),
@@ -170,7 +170,7 @@ impl Spec {
         }
     }
 
-    /// Shape of a single launch. Without a batch it has one GEMM.
+    /// Shape of a single launch. A spec without a batch gets one GEMM.
     pub(super) fn taken(&self, at: SampleShape) -> SampleShape {
         match (self, at) {
             (Self::Sgemm(plan), SampleShape::Products(Products { size, .. }))
@@ -200,15 +200,16 @@ impl Spec {
         }
     }
 
-    /// Launches the spec and records the first block of the main kernel.
+    /// Launches the kernels of the spec and records the first block of the [main
+    /// step](gemm_runtime::LaunchReport::main_step).
     pub(super) fn look(&self, at: SampleShape) -> Result<Observation, Failure> {
         let seen = self.watched(at, Recorder::new(|_| 1))?;
         let (looked, _) = seen.ok_or_else(|| internal("the main launch was not recorded"))?;
         Ok(looked)
     }
 
-    /// Launches the spec and records all blocks of the main kernel. The traces after the first are
-    /// separate.
+    /// Launches the kernels of the spec and records all blocks of the main step. The traces of the
+    /// other blocks are returned separately.
     pub(super) fn look_at_all(
         &self,
         at: SampleShape,
@@ -217,8 +218,9 @@ impl Spec {
         Ok(seen.ok_or_else(|| internal("the main launch was not recorded"))?)
     }
 
-    /// Records all blocks of the preferred kernel, even if it is not the main one. `None` if it is
-    /// not launched.
+    /// Launches the kernels of the spec and records all blocks of the preferred kernel. It differs
+    /// from the [main step](gemm_runtime::LaunchReport::main_step) if the fallback runs instead.
+    /// Returns `None` if the preferred kernel is not launched.
     pub(super) fn look_at_preferred(
         &self,
         at: SampleShape,
@@ -239,13 +241,13 @@ impl Spec {
         }))
     }
 
-    /// Returns the launch with a fault, or `None` if no launch has one.
+    /// Returns the first launch with a fault, or `None` if all launches succeed.
     pub(super) fn failed(&self, at: SampleShape) -> Option<LaunchRecord> {
         let eye = Arc::new(Recorder::new(|_| 1));
         self.launch(at, &eye.device()).err().and_then(|_| eye.failed())
     }
 
-    /// Counters of all launches for a shape.
+    /// Sum of the counters over all launches for a shape.
     pub(super) fn counts(&self, at: SampleShape) -> Result<Counts, Failure> {
         let ran = self.launch(at, &Device::simulator_compiled())?;
         let (text, compiled) = sample::compiled_of_main(&ran.launched)?;
@@ -253,17 +255,16 @@ impl Spec {
     }
 }
 
-/// Instruction limit of a repeated launch.
+/// Limit on the simulated instructions of a repeated launch.
 const INSTRUCTIONS: u64 = 1 << 36;
 
 impl Observation {
-    /// Counters of the text and of the compiled kernel.
+    /// Source counters, and counters of the compiled kernel.
     pub(super) fn counts(&self) -> Result<Counts, Failure> {
         Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
     }
 
-    /// Repeats the launch with other elements in the same arrays, and returns the trace of the
-    /// first block.
+    /// Repeats the launch with `arguments`, and returns the trace of the first block.
     pub(super) fn again(&self, arguments: &Arguments) -> Result<Option<Trace>, Failure> {
         let replay = arguments.replay(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
         replay.ran.map_err(Error::from)?;
@@ -273,7 +274,8 @@ impl Observation {
     /// Predicted counters of the compiled kernel.
     pub(super) fn compiled(&self) -> Result<&SassCounters, Failure> {
         let compiled = self.profile.compiled.as_ref();
-        Ok(compiled.ok_or_else(|| internal("the launch was not counted as compiled"))?)
+        Ok(compiled
+            .ok_or_else(|| internal("no compiled-kernel counters were recorded for this launch"))?)
     }
 }
 
@@ -281,7 +283,7 @@ pub(super) fn internal(what: &str) -> Error {
     Error::Internal(what.to_owned())
 }
 
-/// Splits a spec into the texts of its entries.
+/// Splits a spec into its entries.
 pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
     let entries = parse::entries(line)?;
     Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())

@@ -1,4 +1,4 @@
-//! Parts that the page of a kernel omits, with the reasons.
+//! Parts that the page of a kernel omits, and the reasons for the omissions.
 
 use super::report::{Omission, Report};
 use crate::observation::Spec;
@@ -16,7 +16,7 @@ pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) 
     };
     let steps = &report.steps;
     if is_product {
-        let owners = "No tile of at most 1024 × 1024 elements was found that threads of the \
+        let owners = "No tile of at most 1024 × 1024 elements was found that the threads of the \
                       observed block load, read or store.";
         lacks("owners", "Which threads own which elements?", report.owners.is_some(), owners);
         let rounds = match report.has_ring() {
@@ -28,14 +28,15 @@ pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) 
         };
         let question = "What does shared memory hold in each round?";
         lacks("steps", question, !steps.rounds.is_empty(), rounds);
-        let edges = "Its blocks do not store C: they pass partial sums to another kernel.";
+        let edges =
+            "The blocks of this kernel do not store C: they pass partial sums to another kernel.";
         let is_told = report.edges.is_some() || report.no_edges.is_some();
         lacks("edges", "How are ragged shapes handled?", is_told, edges);
         let no_order = no_order.unwrap_or_default();
         lacks("order", "In which order are tiles processed?", report.order.is_some(), &no_order);
     } else {
         let levels =
-            "Threads write nothing to shared memory, and no lane reads a value of another.";
+            "Threads write nothing to shared memory, and no lane reads a value of another lane.";
         let question = "How many threads are active in each step?";
         lacks("steps", question, !steps.levels.is_empty(), levels);
     }

@@ -1,9 +1,9 @@
 //! Ownership of elements: the threads that copy, read and store the elements of a tile of A, B and
 //! C.
 //!
-//! Elements are identified by number. The kernel runs again on arrays in which each element holds
-//! its own number. The kernel moves them unchanged, so that a word of shared memory names its
-//! element.
+//! Elements are identified by number. The kernel runs again on arrays in which the value of each
+//! element is its number. It moves the values unchanged, so that a word of shared memory identifies
+//! its element.
 
 mod boxes;
 mod drawing;
@@ -46,9 +46,11 @@ const MOST: u64 = 1024;
 /// Tiles of the recorded block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ownership {
-    /// Tiles of A, B and C that threads move element by element, or that TMA boxes copy.
+    /// Tiles of A, B and C that threads move element by element, or that TMA boxes copy to shared
+    /// memory.
     pub tiles: Vec<OwnedTile>,
-    /// True if threads copy elements of A or B to shared memory. Otherwise those have no owner.
+    /// True if threads copy elements of A or B to shared memory. Otherwise elements of A and B have
+    /// no owner.
     pub is_copied: bool,
 }
 
@@ -83,27 +85,29 @@ pub struct OwnedTile {
     pub origin: [u64; 2],
     /// Number of rows and columns.
     pub extents: [u64; 2],
-    /// Action of its owners: copied, read or stored.
+    /// Action of the owners of an element: copied, read or stored.
     pub moved: &'static str,
     /// Minimum and maximum number of owners of an element.
     pub owners: [u64; 2],
-    /// Minimum and maximum number of reads of an element, from shared memory if it is copied there.
+    /// Minimum and maximum number of reads of an element. If elements are copied to shared memory,
+    /// these are reads from there.
     pub reads: [u64; 2],
     /// Areas owned by each warp.
     pub warps: Vec<Area>,
-    /// Areas owned by each of the first threads.
+    /// Areas owned by each lane of the first warp.
     pub threads: Vec<Area>,
-    /// Areas read by each of the first threads.
+    /// Areas read by each lane of the first warp.
     pub read: Vec<Area>,
     /// Layout in shared memory, if threads copy the tile there.
     pub held: Option<SharedTile>,
     /// Groups of elements with the same readers and number of reads.
     pub groups: Vec<ReuseGroup>,
-    /// First thread that copies or stores each element, if there is one.
+    /// First owner of each element, as its thread number. `None` if no thread copies or stores
+    /// elements.
     pub owner: Option<Formula>,
     /// Index of each element's group in `groups`.
     pub group: Option<Formula>,
-    /// Producers and consumers of the tile, if it is not moved element by element.
+    /// Producers and consumers of the tile, if boxes copy it.
     pub role: Option<TileRole>,
 }
 
@@ -134,12 +138,12 @@ impl OwnedTile {
         }
     }
 
-    /// Groups listed in the table: the first few.
+    /// First groups, which the table lists.
     pub fn listed(&self) -> &[ReuseGroup] {
         &self.groups[..self.groups.len().min(LISTED)]
     }
 
-    /// Sentence about the groups that are not in the table.
+    /// Sentence about the groups that the table does not list.
     pub fn unlisted(&self) -> String {
         let Some(others) = self.groups.get(LISTED..).filter(|others| !others.is_empty()) else {
             return String::new();
@@ -168,7 +172,7 @@ impl OwnedTile {
     }
 }
 
-/// Run of a GEMM in which each element holds its own number.
+/// Run of a GEMM in which the value of each element is its number.
 pub(super) struct NumberedRun {
     /// Matrices A, B and C.
     pub(super) matrices: [Option<GlobalMatrix>; 3],
@@ -226,8 +230,8 @@ fn is_small(extents: [u64; 2]) -> bool {
 
 /// Builds the tile of a matrix from its moved elements.
 fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> Option<OwnedTile> {
-    // For copied elements the tile is one round of the loop. For elements read directly it is all
-    // of them, or one round if they are too many.
+    // If elements are copied, the tile contains those of one round of the loop. If they are read
+    // directly, it contains all elements, or those of one round if all are too many.
     let all_read = || moved.readers.keys().copied().collect::<BTreeSet<_>>();
     let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
         (false, false) => moved.steady.clone(),
@@ -324,7 +328,8 @@ mod tests {
         let owners = owners(Family::Sgemm, line).expect("a product");
         let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
         assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));
-        // An element of A is used by 256 / 16 columns of threads, one of B by 128 / 8 rows.
+        // 256 / 16 columns of threads use an element of A, and 128 / 8 rows of threads an element
+        // of B.
         assert_eq!((a.owners, a.reads, b.owners, b.reads), ([1; 2], [16; 2], [1; 2], [16; 2]));
         assert_eq!((c.owners, c.reads), ([1; 2], [0; 2]));
         let rect = |x, y, width, height| Rect { x, y, width, height };
@@ -333,10 +338,10 @@ mod tests {
         assert_eq!(warp, (0..8).map(tile).collect::<Vec<_>>());
         let fours = [0, 16].iter().flat_map(|y| [0, 32, 64, 96].map(|x| rect(x, *y, 4, 4)));
         assert_eq!(c.threads[0].rects, fours.collect::<Vec<_>>());
-        // The first thread reads the rows and columns of the elements it stores.
+        // The first thread reads the rows of A and columns of B for the elements that it stores.
         assert_eq!(a.read[0].rects, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
         assert_eq!(b.read[0].rects, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
-        // All lanes do: the next lane stores and reads the next columns.
+        // So do all other lanes: the next lane stores and reads the next columns.
         let columns = |areas: &[Area]| areas.iter().map(|area| area.rects[0].x).collect::<Vec<_>>();
         assert_eq!((c.threads.len(), a.read.len(), b.read.len()), (32, 32, 32));
         assert_eq!(columns(&b.read), columns(&c.threads));
@@ -483,7 +488,8 @@ mod tests {
         }
     }
 
-    /// Elements that are not copied are read from global memory. TMA boxes form tiles too.
+    /// If elements are not copied, their tile contains the reads from global memory. TMA boxes also
+    /// form tiles.
     #[test]
     fn kernels_without_copies_by_threads_have_the_other_tiles() {
         let naive = owners(Family::Sgemm, "block: 16x16").expect("a product");

@@ -37,7 +37,7 @@ pub struct Link {
 #[template(path = "kernel.html")]
 struct KernelPage<'r> {
     report: &'r Report,
-    /// Introduction of the stage, if the kernel is one.
+    /// Introduction, if the kernel is a stage.
     idea: Option<&'static Idea>,
     policy: String,
     style: &'static str,
@@ -68,9 +68,9 @@ struct StageEntry<'r> {
     /// Registers per thread with and without the key.
     registers: String,
     text: String,
-    /// Parts of the page that show a key without counters, each as `id` and description.
+    /// Parts of the page that show a key that no counter shows, each as `id` and description.
     shown: Vec<(&'static str, &'static str)>,
-    /// Difference of the text for a key without counters, and the number of further lines.
+    /// Difference of the source for a key that no counter shows, and the number of further lines.
     hunks: &'r [Hunk],
     more: usize,
 }
@@ -123,7 +123,7 @@ struct FaultPage<'r> {
 /// Renders the page of a fault.
 ///
 /// # Errors
-/// Returns the errors of [`kernel`].
+/// Returns an error only if the template fails.
 pub fn broken(broken: &FaultReport, command: &str) -> Result<String, Failure> {
     fn lit(lit: &HighlightedAccess) -> AccessView<'_> {
         let lanes = lit.lanes.iter().fold(0, |lanes, lane| lanes | 1 << lane);
@@ -155,9 +155,9 @@ pub(super) struct LadderRow {
 /// Load of a unit, relative to the busiest one.
 pub(super) struct UnitCell {
     pub(super) cycles: String,
-    /// Percentage of the busiest unit's load.
+    /// Load in percent of the busiest unit's load.
     pub(super) percent: u64,
-    /// True if elements that several threads of a block read count once.
+    /// True if an element that several threads of a block read is counted once.
     pub(super) is_once: bool,
 }
 
@@ -187,7 +187,7 @@ struct IndexPage<'r> {
     script: &'static str,
     ladders: &'r [Ladder],
     per: &'static str,
-    /// File of the live page, if it exists.
+    /// File name of the live page, if it was built.
     live: Option<&'r str>,
     command: &'r str,
     version: &'static str,
@@ -196,7 +196,7 @@ struct IndexPage<'r> {
 /// Renders the front page with links to all others.
 ///
 /// # Errors
-/// Returns the errors of [`kernel`].
+/// Returns an error only if the template fails.
 pub(super) fn index(
     ladders: &[Ladder],
     live: Option<&str>,
@@ -219,7 +219,7 @@ struct GlossaryPage<'r> {
 /// Renders the glossary.
 ///
 /// # Errors
-/// Returns the errors of [`kernel`].
+/// Returns an error only if the template fails.
 pub(super) fn glossary(terms: &[Term]) -> Result<String, Failure> {
     rendered(&GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms })
 }
@@ -239,7 +239,7 @@ fn packed(script: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Content security policy: a page may load only its own style, and its own script if it has one.
+/// Content security policy: a page may use only its own style and its own script.
 pub(super) fn policy(style: &str, script: Option<&str>) -> String {
     let own = |kind, text: &str| format!("; {kind}-src 'sha256-{}'", base64(&Sha256::digest(text)));
     let script = script.map_or(String::new(), |script| own("script", script));
@@ -275,7 +275,7 @@ fn bars(report: &Report) -> Vec<Bar> {
     report.units.iter().map(bar).collect()
 }
 
-/// Part of a page that shows a key without counters, and its description.
+/// Part of the page that shows the effect of a key if no counter does, with a description.
 fn shown(part: &'static str) -> (&'static str, &'static str) {
     let what = match part {
         "order" => "see the order of tiles",
@@ -307,8 +307,8 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
     StageEntry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
 }
 
-/// Describes changed counters: those of the compiled kernel, then those only the text has. Other
-/// counts of the text are used if there is neither.
+/// Describes changed counters: those of the compiled kernel, then those that only the source has.
+/// If neither changed, other source counts are described.
 fn counts(deltas: &[Delta]) -> String {
     const MOST: usize = 5;
     let written = |by: &[CountBasis]| {
@@ -400,7 +400,8 @@ mod tests {
         assert_eq!(factor(0, 3), "new");
     }
 
-    /// No script line starts inside a template literal, whose indentation must not be removed.
+    /// No line of a script starts inside a template literal. There, removing indentation would
+    /// change the script.
     #[test]
     fn a_script_is_packed_and_means_the_same() {
         assert_eq!(packed("// a\nb();\n\n  if (c) // d\n    e();\n"), "b();\nif (c) // d\ne();\n");

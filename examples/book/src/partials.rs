@@ -1,10 +1,10 @@
-//! Partial results of a reduction, step by step. They are those of the first block, bit-exact, for
-//! a run in which each element is the last digit of its index.
+//! Partial results of a reduction, step by step. They are bit-exact values of the first block, in a
+//! run in which the value of each element is the last digit of its index.
 //!
 //! ```text
-//! trace of that run ──loads──► which elements each lane folds
-//!                   ──words──► what threads leave in shared memory, a column for each step of a tree
-//!                   ──lanes──► what lanes of the first warp give one another, a column for each shuffle
+//! trace of that run ──loads──► elements that each lane reduces
+//!                   ──words──► values written to shared memory, a column for each step of a tree
+//!                   ──lanes──► values exchanged in the first warp, a column for each shuffle
 //! ```
 
 use crate::observation::Observation;
@@ -31,9 +31,9 @@ pub(super) const NONE: &str =
 /// Partial results of a reduction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Partials {
-    /// Name of the folded array.
+    /// Name of the reduced array.
     pub array: String,
-    /// Number of its elements that the block loads.
+    /// Number of elements of the array that the block loads.
     pub elements: usize,
     /// Minimum and maximum number of loads of an element.
     pub loaded: [u64; 2],
@@ -63,7 +63,8 @@ pub struct PartialTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PartialStep {
     pub name: String,
-    /// Number of threads of the block that write, or of lanes of the warp whose values are used.
+    /// Number of threads of the block that write, or number of lanes of the warp whose values are
+    /// used.
     pub active: usize,
     /// Value of each row, or `None` if nothing is written.
     pub cells: Vec<Option<PartialValue>>,
@@ -160,7 +161,7 @@ fn folds(
     listing: &Listing,
     trace: &Trace,
 ) -> Option<Partials> {
-    // The first array is the one that is folded.
+    // The first array is the reduced one.
     let array = kernel.params.iter().find_map(|param| match param.kind {
         ParamKind::Buffer { buffer, .. } => Some(buffer.id),
         _ => None,
@@ -182,7 +183,7 @@ fn folds(
     if all.is_empty() {
         return None;
     }
-    // Tables are sorted by the number of events before their first step.
+    // The number is that of the events before the table's first step. Tables are sorted by it.
     let mut tables: Vec<(usize, PartialTable)> = shuffles::tables(kernel, listing, trace);
     tables.extend(shared::tables(kernel, listing, trace));
     tables.sort_by_key(|(event, _)| *event);

@@ -1,7 +1,7 @@
 //! Timeline of a warp, which shows the overlap of copies and multiply-adds.
 //!
 //! ```text
-//! events of a warp ──acts──► what each is ──rounds──► pieces of the run ──drawing──► rows of marks
+//! events of a warp ──acts──► actions ──rounds──► pieces of the run ──drawing──► rows of marks
 //!                                 └──hidden──► work between the start of a copy and its use
 //! ```
 
@@ -44,7 +44,7 @@ impl Pipeline {
         self.pieces.last().map_or(0, |piece| piece.x + piece.width)
     }
 
-    /// Returns true if the slots of a ring have rows of their own.
+    /// Returns true if each slot of a ring has its own row.
     pub fn has_slots(&self) -> bool {
         self.rows.iter().any(|row| row.name.starts_with("slot"))
     }
@@ -54,7 +54,8 @@ impl Pipeline {
     }
 }
 
-/// Returns the timeline of warp 0, or of the first warp of each role.
+/// Returns the timeline of warp 0. If warps have different roles, returns one of the first warp of
+/// each role.
 pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
     let ring = TileArrays::new(kernel);
     let warps = kernel.geometry.threads().div_ceil(32);
@@ -112,8 +113,8 @@ mod tests {
         pipelines(line)[0].hidden.iter().map(of).collect()
     }
 
-    /// Stage 22: a group is committed at step 9 of 16, and awaited at step 15 three tiles later. A
-    /// step is 8 x 16 multiply-adds.
+    /// Stage 22 commits a group of copies at step 9 of 16, and waits for it at step 15 three tiles
+    /// later. A step has 8 x 16 multiply-adds.
     #[test]
     fn a_ring_hides_copies_behind_more_than_three_tiles() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
@@ -133,8 +134,8 @@ mod tests {
         assert_eq!(counts, [16 * 128, 12]);
     }
 
-    /// Stage 5 stores loaded elements immediately, stage 17 after the FMAs of a tile: 8 steps of 8
-    /// x 8.
+    /// Stage 5 stores loaded elements immediately. Stage 17 stores them after the FMAs of a tile,
+    /// which are 8 steps of 8 x 8.
     #[test]
     fn what_lies_between_a_load_and_its_store_is_counted() {
         assert_eq!(hidden("tile: 32x32x32"), [(14, [0; 2], [0; 2])]);
@@ -150,8 +151,8 @@ mod tests {
         let drawn = pipelines(line);
         let roles: Vec<(u32, &str)> = drawn.iter().map(|of| (of.warp, of.role)).collect();
         assert_eq!(roles, [(0, "multiplies"), (8, "requests tiles")]);
-        // A warp that copies and multiplies has three of four slots in flight, with four matrix
-        // instructions each.
+        // For a warp that copies and multiplies, three of four slots are in flight. A slot has four
+        // matrix instructions.
         let line = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
         assert_eq!(hidden(line), [(4, [0; 2], [12; 2])]);
     }

@@ -1,5 +1,5 @@
-//! Order in which blocks compute the tiles of C, and the reuse of A and B in the first wave: the
-//! effect of `raster`.
+//! Effect of `raster`: the order in which blocks compute the tiles of C, and the reuse of A and B
+//! in the first wave.
 
 use crate::observation::{SampleShape, Spec};
 use crate::ownership::GlobalMatrix;
@@ -17,7 +17,7 @@ const TILES: usize = 24;
 /// Number of SMs: an H100 or H200, and an A100.
 const MULTIPROCESSORS: [usize; 2] = [H200.sms as usize, A100.sms as usize];
 const A100: DeviceModel = DEVICES[1];
-/// Size of a drawn square in pixels, and the step between numbered blocks.
+/// Size of a drawn square in pixels, and step between blocks whose numbers are drawn.
 const SIDE: usize = 20;
 const NUMBERED: usize = 12;
 
@@ -46,14 +46,14 @@ pub struct Wave {
     pub row_by_row: u64,
 }
 
-/// Messages for a missing order: a reduction, a kernel that is not launched, or blocks that store
-/// no tile.
-const NONE: &str = "It is not a GEMM.";
+/// Reasons for a missing order: a reduction, a kernel that is not launched, or blocks that store no
+/// tile.
+const NONE: &str = "The kernel is not a GEMM.";
 const UNMET: &str =
-    "The order is recorded with a small K, for which the kernel of this page is not launched.";
+    "The order is recorded with a small K, and the kernel of this page is not launched for it.";
 const UNSTORED: &str = "Some block does not store its tile of C: it passes partial sums to others.";
 
-/// Message for lists of matrices, whose elements cannot be located.
+/// Reason for a batch given as lists of matrix pointers, whose elements cannot be located.
 pub(super) const LIST: &str = "The matrices of a pointer batch can be anywhere in memory: an \
                                address does not tell which element of which matrix is accessed.";
 
@@ -66,7 +66,7 @@ pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Fai
     let size = Size { m, n, k: spec.min_k() };
     let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
         Ok(Some(seen)) => seen,
-        // The kernel rejects this shape, as split-K kernels may.
+        // The kernel rejects this shape. Split-K kernels may do so.
         Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return none(UNMET),
         Err(failure) => return Err(failure),
     };
@@ -114,8 +114,8 @@ impl BlockOrder {
         TILES * SIDE
     }
 
-    /// SVG squares of the blocks in the first wave of the smaller device, and of the further blocks
-    /// on the larger.
+    /// SVG squares of the blocks in the first wave of the device with fewer SMs, and of the further
+    /// blocks in the first wave of the other device.
     pub fn squares(&self) -> [String; 2] {
         let [more, fewer] = MULTIPROCESSORS;
         let square = |tile: &[u64; 2]| {
@@ -136,7 +136,7 @@ impl BlockOrder {
         points.collect::<Vec<_>>().join(" ")
     }
 
-    /// Labels of numbered blocks with their x and y.
+    /// Drawn block numbers with their x and y.
     pub fn numbers(&self) -> Vec<(usize, usize, usize)> {
         let some = self.tiles.iter().enumerate().step_by(NUMBERED);
         let place = |at: u64| at as usize * SIDE + SIDE / 2;
@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(wave.bytes, wave.row_by_row);
     }
 
-    /// The fallback kernel, which is the main one if K is 0, is not recorded. The bytes are those
-    /// of the split operands.
+    /// If K is 0, the fallback kernel is the main one. The order is nevertheless that of the
+    /// preferred kernel. The bytes are those of the split operands.
     #[test]
     fn the_order_is_that_of_the_kernel_that_multiplies() {
         let plain = order("tile: 128x64x64, arith: f16, mma: wgmma");
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 128 + 9 * 64)));
     }
 
-    /// In groups of eight rows, 132 blocks fill 16 columns of a group and half of the next.
+    /// In groups of eight rows, 132 blocks fill 16 columns of a group and half of the next column.
     #[test]
     fn raster_makes_the_first_blocks_share_strips() {
         let grouped = order("tile: 32x32x8, thread: 4x4, raster: 8");

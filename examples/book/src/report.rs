@@ -38,7 +38,8 @@ pub struct Report {
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
     pub threads: u32,
-    /// GEMMs of a batch computed by a block, each by its own threads. It is 1 for a reduction.
+    /// Number of GEMMs of a batch that a block computes, each with its own threads. It is 1 for a
+    /// reduction.
     pub products: u32,
     /// Shared memory per block, in bytes.
     pub shared_bytes: u64,
@@ -59,12 +60,12 @@ pub struct Report {
     pub memory: Memory,
     /// Measured times of a stage.
     pub measured: Option<StageTimes>,
-    /// Text of the kernel, line by line.
+    /// Source of the kernel, line by line.
     pub source: Vec<SourceLine>,
-    /// Predicted instructions that belong to no line, such as the exit. `None` if the number of
-    /// instructions is unknown.
+    /// Predicted instructions that belong to no line, such as the exit. `None` if the compiled
+    /// instructions are unknown.
     pub of_no_line: Option<u64>,
-    /// Access patterns of its warps, in the order of the text.
+    /// Access patterns of the kernel's warps, in source order.
     pub accesses: Vec<Access>,
     /// Occupancy on each architecture with a compiler report.
     pub residents: Vec<Occupancy>,
@@ -84,7 +85,7 @@ pub struct Report {
     pub folds: Option<Partials>,
     /// Reason for missing partial results of a reduction.
     pub no_folds: Option<&'static str>,
-    /// Operands of `wgmma` instructions, and the copies that bring them.
+    /// Operands of `wgmma` instructions, and the copies that load them.
     pub tensor: Option<WgmmaTiles>,
     /// Partial tiles at a ragged shape.
     pub edges: Option<Edges>,
@@ -98,7 +99,7 @@ pub struct Report {
     pub syncs: Vec<Sync>,
     /// Differences to the base, if there is one.
     pub change: Option<KernelDiff>,
-    /// Access patterns on arrays of both kernels that differ.
+    /// Access patterns that differ from the base, for arrays that both kernels access.
     pub beside: Vec<AccessComparison>,
 }
 
@@ -125,7 +126,7 @@ pub struct Fallback {
 /// Architecture without a compiler report.
 #[derive(Clone, Debug, Serialize)]
 pub struct UncompiledArch {
-    /// Name such as `sm_90`, or `None` if there is no compiler.
+    /// Name such as `sm_90`, or `None` if no compiler was found.
     pub arch: Option<String>,
     /// Reason for the missing report.
     pub why: String,
@@ -144,7 +145,7 @@ pub struct Decision {
 pub struct Omission {
     /// HTML `id` of the part.
     pub part: &'static str,
-    /// Question that it would answer.
+    /// Question that the part answers.
     pub question: &'static str,
     pub why: String,
 }

@@ -7,8 +7,8 @@ use gemm_perf::csv;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Output of `cargo bless-registers`: a line with the compiler, a line with column names, then
-/// rows.
+/// Output of `cargo bless-registers`: a line that names the compiler, a line with column names,
+/// then rows.
 const FILE: &str = include_str!("../../../snapshots/book/registers.csv");
 
 /// Resources of the preferred kernel of a spec.
@@ -42,15 +42,15 @@ pub fn of_line(family: Family, line: &str) -> Option<Resources> {
     known.get(&format!("{} {}", family.macro_name(), normal(family, line)?)).copied()
 }
 
-/// Returns a spec, and the spec without each of its keys, in normal form. Invalid specs are
-/// skipped.
+/// Returns the spec and, for each key, the spec without this key, all in canonical form. Invalid
+/// specs are skipped.
 pub fn lines(family: Family, line: &str) -> Vec<String> {
     let entries = crate::observation::entries(line).unwrap_or_default();
     let without = |left_out: usize| {
         let rest = entries.iter().enumerate().filter(|(i, _)| *i != left_out);
         rest.map(|(_, entry)| &**entry).collect::<Vec<_>>().join(", ")
     };
-    // An index past the last key leaves the full spec.
+    // The index past the last key removes no key.
     let all = (0..=entries.len()).rev().map(without);
     all.filter_map(|line| normal(family, &line)).collect()
 }

@@ -6,13 +6,13 @@ use gemm_bench::change::number;
 
 /// Memory levels, each with its own panel.
 const LEVELS: [UnitName; 3] = [UnitName::Memory, UnitName::L2, UnitName::Shared];
-/// Bytes of a wavefront of shared memory, which serves one per cycle.
+/// Bytes of a wavefront of shared memory. An SM processes one wavefront per cycle.
 const WAVEFRONT_BYTES: f64 = 128.0;
 /// Width and height of a panel, and the margins to its left and below it, in pixels.
 const SIDE: [i64; 2] = [290, 290];
 const LEFT: i64 = 48;
 const BELOW: i64 = 44;
-/// Width and height of a digit in pixels, to avoid overlapping labels.
+/// Width and height of a digit in pixels, with which overlapping labels are avoided.
 const DIGIT: [i64; 2] = [7, 11];
 
 pub(super) struct Stage<'r> {
@@ -35,7 +35,7 @@ pub(super) struct Roofline {
     pub(super) has_tensor: bool,
 }
 
-/// Stages over their arithmetic intensity at one memory level.
+/// Stages by their arithmetic intensity at one memory level.
 pub(super) struct Panel {
     pub(super) level: UnitName,
     /// Left edge of the panel, in pixels.
@@ -56,7 +56,7 @@ pub(super) struct Dot {
     pub(super) at: [i64; 2],
     /// Height of its bound, in pixels.
     pub(super) bound: i64,
-    /// Position and number of its label, if there is room.
+    /// Position and number of its label, if the label fits.
     pub(super) label: Option<(i64, i64, u32)>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Dot {
 pub(super) struct RooflineRow {
     pub(super) title: String,
     pub(super) rate: String,
-    /// Intensity and bound at each level, or `None` without traffic.
+    /// Intensity and bound at each level, or `None` for a level without traffic.
     pub(super) levels: Vec<Option<[String; 2]>>,
 }
 
@@ -117,8 +117,8 @@ fn per_second() -> f64 {
     f64::from(DEVICE.sms) * DEVICE.hertz() / 1e12
 }
 
-/// Returns the arithmetic intensity at a level, and the bound of the rate. `None` without traffic,
-/// and for memory if the operands stay in the L2 cache.
+/// Returns the arithmetic intensity at a level, and the bound of the rate. Returns `None` for a
+/// level without traffic, and for memory if the operands stay in the L2 cache.
 pub(super) fn under(point: &TimePoint, level: UnitName) -> Option<[f64; 2]> {
     let of_level = UnitName::ALL.iter().zip(point.asked).find(|(name, _)| **name == level);
     let bytes = of_level.map_or(0.0, |(_, cycles)| cycles) * bytes_of_cycle(level);
@@ -131,7 +131,7 @@ pub(super) fn under(point: &TimePoint, level: UnitName) -> Option<[f64; 2]> {
 
 /// Arithmetic roofs of GEMMs, in 10^12 FLOP/s.
 fn arithmetic(unit: RateUnit) -> Vec<(f64, &'static str)> {
-    /// FLOPs per cycle of an SM: two for each of 32 lanes of four schedulers.
+    /// FLOPs of an SM per cycle: four schedulers, 32 lanes each, two FLOPs per lane.
     const FMA: f64 = 256.0;
     match unit {
         RateUnit::Terabytes => Vec::new(),
@@ -211,8 +211,8 @@ fn uses_tensor_cores(point: &TimePoint) -> bool {
         .any(|(name, cycles)| *name == UnitName::TensorCores && cycles > 0.0)
 }
 
-/// SVG path of the rates that a bandwidth allows, from the left or bottom edge to the right edge or
-/// the highest arithmetic roof.
+/// SVG path of the bandwidth roof. It starts at the left or bottom edge of the panel and ends at
+/// the right edge or at the highest arithmetic roof.
 fn slope(bandwidth: f64, [across, up]: [Axis; 2], flat: &[(f64, &str)], x: i64) -> String {
     let rise = bandwidth.log10();
     let top = flat.iter().map(|(most, _)| most.log10()).fold(f64::NEG_INFINITY, f64::max);
@@ -264,7 +264,7 @@ impl Roofline {
         SIDE
     }
 
-    /// Work that is counted per byte.
+    /// Unit of the work that is divided by bytes.
     pub(super) fn work(&self) -> &'static str {
         match self.unit {
             RateUnit::Teraflops => "floating-point operations",
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// A bound without another limit is on the bandwidth roof.
+    /// If only the bandwidth limits a stage, its bound is on the bandwidth roof.
     #[test]
     fn bounds_lie_on_the_line() {
         let measured = measured("reduce");

@@ -27,9 +27,9 @@ use std::sync::Arc;
 
 /// Command that creates the book.
 pub const COMMAND: &str = "ladder --html DIR";
-/// Sizes of the rates in the tables: GEMMs and reductions.
+/// Sizes at which the tables show measured rates: m = n = k of GEMMs, and elements of reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
-/// Amount of work that bars refer to: multiply-adds of a GEMM, or elements of a reduction.
+/// Amount of work to which bars refer, in multiply-adds of a GEMM or elements of a reduction.
 const WORK: f64 = 1000.0;
 
 /// Stage of either ladder, with its base and variants.
@@ -43,7 +43,7 @@ struct LadderStage {
     base: Option<u32>,
     index: u32,
     variant: Variant,
-    /// Variant of the fallback kernel, if there is one.
+    /// Variant of the fallback, if the spec has one.
     fallback: Option<Variant>,
 }
 
@@ -54,8 +54,8 @@ impl LadderStage {
     }
 }
 
-/// Renders all pages but the live one, by file name. `live` is the file of the live page, if it
-/// exists.
+/// Renders all pages but the live one, by file name. `live` is the file name of the live page, if
+/// it exists.
 ///
 /// # Errors
 /// Returns the error of a launch, or of a page that cannot be rendered.
@@ -78,12 +78,12 @@ struct StagePage<'s> {
     html: String,
 }
 
-/// Source of reports: returns the report of a stage by ladder, number and subject, or `None` to
-/// leave the stage out.
+/// Function that returns the report of a stage, given by ladder, number and subject. It returns
+/// `None` to leave the stage out.
 pub type ReportSource<'g> =
     dyn Fn(&'static str, u32, &Subject) -> Result<Option<Arc<Report>>, Failure> + Sync + 'g;
 
-/// Renders all pages but the live one from the reports of a source.
+/// Renders all pages but the live one from the reports that `gather` returns.
 ///
 /// # Errors
 /// Returns the errors of [`pages`].
@@ -133,7 +133,7 @@ pub fn pages_of(
 /// page, if it exists.
 ///
 /// # Errors
-/// Returns the errors of [`pages`], and an error for an unknown stage.
+/// Returns the errors of [`pages`], or an error for an unknown stage.
 pub fn page_of(ladder: &str, index: u32, live: Option<&str>) -> Result<(String, String), Failure> {
     let (step, steps) = find(ladder, index)?;
     let html = page::kernel(
@@ -154,7 +154,7 @@ pub fn report_of(ladder: &str, index: u32) -> Result<Report, Failure> {
     report(&subject(&step, &steps))
 }
 
-/// Finds a stage, and returns it with its ladder.
+/// Returns the stage with this number, and all stages of its ladder.
 fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Failure> {
     let missing = || Failure::Usage(format!("the ladder `{ladder}` has no stage {index}"));
     let mut ladders = ladders()?.into_iter();
@@ -185,7 +185,7 @@ fn steps<S: Clone + std::fmt::Display>(
         let mut variants = variants(&stage.spec)?.into_iter();
         Ok(LadderStage {
             ladder,
-            stem: format!("{:02}_{}", stage.index, stage.name),
+            stem: stage.stem(),
             title: format!("{} {}", stage.index, stage.name.replace('_', " ")),
             family,
             line: stage.spec.to_string(),
@@ -204,7 +204,7 @@ fn file(step: &LadderStage) -> String {
     format!("{}_{}.html", step.ladder, step.stem)
 }
 
-/// Base of a stage, which defaults to the stage before.
+/// Base of a stage. By default, this is the previous stage.
 fn base_of<'s>(step: &LadderStage, ladder: &'s [LadderStage]) -> Option<&'s LadderStage> {
     match step.base {
         Some(base) => ladder.iter().find(|other| other.index == base),
@@ -253,7 +253,8 @@ fn row(
     report: &Report,
     units: &[UnitName],
 ) -> Result<LadderRow, Failure> {
-    // The work is that of the measured size, so that no unit needs longer than the measured time.
+    // Work and cycles are those of the measured size, so that no unit needs longer than the
+    // measured time.
     let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
     let of_unit = |unit: &Unit| match shown {
         Some((measured, point)) => {

@@ -1,5 +1,5 @@
-//! Steps of a kernel. For a GEMM they are the K range in each slot of shared memory by round, for a
-//! reduction the active threads in each step.
+//! Steps of a kernel. For a GEMM, they are the ranges of K in each slot of shared memory, round by
+//! round. For a reduction, they are the numbers of active threads in each step.
 
 use super::pipeline::rounds;
 use crate::ownership::NumberedRun;
@@ -27,7 +27,7 @@ pub struct Steps {
     pub slots: u64,
     /// State before the loop, followed by its rounds.
     pub rounds: Vec<Round>,
-    /// Number of omitted rounds before the last shown ones.
+    /// Number of omitted rounds before the last [`LAST`] rounds.
     pub left_out: usize,
     pub levels: Vec<Level>,
 }
@@ -49,16 +49,16 @@ pub struct StepSlot {
     pub written: Option<[u64; 2]>,
     /// True if copies to the slot are pending at the end of the round.
     pub in_flight: bool,
-    /// Range that the slot holds at the end of the round.
+    /// Range of K that the slot contains at the end of the round.
     pub holds: Option<[u64; 2]>,
 }
 
 /// Step in which threads write shared memory or shuffle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Level {
-    /// Line of the text, counted from 1.
+    /// Line of the source, counted from 1.
     pub line: usize,
-    /// Values of the loop variables around it.
+    /// Values of the variables of the surrounding loops.
     pub round: String,
     /// Kind of the step: `store` or `shuffle`.
     pub what: &'static str,
@@ -94,7 +94,8 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
     let looped = rounds::main_loop(kernel, trace, &of_first)?;
     let values: Vec<i64> = looped.of_events.iter().map(|(value, _)| *value).collect();
-    // Row of an event: 0 before the loop, then one for each round, and none after the loop.
+    // Row of an event: 0 before the loop, then the number of the round from 1. Events after the
+    // loop have no row.
     let row = |event: &Event, is_begun: bool| {
         let around = &trace.rounds[event.rounds as usize];
         let value = around.iter().find(|(var, _)| *var == looped.var).map(|(_, value)| *value);
@@ -167,7 +168,7 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     Some(Steps { var, slots: ring.slots, rounds, left_out, levels: Vec::new() })
 }
 
-/// Marks slots with pending copies of warp 0 at the end of each round.
+/// Marks the slots to which copies of warp 0 are pending at the end of each round.
 fn in_flight(
     kernel: &Kernel,
     trace: &Trace,
@@ -302,8 +303,9 @@ mod tests {
         steps(&looked.kernel, &cuda::listing(&looked.kernel), &looked.trace, named.as_ref())
     }
 
-    /// Five slots of K extent 16: four are filled before the loop, and one of these has been
-    /// awaited. Each round fills the slot read last.
+    /// The ring has five slots, and a K tile has 16 terms. Before the loop four slots are filled,
+    /// and the warp waits for the first of them. Each round fills the slot that the previous round
+    /// read.
     #[test]
     fn slots_of_a_ring_are_filled_in_turn() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, \
@@ -346,8 +348,8 @@ mod tests {
         assert_eq!(texts[8], "read 224–255");
     }
 
-    /// Divergent tree: each step has half as many active threads, but all warps stay active while
-    /// each has one.
+    /// Divergent tree: each step has half as many active threads as the previous one. A warp stays
+    /// active as long as one of its threads is active.
     #[test]
     fn levels_of_a_tree_have_half_the_threads() {
         let of = |tree: &str| -> Vec<(u64, u64)> {

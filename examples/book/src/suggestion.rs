@@ -30,8 +30,8 @@ mod tests {
         spec.look(spec.at().expect("a shape")).expect("a launch")
     }
 
-    /// With the suggested change, accesses keep their width, the cured ones have the stated cost,
-    /// and the total cost decreases.
+    /// With the suggested change, accesses keep their width, the accesses with a suggestion have
+    /// the stated cost, and the total cost decreases.
     #[test]
     fn what_is_advised_is_so() {
         let lines = [
@@ -40,7 +40,8 @@ mod tests {
             "tile: 64x64x16, thread: 4x4, float4, transpose",
             "tile: 32x32x8, thread: 4x4, transpose",
             "tile: 64x64x16, thread: 8x8",
-            // For this spec, effective padding exceeds shared memory, but a swizzle fits.
+            // With this spec, a padding that removes conflicts does not fit in shared memory, but a
+            // swizzle does.
             "tile: 256x192x128, thread: 16x12, float4",
         ];
         let mut advised = 0;

@@ -1,4 +1,4 @@
-//! Sentences that explain the performance of a kernel, each with the part of the page that proves
+//! Sentences that explain the performance of a kernel, each with the part of the page that supports
 //! it.
 
 use super::report::{Report, Sentence};
@@ -8,7 +8,7 @@ use gemm_bench::table::percent;
 use gemm_draw::view::executed;
 use gemm_runtime::sim::Counters;
 
-/// Returns the sentences for a report whose other parts are complete.
+/// Returns the sentences for a report. All other parts of the report must be complete.
 pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     let mut all = Vec::new();
     let mut say = |proof, text| all.push(Sentence { text, proof });
@@ -62,8 +62,9 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     all
 }
 
-/// Sentences about bank conflicts: of the compiled kernel, proved by its counters, and of the text
-/// if the shares differ, proved by the pictures.
+/// Sentences about bank conflicts. The first is about the compiled kernel, and its counters support
+/// it. If the share of conflicts in the source differs, a second sentence is about the source, and
+/// the pictures support it.
 fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
     let by_text = share(c.shared_bank_conflicts, c.shared_wavefronts);
@@ -113,7 +114,7 @@ fn sentence(text: String) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Suffix for cycles that are computed from counts of the text.
+/// Suffix for cycles that are computed from source counts.
 fn by_text(unit: &Unit) -> &'static str {
     if unit.is_by_text { " from source" } else { "" }
 }

@@ -1,4 +1,4 @@
-//! Need for each synchronisation, by experiment: the kernel runs without it, on the same arguments.
+//! Effect of each synchronisation, found by running the kernel without it on the same arguments.
 
 use crate::observation::Observation;
 use gemm_bench::cli::Failure;
@@ -11,8 +11,8 @@ use gemm_runtime::sim::{Counters, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// Factor between the instructions of the launch and the limit for a changed kernel. The factor is
-/// large because kernels with inter-block synchronisation run several times, in several orders.
+/// Instruction limit for a changed kernel, relative to the instructions of the launch. The factor
+/// is large because kernels with inter-block synchronisation run several times, in several orders.
 const PATIENCE: u64 = 64;
 /// Instructions added to the limit, for small launches.
 const LEAST_PATIENCE: u64 = 1 << 22;
@@ -20,7 +20,7 @@ const LEAST_PATIENCE: u64 = 1 << 22;
 /// Synchronising statement, and the outcome of a launch without it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sync {
-    /// Line of the text, counted from 1.
+    /// Line of the source, counted from 1.
     pub line: usize,
     /// First line of the statement.
     pub text: String,
@@ -49,21 +49,21 @@ pub enum TrialOutcome {
     NotReached,
 }
 
-/// Fault that a synchronisation prevents.
+/// Fault that occurs without a synchronisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreventedFault {
     /// `blockIdx` of the faulty thread.
     pub block: [u32; 3],
     /// `threadIdx.x` and `threadIdx.y` of the thread.
     pub thread: [u32; 2],
-    /// Message of the fault, with the element and the earlier access if it has them.
+    /// Message of the fault. For a race it names the element and the earlier access.
     pub what: String,
     /// First line of the faulty statement.
     pub statement: String,
 }
 
 impl PreventedFault {
-    /// Names the thread and its block, with three block coordinates like the rest of the page.
+    /// Names the thread and its block. A block has three coordinates, as on the rest of the page.
     pub fn at(&self) -> String {
         let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
         format!("thread ({of_x}, {of_y}) of block ({x}, {y}, {z})")
@@ -97,7 +97,7 @@ struct RemovablePart {
     instead: Stmt,
 }
 
-/// Tries the removal of each synchronising statement, in the order of the text.
+/// Tries the removal of each synchronising statement, in source order.
 pub(super) fn trials(looked: &Observation, listing: &Listing) -> Result<Vec<Sync>, Failure> {
     let kernel = &looked.kernel;
     let statements = kernel.statements();
@@ -184,7 +184,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
         Stmt::Barrier(Scope::Warp) => without("warp barrier"),
         Stmt::Barrier(Scope::Block) => without("block barrier"),
         Stmt::Barrier(Scope::Cluster) => without("cluster barrier"),
-        // No kernel has a device-wide barrier.
+        // Generated kernels have no device-wide barrier.
         Stmt::Barrier(Scope::Device) => None,
         Stmt::NamedBarrier { wait: true, .. } => without("named barrier"),
         Stmt::NamedBarrier { wait: false, .. } => without("arrival at a named barrier"),
@@ -194,7 +194,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
             weaker("wait for copies", Stmt::CopyWait { pending: pending.clone() + 1 })
         }
         Stmt::Mbarrier(barrier) => match barrier.op {
-            // A barrier cannot be used without its initial count.
+            // Without the initial count, the barrier cannot be used at all.
             MbarrierOp::Init { .. } => None,
             MbarrierOp::Arrive => without("mbarrier arrival"),
             MbarrierOp::ArriveRemote { .. } => without("mbarrier arrival in another block"),
@@ -232,7 +232,6 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
         | Stmt::WgmmaSync(WgmmaSync::Commit)
         | Stmt::RegisterLimit(_)
         | Stmt::CopyCommit
-        | Stmt::Assume(_)
         | Stmt::Comment(_) => None,
     }
 }
@@ -263,16 +262,16 @@ fn tried(
 fn found(error: SimError) -> TrialOutcome {
     match error {
         SimError::Fault(fault) => TrialOutcome::Fault(PreventedFault::new(&fault)),
-        // The position at the limit differs between runs, so it is not reported.
+        // The position at which the limit is reached differs between runs, so it is not reported.
         SimError::OutOfInstructions { instructions, .. } => {
-            TrialOutcome::Error(format!("not finished after {instructions} instructions"))
+            TrialOutcome::Error(format!("the run did not end within {instructions} instructions"))
         }
         other => TrialOutcome::Error(other.to_string()),
     }
 }
 
-/// Results in arrays with deterministic contents. Arrays that depend on the order of blocks are
-/// skipped.
+/// Results in arrays with deterministic contents. Arrays whose contents depend on the order of
+/// blocks are skipped.
 fn bits(kernel: &Kernel, buffers: &[BufferArg]) -> Vec<Vec<u64>> {
     let declared = kernel.params.iter().filter_map(|param| match param.kind {
         ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => {
@@ -308,7 +307,8 @@ mod tests {
         }
     }
 
-    /// Stage 5: a barrier before the first tile is multiplied, and two around each further copy.
+    /// Stage 5 has one barrier before the first tile is multiplied, and two barriers around each
+    /// further copy.
     #[test]
     fn barriers_of_one_buffer_prevent_races_both_ways() {
         let found = syncs(Family::Sgemm, "tile: 32x32x32");
@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Each block has one K tile, so that nothing is read after the wait in the loop.
+    /// Each block has a single K tile, so the wait in the loop is not needed.
     #[test]
     fn what_is_not_needed_in_a_run_is_said_so() {
         let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: \

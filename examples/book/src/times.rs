@@ -57,8 +57,8 @@ pub struct TimePoint {
     pub intensity: f64,
     /// Achieved rate, in the unit of the stage.
     pub rate: f64,
-    /// Upper bound of the rate by arithmetic and memory. `None` if the operands stay in the L2
-    /// cache and no arithmetic bound applies.
+    /// Upper bound of the rate from arithmetic and memory. `None` if neither applies: the operands
+    /// stay in the L2 cache, and there is no arithmetic bound.
     pub roof: Option<f64>,
     /// Cycles that each unit of one SM needs for all launches, in the order of [`UnitName::ALL`].
     pub asked: [f64; UnitName::ALL.len()],
@@ -84,7 +84,7 @@ fn programs() -> &'static [ProgramTime] {
 }
 
 /// Returns the cycles that each unit of one SM needs for all launches, in the order of
-/// [`UnitName::ALL`]. `beside` is the number of bytes read in addition to those of the file.
+/// [`UnitName::ALL`]. `beside` is the number of read bytes that the file does not include.
 fn unit_cycles(timed: &ProgramTime, beside: f64) -> [f64; UnitName::ALL.len()] {
     let mut work = Work::default();
     timed.launches.iter().for_each(|launch| work += launch.work);
@@ -92,7 +92,7 @@ fn unit_cycles(timed: &ProgramTime, beside: f64) -> [f64; UnitName::ALL.len()] {
     UnitName::ALL.map(|name| units::cycles_of(name, &work, bytes))
 }
 
-/// Minimum traffic of a launch in bytes: each operand once.
+/// Minimum traffic of a launch in bytes, with each operand transferred once.
 fn bytes(reads: &Reads) -> f64 {
     let [rows, columns] = reads.tiles;
     let [strip_a, strip_b] = reads.strips;
@@ -108,16 +108,16 @@ fn arithmetic_cycles(timed: &ProgramTime) -> f64 {
     timed.launches.iter().map(of).sum()
 }
 
-/// Time of a spec at one size, and its registers.
+/// Time of a spec at one size, and the registers of its kernels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpecTimes {
     pub(super) n: u64,
     pub(super) milliseconds: f64,
-    /// Registers per thread, the maximum over the launches.
+    /// Registers per thread: the maximum over the launches.
     pub(super) registers: u32,
 }
 
-/// All times of a spec, from the stages and from tuning.
+/// All times of a spec, from stages and from tuning spaces.
 pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
     static KNOWN: OnceLock<HashMap<String, Vec<SpecTimes>>> = OnceLock::new();
     let normal = |family, line: &str| Some(format!("{family:?} {}", normal(family, line)?));
@@ -162,7 +162,7 @@ pub(super) fn normal(family: Family, line: &str) -> Option<String> {
 /// largest.
 pub fn times(ladder: &str, stem: &str) -> Vec<ProgramTime> {
     let stem = stem.trim_start_matches('0');
-    // The file has `0_interleaved_divergent` for stem `00_interleaved_divergent`.
+    // In the file, `00_interleaved_divergent` is named `0_interleaved_divergent`.
     let stem = if stem.starts_with('_') { format!("0{stem}") } else { stem.to_owned() };
     let is_it = |program: &&ProgramTime| program.set == ladder && program.name == stem;
     programs().iter().filter(is_it).cloned().collect()
@@ -179,14 +179,15 @@ fn device() -> &'static str {
     first.split("; ").next().unwrap_or_default()
 }
 
-/// Number of matrices of the shape of C that a GEMM reads: operands of its epilogue, and C itself.
+/// Number of matrices with the shape of C that a GEMM reads: operands of the epilogue, and C
+/// itself.
 pub(super) fn extra_matrices(spec: &SgemmSpec) -> usize {
     let operands = spec.operands();
     let matrices = operands.iter().filter(|operand| operand.along == Along::Mn).count();
     matrices + usize::from(spec.reads_c())
 }
 
-/// Times of a GEMM that reads `beside` matrices of the shape of C in addition to A and B.
+/// Times of a GEMM that reads `beside` matrices with the shape of C in addition to A and B.
 pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes> {
     let point = |timed: &ProgramTime| {
         let extent = timed.n as f64;
@@ -195,7 +196,7 @@ pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes
         let intensity = flops / bytes;
         let from_memory =
             if bytes > DEVICE.l2_capacity { DEVICE.peak.memory * intensity } else { f64::INFINITY };
-        // The roof depends on the size, because the epilogue weighs less for larger K.
+        // The roof depends on the size, because the share of the epilogue decreases with K.
         let most = flops / arithmetic_cycles(timed) * f64::from(DEVICE.sms) * DEVICE.hertz();
         TimePoint {
             n: timed.n,
@@ -288,7 +289,7 @@ mod tests {
     fn products_are_measured_at_five_sizes() {
         assert!(device().starts_with("NVIDIA H200, driver "), "{}", device());
         for stage in stages::sgemm() {
-            let times = times("sgemm", &format!("{:02}_{}", stage.index, stage.name));
+            let times = times("sgemm", &stage.stem());
             let sizes: Vec<u64> = times.iter().map(|timed| timed.n).collect();
             assert_eq!(sizes, [512, 1024, 2048, 4096, 8192], "{}", stage.name);
         }
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(folded.filled()[0][0], folded.filled()[1][0]);
     }
 
-    /// The roof depends on the size: work per element of C weighs less at larger sizes.
+    /// The roof depends on the size, because the share of work per element of C decreases with K.
     #[test]
     fn the_roof_is_that_of_the_size() {
         let of = product(&times("sgemm", "28_epilogue_gelu_residual"), 1).expect("times");
@@ -335,17 +336,16 @@ mod tests {
         assert!(roofs[4] > 66.0 && roofs[4] < 66.9, "{roofs:?}");
     }
 
-    /// No unit needs longer than the measured time, whatever the caches serve.
+    /// No unit needs longer than the measured time, even if the caches serve no requests.
     #[test]
     fn no_unit_needs_longer_than_was_measured() {
         let mut count = 0;
         let products = stages::sgemm().into_iter().map(|stage| {
             let beside = extra_matrices(&stage.spec);
-            product(&times("sgemm", &format!("{:02}_{}", stage.index, stage.name)), beside)
+            product(&times("sgemm", &stage.stem()), beside)
         });
-        let reductions = stages::reduce().into_iter().map(|stage| {
-            reduction(&times("reduce", &format!("{:02}_{}", stage.index, stage.name)))
-        });
+        let reductions =
+            stages::reduce().into_iter().map(|stage| reduction(&times("reduce", &stage.stem())));
         for measured in products.chain(reductions).flatten() {
             for point in &measured.points {
                 let most = point.milliseconds / 1e3 * DEVICE.hertz() * f64::from(DEVICE.sms);
@@ -361,7 +361,7 @@ mod tests {
         assert!(count > 1000, "{count}");
     }
 
-    /// A spec is found in any spelling, at every measured size.
+    /// The times of a spec are found for any spelling of the spec, at every measured size.
     #[test]
     fn lines_have_their_times() {
         let stage = stages::sgemm().into_iter().find(|of| of.index == 22).expect("a stage");

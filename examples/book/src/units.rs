@@ -9,7 +9,8 @@ use serde::Serialize;
 /// Device whose SMs are modelled.
 pub const DEVICE: DeviceModel = H200;
 
-/// Warp instructions that an SM issues per cycle, and its wavefronts of shared memory per cycle.
+/// Warp instructions that an SM issues per cycle, and shared-memory wavefronts that it processes
+/// per cycle.
 pub(super) const ISSUED: f64 = arch::SCHEDULERS as f64;
 const WAVEFRONTS: f64 = 1.0;
 
@@ -26,18 +27,18 @@ fn matrix_flops(bits: u32) -> f64 {
 pub struct Unit {
     pub name: UnitName,
     pub cycles: f64,
-    /// Cycles according to the counts of the text.
+    /// Cycles according to the source counts.
     pub by_text: f64,
-    /// True if `cycles` is computed from the text too, because no count of the compiled kernel is
-    /// known.
+    /// True if `cycles` is also computed from source counts, because the compiled counts are
+    /// unknown.
     pub is_by_text: bool,
-    /// Throughput per cycle in words.
+    /// Description of the throughput per cycle.
     pub rate: String,
 }
 
-/// Returns the load of each unit, busiest first, according to the counts of the compiled kernel if
-/// known, and of the text. The compiler may need fewer operations than the text. `bits` is the
-/// width of tensor-core operands, `bytes` the minimum memory traffic.
+/// Returns the load of each unit, busiest first. The load is computed from source counts and, if
+/// known, from counts of the compiled kernel, which may have fewer operations. `bits` is the width
+/// of tensor-core operands, `bytes` the minimum memory traffic.
 pub fn asked(
     c: &Counters,
     compiled: Option<&SassCounters>,
@@ -60,8 +61,8 @@ pub fn asked(
     let counted = compiled.map_or(text, |compiled| Work::compiled(c, compiled));
     let of = |name| [&text, &counted].map(|work| cycles_of(name, work, bytes as f64));
     let (sectors, from_memory) = (sectors_of_cycle(), DEVICE.memory_of_cycle());
-    // Reads of shared memory by `wgmma` do not depend on addresses, and the profiler does not count
-    // them.
+    // The cost of reads of shared memory by `wgmma` does not depend on addresses, and the profiler
+    // does not count these reads.
     let unread = if c.wgmma > 0 { ", without reads of matrix instructions" } else { "" };
     let rates = [
         (UnitName::Issue, format!("{ISSUED} warp instructions per cycle")),
@@ -85,8 +86,8 @@ fn sectors_of_cycle() -> f64 {
     DEVICE.peak.l2_bytes / SECTOR_BYTES as f64
 }
 
-/// Cycles that a unit needs for the work and for `bytes` of memory traffic. Tensor cores are
-/// computed for 16-bit operands.
+/// Cycles that a unit needs for the work and for `bytes` of memory traffic. For tensor cores,
+/// 16-bit operands are assumed.
 pub(super) fn cycles_of(name: UnitName, work: &Work, bytes: f64) -> f64 {
     match name {
         UnitName::Issue => work.instructions / ISSUED,
@@ -102,11 +103,11 @@ pub struct Wavefronts {
     /// Wavefronts caused by bank conflicts.
     pub conflicts: u64,
     pub all: u64,
-    /// True if the counts are those of the text, because those of the compiled kernel are unknown.
+    /// True for source counts, which are used if the compiled counts are unknown.
     pub is_by_text: bool,
 }
 
-/// Returns the wavefronts of shared memory, of the compiled kernel if known.
+/// Returns the wavefronts of shared memory, as compiled if known, otherwise from source.
 pub fn wavefronts(c: &Counters, compiled: Option<&SassCounters>) -> Wavefronts {
     match compiled.filter(|_| !has_unknown_writes(c)) {
         None => Wavefronts {
@@ -123,7 +124,7 @@ pub fn wavefronts(c: &Counters, compiled: Option<&SassCounters>) -> Wavefronts {
 }
 
 /// Returns true if asynchronous copies write shared memory. The model of the compiled kernel does
-/// not count their wavefronts.
+/// not count the wavefronts of these writes.
 fn has_unknown_writes(c: &Counters) -> bool {
     c.copies > 0
 }
@@ -142,8 +143,8 @@ mod tests {
         units.iter().filter(|of| of.is_by_text).map(|of| (of.name, of.cycles)).collect()
     }
 
-    /// For a kernel with arrays in local memory the instructions are unknown, but not wavefronts
-    /// and sectors.
+    /// For a kernel with arrays in local memory, the compiled instructions are unknown. Wavefronts
+    /// and sectors are known.
     #[test]
     fn what_is_by_the_text_for_want_of_others_says_so() {
         let mut text = Counters::default();

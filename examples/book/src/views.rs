@@ -1,4 +1,4 @@
-//! Views of a kernel other than its counts, to distinguish kernels with equal counts.
+//! Views of a kernel that distinguish kernels with equal counts.
 
 use super::{access, pipeline};
 use crate::observation::{Observation, Spec};
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 /// Comparable views of a kernel.
 pub(super) struct Views {
-    /// Text with a neutral kernel name and without the leading comment.
+    /// Source with a neutral kernel name and without the leading comment.
     pub(super) text: String,
-    /// Views by the part of the page that shows them.
+    /// Views, each with the part of the page that shows it.
     parts: Vec<(&'static str, Value)>,
 }
 
@@ -23,7 +23,7 @@ impl Views {
     /// Returns the error of the launch for the block order, or of the conversion to JSON.
     pub(super) fn new(spec: &Spec, looked: &Observation) -> Result<Self, Failure> {
         let listing = cuda::listing(&looked.kernel);
-        // Line numbers are dropped, because the same access may be on another line of another
+        // Line numbers are dropped, because the same access may be on another line in the other
         // kernel.
         let accesses: Vec<_> = access::all(&looked.kernel, &listing.lines, &looked.trace)
             .into_iter()
@@ -53,7 +53,7 @@ fn value(of: &impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(of).map_err(|error| Failure::Output(error.into()))
 }
 
-/// Removes the leading comment, which has the spec, and replaces the name of the kernel.
+/// Removes the leading comment, which contains the spec, and replaces the name of the kernel.
 pub(super) fn text(whole: &str, name: &str) -> String {
     let lines = whole.lines().skip_while(|line| line.starts_with("//") || line.is_empty());
     lines.map(|line| line.replace(name, "kernel") + "\n").collect()

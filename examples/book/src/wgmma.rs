@@ -1,5 +1,5 @@
-//! Operands of `wgmma` instructions and their way through shared memory. Pictures show swizzled
-//! tiles, the slots of the ring with the phases of their barriers, and the work of each warpgroup.
+//! Operands of `wgmma` instructions in shared memory. Pictures show swizzled tiles, the slots of
+//! the ring with the phases of their barriers, and the operands of each warpgroup.
 
 mod contradiction;
 pub mod swizzle;
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct WgmmaTiles {
     /// Distinct layouts of tiles in shared memory.
     pub swizzles: Vec<swizzle::SwizzledTile>,
-    /// Tiles that passed through the ring, or through the single slot that threads fill.
+    /// Tiles that were in the slots of the ring, or in the single slot that threads fill.
     pub ring: Option<multistage::Tiles>,
     pub held: Vec<fragments::Fragment>,
 }
@@ -32,7 +32,7 @@ pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<WgmmaTiles>
     Ok(Some(WgmmaTiles { swizzles, ring, held }))
 }
 
-/// Physical extents of an array, or `None` if it has no order of dimensions.
+/// Physical extents of an array, or `None` if its layout has no order of dimensions.
 pub(super) fn extents(kernel: &Kernel, buffer: usize) -> Option<Vec<u64>> {
     let dims = kernel.buffers.get(buffer)?.physical_dims()?;
     dims.iter().map(|dim| u64::try_from(kernel.eval_const(dim).ok()?).ok()).collect()
@@ -54,7 +54,8 @@ pub(super) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// Names warps, given by the rank of their block in the cluster and their number in the block.
+/// Describes warps. Each is given by the rank of its block in the cluster and its number in the
+/// block.
 pub(super) fn warps<'w>(all: impl IntoIterator<Item = &'w (u32, u32)>) -> String {
     let all: Vec<(u32, u32)> = all.into_iter().copied().collect();
     let mut ranks: Vec<u32> = all.iter().map(|(rank, _)| *rank).collect();

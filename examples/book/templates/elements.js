@@ -1,5 +1,5 @@
-// Marks one element wherever the pictures of tiles have it, and says who copies it and who reads it. Which one is an attribute of
-// the body, and stands in the address (#element=A,5,2) once it has been chosen rather than pointed at.
+// Marks one element in all pictures of tiles, and names the threads that copy and read it. The marked element is an attribute of the
+// body. A click or an input also stores it in the address (#element=A,5,2); pointing at it does not.
 (() => {
   const { grids, tiles, has, draw, clear, choose, elementAt, laneOf, state, say } = lanes;
   const said = document.getElementById("element");

@@ -1,14 +1,14 @@
 "use strict";
-// Sorts the tables of stages by a column, and compares two rows that are marked. What is sorted and marked stands in the address
-// (#sort=sgemm.5.descending&compare=sgemm_16_split_fragment.html,sgemm_22_fastest.html). Without this script the page says the
-// same, in the order of the ladders.
+// Sorts the tables of stages by a column, and compares two marked rows. The address stores the sorted column and the marked rows
+// (#sort=sgemm.5.descending&compare=sgemm_16_split_fragment.html,sgemm_22_fastest.html). Without this script the page shows the
+// same rows in the order of the ladders.
 (() => {
   let state;
   const read = () => {
-    // An address without a state is one of a part of the page.
+    // A fragment without `=` is no state: it links to a part of the page.
     state = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   };
-  const follow = []; // What each table does when the address has another state.
+  const follow = []; // For each table, the function that applies a changed state of the address.
   const keep = () => {
     const said = state.toString().replaceAll("%2C", ",");
     history.replaceState(null, "", said ? `#${said}` : location.pathname + location.search);
@@ -19,7 +19,7 @@
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     return element;
   };
-  // What a cell says; the text of its bar, for those who do not see that, says it once more.
+  // Text of a cell, without the text of its bar, which repeats the value for screen readers.
   const said = (cell) => {
     const bar = cell.querySelector("meter");
     return cell.textContent.slice(bar ? bar.textContent.length : 0).trim();
@@ -38,7 +38,7 @@
     const fileOf = (row) => row.cells[0].querySelector("a").getAttribute("href");
     const titleOf = (row) => row.cells[0].querySelector("a").textContent;
 
-    // What says nothing stays last, and what is the same in the order of the ladder.
+    // Cells without a number are last. Equal cells stay in the order of the ladder.
     const sort = (column, order) => {
       const sign = order === "descending" ? -1 : 1;
       const texts = new Map(all.map((row) => [row, said(row.cells[column])]));
@@ -57,7 +57,7 @@
     heads.forEach((head, column) => {
       const button = make("button", names[column], { type: "button", title: "Sort by this column" });
       button.addEventListener("click", () => {
-        // Up, down, and as the ladder goes.
+        // A click changes the order: ascending, descending, order of the ladder.
         const order = { null: "ascending", ascending: "descending" }[head.getAttribute("aria-sort")];
         sort(column, order);
         if (order) state.set("sort", `${ladder}.${column}.${order}`);
@@ -86,7 +86,8 @@
       const rows = result.createTBody();
       const same = [];
       names.forEach((name, column) => {
-        // Stages differ by their names and by what they build on, which their keys say better.
+        // The first two columns, name and changes, always differ. The keys below show the
+        // difference.
         if (column < 2) return;
         const [one, other] = marked.map((row) => said(row.cells[column]));
         if (one === other) {
@@ -116,7 +117,7 @@
       if (same.length) shown.append(make("p", `The same in both: ${same.join(", ")}.`));
     };
     const mark = (rows) => {
-      marked = rows.slice(-2); // A third takes the place of the first.
+      marked = rows.slice(-2); // A third row replaces the first.
       compare();
     };
     for (const row of all) {

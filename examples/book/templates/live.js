@@ -1,8 +1,9 @@
 "use strict";
-// The page asks the module, which has the compiler and the simulator, for what it shows. Its state is in the address.
+// The module contains the compiler and the simulator, and creates the reports that the page shows.
+// The address stores the spec.
 const at = (id) => document.getElementById(id);
 const [family, line, marked, said, took, seen] = ["family", "line", "marked", "said", "took", "seen"].map(at);
-const PAUSE = 300; // Milliseconds without a key after which a line is answered.
+const PAUSE = 300; // Milliseconds between the last key press and the run of the spec.
 let compiled, instance, timer;
 
 async function load() {
@@ -11,12 +12,13 @@ async function load() {
   compiled = await WebAssembly.compile(await new Response(stream).arrayBuffer());
 }
 
-// The report of a line. A trap leaves the module in no state to go on: the next line is for a new one.
+// Returns the report of a spec. After a trap the module cannot continue, so the next spec gets a
+// new instance.
 async function ask(macro, text) {
   instance ??= (await WebAssembly.instantiate(compiled)).exports;
   const { memory, room, run, result, length } = instance;
   const bytes = new TextEncoder().encode(`${macro}\n${text}`);
-  const given = room(bytes.length); // It may grow the memory, which then is another buffer.
+  const given = room(bytes.length); // May grow the memory, which replaces `memory.buffer`.
   new Uint8Array(memory.buffer, given, bytes.length).set(bytes);
   const answer = () => new TextDecoder().decode(new Uint8Array(memory.buffer, result(), length()));
   try {
@@ -28,7 +30,7 @@ async function ask(macro, text) {
   return JSON.parse(answer());
 }
 
-// The text once more, behind what is typed, with its faults underlined.
+// Repeats the typed text behind the input, with the faults underlined.
 function mark(marks) {
   const parts = [];
   let end = 0;
@@ -39,7 +41,7 @@ function mark(marks) {
     parts.push(line.value.slice(end, from), token);
     end = to;
   }
-  // A last line without a character has no height.
+  // The space gives height to an empty last line.
   marked.replaceChildren(...parts, line.value.slice(end) + " ");
 }
 
@@ -66,7 +68,8 @@ function write() {
   history.replaceState(null, "", `#${new URLSearchParams({ family: family.value, line: line.value })}`);
 }
 
-// A link to a place of the page is not another question: it has been followed, and the address has its line again.
+// A link to a part of the page does not change the spec. The browser has followed it, so the
+// address gets the spec back.
 function read() {
   const state = new URLSearchParams(location.hash.slice(1));
   if (!state.has("line") && line.value) return write();

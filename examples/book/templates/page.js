@@ -1,12 +1,12 @@
 "use strict";
-// Lights one lane of a warp in all pictures of the page, and shows one step of a table at a time. Which lane is an attribute of the
-// body; that and the steps stand in the address (#lane=3&F1=2) once they have been chosen rather than pointed at. Without this
-// script the page says the same.
+// Highlights one lane of a warp in all pictures of the page, and shows one step of a table at a time. The highlighted lane is an
+// attribute of the body. A click or an input also stores the lane or the step in the address (#lane=3&F1=2); pointing does not.
+// Without this script the page has the same content.
 const lanes = (() => {
   const body = document.body;
   const range = document.getElementById("lane");
   const shown = document.querySelector("output[for=lane]");
-  // What belongs to each lane: a cell of a picture says which it is of, as 0-7,12.
+  // Cells of each lane. The text of a cell lists its lanes: 0-7,12.
   const marks = Array.from({ length: 32 }, () => []);
   for (const cell of document.querySelectorAll(".grid td:not(:empty)")) {
     for (const run of cell.textContent.split(",")) {
@@ -15,7 +15,8 @@ const lanes = (() => {
     }
   }
 
-  // A number for each element of a tile, row by row: sums or exclusive ors over the bits of row and column, or as they are.
+  // Decodes a number for each element of a tile, row by row: a sum or exclusive or over the bits of
+  // row and column, or a list.
   const numbers = (text, { width, height }) => {
     if (!text) return null;
     if (text[0] === "l") {
@@ -32,11 +33,12 @@ const lanes = (() => {
     };
     return Array.from({ length: height }, row).flat();
   };
-  // Threads that are written as bits of warps and of lanes.
+  // Decodes sets of threads, each as the bit masks of warps and of lanes.
   const threads = (text) => text.split(",").filter(Boolean).map((part) => part.split(":").map((bits) => Number.parseInt(bits, 16)));
   const has = (some, thread) => some.some(([warps, lanes]) => ((warps >>> (thread >> 5)) & (lanes >>> (thread & 31)) & 1) === 1);
 
-  // The tiles of the pictures, and what of them lies in shared memory: grids of cells, of which each is an element or none.
+  // Grids of the pictures: tiles of the matrices, and tiles in shared memory. A cell of a grid is
+  // an element or null.
   const grids = [...document.querySelectorAll("[data-at]")].map((group) => {
     const [left, top, width, height, row, column] = group.dataset.at.split(",").map(Number);
     return { group, left, top, width, height, row, column, name: group.dataset.tile, element: (cell) => cell };
@@ -58,7 +60,7 @@ const lanes = (() => {
     grid.tile.lies.forEach((cell, element) => (elements[cell] = element));
     grid.element = (cell) => elements[cell] ?? null;
   }
-  // The cells of a grid whose element passes, as the outline of few rectangles.
+  // SVG path around the cells of a grid whose element passes the test, merged into few rectangles.
   const outline = ({ left, top, width, height, element }, passes) => {
     const is = (x, y) => {
       const of = x < width && y < height ? element(y * width + x) : null;
@@ -95,7 +97,7 @@ const lanes = (() => {
     for (const path of document.querySelectorAll(classes)) path.remove();
   };
 
-  // What the address says by name; a number of a name that is not in a range is as none.
+  // State of the address by name. `said` returns null for a number that is missing or out of range.
   const state = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   const said = (name, least, most) => {
     const text = state().get(name);
@@ -139,7 +141,7 @@ const lanes = (() => {
     say("lane", lane);
   };
 
-  // What a place of the page belongs to: a lane, or an element of a tile, as the tile and its place there.
+  // Lane or element under the pointer. An element is a tile and an index in it.
   const cellAt = (event) => event.target.closest?.(".grid td:not(:empty)");
   const elementAt = (event) => {
     const svg = event.target.closest?.(".owners svg");
@@ -159,7 +161,7 @@ const lanes = (() => {
   };
   const laneAt = (event) => {
     const cell = cellAt(event);
-    return cell ? Number.parseInt(cell.textContent, 10) : laneOf(elementAt(event)); // The first of its lanes.
+    return cell ? Number.parseInt(cell.textContent, 10) : laneOf(elementAt(event)); // The first lane of the cell.
   };
   const pointed = (event) => light(laneAt(event) ?? chosen);
   document.addEventListener("pointerover", pointed);
@@ -174,7 +176,8 @@ const lanes = (() => {
   });
   document.getElementById("unlit").addEventListener("click", () => choose(null));
 
-  // Beside a table of steps a range, and the step that it is at: a row, or a column.
+  // Adds a slider to each table of steps, and shows the selected step, which is a row or a column
+  // of the table.
   const make = (name, attributes, ...inner) => {
     const element = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -190,7 +193,7 @@ const lanes = (() => {
     const isAcross = table.dataset.along === "columns";
     const count = isAcross ? heads.length - 1 : rows.length;
     if (count < 2) continue;
-    // Of each step what it is called, and its cells, each with what stands at the other side.
+    // Cells of each step, each with its heading.
     const first = isAcross ? 1 : 0;
     const steps = Array.from({ length: count }, (_, at) =>
       isAcross

@@ -1,4 +1,4 @@
-//! Tests of the scripts that compare two builds, with programs that print the output of a ladder.
+//! Tests of the scripts that compare two builds. Stub programs print the output of a ladder.
 #![cfg(unix)]
 
 use gemm_dsl::spec::Over;
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Creates a program that replaces a ladder: it prints these lines for `sgemm`, and nothing
+/// Creates a stub for the program `ladder`. It prints these lines for `sgemm`, and nothing
 /// otherwise.
 fn stub(dir: &Path, name: &str, lines: &[&str]) -> PathBuf {
     let path = dir.join(name);
@@ -54,7 +54,7 @@ fn stages_are_compared_by_name_and_size() {
     let old = [
         line("even", 0.5, "0.9", true),
         line("slower", 0.5, "null", true),
-        // Slower, but cuBLAS beside it is slower by the same factor.
+        // This stage is slower, but cuBLAS in the same run is slower by the same factor.
         line("clocks", 0.5, "1.0", true),
         line("gone", 0.5, "1.0", true),
         line("wrong", 0.5, "1.0", true),

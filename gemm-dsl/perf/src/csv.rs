@@ -1,11 +1,12 @@
-//! Reader of measured times: a comment line, the names of the columns, then a launch a line.
+//! Reader of a file with measured times: a comment line, a line with the names of the columns, then
+//! one line per launch.
 
 use crate::{LaunchLoad, Reads, Waits, Work};
 
-/// Program with its measured time.
+/// Program, with its measured time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramTime {
-    /// Set of programs that were timed together, such as a ladder.
+    /// Set of programs that were timed together, for example a ladder.
     pub set: String,
     /// Name of a stage, or a spec.
     pub name: String,
@@ -17,8 +18,8 @@ pub struct ProgramTime {
     pub launches: Vec<LaunchLoad>,
 }
 
-/// Reads all programs of a file; `None` if a line lacks a column or has a cell that is not a
-/// number.
+/// Reads all programs of a file. `None` if a line lacks a column, or if a cell that must be a
+/// number is not one.
 pub fn programs(file: &str) -> Option<Vec<ProgramTime>> {
     let mut lines = file.lines().skip(1);
     let names = cells(lines.next()?);

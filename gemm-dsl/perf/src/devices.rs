@@ -1,4 +1,5 @@
-//! Figures of devices: the H200's with measured calibration, others as published.
+//! Figures of devices. Those of the H200 include a measured calibration; those of the others are
+//! published.
 
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use gemm_dsl::target::device as facts;
@@ -8,9 +9,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The calibration was fitted to `tests/data/profiler/times.csv`. Peak rates and the size of
-    /// the L2 cache come from the maker's documents, which are named.
+    /// the L2 cache are from the named documents of the manufacturer.
     Measured(&'static str),
-    /// Figures come from the maker's document, which is named. The L2 rate of an SM and all of
+    /// Figures are from the named document of the manufacturer. The L2 rate of an SM and the
     /// [`Calibration`] are those of the measured device.
     Published(&'static str),
 }
@@ -29,78 +30,81 @@ impl fmt::Display for Source {
     }
 }
 
-/// Rates of units, for an SM in a cycle, except for memory.
+/// Rates of units. All are per SM and cycle, except the rate of memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Multiply-adds of all lanes, without tensor cores.
+    /// Multiply-adds of all threads, excluding tensor cores.
     pub fma: f64,
-    /// Multiplications and additions of 16-bit numbers by tensor cores, with instructions of a
-    /// warp.
+    /// Multiplications and additions of 16-bit numbers on tensor cores, by instructions of a warp.
     pub mma_flops: f64,
-    /// Multiplications and additions of 16-bit numbers by tensor cores, with instructions of a
+    /// Multiplications and additions of 16-bit numbers on tensor cores, by instructions of a
     /// warpgroup.
     pub wgmma_flops: f64,
     /// Bytes from the L2 cache.
     pub l2_bytes: f64,
-    /// Bytes from memory in a second, for all SMs.
+    /// Bytes from memory per second, for all SMs together.
     pub memory: f64,
 }
 
 /// Figures of a device that predictions use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceModel {
-    /// Name, as `--for` takes it.
+    /// Name, as the option `--for` takes it.
     pub name: &'static str,
     pub multiprocessor: Multiprocessor,
     pub sms: u32,
     /// SM clock under load, in MHz.
     pub clock_mhz: f64,
-    /// Peak rates, which no launch exceeds.
+    /// Peak rates. No launch exceeds them.
     pub peak: Rates,
     /// Size of the L2 cache in bytes.
     pub l2_capacity: f64,
-    /// Fitted figures, which no document states.
+    /// Fitted figures, which are in no document.
     pub calibration: Calibration,
     pub source: Source,
 }
 
-/// Fitted figures: attained shares of the peak rates, and latencies in cycles unless stated
-/// otherwise.
+/// Fitted figures: shares of the peak rates that kernels reach, and latencies. Latencies are in
+/// cycles unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Share of each peak rate that kernels attain.
+    /// Share of each peak rate that kernels reach.
     pub reached: Rates,
-    /// Share of the L2 cache that keeps repeatedly read data; each half of the cache has its own
-    /// copies.
+    /// Share of the L2 cache that holds repeatedly read data. It is below 1 because each half of
+    /// the cache has its own copies.
     pub kept: f64,
-    /// Latency of a load from the L2 cache, until its data is ready for all threads of the block.
+    /// Latency of a load from the L2 cache, until its data is available to all threads of the
+    /// block.
     pub cache: f64,
     /// Additional latency of a load that misses the L2 cache.
     pub memory: f64,
     /// Duration of a block's barrier.
     pub barrier: f64,
-    /// Start and end of a block: from its launch to its first instruction, and from its last one to
-    /// the next block's.
+    /// Overhead of a block: from its launch to its first instruction, and from its last instruction
+    /// to the first of the next block.
     pub block: f64,
-    /// Average distance from a warp's multiply-add to its next instruction.
+    /// Average number of cycles from a multiply-add of a warp to its next instruction.
     pub fma: f64,
-    /// Average distance from any other instruction to the next one.
+    /// Average number of cycles from any other instruction to the next one.
     pub other: f64,
-    /// Average distance from a warp's matrix instruction to the next instruction.
+    /// Average number of cycles from a matrix instruction of a warp to its next instruction.
     pub mma: f64,
-    /// Bytes that shared memory returns to registers in a cycle.
+    /// Bytes per cycle that shared memory returns to registers.
     pub returned: f64,
-    /// Bytes of machine code that an SM caches. If a round has more, each block fetches it again.
+    /// Bytes of machine code that an SM caches. If a round has more, each block fetches its code
+    /// again.
     pub code_kept: f64,
-    /// Bytes of machine code fetched in a cycle for a block, and for a block of one warp.
+    /// Bytes of machine code that are fetched per cycle for a block, and for a block with a single
+    /// warp.
     pub code: [f64; 2],
-    /// Bytes of machine code fetched in a cycle for all blocks of an SM together.
+    /// Bytes of machine code that are fetched per cycle for all blocks of an SM together.
     pub code_of_all: f64,
-    /// Launch behind another one, in microseconds.
+    /// Time of a launch that directly follows another launch, in microseconds.
     pub launch: f64,
-    /// Each further launch of the same program, in microseconds.
+    /// Time of each further launch of the same program, in microseconds.
     pub next_launch: f64,
-    /// Contention between units: work of `a` and of `b` cycles takes `(a^x + b^x)^(1/x)`.
+    /// Exponent x for the contention between units: work of `a` and of `b` cycles takes
+    /// `(a^x + b^x)^(1/x)`.
     pub sharing: f64,
 }
 
@@ -123,7 +127,7 @@ const CALIBRATION: Calibration = Calibration {
     sharing: 2.0,
 };
 
-/// Peak L2 rate of an SM in bytes a cycle: two sectors.
+/// Peak L2 rate of an SM in bytes per cycle: two sectors.
 const L2_BYTES: f64 = 64.0;
 
 /// Device to which the calibration was fitted.
@@ -149,7 +153,7 @@ const fn device(facts: facts::Device, source: Source) -> DeviceModel {
     }
 }
 
-/// Returns the SM of an architecture; an unknown one does not compile.
+/// Returns the SM of an architecture. An unknown architecture is a compile error.
 const fn multiprocessor(arch: u32) -> Multiprocessor {
     let mut nth = 0;
     while ALL[nth].arch != arch {
@@ -158,8 +162,8 @@ const fn multiprocessor(arch: u32) -> Multiprocessor {
     ALL[nth]
 }
 
-/// All devices. Tensor-core rates are those of dense GEMMs with 32-bit accumulators, divided by SMs
-/// and clock.
+/// All devices. Tensor-core rates are those of dense GEMMs with 32-bit accumulators, divided by the
+/// number of SMs and by the clock.
 pub const DEVICES: [DeviceModel; 6] = [
     H200,
     published(facts::A100),
@@ -175,7 +179,7 @@ impl DeviceModel {
         DEVICES.iter().find(|device| device.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the attainable rates, as shares of [`DeviceModel::peak`].
+    /// Returns the rates that kernels reach.
     pub fn reached(&self) -> Rates {
         let (peak, share) = (self.peak, self.calibration.reached);
         Rates {
@@ -192,7 +196,7 @@ impl DeviceModel {
         self.clock_mhz * 1e6
     }
 
-    /// Returns the peak memory rate of an SM, in bytes a cycle.
+    /// Returns the peak memory rate of an SM, in bytes per cycle.
     pub fn memory_of_cycle(&self) -> f64 {
         self.peak.memory / self.hertz() / f64::from(self.sms)
     }

@@ -1,17 +1,18 @@
-//! Time model: predicts the time of a launch on a device from its load on each unit.
+//! Time model. It predicts the time of a launch on a device from the launch's load on each unit.
 //!
-//! Blocks are distributed over SMs, each of which runs as many at once as fit ([`occupancy`]). A
-//! block's work for a unit, at the rate of the unit, is the unit's busy time. Units work
+//! Blocks are distributed over SMs, and each SM runs as many blocks at once as fit ([`occupancy`]).
+//! The busy time of a unit is the blocks' work for the unit, divided by the unit's rate. Units work
 //! concurrently, but contend with one another ([`Calibration::sharing`]).
 //!
-//! A block also has a minimum time, even on an empty SM. Its warps issue one instruction after the
-//! other. It waits for tiles and at barriers ([`Waits`]). It waits for its machine code if a round
-//! has more of it than the SM caches. Blocks that share an SM take the longer of two times: their
-//! joint work, or the minimum time of one block. If the last blocks do not fill the SMs, some SMs
-//! idle. Meanwhile memory moves the data that misses the caches, at its own rate.
+//! A block also has a minimum time, even if it is alone on an SM. Its warps issue one instruction
+//! after another. It waits for tiles and at barriers ([`Waits`]), and for its machine code if a
+//! round has more code than an SM caches. Blocks that share an SM take the longer of two times:
+//! that of their joint work, or the minimum time of one block. If the last blocks do not fill all
+//! SMs, some SMs are idle. Memory moves the data that misses the caches at the same time, at its
+//! own rate.
 //!
-//! The model describes launches in a row, as they are timed: data that fits into the L2 cache is
-//! there.
+//! The model describes repeated launches without pauses, as in a timing loop. Data that fits into
+//! the L2 cache is therefore in the cache already.
 //!
 //! ```text
 //! counters ──► Work  ┐
@@ -32,21 +33,20 @@ pub use model::{Bound, Prediction, Unit, predict, predict_program};
 use gemm_sim::{Counters, SassCounters};
 use std::ops::{AddAssign, Mul};
 
-/// Total work of all blocks in a launch. Numbers may be fractional, because they may be
-/// extrapolated.
+/// Total work of all blocks of a launch. Extrapolated values need not be integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Instructions issued by all warps.
     pub instructions: f64,
-    /// Multiply-adds among the instructions, without those of tensor cores.
+    /// Multiply-adds among the instructions, excluding those of tensor cores.
     pub fma: f64,
     /// Matrix instructions of a warp among the instructions.
     pub mma: f64,
-    /// Multiplications and additions of the warps' matrix instructions.
+    /// Multiplications and additions in matrix instructions of warps.
     pub mma_flops: f64,
-    /// Multiplications and additions of the warpgroups' matrix instructions.
+    /// Multiplications and additions in matrix instructions of warpgroups.
     pub wgmma_flops: f64,
-    /// Shared-memory wavefronts, bank conflicts included.
+    /// Shared-memory wavefronts, including those caused by bank conflicts.
     pub shared_wavefronts: f64,
     /// Bytes that threads read from shared memory.
     pub shared_load_bytes: f64,
@@ -74,11 +74,11 @@ impl From<&Counters> for Work {
 }
 
 impl Work {
-    /// Returns the work of the compiled kernel: the counts of the CUDA C, with the instructions and
-    /// memory accesses of the machine code.
+    /// Returns the work of the compiled kernel. Instructions and memory accesses are those of the
+    /// machine code; all other counts are those of the CUDA source.
     ///
-    /// With asynchronous copies, all wavefronts come from the CUDA C, because only its counts
-    /// include those of the copies.
+    /// If there are asynchronous copies, all wavefronts are those of the CUDA source, because only
+    /// these counts include copies.
     pub fn compiled(text: &Counters, compiled: &SassCounters) -> Self {
         let work = Self::from(text);
         let wavefronts = compiled.shared_load_wavefronts + compiled.shared_store_wavefronts;
@@ -127,32 +127,35 @@ impl Mul<f64> for Work {
 /// Waits of a block for data, barriers and partial results.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// Number of waits for global memory: K tiles, or rounds of a reduction.
+    /// Number of waits for global memory: the number of K tiles, or of rounds of a reduction.
     pub rounds: f64,
-    /// Rounds between the request of data and its use; 0 if data is requested when it is needed.
+    /// Number of rounds from the request of data to its use; 0 if data is requested only when it is
+    /// needed.
     pub ahead: f64,
-    /// Barriers of the block in a round.
+    /// Number of block barriers per round.
     pub barriers: f64,
-    /// Bytes of straight-line machine code that each warp executes in a round; 0 if a round
-    /// consists of loops.
+    /// Bytes of straight-line machine code that each warp executes per round; 0 if a round consists
+    /// of loops.
     pub code: f64,
-    /// Partial results of a tile that other blocks write, and the last block adds one after the
-    /// other.
+    /// Number of partial results of a tile that other blocks write, and that the last block adds
+    /// one after another.
     pub parts: f64,
     /// Bytes of each partial result.
     pub part_bytes: f64,
 }
 
-/// Arrays that many blocks read: strips of A along rows of tiles, and of B along columns.
+/// Data that many blocks read: a row of tiles reads the same strip of A, and a column of tiles the
+/// same strip of B.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reads {
-    /// Number of tiles along rows and along columns.
+    /// Number of tiles along M and along N.
     pub tiles: [f64; 2],
-    /// Bytes read by a row of tiles, and by a column.
+    /// Bytes of the strip that a row of tiles reads, and of the strip that a column reads.
     pub strips: [f64; 2],
-    /// Tile rows that are visited together, at least 1.
+    /// Number of tile rows that are visited as a group, at least 1.
     pub raster: f64,
-    /// Bytes that are moved once: results, and arrays of which each block has its own part.
+    /// Bytes that are moved only once: results, and arrays of which each block reads a different
+    /// part.
     pub once: f64,
 }
 
@@ -164,7 +167,7 @@ pub struct LaunchLoad {
     pub registers: u32,
     /// Bytes of shared memory of a block.
     pub shared_bytes: u64,
-    /// Work of all blocks together.
+    /// Total work of all blocks.
     pub work: Work,
     pub waits: Waits,
     pub reads: Reads,

@@ -1,22 +1,22 @@
-//! Implementation of the model; the crate documentation describes its steps.
+//! Implementation of the model. The documentation of the crate describes its steps.
 
 use super::occupancy::{Block, occupancy};
 use super::{DeviceModel, LaunchLoad};
 use gemm_dsl::target::arch::{self, WARP};
 use std::fmt;
 
-/// Unit of an SM, or shared by all SMs.
+/// Unit of an SM, or unit that all SMs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// Instruction issue: four instructions of different warps in a cycle, or as many as there are
-    /// units for multiply-adds.
+    /// Instruction issue. Per cycle it issues four instructions of different warps, but only as
+    /// many multiply-adds as there are units for them.
     Issue,
-    /// Wavefronts of shared memory and of the L1 cache, one in a cycle.
+    /// Wavefronts of shared memory and of the L1 cache, one per cycle.
     Shared,
     Tensor,
     /// Data from the L2 cache.
     Cache,
-    /// Data from memory, for all SMs.
+    /// Data from memory, which all SMs share.
     Memory,
 }
 
@@ -36,14 +36,14 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Largest part of a prediction.
+/// Part of a prediction that limits the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The unit with the longest busy time.
     Unit(Unit),
-    /// Blocks wait: for data, for one another, or for their own last instruction.
+    /// Blocks wait for data, for one another, or for the completion of their last instruction.
     Waiting,
-    /// SMs have no block left, or never had one.
+    /// SMs without a block.
     Tail,
     Launch,
 }
@@ -59,23 +59,24 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Predicted time of a launch in cycles, as a sum of parts: busy, waiting, idle, memory and launch.
+/// Predicted time of a launch in cycles, as a sum of five parts: busy, waiting, idle, memory and
+/// launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Busy time of each unit, as an average over SMs, in the order of [`Unit::ALL`].
+    /// Busy time of each unit in the order of [`Unit::ALL`], averaged over SMs.
     pub units: [f64; 5],
-    /// Time of all units together without waits, with equal shares of the SMs.
+    /// Time of all units together without waits, if the work is evenly distributed over SMs.
     pub busy: f64,
-    /// Additional time when blocks wait and too few others are resident.
+    /// Additional time in which blocks wait and too few other blocks are resident.
     pub waiting: f64,
-    /// Additional time when the last blocks leave SMs idle.
+    /// Additional time in which the last blocks leave SMs idle.
     pub tail: f64,
-    /// Additional time when memory takes longer than all of that.
+    /// Additional time if memory takes longer than all of these.
     pub memory: f64,
     pub launch: f64,
-    /// Blocks that fit on an SM at once.
+    /// Number of blocks that can be resident on an SM.
     pub resident: u32,
-    /// Number of times that all SMs are filled with blocks.
+    /// Number of times that blocks fill all SMs.
     pub waves: f64,
     pub hertz: f64,
 }
@@ -91,7 +92,7 @@ impl Prediction {
         self.cycles() / self.hertz * 1e3
     }
 
-    /// Returns the largest part; if that is the units' busy time, the busiest unit.
+    /// Returns the largest part. If it is the units' busy time, returns the busiest unit.
     pub fn bound(&self) -> Bound {
         if self.memory > 0.0 {
             return Bound::Unit(Unit::Memory);
@@ -109,7 +110,7 @@ impl Prediction {
     }
 }
 
-/// Returns the time of concurrent work by contending units.
+/// Returns the time of concurrent work on units that contend with one another.
 fn together(sharing: f64, cycles: &[f64]) -> f64 {
     let most = cycles.iter().copied().fold(0.0, f64::max);
     if most <= 0.0 {
@@ -148,7 +149,7 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
         SECTOR * work.sectors / rates.l2_bytes,
     ];
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
-    // The scheduler with the most warps of the resident blocks takes longest.
+    // The time is that of the scheduler with the most warps of the resident blocks.
     let of_block = |beside: f64| {
         let warps = beside * warps;
         let [issue, others @ ..] = units;
@@ -207,10 +208,10 @@ const SCHEDULERS: f64 = arch::SCHEDULERS as f64;
 /// Size of a global-memory sector in bytes.
 const SECTOR: f64 = arch::SECTOR_BYTES as f64;
 
-/// Instruction fetches of a block whose rounds exceed the SM's cache for machine code.
+/// Instruction fetches of a block, if a round has more machine code than an SM caches.
 struct Code {
     fetched: f64,
-    /// Minimum cycles of the fetches.
+    /// Minimum number of cycles for the fetches.
     cycles: f64,
 }
 
@@ -227,8 +228,8 @@ impl Code {
     }
 }
 
-/// Returns the minimum time of a block alone on an SM, in cycles. `of_block` is the time of its
-/// work.
+/// Returns the minimum time of a block that is alone on an SM, in cycles. `of_block` is the time
+/// for its work.
 fn alone(device: &DeviceModel, launch: &LaunchLoad, of_block: f64, missed: f64) -> f64 {
     let (work, times, waits) = (&launch.work, &device.calibration, &launch.waits);
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1)) * launch.blocks;
@@ -247,16 +248,15 @@ fn alone(device: &DeviceModel, launch: &LaunchLoad, of_block: f64, missed: f64) 
         let barriers = waits.barriers * times.barrier;
         waiting = waits.rounds * ((latency - hidden).max(0.0) + barriers);
     }
-    // The next partial result is requested after the previous one was added.
+    // A partial result is requested only after the previous one was added.
     let part = times.cache + waits.part_bytes / device.reached().l2_bytes;
     computing + waiting + waits.parts * part + times.block
 }
 
-/// Returns the bytes that memory moves, and the share of the blocks' reads that misses the L2
-/// cache.
+/// Returns the bytes that memory moves, and the share of the blocks' reads that miss the L2 cache.
 ///
-/// Operands that fit into the cache are there. Otherwise each set of concurrent blocks loads its
-/// strips again; the blocks of a set advance along K together and share the strips.
+/// Operands that fit into the L2 cache are in it already. Otherwise, each set of concurrent blocks
+/// loads its strips again. The blocks of a set advance along K together, so they share the strips.
 fn memory(device: &DeviceModel, launch: &LaunchLoad, at_once: f64) -> (f64, f64) {
     let reads = &launch.reads;
     let [rows, cols] = reads.tiles;

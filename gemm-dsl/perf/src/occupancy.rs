@@ -1,12 +1,13 @@
-//! Occupancy: the number of a kernel's blocks on an SM, and the limiting resources.
+//! Occupancy: the number of blocks of a kernel that are resident on an SM, and the resources that
+//! limit it.
 //!
-//! The limits come from the generator's table of architectures; registers are allocated to warps in
-//! units.
+//! The limits are those of the generator's table of architectures. Registers are allocated to warps
+//! in units of [`WARP_REGISTER_UNIT`].
 
 use gemm_dsl::target::arch::{Multiprocessor, WARP, WARP_REGISTER_UNIT};
 use std::fmt;
 
-/// Resource demand of a block.
+/// Resources that a block needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Number of threads, at least 1.
@@ -15,7 +16,7 @@ pub struct Block {
     pub shared_bytes: u64,
 }
 
-/// Resource that limits the number of blocks.
+/// Resource that limits the number of resident blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
     Registers,
@@ -39,22 +40,23 @@ impl fmt::Display for Limit {
 /// Occupancy of an SM by blocks of one kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Occupancy {
-    /// Resident blocks; 0 if not even one fits.
+    /// Number of resident blocks; 0 if not even one fits.
     pub blocks: u32,
-    /// Resident warps over the maximum of the SM.
+    /// Number of resident warps, divided by the maximum number of an SM.
     pub share: f64,
-    /// Resource that prevents one more block.
+    /// Resource because of which no further block fits.
     pub limit: Limit,
 }
 
-/// Returns all resources that prevent one more block, in the order of [`Limit`].
+/// Returns all resources because of which no further block fits, in the order of [`Limit`].
 pub fn limits(sm: &Multiprocessor, block: Block) -> Vec<Limit> {
     let all = blocks_by(sm, block);
     let fewest = all.iter().map(|(blocks, _)| *blocks).min();
     all.into_iter().filter(|(blocks, _)| Some(*blocks) == fewest).map(|(_, limit)| limit).collect()
 }
 
-/// Returns the occupancy of a kernel. The first of equal limits in the order of [`Limit`] is named.
+/// Returns the occupancy of a kernel. If several limits are equal, it names the first in the order
+/// of [`Limit`].
 pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
     let warps = block.threads.div_ceil(WARP).max(1);
     let (blocks, limit) = blocks_by(sm, block).into_iter().min().unwrap_or((0, Limit::Blocks));
@@ -65,10 +67,10 @@ pub fn occupancy(sm: &Multiprocessor, block: Block) -> Occupancy {
 /// Returns the number of blocks that each limit allows.
 fn blocks_by(sm: &Multiprocessor, block: Block) -> [(u32, Limit); 4] {
     let warps = block.threads.div_ceil(WARP).max(1);
-    // More registers than an SM has count as one more, which avoids an overflow.
+    // More registers than an SM has are counted as one more than it has, which avoids an overflow.
     let registers = block.registers.clamp(1, sm.registers + 1);
     let warp_registers = (registers * WARP).next_multiple_of(WARP_REGISTER_UNIT);
-    // A warp belongs to one of four schedulers, each with a quarter of the registers.
+    // Each of the four schedulers has a quarter of the registers for its warps.
     let warps_by_registers = 4 * (sm.registers / 4 / warp_registers);
     let by_shared = if block.shared_bytes > sm.shared_per_block {
         0

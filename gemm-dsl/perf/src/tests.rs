@@ -5,7 +5,7 @@ use super::occupancy::{Block, occupancy};
 use super::*;
 use gemm_dsl::target::arch::WARP;
 
-/// Launches with their times on an H200; the first line of the file says how they were measured.
+/// Launches with their times on an H200. The first line of the file states how they were measured.
 const TIMES: &str = include_str!("../../../tests/data/profiler/times.csv");
 
 /// Stage with errors above [`WORST`]: its name, the sizes with their errors, and the reason.
@@ -27,16 +27,17 @@ const WORST: f64 = 0.30;
 
 /// Required rank correlation within each set of the tuner's specs, slightly below the measured one.
 ///
-/// [`RANK`] is reached for widely spread times, over stages and samples together. Almost all of the
-/// sample of `large` is within 30 % of its best spec. The best specs of its search are within 8 %.
-/// With a median error of 4 %, the model hardly ranks the former, and does not rank the latter.
+/// [`RANK`] is reached for widely spread times, over stages and samples together. Almost all specs
+/// in the sample of `large` are within 30 % of its best spec, and the best specs of its search are
+/// within 8 %. The model's median error is 4 %, so it ranks the sample only roughly, and cannot
+/// rank the best specs.
 const RANKS: [(&str, f64); 4] =
     [("large", 0.0), ("small", 0.85), ("large_sample", 0.3), ("small_sample", 0.93)];
 
-/// Unselected sets: stages at all sizes, and random samples of the tuner's spaces.
+/// Sets without selection: stages at all sizes, and random samples of the tuner's spaces.
 ///
-/// The other sets hold only the best specs of a search, 300 of them within 8 % of one another. A
-/// model with a larger error cannot rank them.
+/// The other sets contain only the best specs of a search, and 300 of them are within 8 % of one
+/// another. A model with a larger error cannot rank them.
 const WHOLE: [&str; 4] = ["sgemm", "reduce", "large_sample", "small_sample"];
 
 fn measured() -> Vec<ProgramTime> {
@@ -114,9 +115,9 @@ fn the_model_holds_for_all_that_was_measured() {
     assert!(OUTSIDE.iter().all(|(.., why)| !why.is_empty()));
 }
 
-/// Specs that differ only in keys that the model ignores are all present here, so that the first
-/// tenth is taken. A ranking (`tune --for`) has one spec of each class; the first ten of it are
-/// compared with `tests/data/profiler/first.csv` by the tuner's tests.
+/// The data contains all specs that differ only in keys which the model ignores, so the first tenth
+/// is used. `tune --for` ranks one spec of each such class; the tuner's tests compare its first ten
+/// with `tests/data/profiler/first.csv`.
 #[test]
 fn what_a_model_puts_first_is_among_the_best() {
     for set in ["large", "small", "large_sample", "small_sample"] {
@@ -170,7 +171,7 @@ fn parts_add_up() {
     assert_eq!(found.cycles(), parts.iter().sum::<f64>());
     assert_eq!((found.resident, found.waves, found.tail), (1, 1.0, 0.0));
     assert_eq!(found.bound(), Bound::Unit(Unit::Issue));
-    // No unit works longer than all together.
+    // No unit is busy longer than all units together.
     assert!(found.units.iter().all(|unit| *unit <= found.busy), "{found:?}");
 }
 
@@ -178,7 +179,7 @@ fn parts_add_up() {
 fn a_wave_that_is_not_full_leaves_a_tail() {
     let one = predict(&H200, &wave()).expect("it fits");
     let more = predict(&H200, &times(wave(), 133.0 / 132.0)).expect("it fits");
-    // One more block takes as long as all the others.
+    // One more block takes as long as all the others together.
     let computed = |found: &Prediction| found.cycles() - found.launch;
     assert!((computed(&more) / computed(&one) - 2.0).abs() < 1e-9, "{more:?}");
     assert!(more.tail > 0.9 * computed(&one), "{more:?}");
@@ -223,14 +224,14 @@ fn blocks_that_share_a_multiprocessor_hide_what_others_wait_for() {
     assert_eq!((alone.resident, beside.resident), (1, 2));
     assert!(alone.waiting > 0.0 && beside.waiting < alone.waiting);
     assert!(beside.cycles() < alone.cycles());
-    // An earlier request shortens the wait.
+    // If data is requested earlier, the wait is shorter.
     let ahead = Waits { ahead: 1.0, ..waits.waits };
     assert!(cycles(&LaunchLoad { waits: ahead, ..waits }) < alone.cycles());
 }
 
 #[test]
 fn code_that_is_not_kept_is_fetched_for_each_block() {
-    // 2,200 instructions a round.
+    // 2,200 instructions per round.
     let waits = |code| Waits { rounds: 50.0, code, ..wave().waits };
     let kept = 32.0 * 1024.0;
     let narrow = LaunchLoad { threads: 128, work: wave().work * 0.5, ..wave() };
@@ -291,7 +292,7 @@ fn memory_takes_what_its_rate_says() {
     assert_eq!(found.bound(), Bound::Unit(Unit::Memory));
     let expected = 1e12 / H200.reached().memory + H200.calibration.launch / 1e3;
     assert!((found.milliseconds() - expected).abs() < 1e-3 * expected, "{found:?}");
-    // Data that fits into the cache is there.
+    // Data that fits into the cache is in it already.
     launch.reads.once = 1e6;
     assert_eq!(predict(&H200, &launch).expect("it fits").units[4], 0.0);
 }
@@ -326,7 +327,7 @@ fn parts_of_a_tile_are_added_one_after_the_other() {
         let waits = Waits { parts, part_bytes: 131_072.0, ..wave().waits };
         cycles(&LaunchLoad { waits, ..wave() })
     };
-    // Each part is requested after the previous one arrived: its bytes take the rate of one SM.
+    // Each part is requested after the previous one has arrived, at the rate of a single SM.
     let part = H200.calibration.cache + 131_072.0 / H200.reached().l2_bytes;
     assert!((of(9.0) - of(5.0) - 4.0 * part).abs() < 1.0, "{} {}", of(9.0), of(5.0));
     assert!(of(5.0) > of(0.0));
@@ -357,8 +358,8 @@ const PUBLISHED: [(&str, u32, f64, f64, f64, f64, f64); 6] = [
     ("b200", 148, 1965.0, 75.0, 2250.0, 126e6, 8e12),
 ];
 
-/// Each figure of the table equals the published one: rates follow from SMs, clock and the work of
-/// an SM in a cycle.
+/// Each figure of the table equals the published one. Rates are computed from the number of SMs,
+/// the clock, and the work of an SM per cycle.
 #[test]
 fn figures_are_those_that_were_published() {
     assert_eq!(DEVICES.len(), PUBLISHED.len());

@@ -29,7 +29,7 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
     k.geometry(Geometry {
         block: (256, 1),
         grid: [Expr::U64(16), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: None,
     });
     let row = k.let_("row", thread() / 16 * 4);
     let col = k.let_("col", thread() % 16 * 4);
@@ -87,7 +87,7 @@ fn tree(blocks: u64) -> Result<VerifiedKernel, IrError> {
     k.geometry(Geometry {
         block: (256, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: None,
     });
     let at = |i: Expr| Access::new(x, [i]);
     let block = Expr::from(Special::BlockX);

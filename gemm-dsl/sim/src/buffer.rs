@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 /// Array, or view of an array, in simulated global memory.
 ///
 /// Clones and views share the same memory, like copies of a pointer. Elements are atomic and every
-/// access is relaxed, so the blocks of a launch and concurrent launches may share a buffer. The
-/// race detector alone judges the order of accesses. An allocation is aligned to 256 bytes.
+/// access is relaxed, so the blocks of a launch and concurrent launches may share a buffer. Only
+/// the race detector checks the order of accesses. An allocation is aligned to 256 bytes.
 #[derive(Clone)]
 pub struct Buffer {
     elem: Elem,
@@ -26,8 +26,8 @@ pub struct Buffer {
 #[derive(Clone, Debug)]
 pub enum BufferArg {
     One(Buffer),
-    /// List of arrays of one type, for a parameter that is an array of pointers. A read-only list
-    /// may hold the same array twice.
+    /// List of arrays of one element type, for a parameter that is an array of pointers. A list
+    /// that the kernel only reads may contain the same array twice.
     List(Vec<Buffer>),
 }
 
@@ -65,7 +65,7 @@ impl From<Buffer> for BufferArg {
     }
 }
 
-/// Elements by size in bytes.
+/// Elements, stored by their size in bytes.
 #[derive(Clone)]
 pub(super) enum Cells {
     One(Arc<[AtomicU8]>),
@@ -74,7 +74,7 @@ pub(super) enum Cells {
     Eight(Arc<[AtomicU64]>),
 }
 
-/// Evaluates an expression with the cells of any element size.
+/// Evaluates an expression with the cells of whichever element size a buffer has.
 macro_rules! with_cells {
     ($cells:expr, $name:ident => $body:expr) => {
         match $cells {
@@ -125,9 +125,9 @@ impl Buffer {
         Self { elem, cells, start: 0, len }
     }
 
-    /// Copies the elements out bit for bit, as values of a type of the same size. `None` if the
-    /// sizes differ.
-    #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
+    /// Copies the elements bit for bit to values of a type of the same size. `None` if the sizes
+    /// differ.
+    #[allow(clippy::useless_conversion, reason = "one macro for cells of every size")]
     pub fn to_vec_of<T: Element>(&self) -> Option<Vec<T>> {
         let range = self.start..self.start + self.len;
         (T::ELEM.size() == self.elem.size()).then(|| {
@@ -143,14 +143,14 @@ impl Buffer {
         (0..self.len).map(|at| self.read(at)).collect()
     }
 
-    /// Copies the elements of an `F32` buffer out bit for bit. Empty if the elements are not 4
-    /// bytes wide.
+    /// Copies the elements of an `F32` buffer bit for bit. The result is empty if elements do not
+    /// have 4 bytes.
     pub fn to_vec(&self) -> Vec<f32> {
         self.to_vec_of().unwrap_or_default()
     }
 
-    /// Overwrites the first `values.len()` elements. Returns false, and writes nothing, if they do
-    /// not fit or differ in size.
+    /// Overwrites the first `values.len()` elements. If there are more values than elements, or
+    /// their sizes differ, it returns false and writes nothing.
     pub fn copy_from<T: Element>(&self, values: &[T]) -> bool {
         let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
         if fits {
@@ -161,8 +161,8 @@ impl Buffer {
         fits
     }
 
-    /// Overwrites the first elements with those of another buffer, bit for bit. Returns false, and
-    /// writes nothing, if they do not fit or differ in size.
+    /// Overwrites the first elements with those of another buffer, bit for bit. If the other buffer
+    /// is longer, or the element sizes differ, it returns false and writes nothing.
     pub fn copy_of(&self, other: &Self) -> bool {
         let fits = other.len <= self.len && other.elem.size() == self.elem.size();
         if fits {
@@ -193,7 +193,8 @@ impl Buffer {
     }
 
     /// Returns the elements `offset .. offset + len` as a view of the same memory, or `None` if
-    /// they are out of bounds. The base is misaligned if the offset is not a multiple of 16 bytes.
+    /// they are out of bounds. If the offset is not a multiple of 16 bytes, the base of the view is
+    /// misaligned.
     pub fn view(&self, offset: usize, len: usize) -> Option<Self> {
         let end = offset.checked_add(len)?;
         (end <= self.len).then(|| Self {
@@ -220,7 +221,7 @@ impl Buffer {
         }
     }
 
-    /// Copies the current contents into a new allocation.
+    /// Copies the current content into a new allocation.
     pub(super) fn copied(&self) -> Self {
         let range = self.start..self.start + self.len;
         macro_rules! copied {
@@ -242,7 +243,7 @@ impl Buffer {
         self.start..self.start + self.len
     }
 
-    /// Views other elements of the same allocation, which must contain them.
+    /// Returns a view of other elements of the same allocation, which must contain them.
     pub(super) fn of_allocation(&self, Range { start, end }: Range<usize>) -> Self {
         Self { elem: self.elem, cells: self.cells.clone(), start, len: end - start }
     }
@@ -264,7 +265,7 @@ impl Buffer {
         }
     }
 
-    #[allow(clippy::useless_conversion, reason = "one text for cells of every size")]
+    #[allow(clippy::useless_conversion, reason = "one macro for cells of every size")]
     #[inline]
     pub(super) fn read(&self, at: usize) -> u64 {
         let at = self.start + at;

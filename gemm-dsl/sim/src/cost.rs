@@ -1,5 +1,5 @@
-//! Cost of a warp's access as a function of its lanes' addresses. Counters and drawings share these
-//! functions.
+//! Cost of a warp's access, computed from the addresses of its lanes. Counters and drawings share
+//! these functions.
 
 pub(crate) mod pattern;
 
@@ -12,7 +12,7 @@ const LINE: u64 = arch::LINE_SECTORS as u64;
 /// Banks of shared memory, each 4 bytes wide.
 pub const BANKS: usize = arch::BANKS as usize;
 
-/// Maximal number of words per lane: 4, for a 16-byte access.
+/// Maximum number of words per lane, which is that of a 16-byte access.
 const QUAD: u32 = 4;
 /// All lanes in one phase.
 const WHOLE: [u32; 1] = [u32::MAX];
@@ -24,9 +24,10 @@ const PAIRS: [u32; 2] = [0xffff, 0xffff_0000];
 /// Cost of a shared-memory access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wavefronts {
-    /// Passes through the banks: for each phase, the maximal number of distinct words on one bank.
+    /// Number of passes through the banks: for each phase, the greatest number of distinct words in
+    /// one bank.
     pub wavefronts: u64,
-    /// Phases with an active lane: the minimal number of wavefronts.
+    /// Number of phases with an active lane, which is the minimum number of wavefronts.
     pub phases: u64,
 }
 
@@ -37,9 +38,10 @@ impl Wavefronts {
     }
 }
 
-/// Returns true if the phases of a 16-byte load merge in pairs. All active lanes must read the same
-/// as their neighbour, or all the same as the lane two away in their group of four. Fitted to the
-/// profiler's counts on an H200, see `tests/wavefronts.txt`. Stores never merge.
+/// Returns true if the phases of a 16-byte load merge in pairs. This requires one of two
+/// conditions: all active lanes read the same address as their neighbour, or all read the same as
+/// the lane two away in their group of four. The rule was fitted to the profiler's counts on an
+/// H200, see `tests/wavefronts.txt`. Phases of stores never merge.
 fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
     let alike =
         |swap: fn(u32) -> u32| groups.iter().all(|&(_, lanes)| swap(lanes) & active & !lanes == 0);
@@ -47,8 +49,8 @@ fn in_pairs(groups: &[(u32, u32)], active: u32) -> bool {
         || alike(|lanes| (lanes & 0x3333_3333) << 2 | lanes >> 2 & 0x3333_3333)
 }
 
-/// Phases of a shared-memory access; lanes of different phases never conflict. `groups` holds the
-/// lanes by first word, and `bytes` is the size per lane.
+/// Phases of a shared-memory access. Lanes of different phases never conflict. `groups` contains
+/// each first word with the mask of its lanes, and `bytes` is the size per lane.
 pub fn phases(groups: &[(u32, u32)], bytes: u32, writes: bool) -> &'static [u32] {
     match bytes {
         16 => {
@@ -60,8 +62,8 @@ pub fn phases(groups: &[(u32, u32)], bytes: u32, writes: bool) -> &'static [u32]
     }
 }
 
-/// Cost of a shared-memory access. `groups` holds each first word, counted from the start of shared
-/// memory, once with its lanes; `bytes` is the size per lane.
+/// Cost of a shared-memory access. `groups` contains each first word once, counted from the start
+/// of shared memory, with the mask of its lanes. `bytes` is the size per lane.
 pub fn wavefronts(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Wavefronts {
     // The adjacent words of one lane occupy a group of adjacent banks.
     let words = (bytes / 4).clamp(1, QUAD);
@@ -79,7 +81,8 @@ pub fn wavefronts(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Wavefronts
     cost
 }
 
-/// Number of distinct 32-byte sectors of a global access. Sorts the lanes' sectors.
+/// Number of distinct 32-byte sectors of a global access. It sorts `of_lanes`, which contains the
+/// sectors of the lanes.
 pub fn sectors(of_lanes: &mut [u64]) -> u64 {
     if !of_lanes.is_sorted() {
         of_lanes.sort_unstable();
@@ -88,7 +91,7 @@ pub fn sectors(of_lanes: &mut [u64]) -> u64 {
     u64::from(!of_lanes.is_empty()) + changes as u64
 }
 
-/// Number of distinct 128-byte lines of the L1 cache, given the sectors in ascending order.
+/// Number of distinct 128-byte lines of the L1 cache. The sectors must be in ascending order.
 pub fn lines(sectors: &[u64]) -> u64 {
     let others = sectors.windows(2).filter(|w| w[0] / LINE != w[1] / LINE).count();
     u64::from(!sectors.is_empty()) + others as u64

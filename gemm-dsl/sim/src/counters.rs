@@ -6,7 +6,7 @@ pub(crate) mod traffic;
 use crate::counters::quantity::SassCounters;
 use std::ops::AddAssign;
 
-/// Defines the counters, and how the counters of two sets of blocks are combined.
+/// Defines the counters, and how to combine the counters of two sets of blocks.
 macro_rules! counters {
     ($(#[$of_all:meta])* { $($(#[doc = $doc:literal])* $field:ident: $together:ident,)* }) => {
         $(#[$of_all])*
@@ -219,16 +219,16 @@ impl IrCost {
 pub struct Profile {
     /// Counters of the launch: the sum over all statements, plus the per-block counters.
     pub total: Counters,
-    /// Counters of each statement by number
-    /// ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)), without nested statements,
-    /// blocks and barriers of blocks. A function of the kernel is charged to the statements that
-    /// call it.
+    /// Counters of each statement by its number
+    /// ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)). Nested statements, numbers of
+    /// blocks and barriers of blocks are not included. Instructions of a device function are
+    /// charged to the statements that call it.
     pub statements: Vec<Counters>,
     /// Predicted machine counters, if requested ([`Options::compiled`](crate::Options::compiled)).
     pub compiled: Option<SassCounters>,
-    /// Predicted machine counters of each statement by number; empty if not requested.
+    /// Predicted machine counters of each statement by its number; empty if not requested.
     pub compiled_statements: Vec<SassCounters>,
-    /// Executions of each site, until they are charged.
+    /// Number of executions of each site; `None` after they were charged to statements.
     pub(super) executions: Option<Executions>,
 }
 
@@ -260,27 +260,27 @@ impl Profile {
     }
 }
 
-/// Piece of code that is executed as a whole.
+/// Piece of code that is always executed as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) cost: IrCost,
-    /// Statement number; `None` in a function.
+    /// Number of the statement; `None` inside a device function.
     pub(super) stmt: Option<u32>,
 }
 
-/// Executions of each site by warps and by lanes.
+/// Number of executions of each site by warps, and by lanes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Executions {
-    /// Executions by warps, and the sum of their active lanes.
+    /// Number of executions by warps, and the sum of active lanes over these executions.
     sites: Vec<[u64; 2]>,
-    /// Number of sites in functions; these come first.
+    /// Number of sites in device functions. These sites are first in the list.
     functions: usize,
-    /// Executions of each function site, per calling statement.
+    /// Executions of each site in a device function, for each calling statement.
     applied: Vec<[u64; 2]>,
 }
 
 impl Executions {
-    /// Creates zero counts; the sites of functions come first.
+    /// Creates counts of zero. The sites of device functions must come first.
     pub(super) fn new(sites: &[Site], statements: usize) -> Self {
         let functions = sites.partition_point(|site| site.stmt.is_none());
         let applied = vec![[0; 2]; functions * statements];
@@ -312,8 +312,8 @@ impl Executions {
         }
     }
 
-    /// Charges the executions to the statements of the sites, and those of functions to the calling
-    /// statements.
+    /// Charges the executions of sites to their statements, and those of sites in device functions
+    /// to the calling statements.
     pub(super) fn charge(&self, sites: &[Site], statements: &mut [Counters]) {
         for (executions, site) in self.sites.iter().zip(sites) {
             if let Some(number) = site.stmt {
@@ -329,7 +329,7 @@ impl Executions {
 }
 
 impl IrCost {
-    /// Charges executions by this number of warps, with this number of lanes in all.
+    /// Charges executions by `warps` warps with `lanes` active lanes in total.
     fn charge(&self, [warps, lanes]: [u64; 2], counters: &mut Counters) {
         let instructions = self.instructions();
         counters.instructions += warps * instructions;

@@ -15,7 +15,7 @@ use gemm_dsl::ir::contract::ContractError;
 use std::fmt;
 use thiserror::Error;
 
-/// Reason for a launch without a result.
+/// Reason why a launch has no result.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SimError {
@@ -29,11 +29,11 @@ pub enum SimError {
     Extent { what: String, reason: HostError },
     #[error("{what} is {value}, which is not between 0 and {limit}")]
     ExtentRange { what: String, value: i128, limit: u64 },
-    /// Two buffers share memory and the kernel writes one of them. Kernel pointers are
-    /// `__restrict__`.
+    /// Two buffers share memory, and the kernel writes one of them. This is forbidden because
+    /// kernel pointers are `__restrict__`.
     #[error("`{written}`, which the kernel writes, shares memory with `{other}`")]
     Overlap { written: String, other: String },
-    /// The results depend on the block order, and the kernel does not allow it.
+    /// The results depend on the block order, which the kernel does not permit.
     #[error(
         "`{kernel}`: the results depend on the order in which blocks run: {place} has the bits \
          {:#x} if they run in ascending order, and {:#x} in {order} order", .bits[0], .bits[1]
@@ -41,13 +41,13 @@ pub enum SimError {
     OrderDependent {
         kernel: String,
         place: Box<Position>,
-        /// Descending, shuffled with a seed, or interleaved.
+        /// Name of the other order: descending, shuffled with a seed, or interleaved.
         order: &'static str,
-        /// Bits of the element in ascending order, then in the other order.
+        /// Bits of the element in ascending order, and in the other order.
         bits: [u64; 2],
     },
-    /// The results of a block depend on the interleaving of its threads, and the kernel does not
-    /// allow it.
+    /// The results of a block depend on the interleaving of its threads, which the kernel does not
+    /// permit.
     #[error(
         "`{kernel}`, block {}: the results depend on the order in which threads run: {place} has \
          the bits {:#x} if they take turns from the first to the last, and {:#x} in {turns} turns",
@@ -57,12 +57,12 @@ pub enum SimError {
         kernel: String,
         block: (u32, u32, u32),
         place: Box<Position>,
-        /// Reversed, interleaved, both, or shuffled with a seed.
+        /// Name of the other interleaving: reversed, interleaved, both, or shuffled with a seed.
         turns: &'static str,
-        /// Bits of the element in the forward interleaving, then in the other one.
+        /// Bits of the element in the forward interleaving, and in the other one.
         bits: [u64; 2],
     },
-    /// The launch has spent the instruction limit of [`crate::Options`].
+    /// The launch has executed as many instructions as [`crate::Options`] allows.
     #[error(
         "`{kernel}` has executed {instructions} instructions, the limit of a launch, and is not \
          done: {at}"
@@ -70,12 +70,12 @@ pub enum SimError {
     OutOfInstructions {
         kernel: String,
         instructions: u64,
-        /// One of the unfinished warps. The choice among warps that run concurrently varies between
+        /// One of the unfinished warps. If several run concurrently, the choice may vary between
         /// runs.
         at: Box<UnfinishedWarp>,
     },
-    /// A progress callback launched a kernel whose blocks synchronise. It shares a buffer with the
-    /// observed launch, and one of them writes that buffer: each would wait for the other.
+    /// A progress callback launched a kernel whose blocks synchronise. This kernel shares a buffer
+    /// with the observed launch, and one of the two writes it, so each would wait for the other.
     #[error(
         "`{kernel}` uses `{buffer}`, which is in exclusive use by the launch that this thread \
          observes"
@@ -113,11 +113,11 @@ impl SimError {
     }
 }
 
-/// Unfinished warp of a launch that spent its instruction limit.
+/// Unfinished warp of a launch that has spent its instruction limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnfinishedWarp {
     pub block: (u32, u32, u32),
-    /// Warp number within the block.
+    /// Number of the warp in the block.
     pub warp: u32,
     /// First line of the last executed statement.
     pub statement: String,

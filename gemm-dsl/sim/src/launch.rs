@@ -1,4 +1,4 @@
-//! Binding of arguments: host checks before a kernel runs.
+//! Binding of arguments, and the checks on the host before a kernel runs.
 
 use super::buffer::{Buffer, BufferArg};
 use super::error::SimError;
@@ -15,23 +15,23 @@ pub(super) struct Launch<'k> {
     pub(super) scalars: Vec<u64>,
     pub(super) regions: Vec<Region>,
     pub(super) shared: region::SharedSize,
-    /// First lane slot behind the register arrays.
+    /// First lane slot after the register arrays.
     pub(super) first_variable: u32,
     /// Blocks along x, y and z.
     pub(super) grid: (u32, u32, u32),
-    /// First number and count of the mbarriers of each declaration.
+    /// For each declaration, the number of its first mbarrier and the number of mbarriers.
     pub(super) mbarrier_numbers: Vec<(u32, u32)>,
     /// Accumulation rules of the tensor cores; `sm_90` by default.
     pub(super) tensor_cores: AccumulationRules,
     pub(super) watched: WatchedBlocks,
     /// See [`crate::Options::unchecked`].
     pub(super) unchecked: bool,
-    /// See [`crate::Options::compiled`]. If true, values known at launch are still computed in the
-    /// kernel's own places, to be charged there.
+    /// See [`crate::Options::compiled`]. If true, values that are known at launch are nevertheless
+    /// computed at their places in the kernel, so that they are charged there.
     pub(super) compiled: bool,
 }
 
-/// Maximal number of blocks of a launch: the race detector numbers them with 32 bits.
+/// Maximum number of blocks of a launch, because the race detector uses 32-bit block numbers.
 const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 
 impl<'k> Launch<'k> {
@@ -67,7 +67,7 @@ impl<'k> Launch<'k> {
         let arrays: Vec<BoundArray<'_>> = named
             .zip(&places)
             .map(|((array, given), stretches)| {
-                // The buffers of a list are checked one by one; an empty list fits any type.
+                // The buffers of a list are checked one by one. An empty list matches any type.
                 let other = |buffer: &&Buffer| !array.takes(buffer.elem());
                 let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
                 let place = match (given, &stretches[..]) {
@@ -106,7 +106,7 @@ impl<'k> Launch<'k> {
         })
     }
 
-    /// Returns an error if a buffer that the kernel writes overlaps another one.
+    /// Returns an error if a buffer that the kernel writes overlaps another buffer.
     pub(super) fn distinct(&self, stored: &[bool]) -> Result<(), SimError> {
         let globals = || {
             let regions = self.regions.iter().enumerate();
@@ -150,8 +150,8 @@ impl<'k> Launch<'k> {
         cluster * self.cluster() + rank
     }
 
-    /// Linear number of a thread's block, and the thread's number in that block. Thread numbers of
-    /// a cluster continue from block to block, with the last warp of each block counted as full.
+    /// Linear number of a thread's block, and the number of the thread in this block. The threads
+    /// of a cluster are numbered block after block, and the last warp of each block counts as full.
     pub(super) fn whereabouts(&self, cluster: u32, thread: u32) -> (u32, u32) {
         let threads = self.warps() * WARP as u32;
         (self.of_cluster(cluster, thread / threads), thread % threads)
@@ -161,13 +161,13 @@ impl<'k> Launch<'k> {
         self.grid.0 * self.grid.1 * self.grid.2
     }
 
-    /// Coordinates of a block from its linear number, x fastest.
+    /// Coordinates of the block with this linear number, in which x is the fastest dimension.
     pub(super) fn block(&self, number: u32) -> (u32, u32, u32) {
         let (width, height) = (self.grid.0.max(1), self.grid.1.max(1));
         (number % width, number / width % height, number / width / height)
     }
 
-    /// Coordinates of a thread from its linear index.
+    /// Coordinates of the thread with this linear index.
     pub(super) fn thread(&self, index: u32) -> (u32, u32) {
         let width = self.kernel.geometry.block.0.max(1);
         (index % width, index / width)

@@ -1,8 +1,8 @@
-//! Simulator of generated kernels: executes a [`VerifiedKernel`] on a machine without a GPU.
+//! Simulator of generated kernels. It executes a [`VerifiedKernel`] on a machine without a GPU.
 //!
-//! It is the executable definition of the IR. [`launch`] computes the same bits as a GPU and
-//! returns [`Counters`] that explain differences in speed. An invalid kernel yields a [`SimError`]
-//! that names the buffer, the element, the thread and the statement.
+//! The simulator is the executable definition of the IR. [`launch`] computes the same bits as a
+//! GPU, and returns [`Counters`] that explain differences in speed. If a kernel does what the IR
+//! forbids, it returns a [`SimError`] with the buffer, the element, the thread and the statement.
 //!
 //! ```text
 //! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──schedule──► blocks in parallel, or
@@ -15,28 +15,29 @@
 //! ```
 //!
 //! # Invariants
-//! * A warp runs alone until it waits or yields; then the next warp runs. No detector derives
-//!   happens-before from that order.
-//! * The executor computes. Observers watch it and change nothing.
-//! * The blocks of a cluster run together, as one block of all their threads with one shared memory
-//!   per block.
+//! * A warp runs alone until it waits or yields, and then the next warp runs. No detector derives
+//!   happens-before from this order.
+//! * The executor computes. Observers only watch it.
+//! * The blocks of a cluster run together, like one block of all their threads. Each of them has
+//!   its own shared memory.
 //! * Results, errors and counters are the same on every run, although blocks run in parallel. If
-//!   one block writes an element that another one accesses, the launch is run again, one block
-//!   after the other. A race found there is reported before any fault that follows from the racy
-//!   read. If the instruction limit is spent, the reported position may vary, and so may the choice
-//!   between that error and another one.
+//!   one block writes an element that another block accesses, the launch is repeated with one block
+//!   after another. A race found in this second run is reported in preference to a fault that may
+//!   follow from it. If the instruction limit is spent, the reported position may vary between
+//!   runs, and another error may be reported instead.
 //!
 //! # Meaning of a clean verdict
-//! No executed interleaving has a fault, and all gave the same results. Without atomics all
-//! interleavings behave alike, so one represents all. With atomics, the values a thread reads and
-//! the path it takes depend on the order of threads. The verdict then covers the executed block
-//! orders and thread interleavings only, which are not all. Two limits apply to each of them:
-//! * The statements of a warp are executed in program order, by all active lanes. Only the two
-//!   branches of an `if` may run in either order. A lane that waits for another lane of its warp
-//!   may wait forever, though hardware may let both proceed.
-//! * An access takes effect at once and for all threads. A missing order shows as a race.
-//!   Weak-memory outcomes that no interleaving explains do not show: for example, two threads that
-//!   both miss the other's write before its fence.
+//! No interleaving that was run has a fault, and all gave the same results. Without atomics, all
+//! interleavings behave alike, so one represents all. With atomics, the order of threads determines
+//! the values that a thread reads and the path that it takes. The verdict then covers only the
+//! block orders and thread interleavings that were run, which are not all. Two limits apply to each
+//! of them:
+//! * All active lanes of a warp execute its statements in program order. Only the two branches of
+//!   an `if` may run in either order. A lane that waits for another lane of its warp may wait
+//!   forever, although hardware may let both proceed.
+//! * An access takes effect at once and for all threads. If synchronisation is missing between two
+//!   accesses, a race is reported. Weak-memory outcomes that no interleaving explains are not
+//!   simulated, for example two threads each of which misses the other's write before a fence.
 //!   [`MemoryOrder::SeqCst`](gemm_dsl::ir::MemoryOrder::SeqCst) is therefore equivalent here to
 //!   [`MemoryOrder::AcqRel`](gemm_dsl::ir::MemoryOrder::AcqRel).
 
@@ -88,14 +89,14 @@ use gemm_dsl::ir::VerifiedKernel;
 /// inside a block, by atomics on shared memory, each block runs in several thread interleavings,
 /// under the same condition.
 ///
-/// Concurrent launches may share buffers. Launches of kernels whose blocks synchronise wait for
-/// each other if one writes a buffer that both use, so blocks of different launches never
-/// synchronise. Any other two concurrent launches must not write the same element, nor may one read
-/// an element that the other writes. Races between launches are not detected.
+/// Concurrent launches may share buffers. If blocks of both kernels synchronise and one launch
+/// writes a buffer that both use, one waits for the other. Blocks of different launches therefore
+/// never synchronise. For all other concurrent launches, the caller must ensure that no launch
+/// writes an element that another launch accesses. Races between launches are not detected.
 ///
 /// # Errors
-/// Returns an error if the arguments do not fit the kernel or the kernel does what the IR forbids.
-/// Writes made before the error stay.
+/// Returns an error if the arguments do not match the kernel, or if the kernel does what the IR
+/// forbids. Writes before the error remain.
 pub fn launch(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],
@@ -104,11 +105,11 @@ pub fn launch(
     launch_with(kernel, buffers, scalars, &Options::default())
 }
 
-/// Runs a kernel as [`launch`] does, with a limit of instructions, a progress callback and the
-/// tensor-core rules of another architecture.
+/// Runs a kernel as [`launch`] does. The options can set a limit of instructions, a progress
+/// callback, and the tensor-core rules of another architecture.
 ///
 /// # Errors
-/// As [`launch`], and [`SimError::OutOfInstructions`] if the limit is spent.
+/// Returns the errors of [`launch`], and [`SimError::OutOfInstructions`] if the limit is spent.
 pub fn launch_with(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],
@@ -121,7 +122,7 @@ pub fn launch_with(
 /// Runs a kernel as [`launch_with`] does, and returns the counters of each statement.
 ///
 /// # Errors
-/// As [`launch_with`].
+/// Returns the errors of [`launch_with`].
 pub fn profile(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],
@@ -133,12 +134,13 @@ pub fn profile(
 
 /// Runs a kernel as [`profile`] does, and records the events of some blocks.
 ///
-/// `blocks` holds linear block numbers, x fastest, then y, then z. Each block is recorded in its
-/// first order, up to its last executed event. A block that never started has no trace.
+/// `blocks` contains linear block numbers, of which x is the fastest dimension, then y, then z.
+/// Each block is recorded in the first order in which it runs, up to its last executed event. A
+/// block that never starts has no trace.
 ///
 /// # Errors
-/// The outer result is an error if the arguments do not fit the kernel. A fault of the kernel is in
-/// the inner result, beside the traces.
+/// The outer result is an error if the arguments do not match the kernel. A fault of the kernel is
+/// in the inner result, together with the traces.
 pub fn record(
     kernel: &VerifiedKernel,
     buffers: &[impl Clone + Into<BufferArg>],

@@ -94,31 +94,32 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
 
 struct Lowering<'l, 'k> {
     launch: &'l Launch<'k>,
-    /// For each buffer that holds pointers: their first slot, their count, and the buffer they
-    /// point into.
+    /// For each buffer of pointers: the first slot, the number of pointers, and the buffer at which
+    /// they point.
     pointers: Vec<Option<(u32, u32, BufferId)>>,
-    /// For each buffer that is one array of a list: the index of the array.
+    /// For each buffer that is an array of a list: the index of the array.
     chosen: Vec<Option<Expr>>,
     varying: Vec<bool>,
-    /// Slot of each variable, within the slots of its kind.
+    /// Slot of each variable, among the slots of its kind.
     places: Vec<u32>,
-    /// Variables with a static value at this point: those of loops being unrolled, and immutable
-    /// ones computed from them and from constants.
+    /// Variables that have a static value at this point: variables of loops that are being
+    /// unrolled, and immutable variables computed from these and from constants.
     statics: Vec<Option<i64>>,
-    /// True while a function is lowered; variables are then the function's own.
+    /// True while a device function is lowered. Variables then belong to this function.
     inside: bool,
-    /// Statement numbers, in text order.
+    /// Number of each statement, in the order of the source.
     numbers: HashMap<*const Stmt, u32>,
     stmt: u32,
-    /// Cost so far of the site being lowered.
+    /// Cost so far of the site that is being lowered.
     cost: IrCost,
-    /// Work wasted by unrolling: rounds without an instruction, and abandoned instructions.
+    /// Wasted work of unrolling: iterations without an instruction, and instructions that were
+    /// discarded.
     wasted: usize,
-    /// For each buffer: true if it holds accumulators of warpgroups.
+    /// For each buffer: true if its elements are accumulators of warpgroups.
     sums: Vec<bool>,
     /// Nesting depth of loops in the lowered code.
     nested: usize,
-    /// Parts of a warp's state in the loops lowered so far.
+    /// State of a warp in each loop that has been lowered.
     loop_states: HashMap<*const Loop, Arc<LoopState>>,
     enclosing: EnclosingLoops,
     code: Code<'k>,
@@ -136,7 +137,7 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
-    /// Closes the current site and returns its number.
+    /// Ends the current site and returns its number.
     fn site(&mut self) -> u32 {
         let stmt = (!self.inside).then_some(self.stmt);
         self.code.sites.push(Site { cost: std::mem::take(&mut self.cost), stmt });
@@ -165,7 +166,7 @@ impl<'k> Lowering<'_, 'k> {
         self.here() - 1
     }
 
-    /// Slots of the variables that belong to a warp's state while it iterates a loop.
+    /// Slots of the variables that are part of a warp's state while it iterates a loop.
     fn loop_state(&mut self, l: &Loop) -> Arc<LoopState> {
         if let Some(loop_state) = self.loop_states.get(&ptr::from_ref(l)) {
             return Arc::clone(loop_state);
@@ -190,7 +191,7 @@ impl<'k> Lowering<'_, 'k> {
         loop_state
     }
 
-    /// Sets the target of a jump to the next instruction.
+    /// Sets the target of the jump at `at` to the next instruction.
     fn land(&mut self, at: u32) {
         let here = self.here();
         match &mut self.code.instrs[at as usize].op {
@@ -276,7 +277,6 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Commit);
             }
             Stmt::CopyWait { pending } => self.copy_wait(pending),
-            Stmt::Assume(cond) => self.assume(cond),
             Stmt::Comment(_) => {}
         }
     }
@@ -329,20 +329,11 @@ impl<'k> Lowering<'_, 'k> {
             unreachable!("verified: the groups in flight are a constant");
         };
         self.cost.add(IrClass::Sync);
-        // The number of groups in flight always fits 32 bits.
+        // The number of groups in flight always fits in 32 bits.
         self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
     }
 
-    /// Lowers an assumption, at no cost.
-    fn assume(&mut self, cond: &Expr) {
-        let sites = self.code.sites.len();
-        let cond = self.pred(cond);
-        self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
-        self.cost = IrCost::default();
-        self.emit(Op::Assume(cond));
-    }
-
-    /// Lowers a value to be stored as a type.
+    /// Lowers a value that is stored as a given type.
     fn value(&mut self, ty: Ty, value: &Expr) -> StoredValue {
         match ty {
             Ty::Vector(_) => StoredValue::Vector(self.vector(value)),
@@ -389,7 +380,7 @@ impl<'k> Lowering<'_, 'k> {
         self.emit(op);
     }
 
-    /// Returns the value of a static expression. The query leaves no cost and no sites.
+    /// Returns the value of an expression if it is static. This adds no cost and no sites.
     fn fixed(&mut self, expr: &Expr) -> Option<i64> {
         if uniformity::differs(expr, &self.varying) {
             return None;
@@ -406,7 +397,7 @@ impl<'k> Lowering<'_, 'k> {
 }
 
 /// Builds the assignment of a lane variable. A multiply-add of variables and elements has its own
-/// instruction, as most run time is spent there.
+/// instruction, because most run time is spent in it.
 fn set_lane(target: u32, value: Lane) -> Op {
     let slot = |lane: &Lane| match lane {
         Lane::Slot(slot) | Lane::Element(slot) => Some(*slot),

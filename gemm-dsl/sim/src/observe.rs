@@ -18,7 +18,7 @@ pub(crate) enum AccessKind {
     CopyRead,
     /// Destination of an asynchronous copy.
     CopyWrite,
-    /// Atomic operation of this scope, a read and a write.
+    /// Atomic operation with this scope: a read and a write.
     Atomic(Scope),
 }
 
@@ -44,16 +44,16 @@ impl From<AccessKind> for Kind {
     }
 }
 
-/// Trap that stops a warp: the faulty lane and its fault.
+/// Fault that stops a warp, with the faulty lane.
 #[derive(Debug)]
 pub(super) struct Trap {
     pub(super) lane: u32,
     pub(super) kind: FaultKind,
-    /// Refused access, if the fault is an access out of bounds or misaligned.
+    /// Refused access, if the fault is an access that is out of bounds or misaligned.
     pub(super) refused: Option<Box<RefusedAccess>>,
 }
 
-/// Boxed trap, to keep the result type small on the fault-free path.
+/// Boxed, to keep the result type small if there is no fault.
 pub(super) type BoxedTrap = Box<Trap>;
 
 #[cold]
@@ -61,7 +61,7 @@ pub(super) fn trap(lane: u32, kind: FaultKind) -> BoxedTrap {
     Box::new(Trap { lane, kind, refused: None })
 }
 
-/// Access of one warp to shared or global memory, already known to be in bounds and aligned.
+/// Access of one warp to shared or global memory that is known to be in bounds and aligned.
 pub(super) struct Request<'a> {
     pub(super) kind: AccessKind,
     pub(super) buffer: usize,
@@ -69,21 +69,21 @@ pub(super) struct Request<'a> {
     pub(super) warp: u32,
     /// Active lanes, at least one.
     pub(super) mask: u32,
-    /// Lanes grouped by the first element of their access.
+    /// Lanes, grouped by the first element that they access.
     pub(super) groups: &'a LaneGroups,
-    /// Elements per lane: 1, or the vector width.
+    /// Number of elements per lane: 1, or the vector width.
     pub(super) width: u32,
     pub(super) stmt: u32,
-    /// Number of the access within the lowered code.
+    /// Number of the access in the lowered code.
     pub(super) access: u32,
     /// True if the lanes execute an atomic in descending order.
     pub(super) reversed: bool,
 }
 
 impl Request<'_> {
-    /// Global-memory sectors of the access, one entry per lane group. Sectors are aligned within
-    /// the allocation, which is aligned to 256 bytes. A vector is aligned and never straddles two
-    /// sectors.
+    /// Global-memory sectors of the access, with one entry per lane group. Sectors are counted from
+    /// the start of the allocation, which is aligned to 256 bytes. A vector is aligned, so it is
+    /// always inside one sector.
     pub(crate) fn sectors<'s>(&self, sectors: &'s mut [u64; WARP]) -> &'s mut [u64] {
         let groups = self.groups.as_slice();
         for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
@@ -92,13 +92,14 @@ impl Request<'_> {
         &mut sectors[..groups.len()]
     }
 
-    /// First shared-memory words of the lanes' accesses, each once with its lanes.
+    /// First shared-memory words of the lanes' accesses. Each word occurs once, with the mask of
+    /// its lanes.
     pub(crate) fn words<'w>(&self, words: &'w mut [(u32, u32); WARP]) -> &'w [(u32, u32)] {
         let (base, size) = (self.region.base, self.region.elem.size());
         let mut known = 0;
         for &(offset, lanes) in self.groups.as_slice() {
             let word = base + offset * size / 4;
-            // Lanes that access parts of one word share it.
+            // Lanes that access parts of the same word share an entry.
             let shared = match size < 4 {
                 true => words[..known].iter().position(|(other, _)| *other == word),
                 false => None,
@@ -120,7 +121,7 @@ impl Request<'_> {
 pub(super) struct AtomicRequest<'a> {
     pub(super) warp: u32,
     pub(super) mask: u32,
-    /// Lanes that have written: all lanes, or the successful ones of a compare-and-swap.
+    /// Lanes that have written: all lanes, or the successful lanes of a compare-and-exchange.
     pub(super) wrote: u32,
     pub(super) buffer: usize,
     pub(super) elements: &'a [u32; WARP],
@@ -130,8 +131,8 @@ pub(super) struct AtomicRequest<'a> {
     pub(super) reversed: bool,
 }
 
-/// Executed synchronisation. Warps and named barriers are numbered across all blocks of the
-/// cluster.
+/// Synchronisation that was executed. Warps and named barriers are numbered across all blocks of
+/// the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sync<'a> {
     /// All threads of the cluster have met at a barrier.
@@ -145,7 +146,7 @@ pub(super) enum Sync<'a> {
         barrier: u32,
         warp: u32,
     },
-    /// A named barrier is complete; `warps` have waited for it.
+    /// A named barrier is complete. The warps `warps` have waited for it.
     Complete {
         barrier: u32,
         warps: &'a [u32],
@@ -162,7 +163,7 @@ pub(super) enum Sync<'a> {
         warp: u32,
         mask: u32,
     },
-    /// The lanes of a warp wait for all but the newest `pending` groups.
+    /// The lanes of a warp wait for all groups except the newest `pending`.
     Wait {
         warp: u32,
         mask: u32,
@@ -170,11 +171,11 @@ pub(super) enum Sync<'a> {
     },
 }
 
-/// Observer of a block, or of the blocks of a cluster; it may stop a warp.
+/// Observer of a block, or of all blocks of a cluster. It can stop a warp.
 pub(super) trait Observer {
     fn begin(&mut self, cluster: u32);
 
-    /// Observes an access of a warp. The reads of a statement precede its write.
+    /// Observes an access of a warp. The reads of a statement come before its write.
     fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap>;
 
     fn sync(&mut self, sync: Sync<'_>);

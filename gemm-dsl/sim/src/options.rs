@@ -5,27 +5,28 @@ use crate::tensor_core::AccumulationRules;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'a> {
-    /// Limit of simulator instructions for all warps of the launch together; a statement, a test or
-    /// a branch is one instruction. A kernel that never ends becomes an error. Each block order
-    /// counts if blocks synchronise, and each interleaving if only threads of a block do.
+    /// Maximum number of simulator instructions of all warps of the launch together. A statement, a
+    /// test and a branch each count as one instruction. A kernel that exceeds the limit returns an
+    /// error. If blocks synchronise, all block orders count. If only threads of a block
+    /// synchronise, all interleavings count.
     pub instructions: u64,
-    /// Callback after each block, with the numbers of finished blocks and of all blocks, called on
-    /// the thread that ran the block. Each block order counts if blocks synchronise. A launch made
-    /// in the callback must not share buffers with the observed launch.
+    /// Callback after each block, on the thread that ran it. Its arguments are the number of
+    /// finished blocks and the number of all blocks. If blocks synchronise, each block order
+    /// counts. A launch in the callback must not share buffers with the observed launch.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Accumulation rules of an architecture's tensor cores; only matrix instructions depend on
+    /// Accumulation rules of an architecture's tensor cores. Only matrix instructions depend on
     /// them.
     pub tensor_cores: AccumulationRules,
-    /// Skips race detection, and runs only one block order and one thread interleaving. For
-    /// launches that only need counters.
+    /// Skips race detection, and runs only one block order and one thread interleaving. Use it for
+    /// launches that need only counters.
     pub unchecked: bool,
     /// Also counts predicted machine instructions
     /// ([`Profile::compiled`](crate::Profile::compiled)).
     pub compiled: bool,
 }
 
-/// 2^36 instructions (hours on one core), no callback, `sm_90` tensor cores, all checks, and no
-/// machine-code counters.
+/// The default is 2^36 instructions (hours on one core), no callback, tensor cores of `sm_90`, all
+/// checks, and no machine-code counters.
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {

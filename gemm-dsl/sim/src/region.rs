@@ -1,4 +1,4 @@
-//! Buffers of a kernel resolved for one launch: mapping of logical indices to elements.
+//! Buffers of a kernel with the sizes of one launch. A region maps logical indices to elements.
 
 use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
@@ -9,7 +9,8 @@ use gemm_dsl::ir::{
 };
 
 /// Buffer with numeric extents and strides. Every element inside the extents is inside the
-/// allocation: the contract checks the spans of parameters, and other arrays are allocated by size.
+/// allocation: the contract checks the spans of parameters, and other arrays are allocated with
+/// their size.
 pub(super) struct Region {
     pub(super) name: String,
     pub(super) elem: Elem,
@@ -21,17 +22,17 @@ pub(super) struct Region {
     pub(super) list: Option<Vec<ListedArray>>,
     /// Swizzle of a row's elements, and the row length in elements.
     pub(super) swizzle: Option<(Swizzle, u32)>,
-    /// Logical dimension of vector accesses.
+    /// Logical dimension along which vectors are accessed.
     pub(super) contiguous: usize,
     pub(super) len: u64,
-    /// First word in shared memory, or first lane slot of a register array.
+    /// First word of an array in shared memory, or first lane slot of a register array.
     pub(super) base: u32,
-    /// Number of the first element in the common numbering of all shared arrays.
+    /// Number of the first element, if the elements of all shared arrays are numbered together.
     pub(super) shadow: u32,
-    /// Offset of a global buffer from a 32-byte boundary, in elements.
+    /// Distance of a global buffer from a 32-byte boundary, in elements.
     pub(super) skew: u32,
     pub(super) memory: Option<NumberedMemory>,
-    /// Argument of a buffer parameter.
+    /// Argument that is bound to a buffer parameter.
     pub(super) given: Option<BufferArg>,
 }
 
@@ -46,29 +47,29 @@ pub(crate) struct ElementId {
 pub(super) struct SharedSize {
     /// Size in words of 4 bytes.
     pub(super) words: u32,
-    /// Size in elements, with each array starting on a multiple of 16 elements.
+    /// Size in elements, if each array starts at a multiple of 16 elements.
     pub(super) elements: u32,
 }
 
-/// Maximal number of arrays in a list: a simulated pointer stores the array number beside the
-/// position.
+/// Maximum number of arrays in a list, because a simulated pointer contains the array number and
+/// the position.
 const MAX_LISTED: u64 = 1 << 22;
-/// Maximal number of elements of one buffer: element numbers have 32 bits.
+/// Maximum number of elements of one buffer, because element numbers have 32 bits.
 const MAX_ELEMENTS: u64 = u32::MAX as u64 - 32;
-/// Maximal number of lane slots of all register arrays together.
+/// Maximum number of lane slots of all register arrays together.
 const MAX_REGISTERS: u64 = 1 << 16;
-/// Maximal number of elements in a vector; shared arrays are numbered from multiples of it.
+/// Maximum number of elements in a vector. The numbers of a shared array start at a multiple of it.
 const MOST_LANES: u64 = VECTOR_BYTES as u64;
-/// First lane slot of register arrays; the slots before hold the thread's coordinates.
+/// First lane slot of register arrays. The slots before it contain the thread's coordinates.
 const FIRST_SLOT: u32 = THREAD_Y + 1;
 
-/// Lane slot that holds `threadIdx.x`.
+/// Lane slot with `threadIdx.x`.
 pub(crate) const THREAD_X: u32 = 0;
-/// Lane slot that holds `threadIdx.y`.
+/// Lane slot with `threadIdx.y`.
 pub(crate) const THREAD_Y: u32 = 1;
 
-/// Numeric extents and strides of a buffer, and its size in elements if it is an array of the
-/// kernel's own.
+/// Numeric extents and strides of a buffer. For an array that the kernel declares itself, also its
+/// size in elements.
 struct Extents {
     dims: Vec<u64>,
     strides: Vec<u64>,
@@ -124,8 +125,9 @@ fn limited(number: u64, limit: u64, what: impl FnOnce() -> String) -> Result<(),
     }
 }
 
-/// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
-/// the regions, the size of shared memory and the end of the lane slots of register arrays.
+/// Resolves all buffers of the kernel. `memory` contains the global buffers in parameter order.
+/// Returns the regions, the size of shared memory, and the end of the lane slots of register
+/// arrays.
 pub(super) fn resolve(
     kernel: &Kernel,
     scalars: &Scalars,
@@ -159,8 +161,8 @@ pub(super) fn resolve(
         limited(len, MAX_ELEMENTS, || format!("the size of `{}`", buffer.name))?;
         let (mut base, mut shadow) = (0, 0);
         if buffer.space == Space::Shared {
-            // Each array is aligned to 16 bytes or more. Verification has checked that their total
-            // fits the shared memory of a block.
+            // Each array is aligned to at least 16 bytes. The verifier has checked that all arrays
+            // fit in the shared memory of a block.
             shared = shared.next_multiple_of(alignment / 4);
             base = shared as u32;
             shared += (len * u64::from(buffer.elem.size())).div_ceil(4);
@@ -201,19 +203,19 @@ pub(super) fn resolve(
     Ok((regions, SharedSize { words: shared as u32, elements: elements as u32 }, slots as u32))
 }
 
-/// Lane slots per element of a register array.
+/// Number of lane slots per element of a register array.
 pub(super) fn slots_of(elem: Elem) -> u32 {
     elem.size().div_ceil(4)
 }
 
 impl Region {
-    /// Position of a logical index that has no element.
+    /// Position for a logical index at which there is no element.
     pub(super) fn nowhere(&self, index: Vec<i128>) -> Position {
         Position { buffer: self.name.clone(), space: self.space, index, at: None }
     }
 
-    /// Position of the element at an offset in this buffer; in a list, within the first array that
-    /// contains it.
+    /// Position of the element at an offset in this buffer. In a list, it is in the first array
+    /// that contains the element.
     pub(super) fn element(&self, offset: u32) -> Position {
         let named = |index| Position { at: Some(u64::from(offset)), ..self.nowhere(index) };
         let Some(list) = &self.list else { return named(self.index(offset, 0)) };
@@ -228,7 +230,8 @@ impl Region {
         named(index.unwrap_or_else(|| vec![0, offset.into()]))
     }
 
-    /// Logical index of an offset along the dimensions from `from` on; 0 along the others.
+    /// Logical index of an offset along the dimensions from `from` on. The index is 0 along the
+    /// other dimensions.
     fn index(&self, offset: u32, from: usize) -> Vec<i128> {
         let mut by_stride: Vec<usize> = (from..self.dims.len()).collect();
         by_stride.sort_by_key(|&d| std::cmp::Reverse((self.strides[d], self.dims[d] > 1)));
@@ -250,15 +253,15 @@ impl Region {
         array.map_or(0, |array| array.first as u32)
     }
 
-    /// Offset of an in-bounds index, in elements. Not for lists.
+    /// Offset of an index that is within bounds, in elements. It must not be used for lists.
     pub(super) fn offset(&self, index: &[i128]) -> u32 {
         let steps = index.iter().zip(&self.strides);
         let linear = steps.fold(0, |offset, (&i, &stride)| offset + i as u32 * stride as u32);
         self.exchanged(linear)
     }
 
-    /// Distance of a logical index, in or out of bounds, from the first element of the buffer, in
-    /// elements. `None` if a list has no such array.
+    /// Distance of a logical index from the first element of the buffer, in elements. The index may
+    /// be out of bounds. `None` if a list has no such array.
     pub(super) fn distance(&self, index: &[i128]) -> Option<i64> {
         let (first, from) = match &self.list {
             Some(list) => (list.get(usize::try_from(*index.first()?).ok()?)?.first, 1),
@@ -270,8 +273,8 @@ impl Region {
         i64::try_from(u32::try_from(at).map_or(at, exchanged)).ok()
     }
 
-    /// Returns true if an access of `width` elements at this position is aligned, in or out of
-    /// bounds. Always true for width 1.
+    /// Returns true if an access of `width` elements at this position is aligned. The position may
+    /// be out of bounds. Always true for width 1.
     pub(super) fn is_aligned(&self, at: i64, width: u32) -> bool {
         (at + i64::from(self.skew)).rem_euclid(width.into()) == 0
     }
@@ -294,13 +297,13 @@ impl Region {
         (u64::from(offset) + u64::from(self.skew)) * u64::from(self.elem.size())
     }
 
-    /// Elements per access: the vector width, or 1.
+    /// Number of elements per access: the vector width, or 1.
     #[inline]
     pub(super) fn width(&self, vector: bool) -> u32 {
         if vector { self.elem.vector_lanes().into() } else { 1 }
     }
 
-    /// Builds the fault of an out-of-bounds index.
+    /// Creates the fault for an index that is out of bounds.
     pub(super) fn out_of_bounds(&self, index: Vec<i128>, vector: bool) -> FaultKind {
         let (extents, width) = (self.dims.clone(), self.width(vector));
         FaultKind::OutOfBounds { place: self.nowhere(index), extents, width }

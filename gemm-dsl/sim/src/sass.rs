@@ -1,9 +1,10 @@
-//! Prediction of hardware counters: machine-code counts of a kernel beside those of its text.
+//! Prediction of hardware counters: counts of the machine code, in addition to those of the CUDA
+//! source.
 //!
-//! Machine code differs from the text. The compiler shares common subexpressions, hoists loop
+//! Machine code differs from the source. The compiler shares common subexpressions, hoists loop
 //! invariants, folds constants into addresses, merges adjacent loads, unrolls loops and predicates
-//! short branches. This module applies those of these transformations that are certain, once per
-//! kernel, to the lowered code:
+//! short branches. This module applies those transformations that are certain, once per kernel, to
+//! the lowered code:
 //!
 //! ```text
 //! lowered code ──walk──► values (each once, with its place and its cost) ──needed──► charges ──× executions──► SassCounters
@@ -11,19 +12,21 @@
 //!                 └─ loads, stores ──merge──► fates of the accesses ──× observed addresses── traffic ─┘
 //! ```
 //!
-//! `walk` visits branches and `unroll` loops. `statement`, `expr` and `integer` create values,
-//! `memory` addresses, and `accesses` records loads and stores. `values` identifies common values
-//! (`operation`) and their places of computation, and `polynomial` addresses that differ by a
-//! constant. Three passes follow, in this order: dead values are removed (`values`), adjacent loads
-//! are merged (`merge`), and branches are predicated (`branch`). `cost` is the table of instruction
-//! costs, `counts` holds the executions of each piece of code, and `charge` multiplies both.
-//! `traffic` prices the remaining accesses at their observed addresses.
+//! `walk` visits branches, and `unroll` visits loops. `statement`, `expr` and `integer` create
+//! values, `memory` creates addresses, and `accesses` records loads and stores. `values` finds
+//! common values (identified by their `operation`) and the place at which each is computed.
+//! `polynomial` finds addresses that differ by a constant. Three passes follow in this order:
+//! `values` removes dead values, `merge` merges adjacent loads, and `branch` predicates branches.
+//! `cost` is the table of instruction costs, `counts` contains the executions of each piece of
+//! code, and `charge` multiplies the two. `traffic` prices the remaining accesses at the addresses
+//! that they had.
 //!
 //! # Invariants
-//! * It knows no particular kernel: every rule is a rule of the compiler, and every number is in
-//!   `cost`.
-//! * It never changes the counters of the text, and costs nothing unless requested.
-//! * Unknown counts are omitted: for example, instructions of a kernel with arrays in local memory.
+//! * The module has no code for particular kernels: every rule is a rule of the compiler, and every
+//!   number is in `cost`.
+//! * It never changes the counters of the CUDA source, and does nothing unless requested.
+//! * Counts that are unknown are omitted, for example the instructions of a kernel with arrays in
+//!   local memory.
 //!
 //! Register allocation, register moves, scheduling and repeated waits are not modelled.
 //! `tests/data/profiler` compares the model with the profiler's counts on an H200.
@@ -71,15 +74,15 @@ pub(super) fn analyse(launch: &Launch<'_>, code: &Code<'_>) -> (Vec<AccessFate>,
     (accesses.fates(code.accesses), Charges { counts, all, is_whole })
 }
 
-/// Contents of a kernel before dead-value removal and merging.
+/// State of a kernel's analysis before dead values are removed and loads are merged.
 struct CompiledKernel {
     values: Values,
-    /// Values that statements use, the roots of dead-value removal.
+    /// Values that statements use. They are the roots of dead-value removal.
     roots: Vec<ValueId>,
     accesses: Accesses,
     branches: Branches,
     counts: Counts,
-    /// Instructions that compute no value.
+    /// Instructions that do not compute a value.
     spent: Vec<Charge>,
     is_whole: bool,
 }
@@ -93,25 +96,25 @@ struct Compiler<'c, 'k> {
     accesses: Accesses,
     branches: Branches,
     roots: Vec<ValueId>,
-    /// Instructions that neither compute a value nor store one.
+    /// Instructions that neither compute nor store a value.
     spent: Vec<Charge>,
-    /// False if some instruction count is unknown.
+    /// False if the number of some instructions is unknown.
     is_whole: bool,
     /// True if warps of a block exchange registers (`setmaxnreg`).
     has_roles: bool,
 }
 
-/// Analysis state at the current position of the code.
+/// State of the analysis at the current position of the code.
 #[derive(Default)]
 struct Scope {
     slots: SlotValues,
-    /// Variables of the active function calls.
+    /// Variables of the functions that are being called.
     applied: Vec<HashMap<Slot, ValueId>>,
-    /// Number of the current straight-line piece.
+    /// Number of the current straight-line piece of code.
     piece: u32,
-    /// True while code is analysed that runs only under a condition.
+    /// True during the analysis of code that runs only under a condition.
     guarded: bool,
-    /// True if no load from shared memory has occurred since the last asynchronous copy.
+    /// True if there was no load from shared memory since the last asynchronous copy.
     copied: bool,
 }
 

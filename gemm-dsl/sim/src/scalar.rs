@@ -14,12 +14,12 @@ pub(crate) fn compare_one<T: PartialOrd>(op: Cmp, a: T, b: T) -> bool {
     }
 }
 
-/// Defines an operator on two integers. The method names decide if overflow is an error or wraps. A
-/// shift by the width or more is an error, as is a right shift of a negative value.
+/// Defines an operator on two integers. The given methods determine if overflow is an error or
+/// wraps. A shift by at least the width is an error, and so is a right shift of a negative value.
 macro_rules! operator_on_one {
     ($(#[$doc:meta])* $name:ident, $ty:ty, $add:ident, $sub:ident, $mul:ident, $shl:expr) => {
         $(#[$doc])*
-        #[allow(unused_comparisons, reason = "one text for signed and unsigned types")]
+        #[allow(unused_comparisons, reason = "one macro for signed and unsigned types")]
         pub(crate) fn $name(op: BinaryOp, a: $ty, b: $ty) -> Result<$ty, FaultKind> {
             let some = |v: $ty| -> Option<$ty> { Some(v) };
             let shift = u32::try_from(b).ok().filter(|b| *b < <$ty>::BITS);
@@ -50,20 +50,20 @@ macro_rules! operator_on_one {
 }
 
 operator_on_one! {
-    /// Operates on two `I32`; overflow is an error.
+    /// Operator on two `I32`. Overflow is an error.
     int_one, i32, checked_add, checked_sub, checked_mul,
     |a, b| i32::try_from(i64::from(a) << b).ok()
 }
 operator_on_one! {
-    /// Operates on two `I64`; overflow is an error.
+    /// Operator on two `I64`. Overflow is an error.
     long_one, i64, checked_add, checked_sub, checked_mul,
     |a, b| i64::try_from(i128::from(a) << b).ok()
 }
 operator_on_one! {
-    /// Operates on two `U32`; `+`, `-`, `*` and `<<` wrap.
+    /// Operator on two `U32`. `+`, `-`, `*` and `<<` wrap.
     unsigned_one, u32, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }
 operator_on_one! {
-    /// Operates on two `U64`; `+`, `-`, `*` and `<<` wrap.
+    /// Operator on two `U64`. `+`, `-`, `*` and `<<` wrap.
     wide_one, u64, wrapping_add, wrapping_sub, wrapping_mul, |a, b| Some(a << b)
 }

@@ -1,4 +1,4 @@
-//! Scheduling of blocks and their warps, and the interleavings in which they run.
+//! Scheduling of blocks and of their warps, and the interleavings in which they run.
 
 pub(crate) mod block;
 pub(crate) mod block_order;

@@ -25,22 +25,32 @@ const FRACTION: u32 = FloatLayout::BINARY32.fraction;
 const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 
 /// Decoded number: `mantissa * 2^(exponent - fraction)`, where the format gives the number of
-/// fraction bits.
+/// fraction bits. Subnormal numbers are not normalised: their significand is less than 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MmaOperand {
-    /// Finite number. Subnormal numbers are not normalised: their significand is less than 1.
-    Finite {
-        /// Signed integer mantissa, with the hidden bit.
-        mantissa: i32,
-        exponent: i32,
-    },
-    Infinite {
-        negative: bool,
-    },
-    Nan,
+pub struct MmaOperand {
+    /// Signed integer mantissa, with the hidden bit. Of an infinity it is the sign, of NaN 0.
+    mantissa: i32,
+    /// [`ZERO`] for zero, so that it is no candidate for the largest exponent of a sum, and
+    /// [`SPECIAL`] for a number that is not finite.
+    exponent: i32,
 }
 
+/// Exponent of zero: below that of any product.
+const ZERO: i32 = -(1 << 16);
+/// Exponent of an infinity or NaN: its sum with any exponent is above [`FINITE`].
+const SPECIAL: i32 = 1 << 20;
+/// Above the exponent of any finite product.
+const FINITE: i32 = 1 << 16;
+
 impl MmaOperand {
+    pub const NAN: Self = Self { mantissa: 0, exponent: SPECIAL };
+    pub const INFINITY: Self = Self { mantissa: 1, exponent: SPECIAL };
+    pub const NEG_INFINITY: Self = Self { mantissa: -1, exponent: SPECIAL };
+
+    fn is_finite(self) -> bool {
+        self.exponent != SPECIAL
+    }
+
     /// Decodes a word of the given format.
     pub fn decode(format: Format, word: u32) -> Self {
         decode(word >> format.unused_bits(), format.layout())
@@ -54,13 +64,15 @@ fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
     let exponent = word >> fraction & top;
     let behind = word & ((1 << fraction) - 1);
     if exponent == top {
-        return if behind == 0 { MmaOperand::Infinite { negative } } else { MmaOperand::Nan };
+        return match (behind, negative) {
+            (0, false) => MmaOperand::INFINITY,
+            (0, true) => MmaOperand::NEG_INFINITY,
+            _ => MmaOperand::NAN,
+        };
     }
     let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
-    MmaOperand::Finite {
-        mantissa: if negative { -mantissa } else { mantissa },
-        exponent: exponent.max(1) as i32 - layout.bias(),
-    }
+    let exponent = if mantissa == 0 { ZERO } else { exponent.max(1) as i32 - layout.bias() };
+    MmaOperand { mantissa: if negative { -mantissa } else { mantissa }, exponent }
 }
 
 /// Accumulation rules of a generation of tensor cores.
@@ -114,6 +126,7 @@ impl AccumulationRules {
     /// let sums = [AccumulationRules::SM_80, AccumulationRules::SM_90].map(sum);
     /// assert_eq!(sums.map(f32::from_bits), [-0.5, -0.75]);
     /// ```
+    #[inline(always)]
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let terms = self.terms(format);
         let groups = a.chunks(terms).zip(b.chunks(terms));
@@ -121,43 +134,34 @@ impl AccumulationRules {
     }
 
     /// Returns the sum of `c` and the products of one group.
+    #[inline(always)]
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let addend = decode(c, FloatLayout::BINARY32);
-        let MmaOperand::Finite { mantissa, exponent } = addend else {
+        let exponents = a.iter().zip(b).map(|(a, b)| a.exponent + b.exponent);
+        let largest = exponents.fold(self.least.max(addend.exponent), i32::max);
+        if largest > FINITE {
             return special_sum(a, b, addend);
-        };
-        let mut largest = if mantissa == 0 { self.least } else { self.least.max(exponent) };
-        for (&of_a, &of_b) in a.iter().zip(b) {
-            let Some((product, exponent)) = finite_product(of_a, of_b) else {
-                return special_sum(a, b, addend);
-            };
-            if product != 0 {
-                largest = largest.max(exponent);
-            }
         }
         let unit = largest - self.kept as i32;
-        let mut sum = cut(mantissa.into(), exponent - FRACTION as i32 - unit);
-        let behind = 2 * format.layout().fraction as i32 + unit;
-        for (&a, &b) in a.iter().zip(b) {
-            let Some((product, exponent)) = finite_product(a, b) else {
-                unreachable!("the loop above returns for a product that is not finite")
-            };
-            sum += cut(product, exponent - behind);
+        let mut sum = cut(addend.mantissa.into(), addend.exponent - FRACTION as i32 - unit);
+        // The product of the largest exponent is shifted left by this, others less: to the right.
+        let most = self.kept - 2 * format.layout().fraction;
+        for (a, b) in a.chunks(HALF_GROUP).zip(b.chunks(HALF_GROUP)) {
+            let mut part = 0;
+            for (a, b) in a.iter().zip(b) {
+                let product = a.mantissa * b.mantissa;
+                let right = (largest - a.exponent - b.exponent).min(31) as u32;
+                let size = ((product.unsigned_abs() << most) >> right) as i32;
+                part += if product < 0 { -size } else { size };
+            }
+            sum += i64::from(part);
         }
         binary32(sum, unit)
     }
 }
 
-/// Exact product of two finite operands: mantissa and exponent.
-fn finite_product(a: MmaOperand, b: MmaOperand) -> Option<(i64, i32)> {
-    match (a, b) {
-        (
-            MmaOperand::Finite { mantissa: a, exponent: of_a },
-            MmaOperand::Finite { mantissa: b, exponent: of_b },
-        ) => Some((i64::from(a) * i64::from(b), of_a + of_b)),
-        _ => None,
-    }
-}
+/// Products whose sum fits in an `i32`: each is less than 2^27.
+const HALF_GROUP: usize = 8;
 
 /// `mantissa * 2^left`, truncated towards zero. For a nonzero mantissa the result fits.
 fn cut(mantissa: i64, left: i32) -> i64 {
@@ -192,27 +196,21 @@ struct SpecialTerms {
 impl SpecialTerms {
     /// Records a term that is not finite; a finite one is ignored.
     fn add(&mut self, term: MmaOperand) {
-        match term {
-            MmaOperand::Finite { .. } => {}
-            MmaOperand::Infinite { negative } => self.infinite[usize::from(negative)] = true,
-            MmaOperand::Nan => self.nan = true,
+        match term.mantissa {
+            _ if term.is_finite() => {}
+            0 => self.nan = true,
+            sign => self.infinite[usize::from(sign < 0)] = true,
         }
     }
 
     /// Records a product that is not finite; a finite one is ignored. An infinity times zero is
     /// NaN.
     fn add_product(&mut self, a: MmaOperand, b: MmaOperand) {
-        let negative = |term| match term {
-            MmaOperand::Finite { mantissa: 0, .. } | MmaOperand::Nan => None,
-            MmaOperand::Finite { mantissa, .. } => Some(mantissa < 0),
-            MmaOperand::Infinite { negative } => Some(negative),
-        };
-        if finite_product(a, b).is_some() {
-            return;
-        }
-        match (negative(a), negative(b)) {
-            (Some(a), Some(b)) => self.infinite[usize::from(a != b)] = true,
-            _ => self.nan = true,
+        // NaN and zero have the mantissa 0.
+        match a.mantissa.signum() * b.mantissa.signum() {
+            _ if a.is_finite() && b.is_finite() => {}
+            0 => self.nan = true,
+            sign => self.infinite[usize::from(sign < 0)] = true,
         }
     }
 

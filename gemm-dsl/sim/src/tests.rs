@@ -1,5 +1,5 @@
-//! Self-tests of the simulator. Each detector runs on a kernel with a planted fault and on the same
-//! kernel without it. Each counter runs on a kernel whose count is known on paper.
+//! Tests of the simulator. Each detector runs on a kernel with an injected fault, and on the same
+//! kernel without the fault. Each counter runs on a kernel whose count was computed by hand.
 
 mod access_history;
 mod atomics;
@@ -68,7 +68,7 @@ fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
     b.geometry(Geometry {
         block: (threads, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     Bench { k: b, input, output, lens }
 }
@@ -125,7 +125,7 @@ fn team(threads: u32, blocks: u64) -> Team {
     b.geometry(Geometry {
         block: (threads, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     Team { k: b, arrays: Vec::new(), globals: Vec::new() }
 }

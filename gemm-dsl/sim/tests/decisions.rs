@@ -33,7 +33,7 @@ fn copies_that_transpose_are_said_to_use_distinct_banks_where_they_do() {
             let extents = [m, n, k].map(|extent| extent as u64);
             let counted = launch(program.preferred(), &buffers, &extents).expect("a launch");
             let distinct = counted.shared_bank_conflicts == 0;
-            let said = reason(&line, "copies of A").contains("distinct banks");
+            let said = reason(&line, "copies of A").contains("without bank conflicts");
             assert_eq!(said, distinct, "{line}: {} conflicts", counted.shared_bank_conflicts);
             told[usize::from(said)] += 1;
         }

@@ -168,7 +168,7 @@ tuples! {
     KernelId(number);
 }
 enums! {
-    Interface { Gemm { operands }, Reduction { over }, }
+    Interface { Gemm { operands }, Reduction { over, index }, }
     Step<HostExpr> { Launch(launch), If { cond, then, otherwise }, }
     Slot { Input(n), Output(n), Temp(n), }
     Operand { Input(n), Output(n), Temp(n), }
@@ -195,7 +195,7 @@ enums! {
     Ty { Bool, Scalar(elem), Vector(elem), }
     ArgSlot { Array(n), Number(n), }
 }
-names!(Arith, Integer, Cmp, Logic, Elem, TensorSwizzle, Variant, TempFill, Along, Over);
+names!(Arith, Integer, Cmp, Logic, Elem, TensorSwizzle, Variant, TempFill, Along, Over, Op);
 literals!(bool, u32, u64, usize);
 
 impl Constant for &'static str {

@@ -1,9 +1,11 @@
-//! Statements of asynchronous units, which CUDA C++ cannot spell: calls of device functions.
+//! Statements of asynchronous units, printed as calls of device functions because CUDA C++ has no
+//! syntax for them.
 
 use super::Printer;
 use super::expr::{indexed, text};
 use super::helper::asynchronous::{
-    COMMIT, FENCE, KEEP, WAIT, descriptor, fence, op, register_limit, tensor_copy, wait, wgmma,
+    COMMIT, FENCE, KEEP, WAIT, always_accumulates, descriptor, fence, op, register_limit,
+    tensor_copy, wait, wgmma,
 };
 use super::helper::cluster;
 use crate::ir::{
@@ -25,19 +27,22 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::ProxyFence(which) => out.line(format!("{}();", fence(*which))),
         Stmt::TensorCopy(TensorCopy { from, at, to, barrier: counted, multicast }) => {
             let name = tensor_copy(at.len(), multicast.is_some());
-            // PTX takes the innermost dimension first.
+            // PTX takes the coordinate of the innermost dimension first.
             let at = at.iter().rev().chain(multicast).map(|e| text(k, e));
             let (map, at) = (&k[*from].name, at.collect::<Vec<String>>().join(", "));
-            // Unswizzled address: a box begins at the start of a row, where the swizzle moves
-            // nothing.
+            // The address is unswizzled, because a box begins at the start of a row, which the
+            // swizzle does not move.
             let (to, counted) = (indexed(k, to.buffer, &to.index), barrier(k, counted));
             out.line(format!("{name}(&{to}, &{map}, &{counted}, {at});"));
         }
         Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
             let sums = indexed(k, d.buffer, d.index.split_last().map_or(&[], |(_, index)| index));
             let [a, b] = [a, b].map(|tile| operand(k, tile));
-            let (name, accumulate) = (wgmma(*format, *columns), text(k, accumulate));
-            out.line(format!("{name}({sums}, {a}, {b}, {accumulate});"));
+            let accumulate = match always_accumulates(k) {
+                true => String::new(),
+                false => format!(", {}", text(k, accumulate)),
+            };
+            out.line(format!("{}({sums}, {a}, {b}{accumulate});", wgmma(*format, *columns)));
         }
         Stmt::WgmmaSync(sync) => match sync {
             WgmmaSync::Fence { accumulators } => {
@@ -53,7 +58,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::RegisterLimit(RegisterLimit { registers, more }) => {
             out.line(format!("{}<{registers}>();", register_limit(*more)));
         }
-        stmt => unreachable!("{stmt:?} is no statement of an asynchronous unit"),
+        stmt => unreachable!("{stmt:?} is not a statement of an asynchronous unit"),
     }
 }
 
@@ -61,29 +66,17 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
     format!("{}[{}]", k[at.barriers].name, text(k, &at.index))
 }
 
-/// Descriptor of a tile, built from the unswizzled address of its first row: the hardware applies
-/// the swizzle to its reads.
+/// Prints the descriptor of a tile. It contains the unswizzled address of the first row, because
+/// the hardware swizzles the addresses that it reads.
 fn operand(k: &Kernel, first: &Access) -> String {
     let Some(Descriptor { swizzle, .. }) = Descriptor::from_buffer(k, &k[first.buffer]) else {
-        unreachable!("verify: a descriptor says how the tile lies")
+        unreachable!("verify: a descriptor expresses the tile's layout")
     };
     format!("{}(&{})", descriptor(swizzle), indexed(k, first.buffer, &first.index))
 }
 
-/// Prints the call that pins the accumulators of a register array.
+/// Prints the call that keeps the accumulators of an array in registers until this point.
 fn keep(out: &mut Printer<'_>, accumulators: BufferId) {
     let k: &Kernel = out.kernel;
-    let decl = &k[accumulators];
-    let count: String =
-        decl.dims.iter().map(|dim| text_of_factor(k, dim)).collect::<Vec<_>>().join(" * ");
-    let first = "[0]".repeat(decl.dims.len());
-    out.line(format!("{KEEP}<{count}>(&{}{first});", decl.name));
-}
-
-/// Extent as a factor of a template argument. It is parenthesised, because a bare `>` would end the
-/// argument.
-fn text_of_factor(k: &Kernel, dim: &crate::ir::Expr) -> String {
-    let factor = text(k, dim);
-    let plain = factor.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if plain { factor } else { format!("({factor})") }
+    out.line(format!("{KEEP}({});", k[accumulators].name));
 }

@@ -17,7 +17,7 @@ pub(super) fn call(k: &Kernel, atomic: &Atomic) -> String {
     if atomic.order != MemoryOrder::Relaxed {
         return call("", operands);
     }
-    // Operates on the bits if CUDA C++ has no function for the type itself.
+    // Performs the operation on the bits if CUDA C++ has no function for the type itself.
     let by_bits = |ty: &str, to: &str, back: &str| {
         let bits = operands.iter().map(|e| format!("{to}({e})")).collect();
         format!("{back}({})", call(ty, bits))
@@ -30,8 +30,8 @@ pub(super) fn call(k: &Kernel, atomic: &Atomic) -> String {
             let ty = "(unsigned long long*)";
             by_bits(ty, "__double_as_longlong", "__longlong_as_double")
         }
-        // Sums and moves use the unsigned function; in C++, `size_t` is a different type from
-        // `unsigned long long`.
+        // Sums and exchanges use the unsigned function. It needs the cast, because `size_t` and
+        // `unsigned long long` are different types in C++.
         Elem::U64 => call("(unsigned long long*)", operands),
         Elem::I64 if !orders => call("(unsigned long long*)", operands),
         _ => call("", operands),

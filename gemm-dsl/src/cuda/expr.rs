@@ -2,13 +2,14 @@
 
 use super::helper::{self, cluster};
 use super::types::element_type;
+use super::unsigned::{is_cast, is_natural, is_unsigned};
 use crate::ir::{
     Access, Arith, BinaryOp, BufferId, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic,
     Special, Swizzle, Ty, UnaryOp,
 };
 use crate::target::intrinsic::Spelling;
 
-/// CUDA's minimum of two integers.
+/// Name of CUDA's minimum of two integers.
 pub(super) const MIN: &str = "min";
 
 /// Precedence of an expression in C, from loosest to tightest.
@@ -52,7 +53,7 @@ fn binary(op: BinaryOp) -> (Prec, &'static str) {
     }
 }
 
-/// Next tighter precedence: a right operand of equal precedence needs parentheses.
+/// Returns the next higher precedence. A right operand of equal precedence needs parentheses.
 fn above(prec: Prec) -> Prec {
     match prec {
         Prec::Ternary => Prec::Or,
@@ -70,28 +71,43 @@ fn above(prec: Prec) -> Prec {
     }
 }
 
-/// Returns true if the operand is the same operator, which reads well without parentheses. Shifts
-/// are excluded.
+/// Returns true if the operand has the same operator, so that it needs no parentheses for
+/// readability. Shifts are excluded.
 fn is_chain(prec: Prec, inner: Prec) -> bool {
     inner == prec && prec != Prec::Shift
 }
 
-/// Operators with easily forgotten precedence: their binary operands are parenthesised.
+/// Returns true for operators whose precedence is easily forgotten. Their binary operands are
+/// parenthesised.
 fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }
 
-/// Text of a stand-alone expression, in which an unsigned coordinate needs no cast.
+/// Returns true for a quotient or a remainder, which is parenthesised as a factor.
+fn is_quotient(e: &Expr) -> bool {
+    matches!(e, Expr::Binary(BinaryOp::Arith(Arith::Div) | BinaryOp::Integer(Integer::Rem), ..))
+}
+
+/// Prints an expression that stands alone, where an unsigned coordinate needs no cast.
 pub(super) fn text(k: &Kernel, e: &Expr) -> String {
     if let Expr::Special(s) = e { special(*s).to_owned() } else { operand(k, e) }
 }
 
-/// Text of an expression used as an operand, with exactly its type.
+/// Prints an expression as an operand, with exactly its IR type.
 pub(super) fn operand(k: &Kernel, e: &Expr) -> String {
     print(k, e).0
 }
 
-/// Spelling of an operator that has a compound assignment.
+/// Prints the right operand of a compound assignment.
+pub(super) fn right_operand(k: &Kernel, op: BinaryOp, left: &Expr, right: &Expr) -> String {
+    if is_cast(k, op, left, right) && is_unsigned(k, right) {
+        as_int(k, right).0
+    } else {
+        operand(k, right)
+    }
+}
+
+/// Spelling of an operator that C can combine with an assignment.
 pub(super) fn compound(op: BinaryOp) -> Option<&'static str> {
     (!op.is_predicate()).then(|| binary(op).1)
 }
@@ -114,9 +130,10 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
         BufferLayout::Strided { strides }
         | BufferLayout::Listed { strides }
         | BufferLayout::OfList { strides, .. } => {
-            // The leading index of a list selects the pointer.
+            // The first index of a list selects the pointer.
             let (list, index) = access.index.split_at(access.index.len() - strides.len());
-            // Widened before the multiplication: an array may hold more than 2^31 elements.
+            // The index is widened before the multiplication, because an array may have more than
+            // 2^31 elements.
             let terms = index.iter().zip(strides);
             let (along, across): (Vec<_>, Vec<_>) =
                 terms.partition(|(_, stride)| **stride == Expr::I32(1));
@@ -139,8 +156,8 @@ pub(super) fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
 fn exchange(k: &Kernel, dims: Vec<Expr>, swizzle: Swizzle, index: &mut [Expr]) {
     let Some((column, rows)) = index.split_last_mut() else { return };
     let pow = |bits: u8| Expr::I32(1 << bits);
-    // Row index across all outer dimensions. Once the extents so far are a multiple of the rows
-    // that the swizzle distinguishes, dimensions further out have no effect.
+    // Row index across all outer dimensions. Further dimensions have no effect once the extents so
+    // far are a multiple of the number of rows that the swizzle distinguishes.
     let reach = 1i128 << (swizzle.shift + swizzle.bits);
     let mut row = Expr::I32(0);
     let mut below = Expr::I32(1);
@@ -170,7 +187,7 @@ fn float(v: f32) -> (String, Prec) {
     if v.is_finite() {
         (format!("{v:?}f"), sign(v.is_sign_negative()))
     } else {
-        // `INFINITY` and `NAN` are macros of a header that NVRTC does not have.
+        // `INFINITY` and `NAN` are macros of a header that NVRTC does not provide.
         (format!("__int_as_float({:#010x})", v.to_bits()), Prec::Primary)
     }
 }
@@ -183,13 +200,13 @@ fn double(v: f64) -> (String, Prec) {
     }
 }
 
-/// Precedence of a literal: a negative one is a unary expression.
+/// Precedence of a literal. A negative literal is a unary expression.
 fn sign(negative: bool) -> Prec {
     if negative { Prec::Unary } else { Prec::Primary }
 }
 
-/// Signed literal. The smallest value has no literal in C: its digits alone would have a wider
-/// type.
+/// Prints a signed literal. C has no literal for the smallest value, because its digits alone would
+/// have a wider type.
 fn signed(v: i64, least: i64, suffix: &str) -> (String, Prec) {
     if v == least {
         (format!("({}{suffix} - 1)", v + 1), Prec::Primary)
@@ -203,36 +220,39 @@ fn literal(e: &Expr) -> (String, Prec) {
     match e {
         Expr::I32(v) => signed((*v).into(), i32::MIN.into(), ""),
         Expr::I64(v) => signed(*v, i64::MIN, "ll"),
-        // Large values are masks, which are printed in hexadecimal.
+        // Large values are usually bit masks, so they are printed in hexadecimal.
         Expr::U32(v) if *v >= 0x1000 => (format!("{v:#x}u"), Prec::Primary),
         Expr::U32(v) => (format!("{v}u"), Prec::Primary),
         Expr::U64(v) => (format!("{v}ull"), Prec::Primary),
         Expr::F32(v) => float(*v),
         Expr::F64(v) => double(*v),
-        e => unreachable!("{e:?} is no literal"),
+        e => unreachable!("{e:?} is not a literal"),
     }
 }
 
 /// Text and precedence of a binary operation.
 fn binary_text(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> (String, Prec) {
     let (prec, sign) = binary(op);
-    let (a, b) = implicit(a, b);
+    let cast = is_cast(k, op, a, b);
+    let (a, b) = implicit(k, a, b);
     let side = |e: &Expr, other: &Expr, floor: Prec| {
         let (text, inner) = match e {
             Expr::U64(v) if is_suffix_idle(*v, other) => (v.to_string(), Prec::Primary),
+            e if cast && is_unsigned(k, e) => as_int(k, e),
             e => print(k, e),
         };
         let for_the_reader = (is_obscure(prec) && inner < Prec::Unary && !is_chain(prec, inner))
-            || (prec == Prec::Or && inner == Prec::And);
+            || (prec == Prec::Or && inner == Prec::And)
+            || (prec == Prec::Product && is_quotient(e));
         if inner < floor || for_the_reader { format!("({text})") } else { text }
     };
-    // A shifted operand keeps its type whatever the type of the shift count.
+    // The type of a shift follows from its left operand alone.
     let left = if prec == Prec::Shift { side(a, a, prec) } else { side(a, b, prec) };
     let right = side(b, a, above(prec));
     (format!("{left} {sign} {right}"), prec)
 }
 
-/// Text of an operand, parenthesised if it binds less tightly than `floor`.
+/// Prints an operand, in parentheses if its precedence is below `floor`.
 fn operand_text(k: &Kernel, e: &Expr, floor: Prec) -> String {
     let (text, prec) = print(k, e);
     if prec < floor { format!("({text})") } else { text }
@@ -245,11 +265,17 @@ fn cast_text(k: &Kernel, to: Elem, e: &Expr) -> (String, Prec) {
         None => {
             let inner = match e {
                 Expr::Special(s) => special(*s).to_owned(),
+                e if is_unsigned(k, e) && !is_natural(k, e) => as_int(k, e).0,
                 e => operand_text(k, e, Prec::Unary),
             };
             (format!("({}){inner}", element_type(to)), Prec::Unary)
         }
     }
+}
+
+/// Text and precedence of an unsigned expression cast to `int`.
+fn as_int(k: &Kernel, e: &Expr) -> (String, Prec) {
+    (format!("(int){}", operand_text(k, e, Prec::Unary)), Prec::Unary)
 }
 
 fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
@@ -284,11 +310,12 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         e if *e == Expr::truth() => ("true".to_owned(), Prec::Primary),
         Expr::Binary(op, a, b) => binary_text(k, *op, a, b),
         Expr::Select(c, a, b)
-            // Not for floating-point numbers: there `min` differs if an operand is a NaN.
+            // Floating-point numbers are excluded, because `min` differs if an operand is NaN.
             if a.ty().is_index()
                 && **c == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone()) =>
         {
-            (format!("{MIN}({}, {})", operand(k, a), operand(k, b)), Prec::Primary)
+            let side = |e| if is_unsigned(k, e) { as_int(k, e).0 } else { operand(k, e) };
+            (format!("{MIN}({}, {})", side(a), side(b)), Prec::Primary)
         }
         Expr::Select(c, a, b) => {
             let c = at_least(c, Prec::Or);
@@ -302,7 +329,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Load(access) => (element(k, access), Prec::Primary),
         Expr::Call(f, args) => {
             let name = args.first().map_or("", |first| helper::spelling(*f, first.ty()).name);
-            // A warp-wide function takes the mask of participating lanes: all of them.
+            // A warp-wide function takes a mask of participating lanes, which are all lanes.
             let mask = f.info().warp_wide.then(|| "0xffffffff".to_owned());
             let args: Vec<String> =
                 mask.into_iter().chain(args.iter().map(|a| text(k, a))).collect();
@@ -315,7 +342,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Pack(parts) => {
             let elem = parts.first().map(Expr::ty);
             let in_words = matches!(elem, Some(Ty::Scalar(elem)) if elem.size() < 4);
-            if in_words && parts.iter().all(is_zero) {
+            if in_words && parts.iter().all(helper::is_zero) {
                 return (helper::zeros(elem), Prec::Primary);
             }
             let parts: Vec<String> = parts.iter().map(|p| text(k, p)).collect();
@@ -331,16 +358,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
     }
 }
 
-/// Returns true if all bits of a number are zero.
-fn is_zero(e: &Expr) -> bool {
-    match e {
-        Expr::Cast(_, e) => is_zero(e),
-        Expr::F32(value) => value.to_bits() == 0,
-        _ => false,
-    }
-}
-
-/// Drops the argument conversion that C performs implicitly: from `int` to `long long`.
+/// Drops a conversion of an argument from `int` to `long long`, which C performs implicitly.
 fn passed(arg: &Expr) -> &Expr {
     match arg {
         Expr::Cast(Elem::I64, inner) if inner.ty() == Ty::I32 => inner,
@@ -348,18 +366,20 @@ fn passed(arg: &Expr) -> &Expr {
     }
 }
 
-/// Drops the operand conversion that C performs implicitly: of an `int` beside a `size_t`.
-fn implicit<'e>(a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
+/// Drops a conversion of an operand to `size_t`, which C performs implicitly if the other operand
+/// is a `size_t`.
+fn implicit<'e>(k: &Kernel, a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
     match (a, b) {
-        // The conversion tells a reader more than a literal's suffix, so it is kept.
+        (_, Expr::Cast(_, inner)) if is_unsigned(k, inner) && !is_natural(k, inner) => (a, b),
+        // The conversion is clearer than the suffix of a literal, so it is kept.
         (Expr::U64(_), _) => (a, b),
         (_, Expr::Cast(Elem::U64, inner)) if inner.ty() == Ty::I32 => (a, inner),
         _ => (a, b),
     }
 }
 
-/// Returns true if a `size_t` literal can omit its suffix: it is small and its neighbour is a
-/// `size_t`.
+/// Returns true if a `size_t` literal needs no suffix, because it is small and the other operand is
+/// a `size_t`.
 fn is_suffix_idle(literal: u64, other: &Expr) -> bool {
     literal <= i32::MAX as u64 && other.ty() == Ty::U64 && !matches!(other, Expr::U64(_))
 }

@@ -1,6 +1,6 @@
-//! Device functions that the source defines, and the spelling of operations without a CUDA C++
-//! operator: 16-byte accesses, asynchronous copies, conversions of storage-only types. Definitions
-//! follow the order of [`HelperFamily`].
+//! Device functions that the source defines, and operations for which CUDA C++ has no operator:
+//! 16-byte accesses, asynchronous copies, and conversions of storage-only types. Definitions are
+//! printed in the order of [`HelperFamily`].
 
 pub(super) mod asynchronous;
 pub(super) mod atomic;
@@ -33,20 +33,20 @@ fn packed(first: Option<Ty>) -> Elem {
     }
 }
 
-/// Expression for an all-zero vector.
+/// Prints a vector of zeros.
 pub(super) fn zeros(first: Option<Ty>) -> String {
     format!("make_{}(0u, 0u, 0u, 0u)", vector_type(packed(first)))
 }
 
-/// Expression that packs a vector from its elements.
+/// Prints the packing of elements into a vector.
 pub(super) fn pack(first: Option<Ty>, parts: &[String]) -> String {
     let elem = packed(first);
     let name = vector_type(elem);
     if elem.size() >= 4 {
         return format!("make_{name}({})", parts.join(", "));
     }
-    // Packs the elements of a word, the first in the lowest bits. The unsigned cast drops the
-    // copies of a sign bit.
+    // Packs the elements of a word; the first element is in the lowest bits. The unsigned cast
+    // removes the copies of the sign bit.
     let (per_word, bits) = (4 / elem.size() as usize, 8 * elem.size());
     let unsigned = if elem.size() == 1 { "unsigned char" } else { "unsigned short" };
     let word = |parts: &[String]| {
@@ -60,7 +60,7 @@ pub(super) fn pack(first: Option<Ty>, parts: &[String]) -> String {
     format!("make_{name}({})", words.join(", "))
 }
 
-/// Expression for an element of a vector; true if it never needs parentheses.
+/// Prints an element of a vector. The flag is true if the text never needs parentheses.
 pub(super) fn lane(elem: Elem, vector: &str, lane: u8) -> (String, bool) {
     let per_word = (4 / elem.size()).max(1) as u8;
     let component = ["x", "y", "z", "w"][usize::from(lane / per_word)];
@@ -74,7 +74,7 @@ pub(super) fn lane(elem: Elem, vector: &str, lane: u8) -> (String, bool) {
     }
 }
 
-/// Spelling of an intrinsic whose first operand has this type.
+/// Returns the spelling of an intrinsic whose first operand has type `first`.
 pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
     let Ty::Scalar(elem) = first else {
         unreachable!("verified: intrinsics take numbers");
@@ -82,8 +82,9 @@ pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
     f.spelling(elem)
 }
 
-/// Returns the function for a conversion that a C cast does not do. A cast to an integer is
-/// undefined for values that do not fit, and storage-only types are bit patterns in the CUDA C.
+/// Returns the function for a conversion that a C cast cannot do; `None` if a cast can. A cast to
+/// an integer is undefined for values that do not fit. Values of storage-only types are bit
+/// patterns in CUDA C++.
 pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
     let Ty::Scalar(from) = from else {
         unreachable!("verified: a number is converted");
@@ -108,7 +109,7 @@ pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
             Elem::F64 | Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
             Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
         },
-        // Storage-only types convert to `f32` alone.
+        // Storage-only types can be converted only to `f32`.
         Elem::F16 if to == Elem::F32 => ("from_f16", FROM_F16),
         Elem::Bf16 if to == Elem::F32 => ("from_bf16", FROM_BF16),
         Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
@@ -118,7 +119,7 @@ pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
     Some(Spelling { name, definition })
 }
 
-/// Name of the bit-cast function if a C cast does not do it.
+/// Name of the function for a bit cast that a C cast cannot do.
 pub(super) fn reinterpretation(from: Ty, to: Elem) -> Option<&'static str> {
     Some(match (from, to) {
         (Ty::F32 | Ty::Scalar(Elem::Tf32), Elem::I32) => "__float_as_int",
@@ -131,23 +132,23 @@ pub(super) fn reinterpretation(from: Ty, to: Elem) -> Option<&'static str> {
     })
 }
 
-/// Name of the asynchronous-copy function.
+/// Name of the function for an asynchronous copy.
 pub(super) fn copy(target: &Access, guard: Option<&Guard>) -> String {
     copy_name(copy_bytes(target), guard.map(|guard| guard.or_zero))
 }
 
-/// Name of the function that loads `count` matrices.
+/// Name of the device function that loads `count` matrices.
 pub(super) fn load_matrix(count: u8, transposed: bool) -> String {
     format!("load_matrix_x{count}{}", if transposed { "_transposed" } else { "" })
 }
 
-/// Name of the function that multiplies matrices of this format.
+/// Name of the device function that multiplies matrices of this format.
 pub(super) fn mma(format: Format) -> String {
     format!("mma_{}", format.name())
 }
 
-/// Name of a copy of `bytes` bytes. `guarded` is true if zeros are written when the guard fails,
-/// and `None` without a guard.
+/// Name of the function that copies `bytes` bytes. `guarded` is `None` without a guard. Otherwise
+/// it is true if a false guard writes zeros.
 fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
     let how = match guarded {
         None => "",
@@ -159,6 +160,15 @@ fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
 
 fn copy_bytes(target: &Access) -> u32 {
     u32::from(target.lanes) * target.buffer.elem.size()
+}
+
+/// Returns true if the expression is a literal with all bits zero.
+pub(super) fn is_zero(e: &Expr) -> bool {
+    match e {
+        Expr::Cast(_, e) => is_zero(e),
+        Expr::F32(value) => value.to_bits() == 0,
+        _ => false,
+    }
 }
 
 /// Families of device functions, in the order of their definitions in the source.
@@ -193,10 +203,16 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             found.insert((order, text));
         }
     };
+    let mut zeros = Vec::new();
     k.visit_exprs(&mut |e| match e {
         Expr::Load(access) if access.is_vector() => {
             note((HelperFamily::Load, 0), load_definition(access.buffer.elem));
         }
+        Expr::Pack(parts) if parts.iter().all(is_zero) => {
+            zeros.extend(parts.iter().map(std::ptr::from_ref));
+        }
+        // A vector of zeros is printed without conversions of its elements.
+        Expr::Cast(..) if zeros.contains(&std::ptr::from_ref(e)) => {}
         Expr::Cast(to, e) => {
             if let Some(spelling) = conversion(e.ty(), *to) {
                 let is_from = u8::from(e.ty() != Ty::F32);
@@ -221,7 +237,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
             let guarded = guard.as_ref().map(|g| g.or_zero);
             let rank = guarded.map_or(0, |or_zero| if or_zero { 1 } else { 2 });
             let bytes = copy_bytes(target);
-            let text = copy_definition(element_type(target.buffer.elem), bytes, guarded);
+            let text = copy_definition(k, element_type(target.buffer.elem), bytes, guarded);
             note((HelperFamily::Copy, 32 * rank + bytes as u8), text);
         }
         Stmt::CopyCommit => note((HelperFamily::CopyGroup, 0), COPY_COMMIT.to_owned()),
@@ -250,9 +266,9 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
 fn load_definition(elem: Elem) -> String {
     let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
     let what = if elem == Elem::F32 {
-        "Loads four floats with one 16-byte access."
+        "Loads four floats: one 16-byte access to memory, or four registers."
     } else {
-        "Loads 16 bytes with one access."
+        "Loads 16 bytes: one access to memory, or registers."
     };
     format!(
         "\
@@ -268,9 +284,9 @@ __device__ __forceinline__ {vector} {name}(const {ty}* from)
 fn store_definition(elem: Elem) -> String {
     let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
     let what = if elem == Elem::F32 {
-        "Stores four floats with one 16-byte access."
+        "Stores four floats: one 16-byte access to memory, or four registers."
     } else {
-        "Stores 16 bytes with one access."
+        "Stores 16 bytes: one access to memory, or registers."
     };
     format!(
         "\
@@ -283,22 +299,24 @@ __device__ __forceinline__ void {name}({ty}* to, {vector} value)
     )
 }
 
-/// Head of a `void` function, wrapped if it is too long.
+/// Prints the head of a `void` function, wrapped if it is too long.
 fn head(name: &str, params: &str) -> String {
     let line = format!("__device__ __forceinline__ void {name}({params})");
     wrap::code(&line, WIDTH).join("\n")
 }
 
-/// Definition of a copy of `bytes` bytes. `guarded` is true if zeros are written when the guard
-/// fails, and `None` without a guard.
-fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
-    // `cg` bypasses L1; `cp.async` offers it for 16 bytes only.
+/// Defines a copy of `bytes` bytes. `guarded` is `None` without a guard. Otherwise it is true if a
+/// false guard writes zeros.
+fn copy_definition(k: &Kernel, ty: &str, bytes: u32, guarded: Option<bool>) -> String {
+    // `cg` bypasses L1, but `cp.async` supports it only for 16 bytes.
     let cache = if bytes == 16 { "cg" } else { "ca" };
     let zeros = if bytes == 16 { "zeros" } else { "a zero" };
     let around = if bytes == 16 { " and L1" } else { "" };
-    // As wide as a pointer: truncation to 32 bits would cost an extra addition for a constant
-    // offset.
-    let address = "const size_t dst = __cvta_generic_to_shared(shared);";
+    let (width, constraint) = match k.narrow_addresses {
+        true => ("unsigned int", "r"),
+        false => ("size_t", "l"),
+    };
+    let address = format!("const {width} dst = __cvta_generic_to_shared(shared);");
     let name = copy_name(bytes, guarded);
     let head = |params: &str| head(&name, params);
     let pointers = format!("{ty}* shared, const {ty}* global");
@@ -310,7 +328,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
 {}
 {{
     {address}
-    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"l\"(dst), \"l\"(global) : \"memory\");
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"{constraint}\"(dst), \"l\"(global) : \"memory\");
 }}
 ",
             head(&pointers)
@@ -322,7 +340,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
 {{
     {address}
     asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;\"
-                 :: \"l\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
+                 :: \"{constraint}\"(dst), \"l\"(global), \"r\"(valid ? {bytes} : 0) : \"memory\");
 }}
 ",
             head(&guarded_pointers)
@@ -335,7 +353,7 @@ fn copy_definition(ty: &str, bytes: u32, guarded: Option<bool>) -> String {
     {address}
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %2, 0;\"
                  \"  @p cp.async.{cache}.shared.global [%0], [%1], {bytes}; }}\"
-                 :: \"l\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
+                 :: \"{constraint}\"(dst), \"l\"(global), \"r\"((int)valid) : \"memory\");
 }}
 ",
             head(&guarded_pointers)
@@ -397,7 +415,7 @@ fn mma_definition(format: Format) -> String {
 
 /// Name of the function that closes a group of asynchronous copies.
 pub(super) const COMMIT: &str = "copy_commit";
-/// Name of the function that waits for such groups.
+/// Name of the function that waits for groups of asynchronous copies.
 pub(super) const WAIT: &str = "copy_wait";
 
 const COPY_COMMIT: &str = "\
@@ -409,7 +427,8 @@ __device__ __forceinline__ void copy_commit()
 ";
 
 const COPY_WAIT: &str = "\
-// Waits until at most `pending` groups of asynchronous copies are in flight.
+// Waits until at most `pending` groups of this thread's asynchronous copies are in flight. Before
+// it reads what other threads have copied, a barrier must follow.
 template <int pending>
 __device__ __forceinline__ void copy_wait()
 {

@@ -1,29 +1,82 @@
-//! Source before the kernel's body: head comment, device functions, constants, signature, shared
+//! Source before the kernel's body: head comment, device functions, constants, signature and shared
 //! arrays.
 
 use super::expr::text;
-use super::helper::{self, cluster};
+use super::helper;
 use super::stmt::{self, declaration, extents};
 use super::types::{self, element_type, ty};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{
-    Buffer, BufferLayout, Expr, Kernel, Mbarrier, ParamKind, Space, VECTOR_BYTES, Var,
+    BufferLayout, Expr, Kernel, ParamKind, Requirement, Scalar, Space, VECTOR_BYTES, Var,
     VerifiedKernel,
 };
 
-/// Name of the dynamic shared memory.
+/// Name of the array for dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
+
+/// Type of the struct that contains the arrays in dynamic shared memory.
+const SHARED_ARRAYS: &str = "Shared";
 
 pub(super) fn head(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     for line in &k.title {
         out.line(format!("// {line}"));
     }
+    let facts = required(k);
+    if !facts.is_empty() {
+        out.line(format!("// Requires: {}.", facts.join("; ")));
+    }
     out.line("");
 }
 
-/// Device functions that CUDA C++ lacks, each once.
+/// Sentences on the divisibility and alignment that a launch must meet. Parameters with the same
+/// requirement share a sentence, and a requirement that another one implies is omitted.
+fn required(k: &Kernel) -> Vec<String> {
+    let is_implied = |scalar: Scalar, of: u64| {
+        k.requires.iter().any(|other| {
+            matches!(*other, Requirement::Multiple { scalar: same, of: greater }
+                if same.param == scalar.param && greater > of && greater.is_multiple_of(of))
+        })
+    };
+    let mut facts: Vec<([String; 2], Vec<String>)> = Vec::new();
+    let mut note = |name: String, is: [String; 2]| match facts.iter_mut().find(|(of, _)| *of == is)
+    {
+        Some((_, names)) if names.contains(&name) => {}
+        Some((_, names)) => names.push(name),
+        None => facts.push((is, vec![name])),
+    };
+    for requirement in &k.requires {
+        match *requirement {
+            Requirement::Multiple { scalar, of } if of > 1 && !is_implied(scalar, of) => {
+                let is = [format!("is a multiple of {of}"), format!("are multiples of {of}")];
+                note(k.params[scalar.param].name.clone(), is);
+            }
+            Requirement::Aligned { operand: aligned, bytes } => {
+                let is = ["is", "are"].map(|verb| format!("{verb} aligned to {bytes} bytes"));
+                for param in &k.params {
+                    if let ParamKind::Buffer { buffer, operand } = param.kind
+                        && operand == aligned
+                    {
+                        let listed = matches!(k[buffer].layout, BufferLayout::Listed { .. });
+                        let each = if listed { "[i]" } else { "" };
+                        note(format!("{}{each}", param.name), is.clone());
+                    }
+                }
+            }
+            Requirement::Multiple { .. }
+            | Requirement::Range { .. }
+            | Requirement::Piece { .. } => {}
+        }
+    }
+    let sentence = |([one, several], names): ([String; 2], Vec<String>)| match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} and {last} {several}", others.join(", ")),
+        _ => format!("{} {one}", names.concat()),
+    };
+    facts.into_iter().map(sentence).collect()
+}
+
+/// Prints the device functions that CUDA C++ lacks, once each.
 pub(super) fn definitions(out: &mut Printer<'_>) {
     for definition in helper::definitions(out.kernel) {
         out.text.push_str(&definition);
@@ -31,7 +84,7 @@ pub(super) fn definitions(out: &mut Printer<'_>) {
     }
 }
 
-/// Functions of the kernel, in the order of their declaration.
+/// Prints the functions of the kernel, in the order of their declaration.
 pub(super) fn functions(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     for function in &k.functions {
@@ -66,20 +119,14 @@ pub(super) fn constants(out: &mut Printer<'_>) {
             (format!("constexpr {} {} = {value};", ty(c.ty), c.name), c.meaning.as_str())
         })
         .collect();
-    let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
-    for (text, meaning) in &lines {
-        if meaning.is_empty() {
-            out.line(text);
-        } else {
-            out.line(format!("{text:column$}  // {meaning}"));
-        }
-    }
+    out.table(&lines);
     if !lines.is_empty() {
         out.line("");
     }
 }
 
-/// Constants that the source needs: those the kernel reads, and the ones they depend on.
+/// For each constant, true if the source needs it: the kernel reads it, or another needed constant
+/// depends on it.
 fn read_constants(k: &Kernel) -> Vec<bool> {
     let mut read = vec![false; k.consts.len()];
     let note = |e: &Expr, read: &mut Vec<bool>| {
@@ -97,8 +144,9 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
         }
     }
     k.mbarriers.iter().for_each(|decl| note(&decl.count, &mut read));
-    k.launch_bounds.iter().for_each(|e| note(e, &mut read));
-    // A constant depends only on earlier ones.
+    let head = k.launch_bounds.iter().chain(&k.cluster_name);
+    head.for_each(|e| note(e, &mut read));
+    // A constant depends only on constants before it.
     for (id, c) in k.consts.iter().enumerate().rev() {
         if read[id] {
             note(&c.value, &mut read);
@@ -107,26 +155,36 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
     read
 }
 
+/// Cluster attribute of a kernel; empty if it has no clusters.
+fn cluster_attribute(k: &Kernel) -> String {
+    match (k.cluster, &k.cluster_name) {
+        (1, _) => String::new(),
+        (_, Some(named)) => format!(" __cluster_dims__({}, 1, 1)", text(k, named)),
+        (blocks, None) => format!(" __cluster_dims__({blocks}, 1, 1)"),
+    }
+}
+
 pub(super) fn signature(out: &mut Printer<'_>) {
     let k: &Kernel = out.kernel;
     let threads = match &k.launch_bounds {
         Some(named) => text(k, named),
         None => k.geometry.threads().to_string(),
     };
-    let blocks = k.geometry.blocks_per_sm;
-    let cluster = cluster::attribute(k);
-    out.line(format!(
-        "extern \"C\" __global__ void{cluster} __launch_bounds__({threads}, {blocks})"
-    ));
-    // Each parameter's text, with true for a pointer.
+    let bounds = match k.geometry.blocks_per_sm {
+        None => threads,
+        Some(blocks) => format!("{threads}, {blocks}"),
+    };
+    let cluster = cluster_attribute(k);
+    out.line(format!("extern \"C\" __global__ void{cluster} __launch_bounds__({bounds})"));
+    // Text of each parameter, with true for a pointer.
     let params: Vec<(bool, String)> = k
         .params
         .iter()
         .map(|p| match &p.kind {
             ParamKind::Buffer { buffer, .. } => {
                 let of = element_type(buffer.elem);
-                let constant = stmt::constant(k, *buffer);
-                // The pointers of a list are only read, whatever happens to their targets.
+                let constant = stmt::constant(out.kernel, *buffer);
+                // The kernel only reads the pointers of a list, even if it writes to the arrays.
                 let listed = matches!(k[*buffer].layout, BufferLayout::Listed { .. });
                 let list = if listed { " const*" } else { "" };
                 let alone = listed || is_alone(out.kernel, &p.name);
@@ -147,7 +205,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     }
     out.line(format!("{}(", k.name));
     out.indented(|out| {
-        // Keeps the launch order; pointers and numbers go on separate lines.
+        // Parameters stay in launch order, but pointers and numbers are on separate lines.
         let mut line = String::new();
         for (i, (pointer, param)) in params.iter().enumerate() {
             let last = i + 1 == params.len();
@@ -165,11 +223,11 @@ pub(super) fn signature(out: &mut Printer<'_>) {
     });
 }
 
-/// Returns true if no thread reads an element of the array that another thread writes. Otherwise
-/// the pointer must not be `__restrict__`: NVRTC then treats the memory as private to the thread
-/// and caches reads and delays writes across barriers, fences and atomics. With inter-block
-/// synchronisation another thread may later write an element of a write-only array too, unless the
-/// kernel declares the array exclusive.
+/// Returns true if no thread reads an element of the array that another thread writes, so the
+/// pointer may be `__restrict__`. NVRTC treats the memory of a `__restrict__` pointer as private to
+/// the thread: it caches reads, and delays writes across barriers, fences and atomics. With
+/// inter-block synchronisation, another thread may later write an element even of a write-only
+/// array, unless the kernel declares the array exclusive.
 fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     let declared = k.buffers.iter().any(|buffer| buffer.name == array && buffer.exclusive);
     let speaks = k.communicates() && !declared;
@@ -177,7 +235,8 @@ fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     !k.contract().arrays().any(|a| a.name == array && shares(a))
 }
 
-/// Shared arrays, or references into dynamic shared memory if they exceed the static limit.
+/// Prints shared arrays. If they exceed the static limit, prints references into dynamic shared
+/// memory.
 pub(super) fn shared(out: &mut Printer<'_>) {
     let k = out.kernel;
     let arrays = k.buffers.iter().zip(k.alignments());
@@ -202,68 +261,26 @@ pub(super) fn shared(out: &mut Printer<'_>) {
         out.line("");
         return;
     }
-    // The unit is an element if all arrays have one type, otherwise a byte.
-    let elem = arrays.first().map(|(array, _)| array.elem);
-    let same = k.mbarriers.is_empty() && arrays.iter().all(|(a, _)| Some(a.elem) == elem);
-    let unit = elem.filter(|_| same);
-    let (unit_name, unit_size) =
-        unit.map_or(("unsigned char", 1), |elem| (element_type(elem), elem.size()));
+    // Every array is aligned to at least 16 bytes, as in `verify::buffers::shared_bytes`.
     let most = arrays.iter().map(|(_, alignment)| *alignment).fold(VECTOR_BYTES.into(), u64::max);
-    out.line(format!("extern __shared__ __align__({most}) {unit_name} {SHARED}[];"));
-    let mut offset: Option<String> = None;
-    // End of the arrays so far, in bytes.
-    let mut end = 0;
-    let arrays = arrays.into_iter().map(|(array, alignment)| {
-        let (of, meaning) = (element_type(array.elem), &array.meaning);
-        (&array.name, of, extents(k, array), meaning, (alignment, bytes(k, array)))
-    });
-    let mbarriers = k.mbarriers.iter().map(|decl| {
-        let dims = format!("[{}]", text(k, &decl.count));
-        let bytes = number(k, &decl.count) * Mbarrier::BYTES;
-        (&decl.name, types::MBARRIER, dims, &decl.meaning, (VECTOR_BYTES.into(), bytes))
-    });
-    for (name, of, dims, meaning, (alignment, bytes)) in arrays.chain(mbarriers) {
-        if let Some(sum) = &offset
-            && !u64::is_multiple_of(end, alignment)
-        {
-            end = end.next_multiple_of(alignment);
-            let group = alignment / u64::from(unit_size);
-            offset = Some(format!("({sum} + {}) / {group} * {group}", group - 1));
-        }
-        let start = match &offset {
-            Some(offset) => format!("{SHARED} + {offset}"),
-            None => SHARED.into(),
-        };
-        let text = match dims.is_empty() {
-            true => format!("{of}& {name} = *reinterpret_cast<{of}*>({start});"),
-            false => format!("{of} (&{name}){dims} = *reinterpret_cast<{of} (*){dims}>({start});"),
-        };
-        out.line_with(&text, meaning);
-        let length = match unit {
-            Some(unit) => format!("sizeof({name}) / sizeof({})", element_type(unit)),
-            None => format!("sizeof({name})"),
-        };
-        // Every array starts on 16 bytes or more, as in `verify::buffers::shared_bytes`.
-        end = (end + bytes).next_multiple_of(VECTOR_BYTES.into());
-        let group = VECTOR_BYTES / unit_size;
-        let rounded = format!("({length} + {}) / {group} * {group}", group - 1);
-        offset = Some(match offset {
-            Some(sum) => format!("{sum} + {rounded}"),
-            None => rounded,
-        });
+    let (mut names, mut members) = (Vec::new(), Vec::new());
+    for (array, alignment) in arrays {
+        let (alignment, ty) = (alignment.max(VECTOR_BYTES.into()), element_type(array.elem));
+        let text = format!("alignas({alignment}) {ty} {}{};", array.name, extents(k, array));
+        members.push((text, array.meaning.as_str()));
+        names.push(array.name.as_str());
     }
+    for decl in &k.mbarriers {
+        let (ty, count) = (types::MBARRIER, text(k, &decl.count));
+        let text = format!("alignas({VECTOR_BYTES}) {ty} {}[{count}];", decl.name);
+        members.push((text, decl.meaning.as_str()));
+        names.push(decl.name.as_str());
+    }
+    out.line(format!("struct {SHARED_ARRAYS} {{"));
+    out.indented(|out| out.table(&members));
+    out.line("};");
+    out.line(format!("extern __shared__ __align__({most}) unsigned char {SHARED}[];"));
+    let names = names.join(", ");
+    out.line(format!("auto& [{names}] = *reinterpret_cast<{SHARED_ARRAYS}*>({SHARED});"));
     out.line("");
-}
-
-/// Size of an array in bytes, padding included.
-fn bytes(k: &Kernel, array: &Buffer) -> u64 {
-    let dims = array.physical_dims();
-    let dims = dims.unwrap_or_else(|| unreachable!("verify: a shared array is not strided"));
-    dims.iter().fold(array.elem.size().into(), |bytes, dim| bytes * number(k, dim))
-}
-
-/// Value of an extent that verification found to be constant.
-fn number(k: &Kernel, extent: &Expr) -> u64 {
-    let value = k.eval_const(extent).ok().and_then(|value| value.try_into().ok());
-    value.unwrap_or_else(|| unreachable!("verify: a shared extent is a constant"))
 }

@@ -5,11 +5,12 @@ use super::helper::{self, sync};
 use super::types::{self, element_type};
 use super::{Printer, WIDTH, asynchronous, atomic};
 use crate::ir::{
-    Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma, Operand,
-    Param, ParamKind, PointerRef, Space, Stmt, Unroll, Var,
+    Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma,
+    PointerRef, Space, Stmt, Ty, Unroll, Var, VerifiedKernel,
 };
 
-/// Prints a block. A comment starts a phase, so a blank line precedes it.
+/// Prints a block. A comment starts a new phase of the kernel, so a blank line precedes the
+/// comment.
 pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
     let mut rest = stmts;
     while let [first, others @ ..] = rest {
@@ -45,7 +46,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         }
         Stmt::Choose { buffer, nth } => {
             let (list, decl) = (k.memory_of(*buffer), &k[*buffer]);
-            let (of, constant) = (element_type(decl.elem), constant(k, list));
+            let (of, constant) = (element_type(decl.elem), constant(out.kernel, list));
             let (name, list) = (&decl.name, &k[list].name);
             out.line(format!("{constant}{of}* const {name} = {list}[{}];", text(k, nth)));
         }
@@ -69,20 +70,20 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::LoadMatrix(_)
         | Stmt::Mma(_)
         | Stmt::CopyCommit
-        | Stmt::CopyWait { .. }
-        | Stmt::Assume(_) => {
+        | Stmt::CopyWait { .. } => {
             let line = simple(k, stmt);
             out.line(line);
         }
     }
 }
 
-/// Text of a one-line statement.
+/// Text of a statement that fits on one line.
 fn simple(k: &Kernel, stmt: &Stmt) -> String {
     let name = |v: &Var| k[*v].name.as_str();
     match stmt {
         Stmt::Let { var, value } => {
-            format!("const {} {} = {};", types::ty(var.ty), name(var), text(k, value))
+            let ty = if k[*var].is_unsigned { Ty::U32 } else { var.ty };
+            format!("const {} {} = {};", types::ty(ty), name(var), text(k, value))
         }
         Stmt::Mut { var, value } => {
             format!("{} {} = {};", types::ty(var.ty), name(var), text(k, value))
@@ -131,11 +132,10 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::CopyCommit => format!("{}();", helper::COMMIT),
         Stmt::CopyWait { pending } => {
             let pending = text(k, pending);
-            // A bare `>` would end the template argument.
+            // A `>` outside parentheses would end the template argument.
             let pending = if pending.contains('>') { format!("({pending})") } else { pending };
             format!("{}<{pending}>();", helper::WAIT)
         }
-        Stmt::Assume(cond) => format!("__builtin_assume({});", text(k, cond)),
         Stmt::Comment(_)
         | Stmt::If { .. }
         | Stmt::For(_)
@@ -152,13 +152,14 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
     }
 }
 
-/// `const ` if the elements of a global buffer are only read.
-pub(super) fn constant(k: &Kernel, buffer: BufferId) -> &'static str {
-    let input = |p: &Param| matches!(p.kind, ParamKind::Buffer { buffer: of, operand: Operand::Input(_) } if of == buffer);
-    if k.params.iter().any(input) { "const " } else { "" }
+/// Returns `const ` if the kernel only reads the elements of a parameter.
+pub(super) fn constant(k: &VerifiedKernel, buffer: BufferId) -> &'static str {
+    let name = &k[buffer].name;
+    let written = k.contract().arrays().any(|array| array.name == *name && array.is_written);
+    if written { "" } else { "const " }
 }
 
-/// Array that holds a lane's part of a matrix.
+/// Array with a lane's part of a matrix.
 fn fragment(k: &Kernel, first: &Access) -> String {
     indexed(k, first.buffer, first.index.split_last().map_or(&[], |(_, index)| index))
 }
@@ -167,14 +168,14 @@ fn pointer(k: &Kernel, p: &PointerRef) -> String {
     indexed(k, p.buffer, &p.index)
 }
 
-/// Either `place = value;`, or `place op= …;` if the value starts with the old content of the
-/// place.
+/// Returns `place = value;`, or `place op= …;` if the left operand of the value is the old content
+/// of `place`.
 fn assignment(k: &Kernel, place: String, old: &Expr, value: &Expr) -> String {
     if let Expr::Binary(op, left, right) = value
         && **left == *old
         && let Some(sign) = expr::compound(*op)
     {
-        return format!("{place} {sign}= {};", operand(k, right));
+        return format!("{place} {sign}= {};", expr::right_operand(k, *op, left, right));
     }
     format!("{place} = {};", text(k, value))
 }
@@ -193,7 +194,8 @@ fn branch(out: &mut Printer<'_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt])
     match otherwise {
         [] => {}
         inner @ [Stmt::If { cond, then, otherwise }] => {
-            // The result is `} else if (…) {`: the inner branch prints itself on the closing line.
+            // The output is `} else if (…) {`: the inner branch is printed on the line that closes
+            // the outer one.
             let start = out.text.len();
             out.noted(inner, |out| branch(out, cond, then, otherwise));
             let indent = " ".repeat(4 * out.level);
@@ -232,7 +234,7 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
     out.line("}");
 }
 
-/// `float name[d0][d1]`, aligned if a 16-byte access touches it.
+/// Returns `float name[d0][d1]`, with an alignment if some access has 16 bytes.
 pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
     if let BufferLayout::Pointer { .. } = buffer.layout {
         let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
@@ -246,7 +248,7 @@ pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
     format!("{align}{} {}{}", element_type(buffer.elem), buffer.name, extents(k, buffer))
 }
 
-/// `[d0][d1]`, the physical extents of a C array.
+/// Returns `[d0][d1]`, the physical extents of a C array.
 pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
     let dims = buffer.physical_dims().unwrap_or_default();
     dims.iter().map(|d| format!("[{}]", text(k, d))).collect()

@@ -1,12 +1,12 @@
-//! Spelling of synchronisation and of lists of arrays. `tests/nvrtc` checks that it compiles,
+//! Spelling of synchronisation and of lists of arrays. `tests/nvrtc` checks that it compiles, and
 //! `tests/printing` that operands keep their meaning.
 
 mod listing;
 
 use super::source;
 use crate::ir::{
-    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
-    Operand, PointerRef, Scope, Special, Stmt,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Extent, Geometry, KernelBuilder,
+    MemoryOrder, Operand, PointerRef, Requirement, Scope, Special, Stmt, Ty,
 };
 
 /// Source of a kernel of 64 threads with a global array `x` and a shared array `s`.
@@ -15,7 +15,7 @@ fn text(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -
     let x = b.global("x", elem, Operand::Temp(0));
     b.shape(x, [8.into()], [1.into()]);
     let s = b.shared("s", elem, [8.into()], BufferLayout::row_major(1), "");
-    b.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: None });
     body(&mut b, x, s);
     source(&b.finish().expect("a sound kernel"))
 }
@@ -192,7 +192,7 @@ fn clusters_of_blocks() {
     says(
         &text,
         &[
-            "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64, 1)\n",
+            "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)\n",
             "    mbarrier_arrive_remote(&empty[1], cluster_rank() ^ 1);\n",
             "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
             "    cluster_barrier();\n",
@@ -223,13 +223,16 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
             .collect();
         body(&mut b, arrays.try_into().expect("three"));
         let text = source(&b.finish().expect("a sound kernel"));
-        text.lines().find(|line| line.starts_with("k(")).expect("a signature").to_owned()
+        let from = text.find("k(").expect("a signature");
+        let signature = text[from..].split(')').next().expect("its end");
+        signature.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (alone, input) = (" __restrict__", "const unsigned int* __restrict__ a");
-    let of = |b: &str, t: &str| format!("k({input}, unsigned int*{b} b, unsigned int*{t} t)");
+    let of = |b: &str, t: &str| format!("k({input}, unsigned int*{b} b, unsigned int*{t} t");
     // Written but not read; read but not written.
     let apart = signature(&|b, [first, second, t]| b.store(second, first.load() + t.load()));
-    assert_eq!(apart, of(alone, alone));
+    let written = "unsigned int* __restrict__ b";
+    assert_eq!(apart, format!("k( {input}, {written}, const unsigned int* __restrict__ t"));
     // Written and read, possibly by another thread.
     let read = signature(&|b, [first, second, t]| {
         b.store(t.clone(), first.load());
@@ -253,7 +256,24 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
     assert_eq!(own, of(alone, ""));
 }
 
-/// The pointers of a list are only read, so they are `__restrict__` even if its elements are not.
+#[test]
+fn the_head_says_what_a_launch_requires() {
+    let text = text(Elem::F32, |b, x, _| {
+        let [n, m] =
+            [("n", Extent::N), ("m", Extent::M)].map(|(name, of)| b.extent(name, Ty::I32, of));
+        for (scalar, of) in [(n, 4), (n, 16), (m, 16), (n, 3), (n, 16), (m, 1)] {
+            b.require(Requirement::Multiple { scalar, of });
+        }
+        b.require(Requirement::Aligned { operand: Operand::Temp(0), bytes: 16 });
+        b.store(at(x, 0), Expr::F32(1.0));
+    });
+    let line = "// Requires: n and m are multiples of 16; n is a multiple of 3; x is aligned to 16 \
+                bytes.\n";
+    assert!(text.starts_with(line), "{text}");
+}
+
+/// The kernel only reads the pointers of a list, so they are `__restrict__` even if its elements
+/// are not.
 #[test]
 fn a_list_is_an_array_of_pointers() {
     let mut b = KernelBuilder::new("k");

@@ -2,9 +2,9 @@
 
 use crate::ir::{Elem, Ty};
 
-/// Type of a barrier in shared memory.
+/// Type of an mbarrier in shared memory.
 pub(super) const MBARRIER: &str = "unsigned long long";
-/// Type of a tensor map, which the source defines.
+/// Type of a tensor map. The source defines it.
 pub(super) const TENSOR_MAP: &str = "TensorMap";
 
 pub(super) fn ty(ty: Ty) -> &'static str {
@@ -15,8 +15,8 @@ pub(super) fn ty(ty: Ty) -> &'static str {
     }
 }
 
-/// Name of an element type. A binary16 or bfloat16 is represented by its bits, so no header is
-/// needed.
+/// Name of an element type. Values of binary16 and bfloat16 are represented by their bits, so the
+/// source needs no header.
 pub(super) fn element_type(elem: Elem) -> &'static str {
     match elem {
         Elem::F64 => "double",
@@ -40,7 +40,7 @@ pub(super) fn vector_type(elem: Elem) -> &'static str {
         Elem::I64 => "longlong2",
         Elem::U64 => "ulonglong2",
         Elem::I32 => "int4",
-        // CUDA C++ has no vector type of eight halves or sixteen bytes.
+        // CUDA C++ has no vector type with eight halves or sixteen bytes.
         Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => "uint4",
     }
 }

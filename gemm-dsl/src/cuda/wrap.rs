@@ -3,10 +3,10 @@
 /// Indentation of a continuation line, in columns.
 const INDENT: usize = 4;
 
-/// Wraps a statement to `width` columns, as far as it has places to break. Breaks are, in this
-/// order: a conditional before its two arms, an assignment before a long value, a call after its
-/// parenthesis and, if necessary, between its operands. Without a call, an index is broken after
-/// its bracket and between its terms.
+/// Wraps a statement to `width` columns, if it has positions at which it can break. The positions
+/// are tried in this order: a conditional before each of its two branches; an assignment before a
+/// long value; a call after its parenthesis and, if necessary, between its arguments. Without a
+/// call, an index breaks after its bracket and between its terms.
 pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     if text.len() <= width {
         return vec![text.to_owned()];
@@ -41,7 +41,7 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Comment lines: unchanged if all fit, otherwise refilled sentence by sentence.
+/// Returns the comment lines unchanged if all fit; otherwise wraps the sentences again.
 pub(super) fn comments(lines: &[&str], width: usize) -> Vec<String> {
     const MARK: &str = "// ";
     if lines.iter().all(|line| MARK.len() + line.len() <= width) {
@@ -64,7 +64,7 @@ pub(super) fn comments(lines: &[&str], width: usize) -> Vec<String> {
     filled
 }
 
-/// Wraps a comment to `width` columns, with continuation lines indented. Breaks after a comma if
+/// Wraps a comment to `width` columns and indents continuation lines. It breaks after a comma if
 /// possible, otherwise at any space.
 pub(super) fn comment(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn comment(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Byte positions of a text, each with the number of open brackets before it.
+/// Byte positions of a text, each with the number of brackets that are open before it.
 fn depths(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut open = 0_usize;
     text.bytes().enumerate().map(move |(at, byte)| {
@@ -97,21 +97,22 @@ fn depths(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// First position of `mark` outside all brackets, at or after `from`.
+/// First position of `mark` at or after `from`, outside all brackets.
 fn outside(text: &str, mark: &str, from: usize) -> Option<usize> {
     let begins = |at: usize| text.as_bytes()[at..].starts_with(mark.as_bytes());
     depths(text).find(|&(at, open)| at >= from && open == 0 && begins(at)).map(|(at, _)| at)
 }
 
-/// Condition with its prefix, and the two arms, of a conditional outside all brackets.
+/// Splits a conditional outside all brackets into the condition with its prefix, and the two
+/// branches.
 fn choice(text: &str) -> Option<(&str, &str, &str)> {
     let yes = outside(text, " ? ", 0)?;
     let no = outside(text, " : ", yes + 3)?;
     Some((&text[..yes], &text[yes + 3..no], &text[no + 3..]))
 }
 
-/// Longest text in top-level brackets of this kind, such as the operands of a call. Returns the
-/// text before it with the bracket, the text itself, and the rest.
+/// Finds the longest text in top-level brackets of this kind, such as the arguments of a call.
+/// Returns the text up to and including the bracket, the bracketed text, and the rest.
 fn bracketed(text: &str, [opens, closes]: [u8; 2]) -> Option<(&str, &str, &str)> {
     let mut longest: Option<(usize, usize)> = None;
     let mut start = None;
@@ -130,8 +131,8 @@ fn bracketed(text: &str, [opens, closes]: [u8; 2]) -> Option<(&str, &str, &str)>
     Some((&text[..from], &text[from..to], &text[to..]))
 }
 
-/// Operands, each with its comma; a single operand is split into terms, each with the sign after
-/// it.
+/// Splits arguments, each with its comma. A single argument is split into terms, each followed by
+/// its sign.
 fn separate(operands: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -217,7 +218,7 @@ mod tests {
                 "        : make_float4(-0.0f, -0.0f));",
             ]
         );
-        // Has no place to break.
+        // This text has no position to break.
         assert_eq!(code("name_that_is_long(", 4), ["name_that_is_long("]);
     }
 
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(comment("// indivisible", 4), ["// indivisible"]);
     }
 
-    /// A kernel's name is exempt, because it has no place to break.
+    /// A line with only a kernel's name may be too long, because it has no position to break.
     #[test]
     fn no_line_of_a_stage_is_too_long() {
         use crate::{Plan, cuda, stages};

@@ -1,4 +1,4 @@
-//! Messages of checks that follow from a spec's table.
+//! Messages of the checks that a family's key table defines.
 
 use super::SpecError;
 
@@ -13,7 +13,7 @@ pub(crate) fn below(key: &'static str, number: u32, least: u32, why: &str) -> Sp
     SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {least} or more"))
 }
 
-/// The first key has nothing to act on; the others decide that.
+/// Reports that the first of `keys` has no effect; the other keys are the cause.
 pub(crate) fn nothing_to_act_on(keys: &[&'static str], because: &str, remedy: &str) -> SpecError {
     let key = keys.first().copied().unwrap_or_default();
     SpecError::at_key(keys, format!("`{key}` has no effect: {because}; {remedy}"))

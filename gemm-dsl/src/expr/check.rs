@@ -1,5 +1,5 @@
-//! Checks of names and types. All faults are found in one pass; consequences of a fault are not
-//! reported.
+//! Checks of names and types. One pass finds all faults, but does not report faults that follow
+//! from an earlier one.
 
 mod operation;
 
@@ -16,8 +16,8 @@ use crate::expr::typing::Type;
 use operation::CheckedOperand;
 
 /// Returns all faults of a parsed expression, in the order of the text. Types are checked only if
-/// they are known. If the plan decides how many values there are, unused names are reported only
-/// with the types, since one may be a value too many.
+/// they are known. If the plan decides how many values the scope has, unused names are reported
+/// only together with types, because a name may be a surplus value.
 pub(super) fn check(
     scope: &'static ExprScope,
     typing: Option<&Typing>,
@@ -39,7 +39,8 @@ pub(super) fn check(
         .filter(unused)
         .map(|known| messages::unused(scope, known.at, &known.name, known.operand))
         .collect();
-    // A name may look unused because it is misspelt where it is used.
+    // An unused name may be misspelt at its use, so unused names are reported only without other
+    // faults.
     if check.faults.is_empty() && (typing.is_some() || !scope.is_counted_by_plan()) {
         check.faults = unused;
     }
@@ -47,7 +48,7 @@ pub(super) fn check(
     check.faults
 }
 
-/// Returns the least and the greatest value of a sound integer expression.
+/// Returns the smallest and the greatest value of a valid integer expression.
 pub(super) fn range(
     scope: &'static ExprScope,
     typing: &Typing,
@@ -64,8 +65,8 @@ pub(super) fn range(
     }
 }
 
-/// Returns true if the parameters are values in scope followed by operands that the scope allows,
-/// each named once. Other faults of the parameters do not matter.
+/// Returns true if the parameters are values of the scope followed by operands that the scope
+/// allows, each with a different name. Other faults of the parameters are ignored.
 pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool {
     let values = params.iter().take(scope.values.1).all(|value| value.index.is_empty());
     values
@@ -75,7 +76,7 @@ pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool
         })
 }
 
-/// Returns the error of a parameter that is no operand of the scope, if any.
+/// Returns the error for a parameter that the scope does not allow as an operand, if it is one.
 fn wrong_operand(scope: &ExprScope, param: &ClosureParam) -> Option<SpecError> {
     let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
     match scope.output {
@@ -89,7 +90,7 @@ fn wrong_operand(scope: &ExprScope, param: &ClosureParam) -> Option<SpecError> {
     }
 }
 
-/// Returns the range of an integer expression over names with these ranges; `None` if it has a
+/// Returns the range of an integer expression, given the ranges of its names; `None` if it has a
 /// fault.
 #[cfg(test)]
 pub(super) fn range_of(
@@ -116,11 +117,11 @@ struct Definition {
     used: bool,
     /// True for a parameter.
     operand: bool,
-    /// True if the block that defines it is closed.
+    /// True if the block that contains the definition has ended.
     gone: bool,
 }
 
-/// Abstract value: a type, and the range of an integer.
+/// Abstract value: a type, and for an integer also its range.
 #[derive(Clone, Copy)]
 enum AbstractValue {
     Float(Float),
@@ -157,7 +158,7 @@ impl From<ValueType> for AbstractValue {
 
 struct Checker<'c> {
     scope: &'static ExprScope,
-    /// `None` before types are known; then no value is known either.
+    /// Types of the names; `None` before they are known, and then all values are unknown.
     typing: Option<&'c Typing>,
     known: Vec<Definition>,
     faults: Vec<SpecError>,
@@ -193,7 +194,7 @@ impl<'c> Checker<'c> {
         }
         for (n, param) in params.iter().enumerate() {
             let known = self.typing.map(|typing| typing.param(n).into());
-            // A surplus parameter is reported already, and renaming it would not help.
+            // A surplus parameter has already been reported, and renaming it would not help.
             if n >= most && scope.operands.is_empty() {
                 self.know(&param.name, known, param.at, true);
                 continue;
@@ -211,7 +212,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Reports a name that has a meaning of its own.
+    /// Reports a name that is reserved or the name of a function.
     fn unreserved(&mut self, name: &str, at: NodeSpan) {
         let key = self.scope.key;
         let lent = self.scope.names().any(|known| known == name);
@@ -289,8 +290,8 @@ impl<'c> Checker<'c> {
                 let b = CheckedOperand { node: b, value: self.node(b, depth + 1) };
                 let before = self.faults.len();
                 let result = self.operator(*op, a, b, *at);
-                // If an operand of `&&` or `||` is wrong, the result may have been meant as a
-                // number.
+                // If an operand of `&&` or `||` is faulty, the user may have meant an operator on
+                // numbers.
                 let joined = matches!(op, Binary::And | Binary::Or) && self.faults.len() == before;
                 let truth = joined || op.is_comparison();
                 if truth { self.typing.map(|_| AbstractValue::Bool) } else { result }
@@ -321,7 +322,7 @@ impl<'c> Checker<'c> {
                 Some(AbstractValue::Int(a.or(b)))
             }
             (Some(a), Some(b)) if a.ty() != b.ty() => {
-                // The suggestion changes the integer, or the narrower float.
+                // The message suggests converting the integer, or the narrower float.
                 let is_whole = |e: &Node| matches!(e.kind, NodeKind::Int(_));
                 let (wrong, other) = match (a, b) {
                     (AbstractValue::Float(Float::F32), AbstractValue::Float(_)) => (&yes.value, b),

@@ -1,7 +1,6 @@
-//! Conditions of a table's rules, evaluated on the host. While facts are in the ranges of their
-//! scope, no integer leaves the 128 bits of the computation and nothing is divided by zero: the
-//! check of the expression ensures that. Facts out of range are rejected before evaluation. Floats
-//! are IEEE binary64.
+//! Conditions of a table's rules, which the host evaluates. The check of an expression ensures that
+//! no integer exceeds 128 bits and no divisor is zero, as long as the facts are in the ranges of
+//! their scope. Facts out of range are rejected before the evaluation. Floats are IEEE binary64.
 
 mod decision_tree;
 mod eval;
@@ -14,7 +13,7 @@ use node::NodeBuilder;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Facts about a problem: the values of a condition's names, in the order of their scope.
+/// Facts about a problem: the values of the names in a condition, in the order of the scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     integers: [u64; Facts::MOST],
@@ -22,7 +21,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Most integers, and most truth values, of a scope.
+    /// Maximum number of integers, and of truth values, in a scope.
     const MOST: usize = 6;
 
     /// Builds the facts from the scope's integers and truth values.
@@ -35,7 +34,7 @@ impl Facts {
     }
 }
 
-/// Fact that a condition reads. Integers and truth values are indices into [`Facts`].
+/// Fact that a condition reads. Integers and truth values are identified by indices into [`Facts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
     /// Index, name and range of an integer.
@@ -54,8 +53,8 @@ pub(crate) enum ConditionValue {
     Bool(bool),
 }
 
-/// Problem as conditions see it. It is not generic over the family, so that it is optimised in this
-/// crate even in debug builds of other crates.
+/// Problem in the form in which conditions read it. The type is not generic over the family, so its
+/// code is optimised in this crate even if other crates are debug builds.
 #[derive(Clone, Copy)]
 pub(crate) struct ConditionInput<'p> {
     pub(crate) facts: &'p Facts,
@@ -73,7 +72,7 @@ impl ConditionInput<'_> {
     }
 }
 
-/// The fact as a condition spells it.
+/// Prints the fact as it is written in a condition.
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -93,13 +92,13 @@ impl fmt::Display for ConditionValue {
     }
 }
 
-/// Conditions of a table, ready to be evaluated: names are resolved, and `&&`, `||` and `!` are
+/// Conditions of a table, prepared for evaluation. Names are resolved, and `&&`, `||` and `!` are
 /// branches between tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Conditions {
     /// Facts that the conditions read, in the order of the text.
     asked: Vec<Query>,
-    /// For each rule, the number of these facts that it and the rules before it read.
+    /// For each rule, the number of facts that it and all earlier rules read.
     asked_by: Vec<usize>,
     decision_tree: DecisionTree,
 }
@@ -123,13 +122,14 @@ impl Conditions {
         Self { asked, asked_by, decision_tree: DecisionTree::new(conditions) }
     }
 
-    /// Returns the facts that the conditions of a rule and of the rules before it read, in the
-    /// order of the text.
+    /// Returns the facts that the conditions up to this rule read, in the order in which they first
+    /// occur.
     pub(crate) fn asked_by(&self, row: usize) -> &[Query] {
         &self.asked[..self.asked_by.get(row).copied().unwrap_or(self.asked.len())]
     }
 
-    /// Returns the first integer that is read and out of range: its name, its value and its range.
+    /// Returns the first integer that a condition reads and that is out of range: its name, its
+    /// value and its range.
     pub(crate) fn out_of_range(&self, facts: &Facts) -> Option<(&'static str, u64, IntRange)> {
         self.asked.iter().find_map(|asked| match *asked {
             Query::Integer(place, name, range) => {
@@ -158,7 +158,7 @@ impl Closure {
     pub(crate) fn constant(&self) -> Option<bool> {
         let conditions = Conditions::new([Some(self)]);
         let facts = Facts::new([], []);
-        let waves = |tile| unreachable!("it asks nothing, not waves of {tile:?}");
+        let waves = |tile| unreachable!("a constant condition reads no waves of {tile:?}");
         let problem = ConditionInput { facts: &facts, waves: &waves };
         conditions.asked.is_empty().then(|| conditions.first(problem).is_some())
     }

@@ -1,9 +1,11 @@
-//! Functions of the language, one row each. [`library`](super::library) has their lowering.
+//! Functions of the language, declared with one row each. The module [`library`](super::library)
+//! lowers them.
 
 use super::typing::Float;
 
-/// Declares the functions. A row has the documentation, the spelling, the names of the operands and
-/// their types. Functions that no hardware has also give their worst error and their method.
+/// Declares the functions. A row gives the documentation, the spelling, the names of the operands,
+/// and the signature. A function without a hardware instruction also has a bound of its error and
+/// its method.
 macro_rules! functions {
     ($(
         #[doc = $meaning:literal]
@@ -19,7 +21,7 @@ macro_rules! functions {
             /// Every function, in the order of the documentation.
             pub const ALL: &[Self] = &[$(Self::$function),*];
 
-            /// Returns the row of the function.
+            /// Returns the function's row.
             pub const fn info(self) -> FunctionInfo {
                 match self {
                     $(Self::$function => FunctionInfo {
@@ -88,17 +90,17 @@ functions! {
 /// Types of a function's operands and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signature {
-    /// `f32` in, `f32` out.
+    /// Takes and returns `f32`.
     Single,
-    /// Floats of one type in, one of that type out.
+    /// Takes floats of one type and returns a float of this type.
     Float,
-    /// Numbers of one type in, one of that type out.
+    /// Takes numbers of one type and returns a number of this type.
     Number,
-    /// An integer or a float of the other type in, a float out.
+    /// Takes an integer, or a float of the other type, and returns a float.
     Conversion,
 }
 
-/// Row of a function in the table.
+/// Description of a function, from its row in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionInfo {
     pub name: &'static str,
@@ -110,10 +112,10 @@ pub struct FunctionInfo {
     pub bound: Option<Bound>,
 }
 
-/// Accuracy and method of a function of `f32` that no hardware has.
+/// Accuracy and method of an `f32` function that has no hardware instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// Worst error over all 2^32 inputs, in units in the last place of the exact result.
+    /// Greatest error over all 2^32 inputs, in units in the last place of the exact result.
     pub ulp: f64,
     pub method: &'static str,
 }
@@ -140,7 +142,7 @@ impl Function {
         self.info().signature == Signature::Single
     }
 
-    /// Returns the type that a conversion gives; `None` for other functions.
+    /// Returns the type to which the function converts; `None` if it is not a conversion.
     pub(super) fn converts_to(self) -> Option<Float> {
         match self {
             Function::ToF32 => Some(Float::F32),

@@ -1,4 +1,4 @@
-//! Tokens of a value, numbered from 0, as the expression parser reads them.
+//! Tokens of a value in the form that the expression parser reads, numbered from 0.
 
 use crate::syntax::{Token, TokenKind};
 
@@ -6,14 +6,14 @@ use crate::syntax::{Token, TokenKind};
 pub(super) enum Lexeme {
     Word(String),
     Literal(String),
-    /// A sign, and true if the next one follows without a space.
+    /// A punctuation character, and true if the next one follows without a space.
     Sign(char, bool),
     Open(char),
     Close(char),
 }
 
 impl Lexeme {
-    /// Returns the token as it is written.
+    /// Returns the token as the user wrote it.
     pub(super) fn text(&self) -> String {
         match self {
             Lexeme::Word(text) | Lexeme::Literal(text) => text.clone(),
@@ -22,8 +22,8 @@ impl Lexeme {
     }
 }
 
-/// Converts the tokens of a spec. A fragment that a user's own macro passes on as one operand is
-/// treated as if it stood in parentheses.
+/// Converts the tokens of a spec. A fragment that a user's own macro passes as one operand is
+/// enclosed in parentheses.
 pub(super) fn lexemes(tokens: &[Token]) -> Vec<Lexeme> {
     let token = |token: &Token| {
         let sign = |otherwise| token.text.chars().next().unwrap_or(otherwise);

@@ -1,11 +1,11 @@
-//! Functions without a hardware instruction are arithmetic in the IR: range reduction and
-//! polynomials with explicit fused multiply-adds. They call no vendor library, so every GPU and the
-//! simulator return the same bits.
+//! Lowering of functions without a hardware instruction: arithmetic in the IR, by range reduction
+//! and polynomials with explicit fused multiply-adds. It calls no vendor library, so every GPU and
+//! the simulator return the same bits.
 //!
-//! All functions handle ±0, ±Inf, subnormal arguments and results, and overflow. NaN gives
-//! `0x7fffffff`. The next table has the worst error of each function over all 2^32 inputs, in units
-//! in the last place of the exact result. `cargo run --release --example ulp` measures the errors
-//! on a GPU.
+//! All functions handle ±0, ±Inf, subnormal arguments and results, and overflow. A NaN argument
+//! gives `0x7fffffff`. The table of functions lists the greatest error of each function over all
+//! 2^32 inputs, in units in the last place of the exact result. `cargo run --release --example ulp`
+//! measures the errors on a GPU.
 
 pub(super) mod exp;
 pub(super) mod gelu;
@@ -22,9 +22,9 @@ use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder, Ty, UnaryOp, V
 /// Lowering of a function of the language.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lowering {
-    /// Hardware operations on non-integer operands; unused operands are 0.
+    /// Hardware operations. The result is an expression of the arguments; unused arguments are 0.
     InPlace(fn([Expr; 3]) -> Expr),
-    /// A function of the kernel, which this declares.
+    /// A device function of the kernel, which the given Rust function declares.
     Library(fn(&mut KernelBuilder) -> FunctionId),
 }
 
@@ -80,7 +80,7 @@ pub(super) fn abs(x: impl Into<Expr>) -> Expr {
     call(Intrinsic::Abs, [x.into()])
 }
 
-/// Returns a constant in the type of `like`.
+/// Returns a constant of the same type as `like`.
 pub(super) fn number(like: &Expr, value: f32) -> Expr {
     match like.ty() {
         Ty::F64 => Expr::F64(value.into()),
@@ -92,8 +92,8 @@ pub(super) fn neg(x: impl Into<Expr>) -> Expr {
     Expr::Unary(UnaryOp::Neg, Box::new(x.into()))
 }
 
-/// Declares a function of one `f32`. In its meaning, `{bound}` stands for the error bound of its
-/// row.
+/// Declares a device function of one `f32`. In `meaning`, `{bound}` is replaced by the function's
+/// error bound.
 fn unary(
     b: &mut KernelBuilder,
     function: Function,
@@ -111,8 +111,8 @@ fn unary(
     b.function(&name, &meaning, &[("x", Ty::F32)], |b, params| body(b, params[0].into()))
 }
 
-/// Emits a polynomial in Horner form, with the highest coefficient first, and returns the variable
-/// that accumulates it.
+/// Emits a polynomial in Horner form and returns the variable that accumulates it. The coefficient
+/// of the highest power comes first.
 fn polynomial(b: &mut KernelBuilder, name: &str, x: &Expr, coefficients: &[f32]) -> Var {
     let [highest, rest @ ..] = coefficients else {
         unreachable!("every polynomial here has coefficients")
@@ -124,17 +124,17 @@ fn polynomial(b: &mut KernelBuilder, name: &str, x: &Expr, coefficients: &[f32])
     p
 }
 
-/// Reinterprets an `f32` as its bits.
+/// Returns the bits of an `f32`.
 fn bits(x: impl Into<Expr>) -> Expr {
     x.into().bitcast(Elem::U32)
 }
 
-/// Reinterprets bits as an `f32`.
+/// Returns the `f32` with these bits.
 fn of_bits(x: impl Into<Expr>) -> Expr {
     x.into().bitcast(Elem::F32)
 }
 
-/// Gives the result of an odd function the sign of `x`. NaN is kept.
+/// Gives `result` the sign of `x`, for an odd function. NaN is kept.
 fn odd(x: Expr, result: Var) -> Expr {
     x.lt(0.0).select(neg(result), result)
 }

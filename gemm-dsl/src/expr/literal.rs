@@ -3,7 +3,7 @@ use super::typing::Float;
 use crate::error::{SpecError, clip};
 use crate::expr::scope::ExprScope;
 
-/// Parses a number: a float if it has a point or an exponent, else an integer.
+/// Parses a number. It is a float if it has a point or an exponent, else an integer.
 pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKind, SpecError> {
     let key = scope.key;
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -33,7 +33,7 @@ pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKi
         (Ok(0.0), _) if number.split(['e', 'E']).next().is_some_and(has_digit) => {
             Err(small_float(key, at, text, float.unwrap_or(Float::F64)))
         }
-        // If everything is `f32`, literals of the same `f32` are the same number.
+        // If the scope has only `f32`, literals that round to the same `f32` are the same number.
         (Ok(value), Ok(narrow)) if float == Some(Float::F32) && is_kept(value, narrow) => {
             Ok(NodeKind::Float(of_f32(narrow)))
         }
@@ -42,20 +42,21 @@ pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKi
     }
 }
 
-/// Returns the bits of the `f64` with the text of an `f32`.
+/// Returns the bits of the `f64` whose shortest text is that of the `f32`.
 pub(super) fn of_f32(value: f32) -> u64 {
     format!("{value:?}").parse().unwrap_or(f64::from(value)).to_bits()
 }
 
-/// Returns the `f32` nearest to the text of a number; infinite or 0 if it is not representable.
+/// Returns the `f32` nearest to the shortest text of a number; infinite or 0 if it is out of range.
 ///
-/// It parses the text because [`of_f32`] must give every `f32` back, and two roundings may not.
+/// It parses the text because [`of_f32`] must be invertible for every `f32`, and rounding twice may
+/// not return the same number.
 pub(super) fn to_f32(bits: u64) -> f32 {
     let value = f64::from_bits(bits);
     format!("{value:?}").parse().unwrap_or(value as f32)
 }
 
-/// Returns the error of a number that is too large or too small for its type, if it is.
+/// Returns the error for a number that is too large or too small for its type, if it is either.
 pub(super) fn fault(key: &'static str, at: NodeSpan, bits: u64, float: Float) -> Option<SpecError> {
     let value = f64::from_bits(bits);
     match (float, to_f32(bits)) {
@@ -79,7 +80,7 @@ fn is_decimal(text: &str) -> bool {
         && text.parse::<f64>().is_ok()
 }
 
-/// Returns the text of the number as a float.
+/// Returns the text of the number, with a point added if it has none.
 fn with_point(number: &str) -> String {
     if number.contains(['.', 'e', 'E']) { number.to_owned() } else { format!("{number}.0") }
 }

@@ -1,4 +1,4 @@
-//! Lowering to the IR: a closure becomes one function of the kernel.
+//! Lowering to the IR: a closure becomes a device function of the kernel.
 
 use super::library::{self, neg};
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
@@ -21,17 +21,17 @@ impl Type {
     }
 }
 
-/// Closure as a function of a kernel.
+/// Closure, lowered to a device function of a kernel.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     function: FunctionId,
-    /// Reserved integers, which the function takes after the closure's parameters.
+    /// Reserved integers that the function takes after the closure's parameters.
     integers: Vec<&'static str>,
 }
 
 impl Lowered {
-    /// Applies the closure. `params` are its arguments; `integer` gives the value of a reserved
-    /// name that it reads.
+    /// Applies the closure to the arguments `params`. `integer` returns the value of a reserved
+    /// name that the closure reads.
     pub fn apply(
         &self,
         params: impl IntoIterator<Item = Expr>,
@@ -43,15 +43,15 @@ impl Lowered {
 }
 
 impl Closure {
-    /// Returns the number of operations of its value.
+    /// Returns the number of operations that compute the closure's value.
     pub(crate) fn operations(&self) -> u64 {
         let mut b = KernelBuilder::new(self.scope.key);
         let lowered = self.lower(&mut b);
         b.operations(lowered.function)
     }
 
-    /// Declares the closure as a function of the kernel, named after its key. A key whose types
-    /// depend on the spec needs [`Closure::lower_as`]; here it is a mistake that
+    /// Declares the closure as a device function of the kernel, named after its key. If the types
+    /// depend on the spec, use [`Closure::lower_as`]: this function then records a mistake, which
     /// [`KernelBuilder::finish`] reports.
     pub fn lower(&self, b: &mut KernelBuilder) -> Lowered {
         let key = self.scope.key;
@@ -64,10 +64,10 @@ impl Closure {
         }
     }
 
-    /// Declares the closure as a function of the kernel with this name. Its parameters are the
-    /// closure's: floats in their own type, integers as [`Ty::I64`], truth values as [`Ty::Bool`].
-    /// The reserved integers that it reads follow. A closure that [`Closure::check`] rejects is a
-    /// mistake that [`KernelBuilder::finish`] reports.
+    /// Declares the closure as a device function of the kernel with this name. Its parameters are
+    /// the closure's: floats in their own type, integers as [`Ty::I64`], truth values as
+    /// [`Ty::Bool`]. The reserved integers that the closure reads follow. If [`Closure::check`]
+    /// rejects the closure, [`KernelBuilder::finish`] reports a mistake.
     pub fn lower_as(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
         if let Some(fault) = self.check(typing).first() {
             b.mistake(|| format!("{name}: {}", fault.message()));
@@ -79,7 +79,7 @@ impl Closure {
             return self.nothing(b, name, typing);
         }
         let mut read = BTreeSet::new();
-        // Called functions have to be declared first.
+        // A device function must be declared before its first call.
         let mut library = Definitions::default();
         self.body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
@@ -96,7 +96,8 @@ impl Closure {
         let params: Vec<(String, Ty)> =
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
-        let meaning = format!("{key}: {self}");
+        // The head of the source contains the spec, and therefore the closure itself.
+        let meaning = format!("`{key}` of the spec.");
         let function = b.function(name, &[&meaning], &params, |b, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
@@ -106,13 +107,13 @@ impl Closure {
         Lowered { function, integers }
     }
 
-    /// Returns the parameters with their types in the IR.
+    /// Returns the parameters with their IR types.
     fn typed(&self, typing: &Typing) -> impl Iterator<Item = (&str, Ty)> {
         let params = self.params.iter().enumerate();
         params.map(|(n, param)| (param.name.as_str(), typing.param(n).ty().ty()))
     }
 
-    /// Declares a placeholder with the closure's parameters, after a mistake.
+    /// Declares a placeholder function with the closure's parameters, after a mistake.
     fn nothing(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
         let params: Vec<(&str, Ty)> = self.typed(typing).collect();
         let value = match typing.result {
@@ -126,7 +127,7 @@ impl Closure {
     }
 }
 
-/// Functions of the kernel for functions of the language.
+/// Functions of the language, with the device functions that implement them.
 #[derive(Default)]
 struct Definitions(Vec<(Function, FunctionId)>);
 
@@ -146,7 +147,7 @@ impl Definitions {
 
 struct BodyLowering<'l> {
     b: &'l mut KernelBuilder,
-    /// Type of a number with a point.
+    /// Type of literals with a point.
     float: Float,
     library: &'l Definitions,
     known: Vec<(String, Var)>,
@@ -154,8 +155,8 @@ struct BodyLowering<'l> {
 }
 
 impl BodyLowering<'_> {
-    /// Lowers a block. Definitions in an untaken arm of an `if` are also computed; every operation
-    /// has a value, so the difference is not observable.
+    /// Lowers a block. Definitions inside the branch of an `if` that is not taken are computed as
+    /// well. No operation has side effects or traps, so the difference is not observable.
     fn block(&mut self, block: &Block) -> Expr {
         let outer = self.known.len();
         for definition in &block.lets {
@@ -169,7 +170,7 @@ impl BodyLowering<'_> {
         value
     }
 
-    /// Binds an operand that is read more than once.
+    /// Binds `e` to a variable, unless it is a variable or a literal already.
     fn shared(&mut self, name: &str, e: Expr) -> Expr {
         if matches!(e, Expr::Var(_) | Expr::I64(_)) {
             return e;
@@ -208,7 +209,7 @@ impl BodyLowering<'_> {
                 cond.select(yes, no)
             }
             NodeKind::Waves(..) => {
-                unreachable!("lower_as: a condition is of the host, and nothing else has it")
+                unreachable!("lower_as: only conditions have it, and the host evaluates them")
             }
             NodeKind::Call(function, args) => {
                 let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();
@@ -236,7 +237,7 @@ impl BodyLowering<'_> {
 }
 
 impl BodyLowering<'_> {
-    /// Lowers a function of integers.
+    /// Lowers a function call with integer arguments.
     fn integer(&mut self, function: Function, args: Vec<Expr>) -> Expr {
         let args: Vec<Expr> = args.into_iter().map(|e| self.shared("part", e)).collect();
         let less = |a: &Expr, b: &Expr| a.clone().lt(b.clone());
@@ -249,7 +250,7 @@ impl BodyLowering<'_> {
                 let x = self.shared("part", x);
                 less(&x, high).select(x.clone(), high.clone())
             }
-            _ => unreachable!("checked: {function:?} is no function of integers"),
+            _ => unreachable!("checked: {function:?} takes no integers"),
         }
     }
 }

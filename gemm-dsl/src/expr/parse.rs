@@ -1,5 +1,5 @@
-//! Grammar of expressions: recursive descent over numbered tokens. Names and types are checked
-//! later.
+//! Grammar of expressions: a recursive-descent parser over numbered tokens. Names and types are
+//! checked later.
 
 mod expression;
 
@@ -27,7 +27,7 @@ impl<'t> Parser<'t> {
         Self { scope, tokens, at: 0, parts: 0 }
     }
 
-    /// Parses a whole value: parameters between bars, if the scope has any, and the body.
+    /// Parses a whole value: the body, after parameters between bars if the scope has any.
     pub(super) fn closure(&mut self) -> ParseResult<(Vec<ClosureParam>, Block)> {
         let params = self.params()?;
         let body = match self.peek() {
@@ -57,7 +57,7 @@ impl<'t> Parser<'t> {
         self.scope.key
     }
 
-    /// Returns the current token, or the last one at the end.
+    /// Returns the position of the current token, or of the last token at the end.
     fn here(&self) -> NodeSpan {
         NodeSpan::at(self.at.min(self.tokens.len().saturating_sub(1)))
     }
@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
         matches!(self.peek(), Some(Lexeme::Word(w)) if w == word)
     }
 
-    /// Returns true if the current sign and the next one are written without a space.
+    /// Returns true if no space separates the current sign from the next.
     fn is_joint(&self) -> bool {
         matches!(self.peek(), Some(Lexeme::Sign(_, true)))
     }
@@ -220,7 +220,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the error for tokens that follow a complete expression.
+    /// Returns the error for tokens after a complete expression.
     fn left_over(&self) -> SpecError {
         let at = self.here();
         match (self.peek(), self.tokens.get(self.at + 1)) {

@@ -1,4 +1,4 @@
-//! Canonical text of an expression. Parsing it gives the expression back.
+//! Canonical text of an expression. Parsing this text returns the same expression.
 
 use super::tree::{Block, ClosureParam, Node, NodeKind, Precedence, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
@@ -13,7 +13,7 @@ impl Display for ClosureParam {
     }
 }
 
-/// Without braces if there are no definitions.
+/// Prints the block, without braces if it has no definitions.
 impl Display for Block {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         if self.lets.is_empty() {
@@ -25,7 +25,7 @@ impl Display for Block {
     }
 }
 
-/// Writes the definitions and the value, without braces.
+/// Writes the definitions and the value of a block, without braces.
 fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
     for definition in &block.lets {
         write!(f, "let {} = {}; ", definition.name, definition.value)?;
@@ -36,7 +36,7 @@ fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
 impl Display for Node {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match &self.kind {
-            // The shortest decimal that parses to the same number.
+            // The shortest decimal text that parses to the same number.
             NodeKind::Float(bits) => write!(f, "{:?}", f64::from_bits(*bits)),
             NodeKind::Int(value) => value.fmt(f),
             NodeKind::Name(name) => f.write_str(name),
@@ -81,12 +81,13 @@ impl Display for Node {
     }
 }
 
-/// Writes an operand, in parentheses if it binds less tightly than its place needs.
+/// Writes an operand, in parentheses if its precedence is below `floor`.
 fn operand(e: &Node, floor: Precedence, f: &mut Formatter<'_>) -> Result {
     let level = match &e.kind {
         NodeKind::Binary(op, ..) => op.level(),
         NodeKind::Unary(..) => Precedence::Unary,
-        // Without parentheses an `if` operand would look like a statement.
+        // An `if` at the start of an expression would look like a statement, so an operand gets
+        // parentheses.
         NodeKind::If(..) => Precedence::Or,
         NodeKind::Float(_)
         | NodeKind::Int(_)

@@ -1,7 +1,7 @@
-//! Random sound expressions, for tests.
+//! Random valid expressions, for tests.
 //!
-//! The module is in this crate because its unit tests use it, too. A test crate would link another
-//! copy of this crate, whose types differ.
+//! The module is part of this crate because the unit tests of the crate use it, too. In a separate
+//! test crate it would use the types of another copy of this crate.
 
 use super::check::check;
 use super::{
@@ -32,14 +32,14 @@ impl Random {
     }
 }
 
-/// Returns a random closure of about this depth, determined by the seed. It names as few values as
-/// the scope allows, may read the scope's integers, and reads every name that it defines. Its types
-/// are the scope's, or all `f32`.
+/// Returns a random closure of approximately this depth, which the seed determines. It has as few
+/// parameters as the scope allows, and it reads every name that it defines. It may read the scope's
+/// integers. Its types are those of the scope, or else all `f32`.
 pub fn closure(scope: &'static ExprScope, seed: u64, depth: u32) -> Closure {
     with_operands(scope, seed, depth, 0)
 }
 
-/// As [`closure`], with up to `most` operands, if the scope allows any.
+/// Like [`closure`], with up to `most` operands if the scope allows operands.
 pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
     let most = if scope.operands.is_empty() { 0 } else { most };
     match &scope.typing {
@@ -48,8 +48,8 @@ pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64
     }
 }
 
-/// As [`closure`], with the given types and as many values as they list, if the scope allows so
-/// many.
+/// Like [`closure`], with the given types, and with as many values as they list if the scope allows
+/// so many.
 pub fn closure_of(scope: &'static ExprScope, typing: &Typing, seed: u64, depth: u32) -> Closure {
     sound(scope, typing, seed, depth, 0)
 }
@@ -62,7 +62,7 @@ fn sound(
     operands: u64,
 ) -> Closure {
     let mut seeds = Random(seed);
-    // Some candidates have integers that may leave 64 bits, more so the deeper they are.
+    // In some candidates an integer could exceed 64 bits, more often in deeper ones.
     let mut depths = (0..=depth).rev().flat_map(|depth| [depth; 64]);
     loop {
         let depth = depths.next().unwrap_or(0);
@@ -89,8 +89,7 @@ fn grown(
     let values = typing.values.len().clamp(scope.values.0, scope.values.1);
     let mut params: Vec<ClosureParam> = (0..values).map(|i| param(format!("x{i}"), &[])).collect();
     for i in 0..grow.random.bits() % (operands + 1) {
-        // Some names collide with names of the kernel text, or with words that no variable can
-        // have.
+        // Some of these names collide with names in the kernel's source, or are reserved in CUDA C.
         let name = grow.random.pick(&["y", "row_", "Bias", "tid", "own_y", "float"]);
         let index = grow.random.pick(scope.operands);
         params.push(param(format!("{name}{i}"), index));
@@ -104,7 +103,7 @@ fn grown(
     grow.names.extend(named.iter().map(|(name, of)| Name::new(name, *of)));
     let result = typing.result;
     let mut body = grow.block(result, depth);
-    // Every parameter has to be read.
+    // The closure must read every parameter.
     for (name, of) in named {
         body.value = match of {
             ValueType::Float(float) if result == float.into() => {
@@ -120,7 +119,7 @@ fn grown(
 struct Name {
     name: String,
     ty: Type,
-    /// True for integers of a range so wide that most arithmetic on them would leave 64 bits.
+    /// True if the range of an integer is so wide that most arithmetic could exceed 64 bits.
     wide: bool,
 }
 
@@ -166,7 +165,7 @@ impl Grow<'_> {
         call(conversion, vec![node(NodeKind::Int(0))])
     }
 
-    /// Returns `value`, or another one, depending on the value of `name`.
+    /// Returns an expression whose value is `value` or another one, depending on `name`.
     fn reading(&self, value: Node, ty: Type, name: String, of: Type) -> Node {
         let name = node(NodeKind::Name(name));
         let cond = match of {
@@ -195,7 +194,7 @@ impl Grow<'_> {
             }
         }
         let mut value = self.tree(ty, depth);
-        // Every definition has to be read.
+        // The block must read every definition.
         for name in self.names.split_off(outer) {
             value = self.reading(value, ty, name.name, name.ty);
         }
@@ -221,7 +220,7 @@ impl Grow<'_> {
         }
         match (ty, self.typing.float) {
             (Type::F32, Float::F32) => {
-                // Mostly common numbers, sometimes any finite number.
+                // Mostly common numbers, but sometimes an arbitrary finite number.
                 let usual = self.random.pick(&[0.0f32, 0.5, 1.0, 2.0, 0.044715, 1e-6, 3e38, 1e-40]);
                 let any = self.random.bits() as u32 % 0x7f80_0000;
                 let bits = if self.random.chance(4) { any } else { usual.to_bits() };

@@ -1,27 +1,27 @@
-//! Ranges of integers. An expression is rejected if one of its integers could leave 64 bits or be
-//! divided by zero.
+//! Ranges of integers. An expression is rejected if one of its integers could exceed 64 bits, or if
+//! a divisor could be zero.
 
 use super::tree::Binary;
 
-/// Range of an integer, both ends included.
+/// Range of an integer, including both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IntRange {
     pub least: i128,
     pub most: i128,
 }
 
-/// Bound of the magnitude of integers on the host, far inside of 128 bits.
+/// Limit of the magnitude of integers on the host, well below 2^127.
 const HOST: i128 = 1 << 120;
 
 impl IntRange {
-    /// Extents and positions that a block indexes: `int`s of the kernel.
+    /// Range of extents and positions inside a block, which are `int`s of the kernel.
     pub(super) const INDEX: IntRange = IntRange { least: 0, most: i32::MAX as i128 };
-    /// Lengths of arrays, and indices into them.
+    /// Range of array lengths, and of indices into arrays.
     pub(super) const LENGTH: IntRange = IntRange { least: 0, most: 1 << 48 };
-    /// Counts of at least one, such as the SMs of a device.
+    /// Range of counts of at least one, such as the number of SMs of a device.
     pub(super) const COUNT: IntRange = IntRange { least: 1, most: i32::MAX as i128 };
 
-    /// Returns true if a value lies in the range.
+    /// Returns true if the range contains the value.
     pub(crate) fn contains(self, value: i128) -> bool {
         (self.least..=self.most).contains(&value)
     }
@@ -46,7 +46,7 @@ impl IntRange {
         [self.least, self.most]
     }
 
-    /// Returns the smallest range that contains both.
+    /// Returns the smallest range that contains both ranges.
     pub(super) fn or(self, other: Self) -> Self {
         Self::over(self.ends().into_iter().chain(other.ends()))
     }
@@ -72,18 +72,18 @@ impl IntRange {
         self.contains(0)
     }
 
-    /// Returns true if 128-bit integers of the host hold all values.
+    /// Returns true if a 128-bit integer of the host can represent all values.
     pub(super) fn fits_host(self) -> bool {
         self.least > -HOST && self.most < HOST
     }
 
-    /// Returns true if 64-bit integers hold all values.
+    /// Returns true if a 64-bit integer can represent all values.
     pub(super) fn fits(self) -> bool {
         self.least >= i64::MIN.into() && self.most <= i64::MAX.into()
     }
 
-    /// Returns the range of an arithmetic operator's result. The range of a divisor must not
-    /// contain zero.
+    /// Returns the range of an arithmetic operator's result. A divisor's range must not contain
+    /// zero.
     pub(super) fn operator(self, op: Binary, by: Self) -> Self {
         let pairs = || self.ends().into_iter().flat_map(|a| by.ends().map(|b| (a, b)));
         match op {
@@ -96,11 +96,11 @@ impl IntRange {
                 most: self.most.saturating_sub(by.least),
             },
             Binary::Mul => Self::over(pairs().map(|(a, b)| a.saturating_mul(b))),
-            // All divisors have one sign, so the extremes are among the quotients of the ends.
+            // All divisors have the same sign, so the extreme quotients are quotients of the ends.
             Binary::Div => Self::over(pairs().map(|(a, b)| a / b)),
             _ => {
-                // A remainder is smaller than the divisor, no greater than the dividend, and has
-                // its sign.
+                // The magnitude of a remainder is less than the divisor's and at most the
+                // dividend's. Its sign is that of the dividend.
                 let bound = by.abs().most - 1;
                 Self { least: self.least.clamp(-bound, 0), most: self.most.clamp(0, bound) }
             }

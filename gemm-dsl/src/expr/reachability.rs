@@ -1,18 +1,18 @@
-//! Reachability of a table's rules: the problems that the conditions of earlier rules leave for a
-//! rule.
+//! Reachability of a table's rules: the set of problems that match no earlier rule.
 //!
-//! A problem is described by the comparisons of conditions. Integers that are compared with a
-//! constant have ranges. Everything else is a question, with one unknown answer wherever it occurs.
-//! The analysis is one-sided: an empty set is really empty, but a set that is not empty may be.
+//! A problem is described by the comparisons in the conditions. An integer that is compared with a
+//! constant has a range. Any other comparison is a question, whose unknown answer is the same at
+//! each occurrence. The analysis is conservative: a set that it calls empty is empty, but a set
+//! that it does not call empty may be empty, too.
 
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, ExprScope, IntRange};
 use std::collections::BTreeMap;
 
-/// Most regions that are distinguished; beyond that, nothing is known.
+/// Maximum number of regions that are distinguished. Beyond it, the set is unknown.
 const MOST: usize = 512;
 
-/// Problems with integers in given ranges and with given answers to questions.
+/// Set of problems whose integers are in given ranges and whose questions have given answers.
 #[derive(Clone, Debug, Default)]
 struct ProblemRegion {
     integers: BTreeMap<&'static str, IntRange>,
@@ -52,7 +52,7 @@ fn common(some: &[ProblemRegion], others: &[ProblemRegion]) -> Option<Vec<Proble
     Some(all)
 }
 
-/// Set of problems, such as those that reach a rule or those that match it; `None` if unknown.
+/// Set of problems, such as those that reach or match a rule; `None` if the set is unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct ProblemSet(Option<Vec<ProblemRegion>>);
 
@@ -72,10 +72,12 @@ impl ProblemSet {
         self.0.as_ref().is_none_or(|left| left.iter().any(may))
     }
 
-    /// Splits the set by a condition: returns the problems that match, and keeps the others.
+    /// Splits the set by a condition. Returns the problems that match, and keeps the others in
+    /// `self`.
     pub(crate) fn take(&mut self, when: &Closure) -> Self {
         let of = |holds| block(when.scope, &when.body, holds);
-        // An unknown set stays unknown; the returned part is only known to satisfy the condition.
+        // An unknown set stays unknown. All that is known of the returned set is that it matches
+        // the condition.
         let Some(left) = &self.0 else { return Self(of(true)) };
         let comes = of(true).and_then(|regions| common(left, &regions));
         let left = of(false).and_then(|regions| common(left, &regions));
@@ -91,7 +93,7 @@ fn block(scope: &ExprScope, block: &Block, holds: bool) -> Option<Vec<ProblemReg
     }
 }
 
-/// Returns the regions in which an expression is true, or false; `None` if there are too many.
+/// Returns the regions in which an expression has the value `holds`; `None` if there are too many.
 fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<ProblemRegion>> {
     match &e.kind {
         NodeKind::Unary(Unary::Not, e) => node(scope, e, !holds),
@@ -100,8 +102,8 @@ fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<ProblemRegion>> 
             if (*op == Binary::And) == holds {
                 return common(&own, &other);
             }
-            // Takes from the second operand only what is not in the first, to keep the number of
-            // regions small.
+            // Only the part of the second operand that is not in the first is added, to keep the
+            // number of regions small.
             let other = common(&node(scope, a, !holds)?, &other)?;
             Some(own.into_iter().chain(other).collect())
         }
@@ -131,7 +133,7 @@ fn question(question: String, holds: bool) -> Vec<ProblemRegion> {
     vec![ProblemRegion { answers: [(question, holds)].into(), ..ProblemRegion::default() }]
 }
 
-/// Returns the same comparison with its sides swapped.
+/// Returns the comparison operator for swapped operands.
 pub(super) fn turned(op: Binary) -> Binary {
     match op {
         Binary::Lt => Binary::Gt,
@@ -142,8 +144,8 @@ pub(super) fn turned(op: Binary) -> Binary {
     }
 }
 
-/// Returns an integer's name, and its ranges where a comparison with a constant is true and where
-/// it is false.
+/// Returns an integer's name, the ranges in which a comparison with a constant is true, and the
+/// ranges in which it is false.
 fn ranges(
     scope: &ExprScope,
     name: &str,

@@ -1,41 +1,41 @@
-//! Scopes of expressions: the names and types that a key offers.
+//! Scopes of expressions: the names and types that an expression may use.
 
 use super::function::{Function, Signature};
 use super::range::IntRange;
 use super::typing::{Float, Typing};
 use crate::expr::typing::Type;
 
-/// Names and types that a key of a spec offers to its expression.
+/// Names and types that the expression of a key may use.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ExprScope {
     pub key: &'static str,
     /// Example of a value, for messages.
     pub example: &'static str,
-    /// Least and most number of values that the closure names first.
+    /// Minimum and maximum number of values, which are the closure's first parameters.
     pub values: (usize, usize),
     /// Description of these values, for messages.
     pub meaning: &'static str,
-    /// Reserved name that a value after the first may have, because it means exactly this value.
+    /// Reserved name that a value after the first may have, because the name stands for this value.
     pub lent: Option<&'static str>,
-    /// Indices of the operands that may follow; `&[]` is a scalar.
+    /// Indices that operands after the values may have; `&[]` is the index of a scalar.
     pub operands: &'static [&'static [&'static str]],
-    /// Name and index of the operand that is the key's output before the kernel.
+    /// Name and index of the operand that stands for the previous content of the kernel's output.
     pub output: Option<(&'static str, &'static [&'static str])>,
-    /// Integers that need no declaration, with their ranges.
+    /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
-    /// Further names for expressions that the host evaluates; `None` if a kernel evaluates them.
+    /// Additional names of expressions that the host evaluates; `None` if a kernel evaluates them.
     pub conditions: Option<ConditionScope>,
-    /// Types, if the key determines them. Otherwise the plan of the spec
-    /// [checks](super::Closure::check) them.
+    /// Types, if the key determines them. Otherwise the spec's plan [checks](super::Closure::check)
+    /// the types.
     pub typing: Option<Typing>,
 }
 
 /// Additional names of an expression that the host evaluates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConditionScope {
-    /// Truth values that need no declaration.
+    /// Truth values that are in scope without a declaration.
     pub truths: &'static [&'static str],
-    /// True if there are floats: numbers with a point, functions of them, and `waves(128x256)`.
+    /// True if floats are allowed: numbers with a point, functions of floats, and `waves(128x256)`.
     pub floats: bool,
 }
 
@@ -45,18 +45,18 @@ impl ExprScope {
         self.integers.iter().find(|(known, _)| *known == name).map(|(_, range)| *range)
     }
 
-    /// Returns the truth values that need no declaration.
+    /// Returns the truth values that are in scope without a declaration.
     pub fn truths(&self) -> &'static [&'static str] {
         self.conditions.map_or(&[], |conditions| conditions.truths)
     }
 
-    /// Returns the names that need no declaration.
+    /// Returns the names that are in scope without a declaration.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let truths = self.truths().iter().copied();
         self.integers.iter().map(|(name, _)| *name).chain(truths)
     }
 
-    /// Returns true if the expressions may have floats.
+    /// Returns true if the expressions may contain floats.
     pub fn has_floats(&self) -> bool {
         self.conditions.is_none_or(|conditions| conditions.floats)
     }
@@ -66,9 +66,9 @@ impl ExprScope {
         self.conditions.is_some_and(|conditions| conditions.floats)
     }
 
-    /// Returns the functions of its expressions. A kernel has all, without the conversion to `f64`
-    /// if everything is `f32`. The host has the ones that IEEE 754 or integer arithmetic defines,
-    /// and one conversion.
+    /// Returns the functions that the expressions may call. In a kernel these are all functions,
+    /// except the conversion to `f64` if all types are `f32`. On the host these are the functions
+    /// defined by IEEE 754 or by integer arithmetic, and one conversion.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         let has_f64 = self.typing.as_ref().is_none_or(Typing::has_f64);
         let float = self.typing.as_ref().map(|typing| typing.float);
@@ -83,8 +83,8 @@ impl ExprScope {
         })
     }
 
-    /// Returns true if the plan decides how many values there are. These scopes lend a name to the
-    /// value after them.
+    /// Returns true if the plan decides how many values there are. Exactly these scopes have a
+    /// [`lent`](Self::lent) name.
     pub(super) fn is_counted_by_plan(&self) -> bool {
         self.lent.is_some()
     }
@@ -95,15 +95,15 @@ impl ExprScope {
     }
 }
 
-/// Names that parameters and definitions cannot have, unless a scope lends one.
+/// Names that parameters and definitions must not have, except a name that the scope lends.
 pub(super) const RESERVED: &[&str] = &["m", "n", "k", "len", "batch", "row", "col", "i"];
 
-/// Function of a tile, for conditions.
+/// Name of the function of a tile that conditions may call.
 pub(crate) const WAVES: &str = "waves";
 
 pub(super) const KEYWORDS: &[&str] = &["let", "if", "else"];
 
-/// Last step of a GEMM: the value that is stored in place of the accumulator `acc`.
+/// Value that a GEMM stores in place of the accumulator `acc`.
 pub static EPILOGUE: ExprScope = ExprScope {
     key: "epilogue",
     example: "|acc| max(acc, 0.0)",
@@ -123,7 +123,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     typing: Some(Typing::F32),
 };
 
-/// First step of a reduction: the value that is folded, from the elements at an index.
+/// Value that a reduction folds, computed from the elements at one index.
 pub static MAP: ExprScope = ExprScope {
     key: "map",
     example: "|x| x * x",
@@ -137,7 +137,7 @@ pub static MAP: ExprScope = ExprScope {
     typing: None,
 };
 
-/// Last step of a reduction: the value that is stored, from the folded one.
+/// Result of a reduction, computed from the folded value.
 pub static FINISH: ExprScope = ExprScope {
     key: "finish",
     example: "|s, len| s / len",

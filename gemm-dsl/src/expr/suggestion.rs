@@ -4,9 +4,9 @@ use super::typing::{Float, Typing};
 use crate::error::clip;
 use crate::expr::typing::Type;
 
-/// Returns an expression rewritten as a float. Integer literals get a point if the whole expression
-/// is made of literals, as `1 / 2`, and literals have the type `to`; otherwise it is wrapped in a
-/// conversion.
+/// Returns the text of an expression that converts `e` to `to`. Integer literals get a point if
+/// literals have the type `to` and `e` consists only of literals, as in `1 / 2`. Otherwise `e` is
+/// wrapped in a conversion.
 pub(crate) fn converted(e: &Node, to: Float, typing: &Typing) -> String {
     match of_floats(e, to).filter(|_| typing.float == to) {
         Some(floats) => clip(&floats.to_string()),
@@ -17,7 +17,8 @@ pub(crate) fn converted(e: &Node, to: Float, typing: &Typing) -> String {
 fn of_floats(e: &Node, to: Float) -> Option<Node> {
     let kind = match &e.kind {
         NodeKind::Int(value) => {
-            // Only exact conversions: another value would be another number.
+            // A point is added only if the conversion is exact; otherwise the literal would change
+            // its value.
             let (bits, whole) = match to {
                 Float::F32 => (literal::of_f32(*value as f32), *value as f32 as i128),
                 Float::F64 => ((*value as f64).to_bits(), *value as f64 as i128),
@@ -35,7 +36,7 @@ fn of_floats(e: &Node, to: Float) -> Option<Node> {
     Some(Node { kind, at: e.at })
 }
 
-/// Returns the text of a number of this type, 0 or 1.
+/// Returns the literal 0 or 1 in this type.
 pub(crate) fn number(value: u8, ty: Type, typing: &Typing) -> String {
     match ty {
         Type::Int | Type::Bool => value.to_string(),
@@ -45,13 +46,13 @@ pub(crate) fn number(value: u8, ty: Type, typing: &Typing) -> String {
     }
 }
 
-/// Returns the text that turns a truth value into a number of this type.
+/// Returns the text of an expression that turns a truth value into a number of this type.
 pub(crate) fn chosen(ty: Type, typing: &Typing) -> String {
     let [one, zero] = [1, 0].map(|value| number(value, ty, typing));
     format!("if … {{ {one} }} else {{ {zero} }}")
 }
 
-/// Returns the text that turns a number of this type, called `name`, into a truth value.
+/// Returns the text of a comparison that turns a number called `name` into a truth value.
 pub(crate) fn compared(name: char, found: Type, sign: &str, typing: &Typing) -> String {
     format!("{name} {sign} {}", number(0, found, typing))
 }

@@ -4,12 +4,12 @@ use super::function::Function;
 use crate::error::TokenSpan;
 use std::hash::{Hash, Hasher};
 
-/// Tokens of a value, counted from 0 with every bracket. Spans compare equal, because the position
-/// of an expression is not part of its meaning.
+/// Range of tokens in a value, numbered from 0; each bracket counts as one. All spans compare
+/// equal, because the position of an expression is not part of its meaning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeSpan {
     pub first: usize,
-    /// Last token, included.
+    /// Last token, inclusive.
     pub last: usize,
 }
 
@@ -44,12 +44,13 @@ impl From<NodeSpan> for TokenSpan {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClosureParam {
     pub name: String,
-    /// Names of the index, as `n` in `bias[n]`; empty for a value in scope and for a scalar.
+    /// Names in the index, such as `n` in `bias[n]`; empty for a value of the scope and for a
+    /// scalar.
     pub index: Vec<String>,
     pub at: NodeSpan,
 }
 
-/// Definitions, and the value that uses them.
+/// Block: definitions, and the value that may use them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// `let name = value;`
@@ -72,7 +73,8 @@ pub struct Node {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// Bits of a non-negative, finite `f64`. In `f32` it is the `f32` nearest to its text.
+    /// Bits of a non-negative, finite `f64`. In an `f32` expression, the literal is the `f32`
+    /// nearest to the shortest text of this `f64`.
     Float(u64),
     /// A non-negative integer.
     Int(i64),
@@ -80,13 +82,13 @@ pub enum NodeKind {
     Name(String),
     /// An operator on one operand.
     Unary(Unary, Box<Node>),
-    /// An operator on two operands, with the operator's tokens.
+    /// Operator on two operands, with the position of the operator itself.
     Binary(Binary, Box<Node>, Box<Node>, NodeSpan),
     /// `if condition { yes } else { no }`
     If(Box<Node>, Box<Block>, Box<Block>),
     Call(Function, Vec<Node>),
-    /// `waves(128x256)`, only in conditions: tiles of this many rows and columns, divided by the
-    /// SMs.
+    /// `waves(128x256)`, which only conditions may use: the number of tiles of this size, divided
+    /// by the number of SMs.
     Waves(u32, u32),
 }
 
@@ -117,7 +119,7 @@ pub enum Binary {
     Or,
 }
 
-/// Binding strength of an expression, loosest first.
+/// Precedence of an operator, from the lowest to the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Precedence {
     Or,

@@ -1,4 +1,4 @@
-//! Types of an expression's inputs and result, for keys that do not fix them.
+//! Types of an expression's parameters and result.
 
 use crate::ir::Elem;
 
@@ -12,7 +12,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Returns the type with its article, for messages.
+    /// Returns the name of the type with its article, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Type::F32 => "an f32",
@@ -23,7 +23,7 @@ impl Type {
     }
 }
 
-/// Floating-point type that expressions compute in.
+/// Floating-point type in which expressions compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Float {
     F32,
@@ -57,11 +57,11 @@ impl From<Float> for Type {
     }
 }
 
-/// Type of a value in scope.
+/// Type of a parameter of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueType {
     Float(Float),
-    /// An integer in a range that 64 bits hold.
+    /// Integer in a range that 64-bit integers can represent.
     Int {
         least: i128,
         most: i128,
@@ -70,8 +70,9 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// Returns the type of an array's element in an expression: `f32` for narrower floats, and its
-    /// own type for others. `None` for `u64`, which signed 64-bit integers do not hold.
+    /// Returns the type that an array's element has in an expression: `f32` for narrower floats,
+    /// otherwise the element's own type. `None` for `u64`, because signed 64-bit integers cannot
+    /// represent every `u64`.
     pub fn from_elem(elem: Elem) -> Option<Self> {
         let bits = 8 * elem.size();
         match elem {
@@ -98,18 +99,18 @@ impl ValueType {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Typing {
-    /// Type of a number with a point or an exponent.
+    /// Type of literals with a point or an exponent.
     pub float: Float,
-    /// Types of the parameters, in order. Parameters that are not listed, operands among them, have
-    /// the type `float`. A closure may have fewer parameters.
+    /// Types of the first parameters, in order. All later parameters, including operands, have the
+    /// type `float`. A closure may have fewer parameters than listed.
     pub values: Vec<ValueType>,
     pub result: Type,
 }
 
 impl Typing {
-    /// `f32` numbers, values and result.
+    /// All numbers, values and the result are `f32`.
     pub const F32: Typing = Typing { float: Float::F32, values: Vec::new(), result: Type::F32 };
-    /// `f64` numbers, values and result.
+    /// All numbers, values and the result are `f64`.
     pub const F64: Typing = Typing { float: Float::F64, values: Vec::new(), result: Type::F64 };
 
     /// Returns the type of the n-th parameter.

@@ -1,10 +1,10 @@
-//! Atomic operations, and the order that atomics and fences establish.
+//! Atomic operations, and the ordering that atomics and fences establish.
 
 #[cfg(doc)]
 use super::Ty;
 use super::{Access, Expr, Var};
 
-/// Threads that take part in a barrier, or that observe a fence or an atomic.
+/// Threads that take part in a barrier, or for which a fence or an atomic is ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The 32 threads of a warp (`__syncwarp`).
@@ -28,20 +28,20 @@ pub enum MemoryOrder {
     Release,
     /// Acquires and releases.
     AcqRel,
-    /// Acquires and releases, and all such fences have one total order for every thread of their
-    /// scopes. The simulator treats it as [`MemoryOrder::AcqRel`]: its threads see memory change in
-    /// a single order, so it does not show the effects of a weaker fence.
+    /// Acquires and releases. In addition, all such fences have one total order, on which all
+    /// threads of their scopes agree. The simulator treats it as [`MemoryOrder::AcqRel`]. Its
+    /// threads see memory change in one order, so it does not show the effects of a weaker fence.
     SeqCst,
 }
 
 /// An atomic operation: it reads a word and writes it in one indivisible step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic {
-    /// Immutable variable that holds the word's previous value, visible to the end of the enclosing
-    /// block.
+    /// Immutable variable for the previous value of the word. It is visible to the end of the
+    /// enclosing block.
     pub old: Option<Var>,
     pub op: AtomicOp,
-    /// The word: one element of global or shared memory.
+    /// Word that the operation accesses: one element of global or shared memory.
     pub target: Access,
     /// Second operand of `op`, of the word's type.
     pub value: Expr,
@@ -53,19 +53,19 @@ pub struct Atomic {
 
 /// Value that an atomic operation writes.
 ///
-/// All operations are defined on 32-bit and 64-bit integers. The two that compute nothing are
-/// defined on [`Ty::F32`] and [`Ty::F64`] too, by their bits. Floating-point addition is omitted on
-/// purpose: `atom.add.f32` flushes subnormals in global memory, and the result would depend on the
-/// order of the blocks.
+/// All operations are defined on 32-bit and 64-bit integers. [`Exchange`](Self::Exchange) and
+/// [`CompareExchange`](Self::CompareExchange) only move bits, so they are also defined on
+/// [`Ty::F32`] and [`Ty::F64`]. Floating-point addition is omitted on purpose: `atom.add.f32`
+/// flushes subnormals in global memory, and its result would depend on the order of the blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AtomicOp {
-    /// Adds the operand: signed integers must not overflow, unsigned ones wrap.
+    /// Adds the operand. Signed integers must not overflow; unsigned integers wrap.
     Add,
     Min,
     Max,
     /// Writes the operand unconditionally.
     Exchange,
-    /// Writes the operand if the word has the bits of `expected`; otherwise nothing.
+    /// Writes the operand if the word has the bits of `expected`; otherwise writes nothing.
     CompareExchange {
         expected: Expr,
     },
@@ -83,7 +83,7 @@ impl AtomicOp {
         }
     }
 
-    /// Returns true if the operation only moves bits, so that it also accepts floating-point words.
+    /// Returns true if the operation only moves bits. It then also accepts floating-point words.
     pub fn moves(&self) -> bool {
         matches!(self, AtomicOp::Exchange | AtomicOp::CompareExchange { .. })
     }

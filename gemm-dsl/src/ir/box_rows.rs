@@ -5,8 +5,8 @@ use super::{
     Wgmma,
 };
 
-/// Layout of a box in shared memory: rows without gaps, the last dimension of the buffer
-/// contiguous.
+/// Layout of a box in shared memory: rows without gaps, whose elements are along the buffer's last
+/// dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoxRows {
     /// Row length in elements.
@@ -15,7 +15,8 @@ pub(crate) struct BoxRows {
 }
 
 impl BoxRows {
-    /// Layout of a shared array, if box copies and matrix instructions accept it.
+    /// Returns the layout of a shared array; `None` if box copies and matrix instructions do not
+    /// accept it.
     pub(crate) fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
         let plain = order.iter().copied().eq(0..buffer.dims.len());
@@ -36,7 +37,7 @@ impl BoxRows {
 }
 
 impl Descriptor {
-    /// Descriptor of a shared array, if a descriptor can express its layout.
+    /// Returns the descriptor of a shared array; `None` if a descriptor cannot express its layout.
     pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
         Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })

@@ -1,5 +1,5 @@
-//! Builder through which `lower/` writes kernels. Declarations go into tables, statements into the
-//! innermost open block.
+//! Builder with which `lower/` writes kernels. It adds declarations to tables, and statements to
+//! the innermost open block.
 
 mod asynchronous;
 mod functions;
@@ -11,20 +11,20 @@ pub use loops::For;
 
 use super::{
     Access, Buffer, BufferId, BufferLayout, Const, ConstDecl, Elem, Expr, Extent, Geometry,
-    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Stmt, Ty, Var,
-    VarDecl, Variant, VerifiedKernel,
+    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Special, Stmt,
+    Ty, Var, VarDecl, Variant, VerifiedKernel,
 };
 
-/// Builds one kernel. Errors are reported by [`KernelBuilder::finish`], not by panics.
+/// Builds one kernel. Mistakes in its use do not panic; [`KernelBuilder::finish`] reports them.
 pub struct KernelBuilder {
     pub(super) kernel: Kernel,
-    /// Open blocks, outermost first; statements are appended to the last.
+    /// Open blocks, outermost first; statements are appended to the last block.
     open: Vec<Vec<Stmt>>,
     /// Number of variables declared before each function.
     pub(super) vars_before: Vec<usize>,
-    /// Indices of the parameters that a user named.
+    /// Indices of the parameters whose names a user chose.
     of_user: Vec<usize>,
-    /// First error that the kernel itself does not show.
+    /// First mistake that cannot be seen in the kernel itself.
     pub(super) fault: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl KernelBuilder {
     /// Creates an empty kernel with a block of 32 threads and a grid of one block.
     pub fn new(name: impl Into<String>) -> Self {
         let geometry =
-            Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 };
+            Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: None };
         let kernel = Kernel {
             name: name.into(),
             title: Vec::new(),
@@ -45,6 +45,8 @@ impl KernelBuilder {
             functions: Vec::new(),
             geometry,
             cluster: 1,
+            cluster_name: None,
+            narrow_addresses: false,
             launch_bounds: None,
             requires: Vec::new(),
             body: Vec::new(),
@@ -53,12 +55,12 @@ impl KernelBuilder {
         Self { kernel, open, vars_before, of_user, fault: None }
     }
 
-    /// Adds a line to the head comment of the CUDA source.
+    /// Adds a line to the comment at the head of the CUDA source.
     pub fn title(&mut self, line: impl Into<String>) {
         self.kernel.title.push(line.into());
     }
 
-    /// Distinguishes the kernel from others that compute the same result.
+    /// Sets the kernel's variant among the kernels that compute the same result.
     pub fn variant(&mut self, variant: Variant) {
         self.kernel.variant = variant;
     }
@@ -67,10 +69,21 @@ impl KernelBuilder {
         self.kernel.geometry = geometry;
     }
 
-    /// Groups `blocks` blocks, neighbours along x, into clusters. A launch whose grid along x is no
-    /// multiple of `blocks` is refused, so write the grid as clusters times blocks.
+    /// Groups `blocks` blocks that are neighbours along x into clusters. A launch is rejected if
+    /// its grid along x is not a multiple of `blocks`, so write the grid as clusters times blocks.
     pub fn cluster(&mut self, blocks: u32) {
         self.kernel.cluster = blocks;
+    }
+
+    /// Like [`cluster`](Self::cluster), with a name for the number of blocks.
+    pub fn named_cluster(&mut self, blocks: u32, name: impl Into<Expr>) {
+        self.cluster(blocks);
+        self.kernel.cluster_name = Some(name.into());
+    }
+
+    /// Passes the shared-memory addresses of asynchronous copies as 32-bit words.
+    pub fn narrow_addresses(&mut self) {
+        self.kernel.narrow_addresses = true;
     }
 
     /// Sets the number of threads for `__launch_bounds__`, as an expression over constants.
@@ -93,7 +106,7 @@ impl KernelBuilder {
         self.change_buffer(buffer, |buffer| buffer.exclusive = true);
     }
 
-    /// Declares a named constant, or finds an existing one with this name and value.
+    /// Declares a named constant, or returns the existing one with this name and value.
     pub fn constant(
         &mut self,
         name: &str,
@@ -123,8 +136,8 @@ impl KernelBuilder {
         Scalar { param, ty }
     }
 
-    /// Declares a parameter that points to a global buffer. Its extents usually name scalars
-    /// declared after it: set them with [`KernelBuilder::shape`].
+    /// Declares a parameter that points to a global buffer. The buffer's extents usually contain
+    /// scalars that are declared later, so set the extents with [`KernelBuilder::shape`].
     pub fn global(&mut self, name: &str, elem: Elem, operand: Operand) -> BufferId {
         let buffer = self.buffer(name, elem, Space::Global, BufferLayout::linear(), Vec::new(), "");
         let kind = ParamKind::Buffer { buffer, operand };
@@ -132,7 +145,7 @@ impl KernelBuilder {
         buffer
     }
 
-    /// Sets the logical extents of a global buffer and its strides; exactly one stride is 1.
+    /// Sets the logical extents and the strides of a global buffer. Exactly one stride must be 1.
     pub fn shape(
         &mut self,
         buffer: BufferId,
@@ -144,8 +157,8 @@ impl KernelBuilder {
         self.change_buffer(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
-    /// Turns a global buffer into a list of `count` arrays: its parameter becomes an array of
-    /// pointers to them. Each array has these extents and strides; exactly one stride is 1.
+    /// Turns a global buffer into a list of `count` arrays, whose parameter is an array of
+    /// pointers. All arrays have the given extents and strides. Exactly one stride must be 1.
     pub fn list(
         &mut self,
         buffer: BufferId,
@@ -158,7 +171,7 @@ impl KernelBuilder {
         self.change_buffer(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
-    /// Changes a buffer of this kernel; a buffer of another kernel is an error.
+    /// Changes a buffer of this kernel. Records a mistake if the handle is from another kernel.
     fn change_buffer(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
         match self.kernel.buffers.get_mut(buffer.id) {
             Some(buffer) => change(buffer),
@@ -166,7 +179,8 @@ impl KernelBuilder {
         }
     }
 
-    /// Records an error that the kernel does not show, for [`KernelBuilder::finish`] to report.
+    /// Records a mistake that cannot be seen in the kernel itself; [`KernelBuilder::finish`]
+    /// reports it.
     pub(crate) fn mistake(&mut self, rule: impl FnOnce() -> String) {
         self.fault.get_or_insert_with(rule);
     }
@@ -204,8 +218,8 @@ impl KernelBuilder {
         self.register_array(name, elem, dims, meaning, true)
     }
 
-    /// Declares pointers into a global buffer, visible to the end of the open block: an array of
-    /// pointers with extents `dims`, or a single one if `dims` is empty.
+    /// Declares pointers into a global buffer, visible to the end of the open block. They form an
+    /// array with the extents `dims`, or a single pointer if `dims` is empty.
     pub fn pointers(
         &mut self,
         name: &str,
@@ -220,7 +234,7 @@ impl KernelBuilder {
         buffer
     }
 
-    /// Selects array `nth` of a list, to the end of the open block. The result is a separate buffer
+    /// Selects array `nth` of a list until the end of the open block. The result is a buffer
     /// without the list's first dimension.
     pub fn choose(&mut self, name: &str, list: BufferId, nth: impl Into<Expr>) -> BufferId {
         let of = self.kernel.buffers.get(list.id);
@@ -229,7 +243,9 @@ impl KernelBuilder {
                 (dims.to_vec(), strides.clone())
             }
             _ => {
-                self.fault.get_or_insert_with(|| format!("{name} is an array of no list"));
+                self.fault.get_or_insert_with(|| {
+                    format!("{name} is chosen from a buffer that is not a list")
+                });
                 (Vec::new(), Vec::new())
             }
         };
@@ -273,7 +289,7 @@ impl KernelBuilder {
 
     pub(super) fn var(&mut self, name: &str, ty: Ty) -> Var {
         let id = self.kernel.vars.len();
-        self.kernel.vars.push(VarDecl { name: name.into(), ty });
+        self.kernel.vars.push(VarDecl { name: name.into(), ty, is_unsigned: false });
         Var { id, ty }
     }
 
@@ -283,7 +299,7 @@ impl KernelBuilder {
         }
     }
 
-    /// Collects the statements that `body` writes into a separate block.
+    /// Collects the statements that `body` appends into a separate block.
     pub fn block(&mut self, body: impl FnOnce(&mut Self)) -> Vec<Stmt> {
         self.open.push(Vec::new());
         body(self);
@@ -294,6 +310,13 @@ impl KernelBuilder {
         let value = value.into();
         let var = self.var(name, value.ty());
         self.push(Stmt::Let { var, value });
+        var
+    }
+
+    /// Declares a variable for a coordinate, with the CUDA type `unsigned int`.
+    pub fn unsigned(&mut self, name: &str, coordinate: Special) -> Var {
+        let var = self.let_(name, coordinate);
+        self.kernel.vars[var.id].is_unsigned = true;
         var
     }
 
@@ -338,8 +361,8 @@ impl KernelBuilder {
     /// Verifies the kernel.
     ///
     /// # Errors
-    /// Returns the first violation of the IR's rules: an error of the builder's caller or of the
-    /// lowering, never of a spec.
+    /// Returns the first violation of a rule of the IR. It is a mistake of the code that uses the
+    /// builder, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
         names::show_functions(&mut self.kernel);

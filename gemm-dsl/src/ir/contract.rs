@@ -1,25 +1,28 @@
-//! Contract of a kernel: what a launch binds to it and what must then hold, as data.
+//! Contract of a kernel: the arguments of a launch and the requirements on them, as data.
 //!
-//! A [`VerifiedKernel`](super::VerifiedKernel) carries its contract. [`Contract::bind`] checks
-//! arguments bound by name, [`Contract::bind_in_order`] those in parameter order; both run the same
-//! check. Seven rules hold for every kernel, besides the requirements that its generator states:
+//! A [`VerifiedKernel`](super::VerifiedKernel) contains its contract. [`Contract::bind`] checks
+//! arguments that are bound by name, and [`Contract::bind_in_order`] checks arguments in parameter
+//! order. Both apply the same rules. Seven rules hold for every kernel, in addition to the
+//! requirements that its generator states:
 //!
 //! * **Elements.** An array has the element type that the kernel reads and writes.
-//! * **Lists.** A list of arrays is bound only to a parameter that is an array of pointers. Its
-//!   length is the number of arrays that the kernel visits. The following rules hold for each of
-//!   them.
+//! * **Lists.** A list of arrays may only be bound to a parameter that is an array of pointers. The
+//!   list must have as many arrays as the kernel visits. The rules below apply to each array of the
+//!   list.
 //! * **Spans.** For a buffer with extents `d` and strides `s`, element `sum of (d - 1) * s` is the
-//!   last one that a kernel may touch. It must lie inside the bound array. If an extent is 0,
-//!   nothing is touched.
-//! * **Strides.** An array of known shape has the kernel's strides along every dimension with more
-//!   than one element, unless the kernel touches none of it.
-//! * **Writes.** No two elements of an array that a kernel writes share an address: with dimensions
-//!   sorted by stride, each stride is at least the span of the dimensions before it. Overlap
-//!   between two arrays, also of a list, is checked by the caller that knows their allocations.
-//! * **Tensor maps.** The array of a tensor map starts on 16 bytes, and each of its extents is 1 to
-//!   2^32. The stride of each dimension but the last is a multiple of 16 bytes and less than 2^40
-//!   bytes. An empty launch is exempt.
-//! * **Grids** are within the limits of CUDA, and along x a multiple of the cluster size.
+//!   last one that a kernel may access. It must lie inside the bound array. If an extent is 0, the
+//!   kernel accesses nothing.
+//! * **Strides.** If an array is bound with its shape, it must have the kernel's strides along
+//!   every dimension with more than one element. Arrays that the kernel does not access are exempt.
+//! * **Writes.** No two elements of an array that a kernel writes may share an address. If
+//!   dimensions are sorted by stride, each stride must be at least the span of the previous
+//!   dimensions. Overlap between two arrays, including arrays of one list, is checked by the
+//!   caller, which knows their allocations.
+//! * **Tensor maps.** The array of a tensor map must be aligned to 16 bytes, and each of its
+//!   extents must be from 1 to 2^32. The stride of each dimension except the last must be a
+//!   multiple of 16 bytes and less than 2^40 bytes. An empty launch is exempt.
+//! * **Grids.** A grid must be within the limits of CUDA, and its extent along x must be a multiple
+//!   of the cluster size.
 
 mod arguments;
 mod bind;
@@ -42,8 +45,8 @@ use super::{
 use host_expr::{host_expr, is_bound};
 use std::borrow::Cow;
 
-/// Facts about a kernel that a launch needs. A [`VerifiedKernel`](super::VerifiedKernel) has it, and
-/// the constants of a macro call contain it.
+/// Facts about a kernel that a launch needs. Part of a [`VerifiedKernel`](super::VerifiedKernel) and
+/// of the constants of a macro call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     pub kernel: Cow<'static, str>,
@@ -76,7 +79,7 @@ pub enum Parameter {
     Scalar {
         name: Cow<'static, str>,
         ty: Ty,
-        /// Part of the launch that supplies its value.
+        /// Part of the launch that supplies the value.
         source: Source,
     },
 }
@@ -90,21 +93,22 @@ pub struct ArrayParameter {
     pub elem: Elem,
     pub is_read: bool,
     pub is_written: bool,
-    /// True if the kernel has an atomic on it, which reads the previous content before it writes.
+    /// True if the kernel accesses the array by atomics, which read the previous content before
+    /// they write.
     pub is_atomic: bool,
-    /// Tensor map, if the parameter is one.
+    /// Tensor map, if the parameter is a tensor map.
     pub map: Option<TensorMap>,
-    /// Number of arrays, for a list: the parameter is an array of pointers to them.
+    /// Number of arrays if the parameter is a list, which is an array of pointers.
     pub count: Option<HostExpr>,
-    /// Logical extents; for a list, those of each array.
+    /// Logical extents; for a list, the extents of each of its arrays.
     pub dims: List<HostExpr>,
     /// Stride along each dimension, in elements.
     pub strides: List<HostExpr>,
 }
 
 impl ArrayParameter {
-    /// Returns true if an array of these elements may be bound to it. Operands that a kernel reads
-    /// as `tf32` are stored as `f32`.
+    /// Returns true if an array with this element type may be bound to the parameter. Operands that
+    /// a kernel reads as `tf32` are stored as `f32`.
     pub fn takes(&self, elem: Elem) -> bool {
         self.elem == elem || (self.elem, elem) == (Elem::Tf32, Elem::F32)
     }
@@ -115,19 +119,19 @@ impl ArrayParameter {
         dim.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
     }
 
-    /// Number of dimensions; for a list, those of each array.
+    /// Number of dimensions; for a list, the number of dimensions of each of its arrays.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
 
-    /// Returns true if it is a list of arrays, each with its own pointer.
+    /// Returns true if the parameter is a list of arrays, each with its own pointer.
     pub fn is_list(&self) -> bool {
         self.count.is_some()
     }
 }
 
 impl Contract {
-    /// Derives the contract of a kernel that satisfies every other rule of the IR.
+    /// Derives the contract of a kernel that obeys all other rules of the IR.
     pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
         let host_expr =
             |expr: &Expr, what: &str| host_expr(k, expr).map_err(|e| format!("{what}: {e}"));
@@ -183,7 +187,7 @@ impl Contract {
                 }
             };
             if !sound {
-                return Err(format!("the requirement {requirement:?} on no such parameter"));
+                return Err(format!("the requirement {requirement:?} names no such parameter"));
             }
         }
         let [x, y, z] = &k.geometry.grid;
@@ -219,8 +223,8 @@ impl Contract {
         if self.shared_is_dynamic { self.shared_bytes } else { 0 }
     }
 
-    /// Returns true if the rows or columns of the caller's matrices may be padded: the kernel takes
-    /// the leading dimension. The distance between the matrices of a batch does not count.
+    /// Returns true if the rows or columns of the caller's matrices may be padded, because the
+    /// kernel takes leading dimensions. A stride between the matrices of a batch does not count.
     pub fn takes_pitches(&self) -> bool {
         let is_inside =
             |array: &ArrayParameter, of, dim| array.operand == of && dim + 2 >= array.rank();
@@ -233,8 +237,8 @@ impl Contract {
     }
 }
 
-/// Buffers that the body reads, buffers that it writes (through pointers too), and buffers with
-/// atomics.
+/// Returns the buffers that the body reads, the buffers that it writes (including through
+/// pointers), and the buffers with atomics.
 fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
     let [mut read, mut written, mut atomic] = [const { Vec::new() }; 3];
     for buffers in [&mut read, &mut written, &mut atomic] {

@@ -1,9 +1,9 @@
 //! Evaluation on the host: constants, extents, grid rules and the expressions of a program.
 //!
-//! This module alone decides which expressions have a value on the host. [`check`] asks [`on_host`]
-//! before arguments exist; [`eval`] defines the value, and a [`HostExpr`](super::HostExpr) computes
-//! it at launches. Values are exact: a value that does not fit
-//! the type of the expression is an error, even if the type wraps on the device.
+//! This module alone decides which expressions the host can evaluate. [`check`] uses [`on_host`]
+//! before arguments are known, and [`eval`] defines the value. A [`HostExpr`](super::HostExpr)
+//! computes it at launches. Values are exact: a value that the type cannot represent is an error,
+//! even if the type wraps on the device.
 
 use super::{
     Arith, BinaryOp, Cmp, ConstDecl, Elem, Expr, Integer, Kernel, Logic, Scalar, Ty, UnaryOp,
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 pub type Scalars = [Option<u64>];
 
-/// Reason why an expression has no value on the host.
+/// Reason why the host cannot evaluate an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HostError {
     #[error("the expression depends on the thread and has no value on the host")]
@@ -21,8 +21,8 @@ pub enum HostError {
     Unbound(usize),
     #[error("the value overflows its type or divides by zero")]
     Overflow,
-    /// The value is negative, and its type is unsigned.
-    #[error("the value is {0}, and its type has no negative numbers")]
+    /// The value is negative, but its type is unsigned.
+    #[error("the value is {0}, but its type is unsigned")]
     Negative(i64),
 }
 
@@ -39,8 +39,8 @@ impl Kernel {
     }
 }
 
-/// Returns true if an expression has a value on the host once its operands and parameters do:
-/// integers and booleans that depend on no thread.
+/// Returns true if the host can evaluate an expression once it can evaluate its operands and
+/// parameters. This holds for integers and booleans that do not depend on a thread.
 fn on_host(expr: &Expr) -> bool {
     match expr {
         Expr::I32(_)
@@ -70,9 +70,9 @@ fn on_host(expr: &Expr) -> bool {
     }
 }
 
-/// Type of an expression that has a value on the host for all arguments that cause no overflow. It
-/// may be over constants and the parameters that `known` accepts. A constant expression must have a
-/// value.
+/// Returns the type of an expression that the host can evaluate, unless some argument causes an
+/// overflow. The expression may contain constants, and parameters for which `known` is true. If it
+/// is constant, it must have a value.
 pub(crate) fn check(
     expr: &Expr,
     consts: &[ConstDecl],
@@ -90,7 +90,7 @@ pub(crate) fn check(
     Ok(expr.ty())
 }
 
-/// Evaluates with exact integers; a boolean is 0 or 1.
+/// Evaluates an expression with exact integers. A boolean is 0 or 1.
 pub(crate) fn eval(
     expr: &Expr,
     consts: &[ConstDecl],
@@ -106,8 +106,8 @@ struct HostEvaluator<'a> {
 }
 
 impl HostEvaluator<'_> {
-    /// Returns the value and its type. The type is computed along with the value, because every
-    /// launch evaluates some expressions and asking each for its type would traverse it again.
+    /// Returns the value and its type. Both are computed together, because every launch evaluates
+    /// such expressions and a separate [`Expr::ty`] would traverse each one again.
     fn value(self, expr: &Expr) -> Result<(i128, Ty), HostError> {
         let param = |p: &Scalar| -> Result<i128, HostError> {
             let bits = self.scalars.get(p.param).copied().flatten();
@@ -223,7 +223,7 @@ fn typed(
         Expr::Param(p) => return known(*p),
         Expr::Bitcast(_, of) => match **of {
             Expr::Param(p) => return known(p),
-            _ => unreachable!("on_host: it is a parameter"),
+            _ => unreachable!("on_host: the operand is a parameter"),
         },
         Expr::Const(c) => consts.get(c.id).is_some_and(|decl| decl.ty == c.ty),
         Expr::Unary(op, e) => op.takes(go(e)?),
@@ -257,7 +257,7 @@ fn fits(value: i128, ty: Ty) -> bool {
     }
 }
 
-/// Returns `x` times or divided by 2^`y`.
+/// Returns `by(x, 2^y)`, which is a product or a quotient.
 fn shift(x: i128, y: i128, by: impl FnOnce(i128, i128) -> Option<i128>) -> Option<i128> {
     u32::try_from(y).ok().filter(|y| *y < 64).and_then(|y| by(x, 1 << y))
 }

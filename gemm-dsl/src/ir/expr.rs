@@ -6,8 +6,8 @@ pub use operator::{Arith, BinaryOp, Cmp, Integer, Logic, UnaryOp};
 use super::{BufferId, Const, Elem, FunctionId, Intrinsic, Scalar, Ty, Var};
 use crate::target::intrinsic::Semantics;
 
-/// A pure expression. [`Expr::ty`] is its type. The builder functions keep operands of one type:
-/// they widen `I32` to `U64` where the two meet.
+/// Pure expression. [`Expr::ty`] returns its type. The builder functions ensure that operands have
+/// the same type: if one is `U64`, they widen an `I32` operand to `U64`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     I32(i32),
@@ -22,9 +22,9 @@ pub enum Expr {
     /// Coordinate of the thread, of type [`Ty::I32`].
     Special(Special),
     Unary(UnaryOp, Box<Expr>),
-    /// Binary operator on operands of one type.
+    /// Binary operator. Both operands have the same type.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// `cond ? yes : no`, evaluating only the selected operand.
+    /// `cond ? yes : no`; only the selected operand is evaluated.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// Numeric conversion, see the module documentation of the IR.
     Cast(Elem, Box<Expr>),
@@ -34,7 +34,7 @@ pub enum Expr {
     Call(Intrinsic, Vec<Expr>),
     /// Call of one of the kernel's functions.
     Apply(FunctionId, Vec<Expr>),
-    /// Packs elements of one type into a vector: as many as it holds.
+    /// Packs elements of one type into a vector. Their number must be that of the vector.
     Pack(Vec<Expr>),
     /// Extracts one element of a vector.
     Lane(Box<Expr>, u8),
@@ -45,7 +45,7 @@ pub struct Access {
     pub buffer: BufferId,
     /// One expression for each logical dimension.
     pub index: Vec<Expr>,
-    /// Number of elements covered: 1, or the elements of a 16-byte access.
+    /// Number of elements that the access covers: 1, or 16 bytes of elements.
     pub lanes: u8,
 }
 
@@ -55,7 +55,7 @@ impl Access {
         Self { buffer, index: index.into_iter().collect(), lanes: 1 }
     }
 
-    /// Widens the access to the consecutive elements of 16 bytes, the first at the index.
+    /// Widens the access to 16 bytes of consecutive elements, starting at the index.
     pub fn vector(mut self) -> Self {
         self.lanes = self.buffer.elem.vector_lanes();
         self
@@ -75,7 +75,7 @@ impl Access {
     }
 }
 
-/// Coordinate of the executing thread or block; each is below 2^31.
+/// Coordinate of the executing thread or block; always below 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Special {
     /// `threadIdx.x`
@@ -123,13 +123,13 @@ impl Expr {
             Expr::Apply(function, _) => function.result,
             Expr::Call(f, args) => match (f.info().semantics, args.first()) {
                 (Semantics::Pack(_), _) => Ty::U32,
-                // Every other intrinsic returns the type of its first operand.
+                // All other intrinsics return the type of their first operand.
                 (_, first) => first.map_or(Ty::Bool, Expr::ty),
             },
         }
     }
 
-    /// Widens an `I32` expression to `U64`; leaves any other unchanged.
+    /// Widens an `I32` expression to `U64`; returns any other expression unchanged.
     pub fn wide(self) -> Expr {
         match self {
             Expr::I32(v) if v >= 0 => Expr::U64(v as u64),
@@ -138,7 +138,7 @@ impl Expr {
         }
     }
 
-    /// Binary operator; an `I32` operand is widened if the other is `U64`.
+    /// Binary operator. An `I32` operand is widened if the other operand is `U64`.
     pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
         let (a, b) = match (a.ty(), b.ty()) {
             (Ty::U64, Ty::I32) => (a, b.wide()),
@@ -223,7 +223,7 @@ impl Expr {
         Expr::Unary(UnaryOp::Not, Box::new(self))
     }
 
-    /// Converts the number to another type; no-op if it has that type.
+    /// Converts a number to another type; returns it unchanged if it already has that type.
     pub fn cast(self, elem: Elem) -> Expr {
         if self.ty() == Ty::Scalar(elem) { self } else { Expr::Cast(elem, Box::new(self)) }
     }
@@ -233,7 +233,7 @@ impl Expr {
         if self.ty() == Ty::Scalar(elem) { self } else { Expr::Bitcast(elem, Box::new(self)) }
     }
 
-    /// `self / by` rounded up, both non-negative: `(self + by - 1) / by`.
+    /// `self / by` rounded up, as `(self + by - 1) / by`; both must be non-negative.
     pub fn div_ceil(self, by: impl Into<Expr>) -> Expr {
         let by = by.into();
         (self + by.clone() - 1) / by

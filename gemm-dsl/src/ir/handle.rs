@@ -1,8 +1,8 @@
-//! Handles that expressions and statements use, each an index into a table of the kernel.
+//! Handles in expressions and statements. Each is an index into a table of the kernel.
 
 use super::{Elem, Ty};
 
-/// Handle of a variable; carries its type.
+/// Handle of a variable, with the variable's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Var {
     /// Index into [`Kernel::vars`](super::Kernel::vars).
@@ -10,7 +10,7 @@ pub struct Var {
     pub ty: Ty,
 }
 
-/// Handle of a named compile-time constant; carries its type.
+/// Handle of a named compile-time constant, with its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Const {
     /// Index into [`Kernel::consts`](super::Kernel::consts).
@@ -18,7 +18,7 @@ pub struct Const {
     pub ty: Ty,
 }
 
-/// Handle of a scalar parameter; carries its type.
+/// Handle of a scalar parameter, with its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scalar {
     /// Index into [`Kernel::params`](super::Kernel::params).
@@ -26,7 +26,7 @@ pub struct Scalar {
     pub ty: Ty,
 }
 
-/// Handle of a buffer in global, shared or register memory; carries its element type.
+/// Handle of a buffer in global, shared or register memory, with its element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BufferId {
     /// Index into [`Kernel::buffers`](super::Kernel::buffers).
@@ -34,7 +34,7 @@ pub struct BufferId {
     pub elem: Elem,
 }
 
-/// Handle of a function; carries its result type.
+/// Handle of a function, with its result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionId {
     /// Index into [`Kernel::functions`](super::Kernel::functions).
@@ -42,8 +42,8 @@ pub struct FunctionId {
     pub result: Ty,
 }
 
-/// Handle of an array of barriers in shared memory. Only [`Mbarrier`](super::Mbarrier) statements
-/// use it; no access does.
+/// Handle of an array of mbarriers in shared memory. Only [`Mbarrier`](super::Mbarrier) statements
+/// access it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MbarrierId {
     /// Index into [`Kernel::mbarriers`](super::Kernel::mbarriers).

@@ -9,6 +9,9 @@ use super::{
 pub struct VarDecl {
     pub name: String,
     pub ty: Ty,
+    /// True for an `I32` coordinate that CUDA declares as `unsigned int`. The compiler then knows
+    /// that it is not negative, and divides it by a power of two with one shift.
+    pub is_unsigned: bool,
 }
 
 /// Declaration of a named compile-time constant (`constexpr` in CUDA).
@@ -16,13 +19,13 @@ pub struct VarDecl {
 pub struct ConstDecl {
     pub name: String,
     pub ty: Ty,
-    /// Value, over literals and previously declared constants.
+    /// Value, an expression of literals and constants declared earlier.
     pub value: Expr,
-    /// Description for the comment beside it; may be empty.
+    /// Description for the comment next to the declaration; may be empty.
     pub meaning: String,
 }
 
-/// A kernel parameter and its source in a launch.
+/// Kernel parameter, and the argument of a launch that supplies its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
     pub name: String,
@@ -35,26 +38,26 @@ pub enum ParamKind {
     Buffer { buffer: BufferId, operand: Operand },
     /// Tensor map of a global buffer (`CUtensorMap`), passed by value.
     TensorMap {
-        /// Buffer declared for it; only a [`TensorCopy`](super::TensorCopy) reads it.
+        /// Buffer that the tensor map describes. Only a [`TensorCopy`](super::TensorCopy) reads it.
         buffer: BufferId,
         operand: Operand,
         map: TensorMap,
     },
     Scalar {
-        /// Type: one scalar with arithmetic.
+        /// Type of the parameter: a scalar that supports arithmetic.
         ty: Ty,
         /// Part of the launch that supplies its value.
         source: Source,
     },
 }
 
-/// A kernel. Built by [`KernelBuilder`](super::KernelBuilder), checked into a
-/// [`VerifiedKernel`](super::VerifiedKernel).
+/// Kernel. A [`KernelBuilder`](super::KernelBuilder) builds it, and the verifier checks it and
+/// returns a [`VerifiedKernel`](super::VerifiedKernel).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// Name of the `extern "C"` function.
     pub name: String,
-    /// Description, line by line, for the head comment of the source.
+    /// Description for the comment at the head of the source, line by line.
     pub title: Vec<String>,
     /// Variant among the kernels that compute the same result.
     pub variant: Variant,
@@ -67,16 +70,21 @@ pub struct Kernel {
     /// Functions, each after the functions that it calls.
     pub functions: Vec<Function>,
     pub geometry: Geometry,
-    /// Blocks of a cluster, neighbours along x; the grid along x is a multiple of it. 1 without
-    /// clusters.
+    /// Number of blocks of a cluster, neighbours along x; 1 without clusters. The grid along x must
+    /// be a multiple of it.
     pub cluster: u32,
-    /// Number of threads as an expression over the constants, for `__launch_bounds__`.
+    /// Number of blocks of a cluster as an expression of constants, for `__cluster_dims__`.
+    pub cluster_name: Option<Expr>,
+    /// True if asynchronous copies pass shared-memory addresses as 32-bit words instead of
+    /// pointers. This affects only the compiler's register allocation.
+    pub narrow_addresses: bool,
+    /// Number of threads as an expression of constants, for `__launch_bounds__`.
     pub launch_bounds: Option<Expr>,
     pub requires: Vec<Requirement>,
     pub body: Vec<Stmt>,
 }
 
-/// Handles resolve in the kernel that created them; verification has checked that they do.
+/// Handles must be used with the kernel that created them. The verifier checks this.
 macro_rules! resolved {
     ($handle:ty, $decl:ty, $table:ident, $index:ident) => {
         impl std::ops::Index<$handle> for Kernel {
@@ -94,8 +102,8 @@ resolved!(BufferId, Buffer, buffers, id);
 resolved!(MbarrierId, MbarrierDecl, mbarriers, id);
 
 impl Kernel {
-    /// Returns the bound buffer that an access to this one reaches: the target of a pointer, or the
-    /// list of a chosen array.
+    /// Returns the buffer whose memory an access to `buffer` reaches. It is the target of a
+    /// pointer, or the list of a chosen array.
     pub fn memory_of(&self, buffer: BufferId) -> BufferId {
         match self.buffers.get(buffer.id).map(|b| &b.layout) {
             Some(BufferLayout::Pointer { into: of } | BufferLayout::OfList { list: of, .. }) => {
@@ -105,7 +113,7 @@ impl Kernel {
         }
     }
 
-    /// For each variable, true if it belongs to the kernel and not to a function.
+    /// Returns for each variable whether it belongs to the kernel itself and not to a function.
     pub fn own_variables(&self) -> Vec<bool> {
         let mut own = vec![true; self.vars.len()];
         for function in &self.functions {
@@ -122,7 +130,7 @@ impl Kernel {
         own
     }
 
-    /// Tensor map of a buffer, if a parameter declares one.
+    /// Returns the tensor map of a buffer, if a parameter declares it.
     pub fn tensor_map(&self, buffer: BufferId) -> Option<&TensorMap> {
         self.params.iter().find_map(|param| match &param.kind {
             ParamKind::TensorMap { buffer: of, map, .. } if of.id == buffer.id => Some(map),

@@ -1,4 +1,4 @@
-//! Buffers and their layouts: the map from a logical index to an address.
+//! Buffers and their layouts. A layout maps a logical index to an address.
 
 use super::{Elem, Expr};
 
@@ -17,66 +17,70 @@ pub struct Buffer {
     pub name: String,
     pub elem: Elem,
     pub space: Space,
-    /// Logical extents, in elements: constants, and for a global buffer scalar parameters. For a
-    /// list, the first is the number of its arrays.
+    /// Logical extents, in elements. They are constants, or for a global buffer also expressions of
+    /// scalar parameters. For a list, the first extent is the number of arrays.
     pub dims: Vec<Expr>,
     pub layout: BufferLayout,
-    /// Description of the content, for the comment beside its declaration; may be empty.
+    /// Description of the content for the comment next to the declaration; may be empty.
     pub meaning: String,
-    /// True if its final content may depend on the order in which blocks and threads run. A kernel
-    /// declares this of a global buffer on purpose, for example if tickets assign the positions.
+    /// True if the buffer's final content may depend on the order in which blocks and threads run.
+    /// A kernel declares a global buffer so on purpose, for example if tickets assign positions in
+    /// it.
     pub unordered: bool,
-    /// True if no thread accesses an element that another thread writes, however they are ordered.
-    /// A kernel with inter-block synchronisation declares this of global buffers that it does not
-    /// use to communicate. The simulator checks it.
+    /// True if no thread accesses an element that another thread writes, even if the accesses are
+    /// ordered. A kernel with inter-block synchronisation declares so each global buffer that it
+    /// does not use for communication. The simulator checks this.
     pub exclusive: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum BufferLayout {
-    /// Separate C array (shared and register memory). Physical dimension `p` is logical dimension
-    /// `order[p]`, the last one contiguous; each row ends with `pad` unused elements.
+    /// Separate C array in shared or register memory. Physical dimension `p` is logical dimension
+    /// `order[p]`, and the last physical dimension is contiguous. Each row ends with `pad` unused
+    /// elements.
     Array {
         /// Permutation of the logical dimensions, outermost first.
         order: Vec<usize>,
-        /// Extra elements of the physically last dimension: an integer constant.
+        /// Unused elements at the end of the last physical dimension: an integer constant.
         pad: Expr,
-        /// Permutation of the elements of a row, if any.
+        /// Permutation of the elements inside a row, if any.
         swizzle: Option<Swizzle>,
     },
-    /// One or more read-only pointers into a global buffer. The extents are those of the array of
-    /// pointers, none for a single pointer. An access has one additional index: the distance in
-    /// elements from the pointer.
+    /// One pointer or an array of pointers, read-only, into a global buffer. The buffer's extents
+    /// are those of the array of pointers; a single pointer has none. An access has one additional
+    /// index, the distance from the pointer in elements.
     Pointer { into: super::BufferId },
-    /// Stride, in elements, for each logical dimension (global memory). Exactly one is the literal
-    /// 1: the contiguous dimension.
+    /// Array in global memory with a stride for each logical dimension, in elements. Exactly one
+    /// stride, that of the contiguous dimension, is the literal 1.
     Strided {
         /// Expressions over constants and scalar parameters.
         strides: Vec<Expr>,
     },
     /// List of arrays in global memory, each with its own pointer. The first dimension selects an
-    /// array; the others are strided as in [`BufferLayout::Strided`], with the same strides in each
-    /// array.
+    /// array. The other dimensions are strided as in [`BufferLayout::Strided`], and all arrays have
+    /// the same strides.
     Listed {
-        /// Expressions over constants and scalar parameters, one for each dimension but the first.
+        /// Expressions over constants and scalar parameters, one for each dimension except the
+        /// first.
         strides: Vec<Expr>,
     },
-    /// One array of a list, selected by a [`Stmt::Choose`](super::Stmt::Choose) in the body. Its
-    /// extents and strides are those of the list without the first dimension.
+    /// One array of a list. A [`Stmt::Choose`](super::Stmt::Choose) in the body selects the array.
+    /// Its extents and strides are the list's, without the first dimension.
     OfList { list: super::BufferId, strides: Vec<Expr> },
 }
 
-/// XOR swizzle of the elements of a physical row. In row `r` of the array, with the outer
-/// dimensions flattened, physical column `c` holds the element of unswizzled column
-/// `c ^ ((r >> shift) % 2^bits) << base`. It spreads a column over the banks of shared memory
-/// without padding. 16-byte accesses need a `base` that keeps a vector together.
+/// XOR swizzle of the elements of a physical row. Let `r` be the row of the array with its outer
+/// dimensions flattened. Physical column `c` of the row holds the element of unswizzled column
+/// `c ^ ((r >> shift) % 2^bits) << base`. A column is thereby spread over the banks of shared
+/// memory without padding. If accesses have 16 bytes, `base` must be large enough to keep a vector
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Swizzle {
     /// Number of column bits that are XORed.
     pub bits: u8,
     /// Lowest of these column bits.
     pub base: u8,
-    /// Lowest row bit that is used.
+    /// Lowest of the row bits with which they are XORed.
     pub shift: u8,
 }
 
@@ -88,7 +92,7 @@ impl Swizzle {
 }
 
 impl BufferLayout {
-    /// C array in the logical order of `rank` dimensions, unpadded.
+    /// C array without padding, in the logical order of `rank` dimensions.
     pub fn row_major(rank: usize) -> BufferLayout {
         BufferLayout::Array { order: (0..rank).collect(), pad: Expr::I32(0), swizzle: None }
     }
@@ -98,7 +102,7 @@ impl BufferLayout {
         BufferLayout::Strided { strides: vec![Expr::I32(1)] }
     }
 
-    /// Returns true if a launch binds memory of this layout.
+    /// Returns true if a launch binds memory to a buffer with this layout.
     pub fn is_bound(&self) -> bool {
         match self {
             BufferLayout::Strided { .. } | BufferLayout::Listed { .. } => true,
@@ -110,7 +114,7 @@ impl BufferLayout {
 }
 
 impl Buffer {
-    /// Physical extents of a C array, outermost first, padding included; `None` for other layouts.
+    /// Physical extents of a C array, outermost first, including padding; `None` for other layouts.
     pub fn physical_dims(&self) -> Option<Vec<Expr>> {
         let BufferLayout::Array { order, pad, .. } = &self.layout else {
             return None;
@@ -122,7 +126,7 @@ impl Buffer {
         Some(dims)
     }
 
-    /// Logical dimension along which physically consecutive elements lie.
+    /// Logical dimension whose consecutive elements are adjacent in memory.
     pub fn contiguous_dim(&self) -> usize {
         let unit = |strides: &[Expr]| {
             let found = strides.iter().position(|stride| *stride == Expr::I32(1));

@@ -1,25 +1,25 @@
-//! Barriers in shared memory that count arrivals and bytes (`mbarrier`), and the proxy fences.
+//! Mbarriers, which count arrivals and bytes in shared memory, and proxy fences.
 
 use super::{Expr, MbarrierId, MemoryOrder};
 
-/// Declaration of an array of barriers in shared memory, 8 bytes each.
+/// Declaration of an array of mbarriers in shared memory, 8 bytes each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MbarrierDecl {
     pub name: String,
-    /// Number of barriers, over literals and constants.
+    /// Number of mbarriers, an expression of literals and constants.
     pub count: Expr,
-    /// Description for the comment beside the declaration; may be empty.
+    /// Description for the comment next to the declaration; may be empty.
     pub meaning: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct MbarrierRef {
     pub barriers: MbarrierId,
-    /// Index in the declaration: an integer.
+    /// Index in the declared array: an integer.
     pub index: Expr,
 }
 
-/// Operation on a barrier in shared memory, performed by each thread that executes it.
+/// Operation on an mbarrier. Each thread that executes it performs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mbarrier {
     pub at: MbarrierRef,
@@ -28,30 +28,31 @@ pub struct Mbarrier {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum MbarrierOp {
-    /// Initialises the barrier in phase 0; each phase completes after `count` arrivals.
+    /// Initialises the mbarrier in phase 0. Each of its phases needs `count` arrivals.
     Init {
         /// Constant, 1 to [`Mbarrier::MOST`].
         count: Expr,
     },
     /// Arrives without waiting.
     Arrive,
-    /// Arrives at this barrier in another block of the cluster, without waiting.
+    /// Arrives at the same mbarrier of another block of the cluster, without waiting.
     ArriveRemote {
-        /// Index of the block in the cluster, an [`I32`](super::Ty::I32). It may be the thread's
-        /// own block.
+        /// Index of the other block in the cluster, an [`I32`](super::Ty::I32). It may also be the
+        /// index of the thread's own block.
         block: Expr,
-        /// Either [`MemoryOrder::Release`], as for any other arrival, or [`MemoryOrder::Relaxed`].
-        /// After a relaxed arrival, waiting threads are ordered after the copies and matrix
-        /// instructions that the thread knows to be complete, but not after loads and stores of
-        /// threads. This suffices to release a pipeline stage, and needs no device-wide fence.
+        /// Either [`MemoryOrder::Release`], as for all other arrivals, or [`MemoryOrder::Relaxed`].
+        /// A relaxed arrival publishes only asynchronous work. Waiting threads are then ordered
+        /// after the copies and matrix instructions that the arriving thread knows to be complete,
+        /// but not after loads and stores. This suffices to release a pipeline stage, and needs no
+        /// device-wide fence.
         order: MemoryOrder,
     },
-    /// Adds to the bytes that asynchronous copies have yet to write in this phase, then arrives.
+    /// Expects further bytes from asynchronous copies in the current phase, then arrives.
     ArriveExpect {
         /// Number of bytes: an [`I32`](super::Ty::I32), 0 to [`Mbarrier::MOST`].
         bytes: Expr,
     },
-    /// Waits until the phase of this parity is complete.
+    /// Waits until the phase with this parity is complete.
     Wait {
         /// Either 0 or 1, an [`I32`](super::Ty::I32).
         parity: Expr,
@@ -71,23 +72,23 @@ impl MbarrierOp {
 }
 
 impl Mbarrier {
-    /// Maximum number of arrivals of a phase, of bytes expected in one, and of bytes that arrive
-    /// before they are expected.
+    /// Maximum number of arrivals of a phase, of bytes that a phase expects, and of bytes that
+    /// arrive before they are expected.
     pub const MOST: u32 = (1 << 20) - 1;
 
-    /// Size of a barrier in bytes.
+    /// Size of an mbarrier in bytes.
     pub const BYTES: u64 = 8;
 }
 
 /// Fence of one thread between two proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyFence {
-    /// Orders ordinary accesses and accesses of asynchronous units to the block's shared memory
-    /// (`fence.proxy.async.shared::cta`). Each kind after the fence is ordered after the accesses
-    /// of the other kind that the thread knew before it. Global memory needs no such fence:
-    /// statements access no array that has a tensor map.
+    /// Orders ordinary accesses to the block's shared memory and accesses of asynchronous units
+    /// (`fence.proxy.async.shared::cta`). Accesses of one kind after the fence are ordered after
+    /// the accesses of the other kind that the thread knew before the fence. Global memory needs no
+    /// such fence, because no statement accesses an array that has a tensor map.
     Async,
-    /// Publishes barriers that the thread initialised to asynchronous units and to other blocks of
-    /// the cluster (`fence.mbarrier_init`).
+    /// Publishes mbarriers that the thread has initialised to asynchronous units, and to other
+    /// blocks of the cluster (`fence.mbarrier_init`).
     MbarrierInit,
 }

@@ -7,18 +7,18 @@ use crate::target::Format;
 
 /// `D = A·B + D` on tensor cores, with [`Mma::ROWS`] by [`Mma::COLS`] accumulators.
 ///
-/// A lane's part of a matrix fills the last dimension of a register array; the access names its
-/// first element. A word, a [`Ty::U32`], holds one 32-bit element, or two 16-bit elements that are
-/// neighbours along K, the first in its lower half.
+/// Each operand is an access to a register array. It names the first element of the lane's part,
+/// which fills the last dimension of the array. A word, a [`Ty::U32`], contains one 32-bit element,
+/// or two 16-bit elements that are neighbours along K. Of these, the first is in the lower half.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mma {
     /// Number format of A and B.
     pub format: Format,
-    /// [`Mma::OF_D`] accumulators, of [`Ty::F32`].
+    /// First of [`Mma::OF_D`] accumulators, of [`Ty::F32`].
     pub d: Access,
-    /// [`Mma::OF_A`] words of A.
+    /// First of [`Mma::OF_A`] words of A.
     pub a: Access,
-    /// [`Mma::OF_B`] words of B.
+    /// First of [`Mma::OF_B`] words of B.
     pub b: Access,
 }
 
@@ -33,24 +33,25 @@ impl Mma {
     pub const OF_A: usize = 4;
     /// Words of B that a lane holds.
     pub const OF_B: usize = 2;
-    /// Lanes along the rows of D.
+    /// Number of lanes along the rows of D.
     pub const LANES_M: u32 = 8;
-    /// Lanes along the columns of D.
+    /// Number of lanes along the columns of D.
     pub const LANES_N: u32 = 4;
 
-    /// Row and column of an accumulator that a lane holds.
+    /// Row and column of D of the accumulator `sum` of a lane.
     #[inline]
     pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
         (lane / 4 + 8 * (sum / 2), 2 * (lane % 4) + sum % 2)
     }
 
-    /// Row of a word of A that a lane holds, and the index of the word in that row.
+    /// Row of A that contains the word `word` of a lane, and the index of the word in that row.
     #[inline]
     pub const fn place_of_a(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4 + 8 * (word % 2), lane % 4 + 4 * (word / 2))
     }
 
-    /// Column of a word of B that a lane holds, and the index of the word in that column.
+    /// Column of B that contains the word `word` of a lane, and the index of the word in that
+    /// column.
     #[inline]
     pub const fn place_of_b(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4, lane % 4 + 4 * word)
@@ -59,26 +60,26 @@ impl Mma {
 
 /// Load of one, two or four matrices of 8x8 16-bit elements from shared memory.
 ///
-/// Each matrix row is four adjacent words, [`Ty::U32`] or [`Ty::F32`]. Lane `8 * i + r` supplies
-/// the address of row `r` of matrix `i`; with fewer than four matrices the addresses of the other
-/// lanes are ignored. Each lane receives one word of each matrix.
+/// Each row of a matrix is four adjacent words, [`Ty::U32`] or [`Ty::F32`]. Lane `8 * i + r`
+/// supplies the address of row `r` of matrix `i`. With fewer than four matrices, the addresses from
+/// the remaining lanes are ignored. Each lane receives one word of each matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadMatrix {
     /// Number of matrices: 1, 2 or 4.
     pub count: u8,
     /// Transposes each matrix of 16-bit elements during the load.
     pub transposed: bool,
-    /// Destination, one word of each matrix: all of the last dimensions of a register array; the
-    /// access names the first element.
+    /// First element of the destination, which receives one word of each matrix. The words must
+    /// fill the last dimensions of a register array.
     pub to: Access,
-    /// Row that this lane supplies: 16 bytes.
+    /// Row of 16 bytes whose address this lane supplies.
     pub from: Access,
 }
 
 impl LoadMatrix {
-    /// Row of a loaded matrix, after the transposition if any, and index in that row of the word
-    /// that a lane receives. The word holds two neighbouring elements of the row, the first in its
-    /// lower half.
+    /// Returns the row of a loaded matrix from which a lane receives a word, and the index of the
+    /// word in that row. If the load transposes, the row is one of the transposed matrix. The word
+    /// contains two neighbouring elements of the row, the first in its lower half.
     #[inline]
     pub const fn place(lane: usize) -> (usize, usize) {
         (lane / 4, lane % 4)

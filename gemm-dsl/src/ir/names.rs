@@ -3,11 +3,11 @@
 use crate::target::reserved::is_reserved;
 use std::collections::BTreeSet;
 
-/// Maximum length of a name that a user gives, in characters. Names appear in messages and sources,
-/// and a kernel's name in file names.
+/// Maximum length of a name that a user gives, in characters. Such names appear in messages, in
+/// sources, and, for kernels, in file names.
 pub(crate) const MAX_NAME: usize = 128;
 
-/// Returns true if a name can be that of a kernel, a parameter or a variable in CUDA C++.
+/// Returns true if a kernel, parameter or variable in CUDA C++ can have this name.
 pub(crate) fn is_free(name: &str) -> bool {
     is_identifier(name) && !is_reserved(name)
 }
@@ -20,14 +20,14 @@ pub fn is_identifier(name: &str) -> bool {
     head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Removes leading, trailing and repeated underscores. C++ reserves names with two of them in a
-/// row, and joining a user's name to another adds one.
+/// Removes leading, trailing and repeated underscores. C++ reserves names with two consecutive
+/// underscores, and a prefix for a user's name ends in one.
 pub(crate) fn joined(name: &str) -> String {
     let parts: Vec<&str> = name.split('_').filter(|part| !part.is_empty()).collect();
     parts.join("_")
 }
 
-/// Names of a source, each given once.
+/// Set of names in a source; each is used once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(BTreeSet<String>);
 
@@ -36,8 +36,9 @@ impl Names {
         Self(taken.into_iter().map(Into::into).collect())
     }
 
-    /// Spelling of a user's name in the source. It is no C++ keyword, no function of the kernel,
-    /// does not look like a macro, and is not taken, since two arms may define the same name.
+    /// Returns the spelling of a user's name in the source. It differs from all earlier names,
+    /// because both branches of an `if` may define the same name. It is no C++ keyword and no
+    /// function of the kernel, and does not look like a macro.
     pub(crate) fn fresh(&mut self, name: &str) -> String {
         let joined = joined(name);
         let is_word = joined.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -48,7 +49,7 @@ impl Names {
         };
         let lower = plain.to_lowercase();
         let plain = if is_macro(plain) { &lower } else { plain };
-        // A single capital looks like a macro once a number is appended.
+        // A single capital letter would look like a macro with a number appended.
         let stem = if plain.len() == 1 { &lower } else { plain };
         let numbered = |n: usize| if n == 1 { plain.to_owned() } else { format!("{stem}_{n}") };
         let fresh = (1..).map(numbered).find(|name| !taken(name));
@@ -62,7 +63,8 @@ impl Names {
 mod tests {
     use super::{Names, is_free};
 
-    /// Holds for every name, even one that every kernel has or one that looks like a macro.
+    /// This holds for every name, including names that all kernels contain and names that look like
+    /// macros.
     #[test]
     fn there_is_always_another_name() {
         let mut names = Names::default();
@@ -95,7 +97,7 @@ mod tests {
         ];
         for name in taken {
             assert!(!is_free(name), "{name}");
-            // `Names::fresh` relies on this to terminate.
+            // `Names::fresh` terminates only because of this.
             assert!(is_free(&format!("{name}_2")), "{name}");
         }
         for name in ["atomic", "atomics", "atomic_number", "atomic_add", "block_shared"] {

@@ -1,15 +1,18 @@
-//! A program: one computation as launches of verified kernels, with the memory between them.
+//! Programs. A program is one computation: launches of verified kernels, and the memory between
+//! them.
 //!
 //! The extents of the problem and the numbers that the caller passes determine the launches and the
-//! lengths of the temporaries. Expressions of a program are over these, and over values computed
-//! from them: [`Program::extent`], [`Program::argument`] and [`Program::value`] return the handles.
+//! lengths of the temporaries. Expressions of a program may contain these extents and numbers, and
+//! values computed from them. [`Program::extent`], [`Program::argument`] and [`Program::value`]
+//! return the handles for expressions.
 //!
-//! A launch names several kernels if they compute the same bits but have different contracts: the
-//! first one whose contract the arguments meet runs.
+//! A launch may list several kernels that compute the same bits but have different contracts. The
+//! first kernel whose contract the arguments meet is launched.
 //!
-//! A program has two forms. Lowering builds a [`Program`], with [`Expr`]s and whole kernels. It is
-//! verified as a [`VerifiedProgram`], from which a [`LaunchProgram`] is derived, with
-//! [`HostExpr`](super::HostExpr)s and the contracts of the kernels. Back ends execute the latter, which can be a constant.
+//! A program has two forms. Lowering builds a [`Program`] with [`Expr`]s and whole kernels, which is
+//! checked as a [`VerifiedProgram`]. A [`LaunchProgram`] is derived from it, with compiled
+//! [`HostExpr`](super::HostExpr)s and only the contracts of the kernels. Back ends execute this
+//! form, and macros write it as a constant.
 
 mod bind;
 mod check;
@@ -28,24 +31,25 @@ use super::{Elem, Expr, Extent, IrError, List, Operand, Scalar, Ty, VerifiedKern
 use std::borrow::Cow;
 use std::ops::Deref;
 
-/// One computation. Checked into a [`VerifiedProgram`].
+/// One computation. The check of its rules returns a [`VerifiedProgram`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// Extents of the problem. In an expression, extent `i` is the `U64` parameter `i`; the
-    /// caller's numbers follow.
+    /// Extents of the problem. In an expression, extent `i` is the `U64` parameter `i`. The
+    /// caller's numbers are the next parameters.
     pub extents: Vec<Extent>,
     /// Arrays that the caller provides for reading.
     pub inputs: Vec<Array>,
     /// Arrays that the caller provides for writing.
     pub outputs: Vec<Array>,
-    /// Numbers that the caller passes.
+    /// Numbers that the caller passes in addition to the extents.
     pub arguments: Vec<Argument>,
-    /// Values that several expressions share and each run computes once: of type `U64`, over
-    /// extents, numbers and earlier values. In an expression they follow the numbers.
+    /// Values of type `U64` that each run computes once and several expressions use. They depend on
+    /// extents, numbers and earlier values. In an expression, they are the parameters after the
+    /// numbers.
     pub values: Vec<ComputedValue>,
-    /// Memory that lives from the first launch that uses it to the last.
+    /// Scratch arrays. Each exists from the first launch that uses it to the last.
     pub temps: Vec<Temp>,
-    /// Kernels. The source of the first one is the source of the program.
+    /// Kernels. The program's source is the source of the first kernel.
     pub kernels: Vec<VerifiedKernel>,
     pub steps: Vec<Step>,
 }
@@ -53,12 +57,12 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputedValue {
     pub expr: Expr,
-    /// Number of extents and numbers when the value was added. It must equal the final number,
-    /// otherwise handles would change their meaning.
+    /// Number of extents and numbers when the value was added. The final number must be the same,
+    /// because a handle added later would change the meaning of this one.
     pub behind: usize,
 }
 
-/// A number that the caller passes.
+/// Number that the caller passes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
     /// Name in messages.
@@ -69,16 +73,17 @@ pub struct Argument {
 /// An array that the caller provides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array<E: 'static = Expr> {
-    /// Operand by which the caller binds it.
+    /// Operand with which the caller identifies the array.
     pub operand: Operand,
     /// Name in messages.
     pub name: Cow<'static, str>,
     pub elem: Elem,
-    /// Number of arrays, for a list: of type `U64`.
+    /// Number of arrays if the caller passes a list: of type `U64`.
     pub count: Option<E>,
-    /// Extents, of type `U64`; for a list, those of each array.
+    /// Extents, of type `U64`; for a list, the extents of each array.
     pub dims: List<E>,
-    /// True if it has content when the program starts: an input, or an output that is read.
+    /// True if the array has content when the program starts: an input, or an output that is also
+    /// read.
     pub is_given: bool,
 }
 
@@ -94,7 +99,7 @@ impl Array {
     }
 }
 
-/// A packed array that belongs to the program.
+/// Packed array that the program allocates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Temp<E: 'static = Expr> {
     /// Name in messages.
@@ -108,10 +113,10 @@ pub struct Temp<E: 'static = Expr> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TempFill {
-    /// Undefined: it is written before it is read.
+    /// Undefined; the program must write the array before it reads it.
     Uninitialised,
     Zero,
-    /// Zeros; each run restores them before it ends.
+    /// Zeros; each run restores the zeros before it ends.
     Kept,
 }
 
@@ -139,9 +144,9 @@ pub enum Step<E: 'static = Expr> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch<E: 'static = Expr> {
-    /// Kernels that compute it, in order of preference.
+    /// Kernels that can perform the launch, in order of preference.
     pub choose: List<KernelId>,
-    /// Array of the program for each operand of the kernels.
+    /// Array of the program that is bound to each operand of the kernels.
     pub bind: List<(Operand, Slot)>,
     /// Value of each extent of the kernels, of type `U64`.
     pub extents: List<(Extent, E)>,
@@ -165,13 +170,13 @@ impl Step {
 }
 
 impl Program {
-    /// Adds an extent of the problem and returns its handle.
+    /// Adds an extent of the problem, and returns its handle.
     pub fn extent(&mut self, extent: Extent) -> Expr {
         self.extents.push(extent);
         Expr::Param(Scalar { param: self.extents.len() - 1, ty: Ty::U64 })
     }
 
-    /// Adds an array that the caller provides as this operand, and binds it to the same operand of
+    /// Adds an array that the caller provides for this operand, and binds it to the same operand of
     /// a kernel.
     pub fn input(
         &mut self,
@@ -184,16 +189,15 @@ impl Program {
         (operand, Slot::Input(self.inputs.len() - 1))
     }
 
-    /// Adds a number that the caller passes, and returns its handle. All extents must be added
-    /// before.
+    /// Adds a number that the caller passes, and returns its handle. Add all extents first.
     pub fn argument(&mut self, name: impl Into<Cow<'static, str>>, ty: Ty) -> Expr {
         self.arguments.push(Argument { name: name.into(), ty });
         let param = self.extents.len() + self.arguments.len() - 1;
         Expr::Param(Scalar { param, ty })
     }
 
-    /// Adds a value that each run computes once, and returns its handle. All extents and numbers
-    /// must be added before.
+    /// Adds a value that each run computes once, and returns its handle. Add all extents and
+    /// numbers first.
     pub fn value(&mut self, expr: Expr) -> Expr {
         let behind = self.extents.len() + self.arguments.len();
         self.values.push(ComputedValue { expr, behind });
@@ -224,7 +228,7 @@ impl Program {
         (operand, Slot::Output(self.outputs.len() - 1))
     }
 
-    /// Turns an array of the caller's into a list of `count` arrays.
+    /// Turns an array of the caller into a list of `count` arrays.
     pub fn list(&mut self, slot: Slot, count: &Expr) {
         let array = match slot {
             Slot::Input(n) => self.inputs.get_mut(n),
@@ -236,7 +240,7 @@ impl Program {
         }
     }
 
-    /// Adds a temporary that is written before it is read.
+    /// Adds a temporary that the program writes before it reads it.
     pub fn temp(
         &mut self,
         name: &'static str,
@@ -266,8 +270,7 @@ impl Program {
     }
 }
 
-/// A program whose launches fit together. It dereferences to its launches, in the form in which
-/// back ends execute it.
+/// Program that obeys all rules. Dereferences to the form that back ends execute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedProgram {
     program: Program,
@@ -284,9 +287,9 @@ impl Deref for VerifiedProgram {
 impl VerifiedProgram {
     /// Checks a program as a whole.
     ///
-    /// Names, types, elements and ranks must agree. Nothing may be read before it is written, on
-    /// any path through the steps. Inputs are never written, every output is, and every declaration
-    /// is used.
+    /// Names, types, elements and ranks must agree. On every path through the steps, the program
+    /// must write each array before it reads it, and must write every output. It must not write
+    /// inputs. Every declaration must be used.
     ///
     /// # Errors
     /// Returns the first broken rule.
@@ -302,7 +305,7 @@ impl VerifiedProgram {
         }
     }
 
-    /// Returns the program for modification: a test plants its faults this way.
+    /// Returns the program for modification. Tests use this to inject faults.
     pub fn into_inner(self) -> Program {
         self.program
     }
@@ -312,19 +315,20 @@ impl VerifiedProgram {
         &self.program.kernels
     }
 
-    /// Kernel whose source is the source of the program.
+    /// Kernel whose source is the program's source.
     pub fn preferred(&self) -> &VerifiedKernel {
         self.kernel(KernelId(0))
     }
 
-    /// The preferred kernel, and its fallbacks if its contract is not met.
+    /// Returns the preferred kernel, followed by the kernels that are launched if its contract is
+    /// not met.
     pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
         let launches = self.all_launches();
         let launch = launches.into_iter().find(|l| l.choose.contains(&KernelId(0)));
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
-    /// Kernels that launches prefer, each once, in launch order.
+    /// Kernels that launches prefer, without repetition, in launch order.
     pub fn launched(&self) -> impl Iterator<Item = &VerifiedKernel> {
         let mut ids = Vec::new();
         for id in self.all_launches().into_iter().filter_map(|launch| launch.choose.first()) {

@@ -7,17 +7,17 @@ use super::{
 #[cfg(doc)]
 use super::{BufferLayout, Space, Ty};
 
-/// A statement. Comments are statements, because people read the CUDA source.
+/// Statement. Comments are statements, because people read the CUDA source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stmt {
     Let {
-        /// Variable, visible from here to the end of the enclosing block.
+        /// Variable, visible from this statement to the end of the enclosing block.
         var: Var,
         value: Expr,
     },
     /// Declares a mutable variable; it is always initialised.
     Mut {
-        /// Variable, visible from here to the end of the enclosing block.
+        /// Variable, visible from this statement to the end of the enclosing block.
         var: Var,
         value: Expr,
     },
@@ -26,23 +26,23 @@ pub enum Stmt {
         var: Var,
         value: Expr,
     },
-    /// Declares a register array, or pointers, one instance per thread.
+    /// Declares a register array or pointers. Each thread has its own.
     Registers {
         /// A buffer in [`Space::Register`] or with [`BufferLayout::Pointer`], visible to the end of
         /// the enclosing block.
         buffer: BufferId,
-        /// Initialises its elements to +0; otherwise they start uninitialised.
+        /// True to initialise the elements to +0. Otherwise they start uninitialised.
         zeroed: bool,
     },
-    /// Selects an array of a list. From here to the end of the enclosing block the buffer, one with
-    /// [`BufferLayout::OfList`], is that array, which must exist. It reads a pointer and is not
-    /// counted.
+    /// Selects an array of a list. The buffer, one with [`BufferLayout::OfList`], is this array
+    /// from here to the end of the enclosing block. The array must exist. The statement reads a
+    /// pointer, which counters ignore.
     Choose {
         buffer: BufferId,
         /// Index of the array: a literal, a constant or an immutable variable.
         nth: Expr,
     },
-    /// Writes one element, or the consecutive elements of 16 bytes.
+    /// Writes one element, or 16 bytes of consecutive elements.
     Store {
         target: Access,
         /// Value to write, a [`Ty::Vector`] for a vector access.
@@ -53,23 +53,24 @@ pub enum Stmt {
         then: Vec<Stmt>,
         otherwise: Vec<Stmt>,
     },
-    /// A counted loop: `for (var = from; test; var step)`.
+    /// Counted loop: `for (var = from; test; var step)`.
     For(Loop),
-    /// Barrier among all threads of the scope, after which they see one another's accesses. The
-    /// scope is [`Scope::Warp`], [`Scope::Block`] or [`Scope::Cluster`].
+    /// Barrier of all threads of the scope, after which each sees the earlier accesses of the
+    /// others. The scope is [`Scope::Warp`], [`Scope::Block`] or [`Scope::Cluster`].
     Barrier(Scope),
-    /// Barrier of `threads` threads of the block (`bar.sync`, `bar.arrive`), executed by whole
-    /// converged warps.
+    /// Named barrier of `threads` threads of the block (`bar.sync`, `bar.arrive`). Whole converged
+    /// warps must execute it.
     NamedBarrier {
-        /// Barrier of the block, 1 to 15. All statements of one id have the same number of threads.
+        /// Number of the barrier in the block, 1 to 15. All statements with the same number must
+        /// have the same `threads`.
         id: u32,
-        /// Number of participating threads, waiting or only arriving. A multiple of 32: each warp
-        /// counts for 32, even a partial one.
+        /// Number of participating threads, whether they wait or only arrive. It is a multiple of
+        /// 32, and each warp counts as 32, even a partial one.
         threads: u32,
-        /// True if the thread waits for all of them; otherwise it arrives and continues.
+        /// True if the thread waits for all participants; otherwise it arrives and continues.
         wait: bool,
     },
-    /// Orders the thread's accesses before it and after it, as observed by the scope.
+    /// Orders the thread's accesses before the fence and after it, for observers in the scope.
     Fence {
         /// Either [`MemoryOrder::AcqRel`] or [`MemoryOrder::SeqCst`].
         order: MemoryOrder,
@@ -79,17 +80,17 @@ pub enum Stmt {
     Atomic(Atomic),
     /// Starts an asynchronous copy from global to shared memory (`cp.async`).
     CopyAsync {
-        /// Shared destination; its width is the width of the copy.
+        /// Destination in shared memory, of 4, 8 or 16 bytes.
         target: Access,
-        /// Global source, of the same width.
+        /// Source in global memory, of the same number of bytes.
         source: Access,
-        /// If present and false, the source is not read.
+        /// Condition of the copy. If it is false, the source is not read.
         guard: Option<Guard>,
     },
     /// Sets a pointer to an element of its global buffer.
     Point {
         pointer: PointerRef,
-        /// Element to point at, one element wide.
+        /// Element to which the pointer is set; a scalar access.
         at: Access,
     },
     Advance {
@@ -97,13 +98,13 @@ pub enum Stmt {
         /// Distance in elements, not negative.
         by: Expr,
     },
-    /// Loads words of small matrices from shared memory, with addresses shared among the lanes of a
-    /// warp (`ldmatrix`).
+    /// Loads small matrices from shared memory (`ldmatrix`). The lanes of a warp supply the row
+    /// addresses for each other.
     LoadMatrix(LoadMatrix),
-    /// Multiplies small matrices distributed over the lanes of a warp, and accumulates into a third
-    /// (`mma.sync`).
+    /// Multiplies small matrices whose elements are distributed over the lanes of a warp, and adds
+    /// the product to a third matrix (`mma.sync`).
     Mma(Mma),
-    /// Performs an operation on a barrier in shared memory.
+    /// Performs an operation on an mbarrier.
     Mbarrier(Mbarrier),
     /// Orders accesses through different proxies.
     ProxyFence(ProxyFence),
@@ -115,31 +116,28 @@ pub enum Stmt {
     WgmmaSync(WgmmaSync),
     /// Sets the register limit of the threads of a warpgroup.
     RegisterLimit(RegisterLimit),
-    /// Closes the group of the asynchronous copies that this thread has issued since the last
-    /// commit.
+    /// Closes a group: the asynchronous copies that this thread has issued since its last commit.
     CopyCommit,
-    /// Waits until at most `pending` of this thread's newest groups are unfinished.
+    /// Waits until all groups of this thread are complete, except at most the `pending` newest.
     CopyWait {
-        /// Number of groups that may still be in flight, over literals and constants.
+        /// Number of groups that may still be in flight, an expression of literals and constants.
         pending: Expr,
     },
-    /// Promise to the compiler that a condition holds; the condition has no loads and calls. It
-    /// changes no result and counts as no instruction. If it does not hold, the kernel is wrong.
-    Assume(Expr),
-    /// A comment line, without the comment marks.
+    /// Comment line, without `//`.
     Comment(String),
 }
 
 /// Condition of an asynchronous copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
-    /// Copies only if it holds.
+    /// Condition; the copy is performed if it is true.
     pub cond: Expr,
-    /// Writes zeros if the condition does not hold; otherwise nothing is written.
+    /// True to write zeros if the condition is false; otherwise nothing is written.
     pub or_zero: bool,
 }
 
-/// A pointer: a buffer with [`BufferLayout::Pointer`], and the index in its array of pointers.
+/// Pointer: a buffer with [`BufferLayout::Pointer`], and the pointer's index in its array of
+/// pointers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointerRef {
     pub buffer: BufferId,
@@ -149,7 +147,7 @@ pub struct PointerRef {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
-    /// Loop variable, an integer, visible in the test, the change and the body.
+    /// Loop variable, an integer. It is visible in the test, the change and the body.
     pub var: Var,
     pub from: Expr,
     pub test: Expr,
@@ -173,12 +171,12 @@ pub enum Change {
     Div(Expr),
 }
 
-/// Unroll request to the compiler; it changes no result.
+/// Unroll request to the compiler. It does not change results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unroll {
     Auto,
     /// `#pragma unroll`
     Full,
-    /// `#pragma unroll n`; 1 keeps the loop rolled.
+    /// `#pragma unroll n`; with n = 1 the loop is not unrolled.
     By(u32),
 }

@@ -1,10 +1,10 @@
-//! Boxes of arrays that one instruction copies to shared memory (TMA), and the layout of their
-//! rows.
+//! Tensor maps: boxes of arrays that one instruction copies to shared memory (TMA), and the layout
+//! of their rows.
 
 use super::{Access, BufferId, Elem, Expr, List, MbarrierRef, Swizzle};
 
-/// Swizzle of the 16-byte chunks of a box's rows in shared memory. Box copies and `wgmma` define it
-/// by bits of the address.
+/// Swizzle of the 16-byte chunks of a box's rows in shared memory. Box copies and `wgmma` compute
+/// it from bits of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {
     None,
@@ -31,8 +31,8 @@ impl TensorSwizzle {
         }
     }
 
-    /// Alignment of a box in bytes. At this alignment, the address bits that select the row equal
-    /// the bits of the row index.
+    /// Alignment of a box in bytes. A box with this alignment has address bits that equal the bits
+    /// of the row index, from which the swizzle is computed.
     pub const fn alignment(self) -> u64 {
         match self.bytes() {
             None => 128,
@@ -40,7 +40,7 @@ impl TensorSwizzle {
         }
     }
 
-    /// Equivalent [`Swizzle`] of a buffer layout.
+    /// Returns the equivalent [`Swizzle`] of a buffer layout.
     pub fn layout(self, elem: Elem) -> Option<Swizzle> {
         let shift = match self {
             TensorSwizzle::None => return None,
@@ -52,7 +52,7 @@ impl TensorSwizzle {
         Some(Swizzle { bits: 3 - shift, base, shift })
     }
 
-    /// Swizzled address of a byte, relative to a base of maximum alignment.
+    /// Returns the swizzled address of a byte, relative to a base of maximum alignment.
     pub const fn exchange(self, address: u32) -> u32 {
         let bits = match self {
             TensorSwizzle::None => 0,
@@ -64,14 +64,14 @@ impl TensorSwizzle {
     }
 }
 
-/// Chunk that a swizzle keeps together, in bytes.
+/// Size of the chunks that a swizzle moves as a whole, in bytes.
 const PART: u32 = 16;
 
-/// Box and swizzle of a tensor map. The host combines them with the array's address and shape into
-/// a `CUtensorMap`.
+/// Box and swizzle of a tensor map. The host creates a `CUtensorMap` from them and the array's
+/// address and shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMap {
-    /// Extents of the boxes, outermost first, in the order of the array's dimensions.
+    /// Extents of a box, outermost first, in the order of the array's dimensions.
     pub tile: List<u32>,
     pub swizzle: TensorSwizzle,
 }
@@ -87,24 +87,25 @@ impl TensorMap {
 }
 
 /// Copy of a box from global to shared memory (`cp.async.bulk.tensor`), issued by each thread that
-/// executes it. Elements outside the array are zero. All bytes of the box count at the barrier,
-/// wherever it lies.
+/// executes it. Elements outside the array are written as zeros. All bytes of the box count at the
+/// mbarrier, even those of elements outside the array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorCopy {
-    /// Array: a buffer with a tensor map.
+    /// Array to copy from: a buffer with a tensor map.
     pub from: BufferId,
-    /// Start of the box in the array, an [`I32`](super::Ty::I32) for each dimension, outermost
-    /// first. Along the last dimension it is a multiple of 16 bytes; an H200 reports any other
-    /// start as an illegal instruction.
+    /// Start of the box in the array: an [`I32`](super::Ty::I32) for each dimension, outermost
+    /// first. Along the last dimension, it must be a multiple of 16 bytes. An H200 reports any
+    /// other start as an illegal instruction.
     pub at: Vec<Expr>,
-    /// Destination: its first element. The box fills the buffer's last dimensions without gaps. The
-    /// buffer needs no dimension for leading extents of 1.
+    /// First element of the destination. The box must fill the buffer's last dimensions without
+    /// gaps. Leading extents of 1 need no dimension in the buffer.
     pub to: Access,
-    /// Barrier at which the bytes count once they are written.
+    /// Mbarrier at which the bytes count once they are written.
     pub barrier: MbarrierRef,
-    /// Destination blocks of the cluster, an [`I32`](super::Ty::I32) mask with bit `n` for block
-    /// `n`; at least one bit is set. In each block the box goes to the same place in shared memory
-    /// and counts at the same barrier. Without a mask it goes to the thread's own block.
+    /// Destination blocks of the cluster: an [`I32`](super::Ty::I32) mask with bit `n` for block
+    /// `n`. At least one bit must be set. In each block, the box is written to the same position in
+    /// shared memory, and its bytes count at the same mbarrier. Without a mask, the thread's own
+    /// block receives the box.
     pub multicast: Option<Expr>,
 }
 

@@ -1,5 +1,5 @@
-//! Verification of the rules of the IR. Back ends accept only a [`VerifiedKernel`] and need not
-//! check.
+//! Verification of the rules of the IR. Back ends accept only a [`VerifiedKernel`], so they need
+//! not check the rules.
 
 use super::contract::Contract;
 use super::names::is_free;
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use thiserror::Error;
 
-/// A kernel that satisfies every rule of the IR.
+/// Kernel that obeys all rules of the IR.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedKernel {
     kernel: Kernel,
@@ -23,8 +23,9 @@ impl Deref for VerifiedKernel {
     }
 }
 
-/// A violation of the IR's rules: an error of the [`KernelBuilder`](super::KernelBuilder)'s caller,
-/// or of the generator if the kernel comes from a spec.
+/// Violation of a rule of the IR. It is a mistake of the code that used the
+/// [`KernelBuilder`](super::KernelBuilder), or a bug of the generator if the kernel comes from a
+/// spec.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "kernel `{kernel}` breaks a rule of the IR: {rule}. Fix the code that builds it; if it comes \
@@ -32,7 +33,7 @@ impl Deref for VerifiedKernel {
 )]
 pub struct IrError {
     pub kernel: String,
-    /// The rule, and the place of the violation.
+    /// Broken rule, and the place of the violation.
     pub rule: String,
 }
 
@@ -69,27 +70,27 @@ impl VerifiedKernel {
         Ok(Self { kernel, contract })
     }
 
-    /// Facts about the kernel that a launch needs.
+    /// Returns the kernel's requirements on a launch.
     pub fn contract(&self) -> &Contract {
         &self.contract
     }
 
-    /// Returns the kernel for modification: a test plants its faults this way.
+    /// Returns the kernel for modification. Tests use this to inject faults.
     pub fn into_inner(self) -> Kernel {
         self.kernel
     }
 
-    /// Shared memory in bytes, all arrays together, each aligned to 16 bytes.
+    /// Shared memory of all arrays together, in bytes. Each array is aligned to 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
         self.contract.shared_bytes
     }
 
-    /// Returns true if the shared memory exceeds the static limit.
+    /// Returns true if the shared memory exceeds the limit of static shared memory.
     pub fn shared_is_dynamic(&self) -> bool {
         self.contract.dynamic_shared_bytes() > 0
     }
 
-    /// Oldest compute capability that can run the kernel, as in `sm_80`.
+    /// Oldest compute capability that can run the kernel, for example 80 for `sm_80`.
     pub fn min_arch(&self) -> u32 {
         self.contract.min_arch
     }
@@ -119,14 +120,14 @@ fn require(ok: bool, rule: impl FnOnce() -> String) -> VerifyResult {
 
 struct Verifier<'a> {
     k: &'a Kernel,
-    /// Variables in scope, innermost last.
+    /// Variables in scope; those of the innermost block are last.
     visible: Vec<Var>,
     mutable: HashSet<usize>,
     registers: Vec<BufferId>,
-    /// Start of the innermost block in `visible` and in `registers`.
+    /// Indices in `visible` and in `registers` at which the innermost block starts.
     block: (usize, usize),
     declared: HashSet<usize>,
-    /// Number of functions that may be called: the ones declared so far.
+    /// Number of functions that may be called, which are the functions declared so far.
     callable: usize,
     /// Number of participating threads of each named barrier.
     named: HashMap<u32, u32>,
@@ -146,7 +147,13 @@ impl Verifier<'_> {
                 format!("launch bounds of {named} for {threads} threads")
             })?;
         }
-        require(k.geometry.blocks_per_sm >= 1, || "no block per SM".into())?;
+        if let Some(name) = &k.cluster_name {
+            let named = constant(k, name, "the number of blocks in a cluster")?;
+            require(named == k.cluster.into(), || {
+                format!("clusters of {named} for {} blocks", k.cluster)
+            })?;
+        }
+        require(k.geometry.blocks_per_sm != Some(0), || "no block per SM".into())?;
         self.cluster()?;
         for (i, c) in k.consts.iter().enumerate() {
             let mut earlier = true;
@@ -183,7 +190,7 @@ impl Verifier<'_> {
         self.block(&k.body)
     }
 
-    /// Checks that a function is straight-line arithmetic over its own variables.
+    /// Checks that a function is straight-line arithmetic on its own variables.
     fn function(&mut self, function: &Function) -> VerifyResult {
         let name = &function.name;
         let mut pure = true;
@@ -214,7 +221,8 @@ impl Verifier<'_> {
             self.unclaimed(&decl.name)?;
             self.visible.push(*param);
         }
-        // The body is checked in the parameters' scope, so that its declarations see them.
+        // The body is checked in the scope of the parameters, so its declarations must not hide
+        // them.
         function.body.iter().try_for_each(|stmt| self.stmt(stmt))?;
         self.ty(&function.value)?;
         self.visible.clear();
@@ -235,7 +243,8 @@ impl Verifier<'_> {
         let own = k.own_variables();
         for (local, own) in k.vars.iter().zip(own) {
             require(is_free(&local.name), || format!("`{}` is not an identifier", local.name))?;
-            // A function's variables are outside the kernel: they can only hide functions.
+            // A function's variables are not in the kernel's scope, so they can only hide names of
+            // functions.
             let shadows = match own {
                 true => seen.contains(&local.name),
                 false => k.functions.iter().any(|f| f.name == local.name),

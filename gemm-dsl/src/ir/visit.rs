@@ -7,20 +7,22 @@ use super::{
 use crate::target::arch;
 
 impl Kernel {
-    /// Visits every statement of the body, nested ones too, in source order.
+    /// Visits all statements of the body, including nested ones, in source order.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
         self.body.iter().for_each(|stmt| stmt.visit(f));
     }
 
-    /// All statements of the body in source order; a statement's index here is its number.
+    /// Returns all statements of the body in source order. A statement's index in this list is its
+    /// number.
     pub fn statements(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
         self.visit(&mut |stmt| all.push(stmt));
         all
     }
 
-    /// Mutable [`visit`](Self::visit): passes each statement with the variable of its innermost
-    /// enclosing loop. Nested statements are visited after the change of their parent.
+    /// Mutable version of [`visit`](Self::visit). It passes each statement with the variable of its
+    /// innermost enclosing loop. `f` may change a statement before its nested statements are
+    /// visited.
     pub fn visit_mut(&mut self, f: &mut impl FnMut(&mut Stmt, Option<Var>)) {
         visit_mut(&mut self.body, None, f);
     }
@@ -40,14 +42,14 @@ impl Kernel {
         self.visit(&mut |stmt| stmt.visit_exprs(f));
     }
 
-    /// Returns true if some statement copies asynchronously, which requires sm_80.
+    /// Returns true if some statement is an asynchronous copy, which requires sm_80.
     pub fn copies_asynchronously(&self) -> bool {
         self.any(|stmt| {
             matches!(stmt, Stmt::CopyAsync { .. } | Stmt::CopyCommit | Stmt::CopyWait { .. })
         })
     }
 
-    /// Oldest architecture that has all intrinsics used.
+    /// Returns the oldest architecture that supports all intrinsics in the kernel.
     pub fn arch_of_intrinsics(&self) -> u32 {
         let mut arch = arch::OLDEST;
         self.visit_exprs(&mut |e| {
@@ -63,8 +65,7 @@ impl Kernel {
         self.any(|stmt| matches!(stmt, Stmt::Mma(_)))
     }
 
-    /// Returns true if some statement copies boxes or uses barriers in shared memory, which
-    /// requires sm_90.
+    /// Returns true if some statement copies boxes or uses mbarriers, which requires sm_90.
     pub fn copies_boxes(&self) -> bool {
         self.any(|stmt| {
             matches!(stmt, Stmt::Mbarrier(_) | Stmt::ProxyFence(_) | Stmt::TensorCopy(_))
@@ -83,15 +84,16 @@ impl Kernel {
         found
     }
 
-    /// Returns true if some statement is executed by a whole warpgroup, which only sm_90 supports.
+    /// Returns true if some statement must be executed by a whole warpgroup, which only sm_90
+    /// supports.
     pub fn has_warpgroups(&self) -> bool {
         self.any(|stmt| {
             matches!(stmt, Stmt::Wgmma(_) | Stmt::WgmmaSync(_) | Stmt::RegisterLimit(_))
         })
     }
 
-    /// Returns true if some atomic accesses memory of this space. Atomics on shared memory
-    /// communicate between the threads of a block.
+    /// Returns true if some atomic accesses memory in this space. Atomics on shared memory let the
+    /// threads of a block communicate.
     pub fn has_atomics(&self, on: Space) -> bool {
         self.any(|stmt| match stmt {
             Stmt::Atomic(Atomic { target, .. }) => {
@@ -101,14 +103,14 @@ impl Kernel {
         })
     }
 
-    /// Returns true if blocks may communicate: some atomic accesses global memory.
+    /// Returns true if blocks can communicate, because some atomic accesses global memory.
     pub fn communicates(&self) -> bool {
         self.has_atomics(Space::Global)
     }
 }
 
 impl Stmt {
-    /// Visits this statement and the nested ones, in source order.
+    /// Visits this statement and its nested statements, in source order.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Stmt)) {
         f(self);
         match self {
@@ -134,9 +136,7 @@ impl Stmt {
                 index(target, f);
                 value.visit(f);
             }
-            Stmt::If { cond: e, .. } | Stmt::Assume(e) | Stmt::CopyWait { pending: e } => {
-                e.visit(f)
-            }
+            Stmt::If { cond: e, .. } | Stmt::CopyWait { pending: e } => e.visit(f),
             Stmt::For(l) => {
                 l.from.visit(f);
                 l.test.visit(f);

@@ -3,26 +3,28 @@
 use super::{Access, BufferId, Expr, TensorSwizzle};
 use crate::target::Format;
 
-/// `D = A·B + D`, or `D = A·B`: [`Wgmma::ROWS`] by `columns` accumulators, each over
+/// `D = A·B + D`, or `D = A·B`, with [`Wgmma::ROWS`] by `columns` accumulators. Each is summed over
 /// [`Format::terms`] elements of K. The four warps of a warpgroup execute it together. It is
-/// asynchronous: until a [`WgmmaSync::Wait`] that covers it, D is not available, and A and B are
-/// being read.
+/// asynchronous: it reads A and B, and D is not available, until a [`WgmmaSync::Wait`] that covers
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wgmma {
     /// Number format of A and B.
     pub format: Format,
-    /// Columns of B and D: a multiple of 8, 8 to 256.
+    /// Number of columns of B and D: a multiple of 8, from 8 to 256.
     pub columns: u32,
-    /// First accumulator of `columns / 2`, of [`Ty::F32`](super::Ty::F32): the whole last dimension
-    /// of a register array. [`Wgmma::place_of_d`] maps a thread's accumulators to D.
+    /// First of the thread's `columns / 2` accumulators, of [`Ty::F32`](super::Ty::F32). They are
+    /// the whole last dimension of a register array. [`Wgmma::place_of_d`] maps a thread's
+    /// accumulators to D.
     pub d: Access,
-    /// First element of A in shared memory, the same in all threads: row and K are the last two
-    /// indices. The row is a multiple of 8, and K one of 16 bytes.
+    /// First element of A in shared memory, the same in all threads. Its last two indices are the
+    /// row, a multiple of 8, and K, a multiple of 16 bytes.
     pub a: Access,
-    /// First element of B: column and K, under the same conditions as for A.
+    /// First element of B. Its last two indices are the column and K, with the same conditions as
+    /// for A.
     pub b: Access,
-    /// Adds the result to D; otherwise D is overwritten. A [`Ty::Bool`](super::Ty::Bool), the same
-    /// in all threads.
+    /// True to add the product to D; false to overwrite D. A [`Ty::Bool`](super::Ty::Bool), the
+    /// same in all threads.
     pub accumulate: Expr,
 }
 
@@ -31,12 +33,12 @@ impl Wgmma {
     pub const ROWS: u32 = 64;
     /// Maximum number of columns of B and D.
     pub const MOST_COLUMNS: u32 = 256;
-    /// Rows per group of a descriptor.
+    /// Number of rows in a group of a descriptor.
     pub const GROUP: u32 = 8;
-    /// Warps of a warpgroup. The index of its first warp is a multiple of it.
+    /// Number of warps of a warpgroup. The index of its first warp is a multiple of this number.
     pub const WARPS: u32 = 4;
 
-    /// Row and column of an accumulator that a thread of the warpgroup holds.
+    /// Row and column of D of the accumulator `sum` of a thread of the warpgroup.
     #[inline]
     pub const fn place_of_d(thread: usize, sum: usize) -> (usize, usize) {
         let (warp, lane) = (thread / 32, thread % 32);
@@ -44,8 +46,8 @@ impl Wgmma {
     }
 }
 
-/// Ordering between `wgmma` instructions and accesses of threads to their accumulators. The four
-/// warps of the warpgroup execute it together.
+/// Orders `wgmma` instructions and the threads' accesses to accumulators. The four warps of the
+/// warpgroup execute it together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WgmmaSync {
     /// Orders the threads' accesses to these register arrays before the following `wgmma`
@@ -56,51 +58,56 @@ pub enum WgmmaSync {
     },
     /// Closes the group of the `wgmma` instructions since the last commit (`wgmma.commit_group`).
     Commit,
-    /// Waits until at most `pending` of the newest groups are unfinished (`wgmma.wait_group`).
+    /// Waits until all groups are complete, except at most the `pending` newest
+    /// (`wgmma.wait_group`).
     Wait {
         /// Number of groups that may still be in flight.
         pending: u32,
-        /// Whole register arrays: after the wait, the accumulators in them that no group in flight
-        /// changes are available.
+        /// Whole register arrays. After the wait, their accumulators are available, unless a group
+        /// in flight changes them.
         accumulators: Vec<BufferId>,
     },
 }
 
-/// Register limit of each thread of a warpgroup from here on (`setmaxnreg`). The four warps of the
+/// Sets the register limit of each thread of a warpgroup (`setmaxnreg`). The four warps of the
 /// warpgroup execute it together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterLimit {
-    /// A multiple of 8, from 24 to 256.
+    /// New limit: a multiple of 8, from 24 to 256.
     pub registers: u32,
-    /// True if the limit is not lowered: the warps wait until others have released theirs.
-    /// Otherwise it is not raised. A thread starts with an even share, a multiple of 8, of the
-    /// registers given to its block and the blocks beside it.
+    /// True if the limit is raised or kept; the warps then wait until other warps have released
+    /// enough registers. False if the limit is lowered or kept. At launch, each thread has an even
+    /// share of the registers of its SM, rounded down to a multiple of 8.
     pub more: bool,
 }
 
-/// Layout part of a `wgmma` descriptor: the fields besides the address of the first element, which
-/// locate the rows of an operand in shared memory.
+/// Fields of a `wgmma` descriptor except the address of the first element. They locate the rows of
+/// an operand in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     pub swizzle: TensorSwizzle,
-    /// Bytes from one group of 8 rows to the next.
+    /// Distance from one group of 8 rows to the next, in bytes.
     pub stride: u32,
 }
 
 impl Descriptor {
-    /// Descriptor bits without the address. The leading byte offset, one chunk by convention,
-    /// matters only without a swizzle.
+    /// Bits of the descriptor without the address. The leading byte offset is one chunk by
+    /// convention, and has an effect only without a swizzle.
     pub const fn bits(self) -> u64 {
-        let mode = match self.swizzle {
+        1 << 16 | (self.stride as u64 >> 4) << 32 | self.mode() << 62
+    }
+
+    /// Code of the swizzle in the descriptor.
+    pub const fn mode(self) -> u64 {
+        match self.swizzle {
             TensorSwizzle::None => 0,
             TensorSwizzle::Bytes128 => 1,
             TensorSwizzle::Bytes64 => 2,
             TensorSwizzle::Bytes32 => 3,
-        };
-        1 << 16 | (self.stride as u64 >> 4) << 32 | mode << 62
+        }
     }
 
-    /// Address of a byte of a row, with the operand's first byte at `start`.
+    /// Address of a byte of a row, if the operand's first byte is at `start`.
     #[inline]
     pub const fn place(self, start: u32, row: u32, byte: u32) -> u32 {
         let row_bytes = self.stride / Wgmma::GROUP;

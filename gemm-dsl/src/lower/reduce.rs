@@ -1,12 +1,12 @@
 //! Reductions: threads fold elements into results.
 //!
-//! * `fold` defines the operator, `team` folds the accumulators of several threads into one.
-//! * `tiles` is the classic way to share the work: repeated passes of one kernel.
-//! * `rounds` is the other way: the threads of a result stride through its elements. `params` and
-//!   `shape` hold its parameters, `reader` reads the elements, `accumulators` holds a thread's
-//!   state, and `place` its position.
-//! * `finish` stores results or partials, and `long` handles segments that need a whole block.
-//! * `shards` has the programs for arrays that are split along the reduced axis.
+//! * `fold` defines the operator, and `team` folds the accumulators of several threads into one.
+//! * `tiles` implements `launch: tiles`: repeated passes of one kernel.
+//! * `rounds` implements all other reductions: the threads of a result stride through its elements.
+//!   `params` and `shape` describe the kernel's parameters. `reader` reads the elements,
+//!   `accumulators` stores a thread's state, and `place` computes the thread's position.
+//! * `finish` stores results or partial results, and `long` folds segments that need a whole block.
+//! * `shards` builds the programs for arrays that are split along the reduced axis.
 
 mod accumulators;
 mod expressions;
@@ -46,7 +46,7 @@ pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     }
 }
 
-/// Name of the results in a title.
+/// Name of the results in the head comment.
 fn noun(plan: &ReducePlan) -> &'static str {
     match plan.op() {
         None => "A fold",

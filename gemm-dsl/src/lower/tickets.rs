@@ -1,16 +1,16 @@
-//! Tickets for inter-block reduction within one launch: several blocks each compute a part, and the
-//! last block combines all parts.
+//! Tickets for inter-block reduction in one launch. Several blocks each compute a part, and the
+//! block that finishes last combines all parts.
 //!
-//! A block stores its part in global memory and takes a ticket: the number of blocks that took one
-//! before it. The block with the last ticket sees all parts. The other blocks' atomics release
-//! their parts, and its own atomic comes after these and acquires them. It then resets the ticket
-//! counter to zero, so a launch leaves the counter as it found it.
+//! A block stores its part in global memory and takes a ticket, which is the number of blocks that
+//! took one before. The block with the last ticket sees all parts: the atomics of the other blocks
+//! release their parts, and its own atomic comes last and acquires them. This block then resets the
+//! ticket counter to zero, so each launch starts with zero.
 //!
-//! The block that is last differs from run to run, and the resulting bits must not depend on it.
-//! Parts are therefore stored by block number, and every block would combine them in the same
-//! order.
+//! The last block may be a different one in each run, but the resulting bits must not depend on it.
+//! Parts are therefore stored by block number, and any block combines them in the same order.
 //!
-//! The caller defines a part (one number, several, or a tile) and the combination of parts.
+//! The caller defines the contents of a part (one number, several, or a tile) and how parts are
+//! combined.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
@@ -18,13 +18,13 @@ use crate::ir::{
     Scope,
 };
 
-/// Adds the program's array of ticket counters, one per group of parts.
+/// Adds the array of ticket counters to the program. It has one counter for each group of parts.
 pub(super) fn slot(program: &mut Program, words: Expr) -> Slot {
     program.temp_of("tickets", Elem::U32, [words], TempFill::Kept)
 }
 
-/// Declares the kernel parameter for this array. Its extent may name later parameters, and is set
-/// by [`shape`].
+/// Declares the kernel parameter for this array. [`shape`] sets its extent, which may contain later
+/// parameters.
 pub(super) fn parameter(b: &mut KernelBuilder, operand: Operand) -> BufferId {
     b.global("tickets", Elem::U32, operand)
 }
@@ -39,18 +39,18 @@ pub(super) struct Tickets {
     word: Access,
     /// Number of blocks that share the result; at least 1.
     blocks: Expr,
-    /// Flag in shared memory by which the ticket-taking thread informs the others.
+    /// Flag in shared memory. The thread that takes the ticket sets it for the other threads.
     is_last: Access,
-    /// True for the thread that takes the block's ticket.
+    /// Condition that is true for the thread that takes the block's ticket.
     first_thread: Expr,
-    /// Number of participating threads, if not all threads of the block.
+    /// Number of participating threads; `None` for all threads of the block.
     meet: Option<u32>,
 }
 
-/// Id of the named barrier for a subset of the block's threads.
+/// Number of the named barrier for a subset of the block's threads.
 const MEET: u32 = 1;
 
-/// Emits a barrier for the given number of threads, or for the whole block.
+/// Emits a barrier for `meet` threads, or for the whole block.
 pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
     match meet {
         None => b.barrier(),
@@ -58,7 +58,7 @@ pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
     }
 }
 
-/// Declares the shared-memory flag that is set in the block with the last ticket.
+/// Declares the shared-memory flag that is set if the block has taken the last ticket.
 pub(super) fn flag(b: &mut KernelBuilder) -> Access {
     let meaning = "set if this block has taken the last ticket";
     let is_last = b.shared("is_last", Elem::U32, [], BufferLayout::row_major(0), meaning);
@@ -66,19 +66,19 @@ pub(super) fn flag(b: &mut KernelBuilder) -> Access {
 }
 
 impl Tickets {
-    /// Creates tickets counted in `word`. `is_last` is the [`flag`] of the block, and
-    /// `first_thread` holds for exactly one of its threads.
+    /// Creates tickets that the counter `word` counts. `is_last` is the [`flag`] of the block.
+    /// `first_thread` must be true for exactly one of its threads.
     pub(super) fn new(word: Access, is_last: Access, blocks: Expr, first_thread: Expr) -> Self {
         Self { word, blocks, is_last, first_thread, meet: None }
     }
 
-    /// Restricts the tickets to the given number of threads, if not all threads of the block
+    /// Restricts the tickets to `meet` threads; `None` means that all threads of the block
     /// participate.
     pub(super) fn among(self, meet: Option<u32>) -> Self {
         Self { meet, ..self }
     }
 
-    /// Takes the block's ticket in one thread, which has stored the block's whole part itself.
+    /// Takes the block's ticket in one thread. This thread must have stored the block's whole part.
     pub(super) fn take(&self, b: &mut KernelBuilder) {
         let (one, none) = (Expr::U32(1), Expr::U32(0));
         let (word, order) = (self.word.clone(), MemoryOrder::AcqRel);
@@ -87,20 +87,20 @@ impl Tickets {
         b.store(self.is_last.clone(), last.select(one, none));
     }
 
-    /// Takes the block's ticket after all its threads have stored to the part. The barrier orders
-    /// their stores before the atomic.
+    /// Takes the block's ticket after all its threads have stored parts of the result. A barrier
+    /// orders their stores before the atomic.
     pub(super) fn take_for_all(&self, b: &mut KernelBuilder) {
         barrier(b, self.meet);
         b.if_(self.first_thread.clone(), |b| self.take(b));
     }
 
-    /// Returns true in all threads of the block with the last ticket, after a barrier; that block
-    /// then sees all parts.
+    /// Returns true in all threads of the block with the last ticket. The emitted barrier ensures
+    /// that this block sees all parts.
     ///
-    /// A block that calls this again for another result must pass a barrier before it takes that
-    /// result's ticket, as [`take_for_all`](Self::take_for_all) does.
+    /// If a block calls this again for another result, a barrier must come before it takes the
+    /// ticket of that result. [`take_for_all`](Self::take_for_all) contains such a barrier.
     pub(super) fn is_last(&self, b: &mut KernelBuilder) -> Expr {
-        // The barrier makes the flag visible, and everything that the ticket-taking thread has
+        // The barrier makes the flag visible, and everything that the thread with the ticket has
         // acquired.
         barrier(b, self.meet);
         self.is_last.clone().load().equals(Expr::U32(1))
@@ -112,11 +112,10 @@ impl Tickets {
         b.if_(self.first_thread.clone(), |b| b.store(self.word.clone(), Expr::U32(0)));
     }
 
-    /// Emits `make` for all threads of the block with the last ticket, then resets the counter.
+    /// Emits `make` for all threads of the block with the last ticket, and then resets the counter.
     pub(super) fn by_last(&self, b: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
         let is_last = self.is_last(b);
         b.if_(is_last, |b| {
-            b.comment("Last ticket: the partials of all other blocks are visible to this block.");
             make(b);
             self.reset(b);
         });

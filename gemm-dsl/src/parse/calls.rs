@@ -1,4 +1,4 @@
-//! Plans from the tokens of macro calls.
+//! Plans of kernels from the tokens of macro calls.
 
 use super::table;
 use super::{Fault, Outcome, planned};
@@ -15,11 +15,11 @@ use std::collections::HashMap;
 /// Result of reading a `reduce_kernel!` call.
 #[derive(Debug)]
 pub struct ReduceTokens {
-    /// The plan, or every fault at its own tokens.
+    /// The plan, or all faults, each at its own tokens.
     pub plan: syn::Result<ReducePlan>,
-    /// Element type of each input, also for a faulty spec, unless the fault hides it.
+    /// Element type of each input. Also known for a faulty spec, unless the fault hides the types.
     pub inputs: Option<Vec<Elem>>,
-    /// Element type of each result, with the same exception.
+    /// Element type of each result. Also known for a faulty spec, unless the fault hides the types.
     pub results: Option<Vec<Elem>>,
 }
 
@@ -36,7 +36,7 @@ pub fn reduce(tokens: TokenStream) -> ReduceTokens {
 /// Result of reading a `reduce_table!` call.
 #[derive(Debug)]
 pub struct ReduceTableTokens {
-    /// The checked table, or every fault at its own tokens.
+    /// The checked table, or all faults, each at its own tokens.
     pub table: syn::Result<KernelTable<ReduceSpec>>,
     /// Element type of each input, if the first rule determines it.
     pub inputs: Option<Vec<Elem>>,
@@ -61,7 +61,7 @@ fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
     }
 }
 
-/// Returns true if all keys that determine the types of these operands were readable.
+/// Returns true if all keys that determine the types of these operands could be parsed.
 fn knows_types<S: Table, P>(outcome: &Outcome<'_, S, P>, of: Typed) -> bool {
     !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
 }
@@ -69,12 +69,12 @@ fn knows_types<S: Table, P>(outcome: &Outcome<'_, S, P>, of: Typed) -> bool {
 /// Result of reading an `sgemm_kernel!` call.
 #[derive(Debug)]
 pub struct SgemmTokens {
-    /// The plan, or every fault at its own tokens.
+    /// The plan, or all faults, each at its own tokens.
     pub plan: syn::Result<SgemmPlan>,
     /// Element types of the matrices, also for a faulty spec.
     pub types: GemmTypes,
-    /// The [operands](SgemmSpec::operands), each with the place of its name; also for a faulty
-    /// spec, unless the fault hides them.
+    /// The [operands](SgemmSpec::operands), each with the place of its name. Also known for a
+    /// faulty spec, unless the fault hides them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
@@ -90,10 +90,10 @@ pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
 /// Result of reading an `sgemm_table!` call.
 #[derive(Debug)]
 pub struct SgemmTableTokens {
-    /// The checked table, or every fault at its own tokens.
+    /// The checked table, or all faults, each at its own tokens.
     pub table: syn::Result<KernelTable<SgemmSpec>>,
-    /// Operands of all rules, each with the place of its name in the first one, if that determines
-    /// them.
+    /// Operands of all rules, each with the place of its name in the first rule. `None` if the
+    /// first rule does not determine them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
@@ -105,7 +105,7 @@ pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
     SgemmTableTokens { table, operands }
 }
 
-/// Returns the operands, if the keys that determine them were readable.
+/// Returns the operands if the keys that determine them could be parsed.
 fn operands(
     outcome: &Outcome<'_, SgemmSpec, SgemmPlan>,
     places: &[Place],
@@ -114,7 +114,8 @@ fn operands(
     knows_types(outcome, Typed::Inputs).then(|| placed(&outcome.spec, epilogue, places))
 }
 
-/// Returns the operands with their places: the names in the epilogue, or else the whole call.
+/// Returns each operand with the place of its name in the epilogue, or of the whole call if the
+/// epilogue does not name it.
 fn placed(
     spec: &SgemmSpec,
     epilogue: Option<usize>,
@@ -133,7 +134,7 @@ fn placed(
     placed.collect()
 }
 
-/// Returns the plan, and the value of `tell` for the parsed spec if the tokens could be read.
+/// Returns the plan, and the value of `tell` for the parsed spec if the tokens could be parsed.
 fn read<S: Family + Table, R>(
     stream: TokenStream,
     tell: impl FnOnce(&Outcome<'_, S, S::Plan>, &[Place]) -> R,
@@ -147,8 +148,8 @@ fn read<S: Family + Table, R>(
     (outcome.plan.map_err(|faults| all_located(faults, &places)), Some(told))
 }
 
-/// Returns the table, and the value of `tell` for the first rule whose work is known: its spec, the
-/// start of each key's value, and the places of all tokens.
+/// Returns the table, and the value of `tell` for the first rule whose spec could be parsed. `tell`
+/// gets the spec, the start of each key's value, and the places of all tokens.
 fn read_table<S: RuleSpec, R>(
     stream: TokenStream,
     tell: impl FnOnce(&S, &HashMap<&'static str, usize>, &[Place]) -> R,
@@ -162,7 +163,7 @@ fn read_table<S: RuleSpec, R>(
     (read.table.map_err(|faults| all_located(faults, &places)), told)
 }
 
-/// Combines faults at their places into one error.
+/// Combines faults into one error that shows each fault at its place.
 fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
     let faults = faults.into_iter().map(|(fault, span)| located(fault, span, places));
     let all = faults.reduce(|mut all, next| {
@@ -175,7 +176,7 @@ fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
 fn located(fault: SpecError, span: Option<Span>, places: &[Place]) -> syn::Error {
     match span {
         None => syn::Error::new(Place::call_site(), fault),
-        // Such an error spans from the first to the last of its tokens.
+        // A `syn` error with two tokens marks everything from the first to the second.
         Some(Span { start, end }) => {
             let ends = [start, end - 1].map(|end| Ident::new("_", places[end]));
             syn::Error::new_spanned(TokenStream::from_iter(ends.map(TokenTree::from)), fault)

@@ -1,4 +1,4 @@
-//! Splitting of tokens into entries, by commas, colons and angle brackets.
+//! Splitting of tokens into entries at commas, colons and angle brackets.
 
 use super::messages;
 use crate::error::{Site, SpecError};
@@ -6,11 +6,11 @@ use crate::spec::KeyKind;
 use crate::syntax::{Span, Token, TokenKind, Tokens};
 
 pub(super) struct Entry<'t> {
-    /// One token; more if the key was written with spaces or hyphens.
+    /// Tokens of the key. There are several if the key was written with spaces or hyphens.
     pub key: Tokens<'t>,
     /// Tokens after the colon, if there is one.
     pub value: Option<Tokens<'t>>,
-    /// True if a fault of the entry was reported already.
+    /// True if a fault of this entry has already been reported.
     pub malformed: bool,
 }
 
@@ -23,7 +23,7 @@ impl Entry<'_> {
         self.value.map(Tokens::text).unwrap_or_default()
     }
 
-    /// Returns the tokens of the entry that a fault is about.
+    /// Returns the tokens of the entry that a fault marks.
     pub fn span(&self, site: Site) -> Span {
         match (site, self.value) {
             (Site::Key, _) => self.key.span(),
@@ -35,19 +35,19 @@ impl Entry<'_> {
         }
     }
 
-    /// Returns the value's tokens, or the key's if the entry is a flag or lacks a value.
+    /// Returns the value's tokens, or the key's tokens if the entry has no value.
     pub fn value_span(&self) -> Span {
         self.value.filter(|value| !value.is_empty()).unwrap_or(self.key).span()
     }
 }
 
-/// Entries of a spec, and the faults between them.
+/// Entries of a spec, and faults in the tokens between the entries.
 pub(super) struct EntryList<'t> {
     pub entries: Vec<Entry<'t>>,
     pub faults: Vec<(SpecError, Span)>,
 }
 
-/// Splits a spec into entries. `kind` returns the form of a known key's value.
+/// Splits a spec into entries. `kind` returns the kind of value that a known key takes.
 pub(super) fn split<'t>(
     tokens: Tokens<'t>,
     kind: &dyn Fn(&str) -> Option<KeyKind>,
@@ -70,8 +70,8 @@ pub(super) fn split<'t>(
     }
 }
 
-/// Returns the number of tokens up to the closing bar of a closure's parameters, whose commas
-/// belong to the value.
+/// Returns the number of tokens up to the bar that closes a closure's parameters. Commas between
+/// the bars belong to the value.
 fn head(tokens: Tokens<'_>) -> usize {
     match tokens.tokens() {
         [_, colon, bar, ..] if colon.is(':') && bar.is('|') => {
@@ -107,7 +107,7 @@ impl<'t> Splitter<'t, '_> {
         }
     }
 
-    /// Splits the tokens between two commas: one entry, or several if commas are missing.
+    /// Splits the tokens between two commas into one entry, or into several if commas are missing.
     fn entries(&mut self, mut tokens: Tokens<'t>) {
         while let Some(first) = tokens.iter().next() {
             if !first.is_word() {
@@ -120,8 +120,8 @@ impl<'t> Splitter<'t, '_> {
         }
     }
 
-    /// Returns the number of tokens of a key: more than one for `double-buffer` and
-    /// `double buffer`, if the words are no keys and together are one.
+    /// Returns the number of tokens of a key. It is more than one for `double-buffer` and
+    /// `double buffer`, whose words are not keys by themselves but form a key together.
     fn key_length(&self, tokens: Tokens<'t>) -> usize {
         let mut name = tokens[0].text.clone();
         if self.is_key(&name) {
@@ -145,7 +145,7 @@ impl<'t> Splitter<'t, '_> {
         (self.kind)(name).is_some()
     }
 
-    /// Reads one entry and returns the tokens after it.
+    /// Parses one entry and returns the tokens that follow it.
     fn entry(&mut self, key: Tokens<'t>, rest: Tokens<'t>) -> Tokens<'t> {
         let name = key.text();
         let mut entry = Entry { key, value: None, malformed: false };
@@ -158,7 +158,7 @@ impl<'t> Splitter<'t, '_> {
                     behind = behind.after(1);
                 }
                 let (value, rest) = match (self.kind)(&name) {
-                    // The grammar of expressions gives the best messages about them.
+                    // The parser of expressions has the best messages for a faulty expression.
                     Some(KeyKind::Closure(_)) => {
                         (behind.seen_through(), behind.after(behind.len()))
                     }
@@ -172,7 +172,7 @@ impl<'t> Splitter<'t, '_> {
                 rest
             }
             [..] => {
-                // After an unknown key, the next tokens are not informative.
+                // After an unknown key, the following tokens would not help in a message.
                 if self.is_key(&name) {
                     let found = rest.first(rest.unit());
                     self.fault(messages::missing_colon(&name, &found.text()), found);
@@ -185,16 +185,17 @@ impl<'t> Splitter<'t, '_> {
         rest
     }
 
-    /// Returns true if a word after a key without a colon is the next key.
+    /// Returns true if a word that follows a key without a colon is itself a key.
     fn starts_entry(&self, key: &str, word: &Token) -> bool {
         self.is_key(&word.text) || matches!((self.kind)(key), Some(KeyKind::Flag))
     }
 
-    /// Splits the tokens after a colon into the value and the next entries.
+    /// Splits the tokens after a colon into the value and the entries that follow.
     fn value(&mut self, tokens: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
         let signs = tokens.iter().take_while(|token| is_sign(token)).count();
         let length = match &tokens[..] {
-            // In `block: items: 4` the value is missing. (`a::b` is a value, if a wrong one.)
+            // In `block: items: 4` the value is missing. `a::b` is taken as a value, although a
+            // wrong one.
             [word, colon, next, ..] if word.is_word() && colon.is(':') && !next.is(':') => 0,
             _ => signs + tokens.after(signs).unit(),
         };
@@ -215,14 +216,15 @@ impl<'t> Splitter<'t, '_> {
                 self.fault(messages::not_a_comma(";"), rest.first(1));
                 return (value, rest.after(1));
             }
-            // The remaining tokens form no entry: all of it is the value, which fits no kind.
+            // The remaining tokens form no entry, so all tokens belong to the value, which no kind
+            // accepts.
             _ => return (tokens, tokens.after(tokens.len())),
         }
         (value.seen_through(), rest)
     }
 }
 
-/// Returns the next word of a multi-word key, and true if a hyphen precedes it.
+/// Returns the next word of a key with several words, and true if a hyphen precedes the word.
 fn next_word(tokens: Tokens<'_>) -> Option<(bool, &Token)> {
     match tokens.tokens() {
         [word, ..] if word.is_word() => Some((false, word)),
@@ -231,13 +233,13 @@ fn next_word(tokens: Tokens<'_>) -> Option<(bool, &Token)> {
     }
 }
 
-/// Returns true for punctuation that can only precede a value: `-` as in `-8`, or the quote of a
+/// Returns true for punctuation that can only start a value, such as `-` in `-8` or the quote of a
 /// lifetime.
 fn is_sign(token: &Token) -> bool {
     matches!(token.kind, TokenKind::Punct { .. }) && !token.is(';')
 }
 
-/// Returns true if a word after a number is meant as more dimensions, as in `128 x128`.
+/// Returns true if a word after a number is probably meant as further dimensions, as in `128 x128`.
 fn continues_size(word: &str) -> bool {
     word.strip_prefix(['x', 'X'])
         .is_some_and(|dims| dims.bytes().all(|b| b.is_ascii_digit() || b == b'x'))

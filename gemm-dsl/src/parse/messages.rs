@@ -48,7 +48,7 @@ pub(crate) fn second_colon(key: &str) -> SpecError {
     SpecError::at_key(&[], format!("one `:` is enough after `{key}`; leave this one out"))
 }
 
-/// Likely meaning of an unknown key.
+/// Key that the user probably meant by an unknown key.
 pub(crate) enum Meant {
     /// Another key with a similar name.
     Key(&'static str),
@@ -58,9 +58,9 @@ pub(crate) enum Meant {
     Word(&'static str, &'static str),
     /// A key of another macro.
     Macro(&'static str),
-    /// None of these; the message lists all keys.
+    /// No such key was found; the message lists all keys.
     Unclear,
-    /// None of these, and an earlier message lists all keys.
+    /// No such key was found, and an earlier message lists all keys.
     UnclearAgain,
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn hexadecimal_size(
     SpecError::at_value(
         &[key],
         format!(
-            "`{key}: {found}` starts with `0x`, as hexadecimal numbers do; write {form} in decimal \
+            "`{key}: {found}` starts with `0x` like a hexadecimal number; write {form} in decimal \
              as in `{example}`"
         ),
     )

@@ -1,19 +1,19 @@
-//! Splitting of texts, for programs that need the parts of a spec instead of its meaning.
+//! Splitting of spec text into its parts, for programs that do not need a parsed spec.
 
 use crate::error::SpecErrors;
 use crate::syntax::{TokenKind, Tokens, lex};
 use std::ops::Range;
 
-/// Returns the entries of a spec, each with its alternatives, as they were written:
-/// `stages: 3 | 4, float4` is `stages: 3` or `4`, then `float4`. Empty entries are skipped, and so
-/// are angle brackets around the spec.
+/// Returns the entries of a spec, each as the list of its alternatives, in their original text.
+/// `stages: 3 | 4, float4` has the entries `stages: 3` or `4`, and `float4`. Empty entries and
+/// angle brackets around the spec are skipped.
 ///
-/// A bar at the start of a value opens the parameters of a closure,
-/// `epilogue: |acc| max(acc, 0.0)`, whose commas separate no entries. Two bars without a space
-/// between them are an operator. Any other bar separates alternatives.
+/// A bar at the start of a value opens the parameters of a closure, as in
+/// `epilogue: |acc| max(acc, 0.0)`. Commas inside a closure do not separate entries. Two bars
+/// without a space between them are an operator. All other bars separate alternatives.
 ///
 /// # Errors
-/// The first fault and its place, if the text is not a list of tokens.
+/// Returns the first fault with its place, if the text cannot be split into tokens.
 pub fn entries(text: &str) -> Result<Vec<Vec<&str>>, SpecErrors> {
     let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let mut tokens = Tokens::all(&tokens);
@@ -47,10 +47,11 @@ pub fn entries(text: &str) -> Result<Vec<Vec<&str>>, SpecErrors> {
     }
 }
 
-/// Returns the number of tokens before the next separating comma or bar.
+/// Returns the number of tokens before the next comma or bar that separates entries or
+/// alternatives.
 fn alternative(tokens: Tokens<'_>) -> usize {
     let mut at = 0;
-    // A closure may stand at the start of a value: at the beginning, or after the first colon.
+    // A closure can only begin where a value begins: at the first token, or after the first colon.
     let mut starts = true;
     while at < tokens.len() {
         let bar = tokens[at].is('|');
@@ -73,8 +74,8 @@ fn alternative(tokens: Tokens<'_>) -> usize {
     tokens.len()
 }
 
-/// Returns the name and the argument of a macro call, `reduce_kernel!(op: max)`, with any tokens
-/// before it; `None` for any other text.
+/// Returns the name and the argument of a macro call such as `reduce_kernel!(op: max)`, which any
+/// tokens may precede. Returns `None` for any other text.
 pub fn call(text: &str) -> Option<(&str, &str)> {
     let (tokens, places) = lex(text).ok()?;
     let end = tokens.len() - usize::from(tokens.last()?.is(';'));

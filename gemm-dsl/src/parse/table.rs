@@ -1,4 +1,4 @@
-//! Parsing of tables: rules separated by semicolons, each with a condition, an arrow and a spec.
+//! Parsing of tables. Semicolons separate the rules; a rule is a condition, `=>` and a spec.
 
 mod messages;
 use super::{Entry, Fault, MAX_FAULTS, Outcome, planned_by};
@@ -11,14 +11,14 @@ use crate::syntax::{MAX_TEXT, Span, Token, TokenKind, Tokens, lex};
 use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, ReadTable, Rule, RuleSpec};
 use std::collections::HashMap;
 
-/// Most rules of a table.
+/// Maximum number of rules of a table.
 pub(super) const MAX_ROWS: usize = 256;
 
 /// Result of reading a table.
 pub(super) struct TableOutcome<S: Family> {
-    /// The table, or every fault.
+    /// The table, or all faults.
     pub table: Result<KernelTable<S>, Vec<Fault>>,
-    /// The first rule whose work could be read.
+    /// First rule whose spec could be parsed.
     pub first: Option<FirstRow<S>>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         }
         if table.count == MAX_ROWS {
             table.faults.push((messages::too_many_rows(MAX_ROWS), Some(row.span())));
-            // The rest is not read, and may contain the missing `else`.
+            // The remaining tokens are not read, and they may contain the missing `else`.
             table.is_total = true;
             break;
         }
@@ -61,7 +61,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
     }
     let TableReader { rows, told, mut faults, header, .. } = table;
     if faults.is_empty() {
-        // The tables of macros are parsed again as text, which has a limit.
+        // A macro passes its table on as text that is parsed again, and text has a maximum length.
         let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
         if bytes > MAX_TEXT {
             faults.push((messages::too_long_table(bytes, MAX_TEXT), None));
@@ -79,13 +79,13 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
 
 struct TableReader<S: Family> {
     rows: Vec<Rule<S>>,
-    /// The first rule whose work could be read.
+    /// First rule whose spec could be parsed.
     told: Option<FirstRow<S>>,
     faults: Vec<Fault>,
     header: Header,
-    /// Problems that no rule so far matches.
+    /// Problems that no earlier rule matches.
     left: ProblemSet,
-    /// Valid conditions, with the numbers of their rules.
+    /// Valid conditions, each with the number of its rule.
     conditions: Vec<(Closure, usize)>,
     /// Spec of the first rule, if it has no fault.
     first: Option<S>,
@@ -93,7 +93,7 @@ struct TableReader<S: Family> {
     count: usize,
     /// True once there was an `else`.
     has_else: bool,
-    /// True if a faulty rule matches all other problems, or may be meant to.
+    /// True if a faulty rule matches all remaining problems, or may be meant to match them.
     is_total: bool,
 }
 
@@ -102,7 +102,7 @@ impl<S: RuleSpec> TableReader<S> {
         self.faults.push((fault, Some(span)));
     }
 
-    /// Reads a header of the table, and returns false for a rule.
+    /// Reads a header such as `invariant`. Returns false if the row is a rule.
     fn is_word(&mut self, row: Tokens<'_>) -> bool {
         let none = row.after(row.len());
         let (word, again, head, rest) = match row.tokens() {
@@ -127,7 +127,7 @@ impl<S: RuleSpec> TableReader<S> {
         true
     }
 
-    /// Splits an `accuracy` header from a rule that follows it without a semicolon.
+    /// Splits a row if a rule follows an `accuracy` header without a semicolon.
     fn accuracy_and_rest<'t>(&mut self, row: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
         const HEAD: usize = 3;
         let is_class = row.get(2).is_some_and(|word| word.text.parse::<Accuracy>().is_ok());
@@ -140,8 +140,8 @@ impl<S: RuleSpec> TableReader<S> {
         (head, if rest[0].is(',') { rest.after(1) } else { rest })
     }
 
-    /// Returns the accuracy class. For an unknown word it reports a fault, and returns the class
-    /// that admits the most.
+    /// Returns the accuracy class. Reports an unknown word, and then returns the least strict
+    /// class.
     fn accuracy(&mut self, row: Tokens<'_>) -> Accuracy {
         let class = row.after(2);
         class.text().parse().unwrap_or_else(|fault: UnknownWord| {
@@ -186,7 +186,7 @@ impl<S: RuleSpec> TableReader<S> {
             let entry = given.get(key);
             faults.extend(entry.map(|e| (messages::of_problem(key, asked), Some(e.key.span()))));
         }
-        // Faults of a rule as a whole are reported at its spec.
+        // Faults that concern a whole rule are reported at its spec.
         let whole = if line.is_empty() { row.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
         if kernels.is_some()
@@ -209,7 +209,7 @@ impl<S: RuleSpec> TableReader<S> {
         }
     }
 
-    /// Returns the key of a valid spec that the table's header excludes, with the fault.
+    /// Returns the key of a valid spec that the table's header forbids, with the fault.
     fn refused(
         &self,
         spec: &S,
@@ -228,8 +228,9 @@ impl<S: RuleSpec> TableReader<S> {
         Some((key, messages::inexact(key, &value, needed)))
     }
 
-    /// Reads a condition. Returns it unless it cannot be parsed, also if no problem reaches it, and
-    /// the problems that match it.
+    /// Reads a condition. Returns the closure, unless it could not be parsed, and the problems that
+    /// reach the rule and match the condition. The closure is also returned if no problem matches
+    /// it.
     fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, ProblemSet) {
         let when = match Closure::read(S::CONDITION, tokens) {
             Ok(when) => when,
@@ -251,7 +252,7 @@ impl<S: RuleSpec> TableReader<S> {
             self.fault(messages::repeated(row), span);
         } else {
             comes = self.left.take(&when);
-            // The condition by itself, without the rules before it.
+            // Problems that match the condition alone, without regard to earlier rules.
             let mut others = ProblemSet::all();
             let own = others.take(&when);
             if layouts::<S>(&own).is_empty() {
@@ -268,12 +269,13 @@ impl<S: RuleSpec> TableReader<S> {
     }
 }
 
-/// Returns the layouts that the arrays of these problems may have.
+/// Returns the layouts that the arrays of these problems can have.
 fn layouts<S: RuleSpec>(of: &ProblemSet) -> Vec<usize> {
     (0..S::LAYOUTS).filter(|layout_index| of.any_of(&S::answers(*layout_index))).collect()
 }
 
-/// Plans a rule for each layout. If several layouts have faults, those of the first are reported.
+/// Plans a rule for each layout. If it has faults in several layouts, those of the first are
+/// reported.
 fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Plan)>, SpecErrors> {
     if layouts.is_empty() {
         return spec.plan().map(|_| Vec::new());
@@ -282,7 +284,7 @@ fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Pl
     for layout_index in layouts {
         match spec.plan_for_layout(*layout_index) {
             Ok(plan) => kernels.push((*layout_index, plan)),
-            // Faults of every layout are reported without naming one.
+            // Faults that occur in every layout are reported without the name of a layout.
             Err(faults) if kernels.is_empty() && (layouts.len() == 1 || spec.plan().is_err()) => {
                 return Err(faults);
             }
@@ -292,14 +294,14 @@ fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Pl
     Ok(kernels)
 }
 
-/// Adds to the faults of a rule the layout that they occur for.
+/// Adds the name of a layout to the faults that a rule has in this layout.
 fn for_layout<S: RuleSpec>(faults: &SpecErrors, layout_index: usize) -> SpecErrors {
     let so = S::answers(layout_index).into_iter().filter(|(_, is)| *is);
     let so = so.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
     SpecErrors::new(faults.iter().map(|fault| messages::for_layout(fault, &so)))
 }
 
-/// Returns the index of `=>` outside of brackets.
+/// Returns the index of `=>` outside all brackets.
 fn arrow(row: Tokens<'_>) -> Option<usize> {
     let mut at = 0;
     while at < row.len() {
@@ -310,7 +312,7 @@ fn arrow(row: Tokens<'_>) -> Option<usize> {
         {
             return Some(at);
         }
-        // Both signs of `==`, `<=` and the like are skipped together.
+        // An operator such as `==` or `<=` is skipped as a whole.
         let pair = matches!(rest.tokens(), [sign, equals, ..]
             if sign.kind == TokenKind::Punct { joint: true }
                 && "=<>!".chars().any(|c| sign.is(c))

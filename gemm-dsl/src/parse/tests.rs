@@ -20,8 +20,8 @@ use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// A text, and for each of its faults the marked tokens and the message, in which `{keys}` stands
-/// for all keys of the family.
+/// Text of a spec, with the marked tokens and the message of each of its faults. In a message,
+/// `{keys}` stands for all keys of the family.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
 fn faults<S: Family + Table>(text: &str) -> Vec<(String, String)> {
@@ -150,7 +150,7 @@ fn an_expression_that_is_given_twice_is_quoted_with_its_spaces() {
     );
     let long = twice(&format!("|acc| acc{}", " + acc".repeat(20)));
     assert!(long.contains("`epilogue: |acc| acc + acc +") && long.len() < 140, "{long}");
-    // An unreadable value is not quoted.
+    // A value that could not be parsed is not quoted.
     assert_eq!(twice("|acc| acc +"), "`epilogue` is given twice; leave one out");
 }
 
@@ -181,7 +181,7 @@ fn what_a_macro_of_the_user_passes_on_is_seen_through() {
             "tile: 64x64x8, thread: 4x4, epilogue: |acc| max(acc, 0.0)",
         ),
     ] {
-        // A user's macro passes the fragment on, or two macros in turn.
+        // A user's macro passes the fragment on, directly or through a second macro.
         for value in [group(tokens(value)), group(group(tokens(value)))] {
             let mut all = tokens(key);
             all.extend(value);

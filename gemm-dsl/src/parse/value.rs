@@ -6,7 +6,7 @@ use crate::expr::Closure;
 use crate::spec::{Datum, KeyKind};
 use crate::syntax::{Token, TokenKind, Tokens, closest};
 
-/// Parses the tokens after the colon of `key`, of which there is at least one.
+/// Parses the value of `key` from the tokens after the colon, which must not be empty.
 pub(super) fn read(
     key: &'static str,
     kind: KeyKind,
@@ -18,7 +18,7 @@ pub(super) fn read(
     }
 }
 
-/// Parses a value that has at most one fault.
+/// Parses a value, and stops at its first fault.
 fn plain(key: &'static str, kind: KeyKind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
     let wrong_kind = || messages::wrong_kind(key, kind, &tokens.text());
     match (kind, &tokens[..]) {
@@ -56,7 +56,7 @@ fn plain(key: &'static str, kind: KeyKind, tokens: Tokens<'_>) -> Result<Datum, 
     }
 }
 
-/// Returns true for a number in any notation, as opposed to a string or a character.
+/// Returns true for a number in any notation; other literals are strings and characters.
 fn is_numeric(token: &Token) -> bool {
     token.kind == TokenKind::Literal && token.text.starts_with(|c: char| c.is_ascii_digit())
 }
@@ -75,7 +75,8 @@ fn one_number(key: &'static str, found: &str) -> Result<Datum, SpecError> {
     Ok(Datum::Number(number(key, found, found)?))
 }
 
-/// Returns the value of a number such as `0x100`, which may also be meant as a size.
+/// Returns the value of a hexadecimal number such as `0x100`, which the user may have meant as a
+/// size.
 fn hexadecimal(found: &str) -> Option<u32> {
     u32::from_str_radix(found.strip_prefix("0x")?, 16).ok()
 }
@@ -109,7 +110,7 @@ fn size(
     Ok(Datum::Size(sizes))
 }
 
-/// Parses `part` of the text `found` as a number in plain decimal digits.
+/// Parses `part`, a part of `found`, as a number in plain decimal digits.
 fn number(key: &'static str, found: &str, part: &str) -> Result<u32, SpecError> {
     let (quote, quoted_part) = (&clip(found), &clip(part));
     if part.bytes().all(|b| b.is_ascii_digit()) {

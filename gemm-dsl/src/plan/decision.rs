@@ -1,4 +1,4 @@
-//! Decisions of a plan, in human-readable form.
+//! Decisions of a plan, as text for human readers.
 
 use crate::target::arch::WARP;
 
@@ -11,8 +11,8 @@ pub struct Decision {
     pub reason: &'static str,
 }
 
-/// Fact of a plan with the reason given by the deciding code. The reason is empty if the spec
-/// states the value explicitly.
+/// Value in a plan with the reason for it. The reason is empty if the spec states the value
+/// explicitly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decided<T> {
     pub value: T,

@@ -1,32 +1,33 @@
 //! The plan of a reduction.
 //!
-//! A reduction spec is valid if
+//! A reduction spec is valid if all of the following hold:
 //!
 //! * `block` is a power of two from 32 to 1024, and `items` is at least 1;
-//! * with `launch: tiles`, explicit or by default, a block reads at most 2^30 elements; otherwise a
-//!   thread holds at most 64 elements at once;
-//! * `launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in that type,
-//!   without `map`, `finish`, `compensated`, `blocks` and `run`;
+//! * with `launch: tiles`, explicit or by default, a block reads at most 2^30 elements; with any
+//!   other `launch`, a thread holds at most 64 elements at once;
+//! * `launch: tiles` requires a whole array of `f32` that `sum`, `prod`, `max` or `min` folds in
+//!   `f32`, without `map`, `finish`, `compensated`, `blocks` and `run`;
 //! * at most one of `unroll_last_warp` and `shuffle` is given;
-//! * under `unroll_last_warp` the block has at least 64 threads, and the last active threads of the
-//!   tree form one warp;
-//! * `shuffle` excludes `tree`, and `tree` requires that a whole block folds one result;
-//! * `group` is a power of two: for rows and segments at most a warp, or the block; for columns at
-//!   most the block;
+//! * under `unroll_last_warp` the block has at least 64 threads, and the tree's last 32 active
+//!   threads are in one warp;
+//! * `shuffle` excludes `tree`, and `tree` requires that all threads of a block fold one result;
+//! * `group` is a power of two. For rows and segments it is at most a warp, or the whole block. For
+//!   columns it is at most the block;
 //! * several blocks fold a row only if `group` is the whole block;
 //! * `blocks` is at most 65,535, and excludes `run`;
-//! * `run` is at most 2^30, and a multiple of the elements of a result that a block reads per
+//! * `run` is at most 2^30, and a multiple of the elements of one result that a block reads per
 //!   round;
-//! * for columns with a `group` above 1, the values of the threads of a block fit in 48 KiB of
-//!   shared memory;
-//! * the accumulator type is the element type, a type of 4 bytes or more that represents the
-//!   elements, or the type of the `map` (`types`); `mean_var`, `logsumexp` and `compensated` need a
+//! * for columns with a `group` above 1, the accumulators of all threads of a block fit in 48 KiB
+//!   of shared memory;
+//! * the accumulator type is the element type, a type of at least 4 bytes that represents every
+//!   element, or the type of the `map` (`types`). `mean_var`, `logsumexp` and `compensated` need a
 //!   floating-point type, and `logsumexp` excludes `f64`;
-//! * a result has the accumulator type; `f32` may also be stored as `f16` or `bf16`, `f64` as
-//!   `f32`, and integers with a `finish` as `f32` or `f64`;
+//! * a result has the accumulator type, with these exceptions: an `f32` accumulator may be stored
+//!   as `f16` or `bf16`, and an `f64` one as `f32`; integers with a `finish` may be stored as `f32`
+//!   or `f64`;
 //! * `fold` and `identity` are given together;
-//! * `finish` has a parameter for the folded value, or two for `mean_var`, and optionally one for
-//!   the number of elements;
+//! * `finish` has one parameter for the folded value, or two under `mean_var`, and optionally
+//!   another one for the number of elements;
 //! * expressions are well typed (`types`) and neither take nor return a `u64`;
 //! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
 
@@ -41,6 +42,7 @@ pub use types::Types;
 use super::{Faults, check_name};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::Elem;
+use crate::plan::residency::{resident_blocks, resident_threads};
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
 use crate::target::arch::{BLOCK_THREADS, GRID_BLOCKS, STATIC_SHARED_BYTES, WARP};
 
@@ -53,57 +55,56 @@ const MAX_HELD: u64 = 64;
 /// Maximum number of blocks that fold one result.
 const MAX_BLOCKS: u32 = GRID_BLOCKS[1];
 
-/// Shared memory of the word that tells a block whether it drew the last ticket, in bytes.
+/// Bytes of shared memory for the flag that tells a block whether it drew the last ticket.
 const TICKET_BYTES: u64 = 16;
 
-/// Maximum length of a segment that one group folds, in rounds of the group; the whole block folds
-/// longer ones.
+/// Maximum number of rounds in which one group folds a segment. The whole block folds longer
+/// segments.
 const ROUNDS_OF_GROUP: u64 = 16;
 
-/// Default limit of the blocks that fold one array.
+/// Default for the maximum number of blocks that fold one array.
 const BLOCKS: u32 = 1024;
 
 /// Method that folds the values of a block into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFold {
-    /// Shared-memory tree to the last step, with a block barrier after each.
+    /// Tree in shared memory to the last step, with a block barrier after each step.
     Tree,
-    /// Tree while more than 32 threads are active, then a single unrolled warp.
+    /// Tree while more than 32 threads are active; one warp then folds the rest without a loop.
     UnrolledWarp,
-    /// Register shuffles in each warp, then across the warps.
+    /// Shuffles between registers, first inside each warp, then across the warps.
     Shuffle,
 }
 
-/// Distribution of results over threads.
+/// Assignment of results to threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Each block folds one tile of an array. The same kernel then folds the partial values of the
-    /// blocks, until one is left.
+    /// Each block folds one tile of the array. Further launches of the same kernel fold the blocks'
+    /// partial results until one is left.
     Tiles,
     /// `group` adjacent threads fold a result (of an array, a row or a segment), round by round.
     Neighbours {
-        /// At most 32 threads, or a block.
+        /// A power of two up to 32, or all threads of the block.
         group: u32,
     },
-    /// The threads of a block's column fold one or more columns, so that the threads of a block's
-    /// row read neighbours.
+    /// The block is a grid of threads. The threads in a column of this grid fold one or more
+    /// columns of the matrix, so threads in a row of the grid read neighbouring elements.
     Columns {
-        /// Threads of a column.
+        /// Number of threads that fold a column together.
         group: u32,
-        /// Columns that a thread folds.
+        /// Number of matrix columns that a thread folds.
         width: u32,
     },
 }
 
-/// Blocks that fold one result.
+/// Number of blocks that fold one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
-    /// One block folds all of it.
+    /// One block folds the whole result.
     One,
-    /// At most this many blocks, at least 2, take turns, a round each.
+    /// At most this many blocks, at least 2, take the rounds in turn.
     InTurn(u32),
-    /// Each block folds a run of this many consecutive elements; the last run may be shorter. There
-    /// is one block per run.
+    /// Each block folds one run of this many consecutive elements; the last run may be shorter.
     Runs(u32),
 }
 
@@ -129,6 +130,12 @@ impl ReduceSpec {
         faults.check_minimums(self);
         let types = types::resolve(self, &mut faults);
         check_block(self, &mut faults);
+        if let Some(blocks) = self.blocks_per_sm {
+            resident_blocks(blocks, &mut faults);
+            if faults.sound(&["block"]) {
+                resident_threads(blocks, self.block.into(), &mut faults);
+            }
+        }
         check_items(self, &mut faults);
         check_block_fold(self, &mut faults);
         check_group(self, &mut faults);
@@ -165,13 +172,14 @@ impl ReduceSpec {
         Ok(ReducePlan { spec: self.clone(), types, parts, share, blocks, block_fold })
     }
 
-    /// Elements of a result that a block reads at once: threads, items per thread and elements per
-    /// item.
+    /// Returns the factors of the number of elements of one result that a block reads at once:
+    /// threads, items per thread and elements per item.
     fn round(&self) -> (u32, u32, u32) {
         (self.group_of_result(), self.items, self.vector_of_result())
     }
 
-    /// Error for a spec whose results cannot be folded piece by piece.
+    /// Returns the error for a spec whose shards cannot be folded separately because it has no
+    /// runs.
     pub(crate) fn without_runs(&self) -> SpecError {
         messages::shards_without_runs(self.over, elements(self.round()))
     }
@@ -251,7 +259,7 @@ fn check_blocks(spec: &ReduceSpec, faults: &mut Faults) {
     check_row("blocks", spec, faults);
 }
 
-/// Several blocks fold a row only as they fold an array: each block as a whole.
+/// Checks that several blocks share a row only if a whole block folds it.
 fn check_row(key: &'static str, spec: &ReduceSpec, faults: &mut Faults) {
     let by_parts = spec.over == Over::Rows && !spec.folds_by_blocks();
     if faults.sound(&["group", "block"]) {
@@ -261,7 +269,7 @@ fn check_row(key: &'static str, spec: &ReduceSpec, faults: &mut Faults) {
 }
 
 fn check_run(spec: &ReduceSpec, faults: &mut Faults) {
-    // Segments cannot have a `run` at all.
+    // `run` on segments is reported elsewhere, as a key without effect.
     let Some(run) = spec.run.filter(|_| spec.over != Over::Segments) else { return };
     faults.require(spec.blocks.is_none(), || messages::run_and_blocks(run));
     check_row("run", spec, faults);
@@ -282,8 +290,8 @@ fn check_shared(spec: &ReduceSpec, parts: &[AccumulatorPart], faults: &mut Fault
     if columns && faults.sound(&["block", "group", "items", "acc"]) {
         let kept: u64 = parts.iter().map(|part| u64::from(part.elem.size())).sum();
         let bytes = u64::from(spec.block) * width * kept;
-        // The ticket word is counted for every launch form, so that a spec valid in one form is
-        // valid in the other.
+        // The ticket word is counted for every form of launch, so changing `launch` never makes a
+        // spec invalid.
         let several = spec.run.is_some() || spec.blocks.is_some_and(|blocks| blocks > 1);
         let word = if several { TICKET_BYTES } else { 0 };
         faults.require(bytes + word <= STATIC_SHARED_BYTES, || {
@@ -328,18 +336,19 @@ impl ReducePlan {
         self.share
     }
 
-    /// Blocks that fold one result; ignored under [`Share::Tiles`], where each launch has as many
-    /// as it needs.
+    /// Number of blocks that fold one result. Ignored under [`Share::Tiles`], where each launch
+    /// computes its own number of blocks.
     pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
-    /// Returns true if several blocks may fold one result, whose partials are then folded again.
+    /// Returns true if several blocks may fold one result, so that their partial results are folded
+    /// afterwards.
     pub fn has_partials(&self) -> bool {
         self.share != Share::Tiles && self.blocks != Blocks::One
     }
 
-    /// Returns true if the partials are folded in the same launch.
+    /// Returns true if the partial results are folded in the same launch.
     pub fn is_once(&self) -> bool {
         self.has_partials() && self.spec.launch_form() == LaunchForm::Once
     }
@@ -349,17 +358,18 @@ impl ReducePlan {
         self.spec.block
     }
 
-    /// Shared-memory tree; ignored under [`BlockFold::Shuffle`].
+    /// Form of the shared-memory tree; ignored under [`BlockFold::Shuffle`].
     pub fn tree(&self) -> Tree {
         self.spec.tree
     }
 
-    /// Items that a thread reads, one block apart; at least 1.
+    /// Items that a thread reads, at least 1. Consecutive items of a thread are one block of
+    /// threads apart.
     pub fn items(&self) -> u32 {
         self.spec.items
     }
 
-    /// Elements of an item: those of 16 bytes for a vector, otherwise 1.
+    /// Elements of an item: 16 bytes of elements for a vector, otherwise 1.
     pub fn vector(&self) -> u32 {
         self.spec.vector()
     }
@@ -368,8 +378,8 @@ impl ReducePlan {
         self.block_fold
     }
 
-    /// Length of the longest segment that a group folds; the whole block folds longer ones, one
-    /// after another. `None` if the group is the block, or without segments.
+    /// Length of the longest segment that a group folds; the whole block folds longer segments, one
+    /// after another. `None` if a group is the whole block, or if the spec does not fold segments.
     pub fn longest_of_group(&self) -> Option<u64> {
         let groups = self.spec.over == Over::Segments && self.group() < self.block();
         groups.then(|| ROUNDS_OF_GROUP * self.elements_per_round())
@@ -380,7 +390,7 @@ impl ReducePlan {
         u64::from(self.block()) * u64::from(self.items()) * u64::from(self.vector())
     }
 
-    /// Threads of a block that fold one result together.
+    /// Number of threads of a block that fold one result together.
     pub fn group(&self) -> u32 {
         match self.share {
             Share::Tiles => self.block(),
@@ -388,7 +398,7 @@ impl ReducePlan {
         }
     }
 
-    /// Number of results that a thread folds: 1, or several columns.
+    /// Number of results that a thread folds: 1, except for columns.
     pub fn width(&self) -> u32 {
         match self.share {
             Share::Tiles | Share::Neighbours { .. } => 1,
@@ -396,8 +406,8 @@ impl ReducePlan {
         }
     }
 
-    /// Vector width for neighbouring columns in an array of results or partials of this type.
-    /// `None` unless a thread folds neighbouring columns that fill vectors.
+    /// Returns the vector width for neighbouring columns in an array of results or partial results
+    /// of type `elem`. `None` unless a thread folds enough neighbouring columns to fill vectors.
     pub fn lanes_of_columns(&self, elem: Elem) -> Option<u32> {
         let lanes = u32::from(elem.vector_lanes());
         let neighbours = self.vector() > 1 && self.width() > 1;
@@ -409,7 +419,7 @@ impl ReducePlan {
         self.block() / self.group() * self.width()
     }
 
-    /// Elements of one result that the threads of a block read at once.
+    /// Elements of one result that a block reads at once.
     pub fn elements_per_round(&self) -> u64 {
         elements((self.group(), self.items(), self.spec.vector_of_result()))
     }

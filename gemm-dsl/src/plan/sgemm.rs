@@ -1,6 +1,6 @@
 //! Plan of a GEMM.
 //!
-//! A GEMM spec is valid if all of the following hold.
+//! A GEMM spec is valid if all of the following hold:
 //!
 //! * **Numbers.** Every dimension is at least 1. So are `coarsen`, `unroll` (at most 1024),
 //!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and
@@ -14,56 +14,57 @@
 //!   than one element, and `order` one with more than one row and column. `spread` needs `stages`.
 //!   `float4` needs at least one access that it can widen.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
-//!   `partials`. Except under `mma: wgmma`, it needs a `warp` that is a multiple of 16x8, and
-//!   excludes `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
-//!   times `slices`. `promote` is a multiple of the instruction's K, and divides the K of a slice
-//!   in a tile. `promote` and `ldmatrix` need tensor cores. `ldmatrix` also needs a K-major tile
-//!   whose rows start on 16 bytes.
+//!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
+//!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
+//!   times `slices`. `promote` is a multiple of the instruction's K, and divides the part of the
+//!   tile's K that one slice computes. `promote` and `ldmatrix` need tensor cores. `ldmatrix` also
+//!   needs a K-major tile whose rows are aligned to 16 bytes.
 //! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N a multiple
-//!   of 8, both at most 256. Its K takes 32, 64 or 128 bytes of the format. A given `warp` has 16
-//!   rows and a multiple of 8 columns that divides N. `unroll`, `transpose`, `pad_a`, `pad_b`,
-//!   `swizzle`, `ldmatrix`, `prefetch`, `double_buffer`, `spread`, `slices`, `products` and
-//!   `stream_k` are excluded. `stages` and `producer` need `copy: tma`; `persistent` and `cluster`
-//!   need `producer`. A `cluster` has at most 8 blocks, no split-K, and a tile whose N is a
-//!   multiple of 8 for each block.
-//! * **Swizzling.** `swizzle` needs a K-major tile without padding whose K is a power of two, at
-//!   least 8.
+//!   of 8, both at most 256. A row of the tile's K occupies 32, 64 or 128 bytes in the input
+//!   format. A given `warp` has 16 rows and a multiple of 8 columns that divides N. `unroll`,
+//!   `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `prefetch`, `double_buffer`, `spread`,
+//!   `slices`, `products` and `stream_k` are excluded. `stages` and `producer` need `copy: tma`;
+//!   `persistent` and `cluster` need `producer`. A `cluster` has at most 8 blocks, no split-K, and
+//!   a tile whose N is a multiple of 8 times the number of its blocks.
+//! * **Swizzling.** `swizzle` needs a K-major tile without padding, whose K must be a power of two
+//!   and at least 8.
 //! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none
 //!   is called `alpha` or `beta`.
 //! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given. `stages`
-//!   unrolls the k steps of a tile itself, so it excludes `unroll`.
+//!   already unrolls the k steps of a tile, so it excludes `unroll`.
 //! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it
 //!   excludes `split_k`.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
 //!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices` divides
-//!   the tile's K; the quotient is the number of steps of a thread in a tile. `partials` divides
-//!   this number and `unroll`. Under `stages`, the number of steps is even and greater than
-//!   `spread`. With tensor cores it may be odd, and is at least `spread`.
-//! * **Vectors.** Under `float4`, the tile's K is a multiple of a vector's elements (4 of `f32`) if
-//!   vectors of A are read from global memory. The tile's N is one if vectors of B are. For a
-//!   column-major matrix, this applies to M of A and to K of B. Every other access falls back to a
-//!   single element if the layout does not allow 16 bytes. Warpgroups access C and the epilogue
-//!   operands by 16 bytes.
-//! * **Resources.** A block has at most 1024 threads, including all its `products` and `slices`,
-//!   and 32 threads for each warp under `lanes: k`. It has at most 227 KiB of shared memory. An SM
-//!   holds at most 32 blocks, 2048 threads, 228 KiB of shared memory (1 KiB per block is reserved)
-//!   and 65,536 registers. `blocks_per_sm` blocks must fit. A thread has at most 255 registers.
+//!   the tile's K; the quotient is a thread's number of k steps per tile. `partials` divides this
+//!   number and `unroll`. Under `stages`, the number of steps is even and greater than `spread`.
+//!   With tensor cores it may be odd, and is at least `spread`.
+//! * **Vectors.** Under `float4`, the contiguous extent of a tile that is read by vectors must be a
+//!   multiple of a vector's elements (4 of `f32`). This extent is K for a row-major A and N for a
+//!   row-major B. It is M for a column-major A and K for a column-major B. Every other access falls
+//!   back to a single element if the layout does not allow 16 bytes. Warpgroups access C and the
+//!   epilogue operands 16 bytes at a time.
+//! * **Resources.** A block has at most 1024 threads. They include those of all `products` and
+//!   `slices`, and all 32 lanes of each warp under `lanes: k`. It has at most 227 KiB of shared
+//!   memory. An SM holds at most 32 blocks, 2048 threads, 228 KiB of shared memory (1 KiB per block
+//!   is reserved) and 65,536 registers. `blocks_per_sm` blocks must fit on an SM. A thread has at
+//!   most 255 registers.
 //! * **Registers.** The accumulators of a thread must fit beside its fragments and its share of a
-//!   prefetched tile. Fragments count twice under `stages`. With tensor cores they are the splits
-//!   of B and of one row of A, and partial accumulators. Without `tile` they cover all `unroll`
-//!   steps. The accumulators must also fit beside the epilogue's reads. These are one register for
-//!   each column and `[n]` operand, or only for the columns of one store if accumulators are staged
-//!   in shared memory. An `[m]` operand takes one register, and C or an `[m, n]` operand one for
-//!   each element of a store. A thread of a warpgroup needs three parts: its accumulators, the
-//!   larger of its partial accumulators and its epilogue's reads, and a few registers for
-//!   addresses. Under `producer`, it also gets the registers that the producer warpgroup releases.
-//! * **Indices.** `coarsen` times a block's columns, and `raster` times its rows of C, are at most
-//!   2^30. The width of C under a large `raster` is checked at launch: `raster` times the tiles
-//!   along N is less than 2^31.
+//!   prefetched tile. Fragments count twice under `stages`. With tensor cores, the fragments are
+//!   the splits of B and of one row of A, and partial accumulators count as well. Without `tile`,
+//!   the fragments of all `unroll` steps count. The accumulators must also fit beside the
+//!   epilogue's reads. An `[n]` operand takes one register for each column, or only for the columns
+//!   of one store if accumulators are staged in shared memory. An `[m]` operand takes one register,
+//!   and C or an `[m, n]` operand one for each element of a store. A thread of a warpgroup needs
+//!   three parts: its accumulators, the larger of its partial accumulators and its epilogue's
+//!   reads, and a few registers for addresses. Under `producer`, it also gets the registers that
+//!   the producer warpgroup releases.
+//! * **Indices.** `coarsen` times a block's columns, and `raster` times a block's rows of C, are at
+//!   most 2^30. A launch also checks that `raster` times the number of tiles along N is less than
+//!   2^31.
 //!
-//! No other spec with readable values is rejected. A copy with fewer accesses than threads, or with
-//! a number of accesses that the threads do not divide evenly, is predicated. The threads of a
-//! block need not be a multiple of 32.
+//! No other spec is rejected once its values have been parsed. A copy is predicated if its accesses
+//! do not divide evenly among the threads. The threads of a block need not be a multiple of 32.
 
 mod check;
 mod decisions;
@@ -99,7 +100,7 @@ use crate::target::arch::GRID_BLOCKS;
 use check::TileGeometry;
 use std::ops::Range;
 
-/// Maximum extent of a block in elements. It keeps indices inside a block far below 2^31.
+/// Maximum extent of a block in elements. The limit keeps indices inside a block far below 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
 /// Maximum number of split-K partitions: the limit of a grid along y.
@@ -114,11 +115,11 @@ pub struct SgemmPlan {
 }
 
 /// Kind of a GEMM kernel, with its geometry.
-#[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
+#[expect(clippy::large_enum_variant, reason = "a plan is built once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelKind {
-    /// Threads read their operands from global memory and compute their elements of C one after the
-    /// other.
+    /// Threads read their operands from global memory and compute their elements of C one at a
+    /// time.
     Naive(NaivePlan),
     /// Threads read their operands from global memory and compute all their elements of C at once.
     Direct(DirectPlan),
@@ -171,8 +172,8 @@ impl SgemmPlan {
 
     pub fn kernel_name(&self) -> String {
         match self.variant {
-            // The guarded variant is the fallback of the kernel without guards, and is named after
-            // it.
+            // The guarded variant is the fallback of the kernel without guards, and derives its
+            // name from that kernel's.
             Variant::Guarded => self.spec.clone().bounds(Bounds::Aligned).kernel_name(),
             _ => self.spec.kernel_name(),
         }
@@ -217,8 +218,8 @@ impl SgemmPlan {
         self.spec.cluster
     }
 
-    /// K extent that a block processes at once. Split-K partitions are multiples of it. Without
-    /// guards, so is K.
+    /// K extent that a block processes at once. Split-K partitions are multiples of it. A kernel
+    /// without guards also requires that K is a multiple of it.
     pub fn depth(&self) -> u32 {
         match &self.kind {
             KernelKind::Naive(_) => 1,
@@ -238,8 +239,7 @@ impl SgemmPlan {
         }
     }
 
-    /// Plan for storing the accumulators in C; `None` for threads that compute one element at a
-    /// time.
+    /// Plan for storing the accumulators in C; `None` if threads compute one element at a time.
     pub(crate) fn epilogue_plan(&self) -> Option<EpiloguePlan> {
         match &self.kind {
             KernelKind::Naive(_) => None,
@@ -268,9 +268,10 @@ impl SgemmPlan {
     /// Returns the split-K partitions of `k` under `split_k: n`, in the order in which their
     /// results are added.
     ///
-    /// Each partition consists of whole K tiles (or rounds). There are at most n partitions, and
-    /// none is empty. Without the key there is one partition. Returns `None` if the number of
-    /// partitions depends on the extents of C, as for `split_k: auto` and `stream_k`.
+    /// Each partition consists of whole K tiles (or rounds), except that the last one may end in a
+    /// shorter tile. There are at most n partitions, and none is empty. Without the key there is
+    /// one partition. Returns `None` if the number of partitions depends on the extents of C, as
+    /// for `split_k: auto` and `stream_k`.
     ///
     /// ```
     /// use gemm_dsl::plan::SgemmPlan;
@@ -299,7 +300,14 @@ impl SgemmPlan {
 
     /// Blocks that must fit on an SM at once; at least 1.
     pub fn blocks_per_sm(&self) -> u32 {
-        self.spec.blocks_per_sm
+        self.spec.resident_blocks()
+    }
+
+    /// Minimum number of resident blocks per SM that the compiler is given. It is always set for a
+    /// kernel whose warpgroups exchange registers, because that fixes the register count at launch.
+    pub(crate) fn least_resident(&self) -> Option<u32> {
+        let moves_registers = self.kind.wgmma().is_some_and(|wgmma| wgmma.registers().is_some());
+        self.spec.blocks_per_sm.or(moves_registers.then_some(1))
     }
 
     /// Returns true if the kernel accepts any shape.
@@ -307,7 +315,8 @@ impl SgemmPlan {
         self.spec.bounds == Bounds::Guarded
     }
 
-    /// Epilogue expression applied to each accumulator; `None` stores the accumulator itself.
+    /// Epilogue expression that is applied to each accumulator; `None` stores accumulators
+    /// unchanged.
     pub fn epilogue(&self) -> Option<&Epilogue> {
         self.spec.epilogue.as_ref()
     }
@@ -322,7 +331,8 @@ impl SgemmPlan {
         self.spec.batch
     }
 
-    /// Returns true for a persistent kernel: as many blocks as fit loop over all tiles of C.
+    /// Returns true for a persistent kernel: as many blocks as can be resident loop over all tiles
+    /// of C.
     pub fn persistent(&self) -> bool {
         self.spec.persistent
     }
@@ -342,24 +352,25 @@ impl SgemmPlan {
         self.variant
     }
 
-    /// Returns the same computation with guards at the edges and 4-byte accesses to global memory.
-    /// It takes any shape. `None` if the kernel has guards already, or takes K = 0 without them.
+    /// Returns the plan of the same computation with guards at the edges and 4-byte accesses to
+    /// global memory, for any shape. `None` if the kernel already has guards, or is not
+    /// [`KernelKind::Tiled`].
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
         let tiled = matches!(self.kind, KernelKind::Tiled(_));
         (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded))
     }
 
-    /// Returns the same computation with 4-byte accesses to global memory, for operands that are
-    /// not aligned to 16 bytes. `None` if nothing would change, or if the spec promises aligned
-    /// shapes.
+    /// Returns the plan of the same computation with 4-byte accesses to global memory, for operands
+    /// that are not aligned to 16 bytes. `None` if the kernel has no wider accesses, or if its spec
+    /// promises aligned shapes.
     pub fn scalar_variant(&self) -> Option<SgemmPlan> {
         let applies = self.guarded() && self.variant == Variant::Vector;
         applies.then(|| self.other(self.spec.clone(), Variant::Scalar))
     }
 
-    /// Plans the same GEMM in `f32`, with a kernel that takes any address. It is the fallback for
-    /// values that the split cannot represent.
+    /// Plans the same GEMM in `f32`, with a kernel that accepts operands at any address. This GEMM
+    /// is the fallback for values that the splits cannot represent.
     ///
     /// # Errors
     /// Returns the faults of the fallback's spec, which is fixed: an error means a bug in this
@@ -368,11 +379,13 @@ impl SgemmPlan {
         self.spec.in_f32().plan()
     }
 
-    /// Builds another variant of this kernel, whose kind must have variants.
+    /// Plans another variant of this kernel, which must be of a kind that has variants.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Self {
         let tile = || spec.tile.unwrap_or_else(|| unreachable!("plan: this kind has a tile"));
         let kind = match &self.kind {
-            KernelKind::Naive(_) => unreachable!("plan: a naive kernel has no vectors, no tiles"),
+            KernelKind::Naive(_) => {
+                unreachable!("plan: a naive kernel has neither vectors nor tiles")
+            }
             KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, tile(), variant)),
             KernelKind::Direct(_) => KernelKind::Direct(DirectPlan::new(&spec, variant)),
             KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, tile(), variant)),

@@ -1,4 +1,4 @@
-//! Tests of plan messages that no spec text shows, and of invariants of every plan.
+//! Tests of plan messages that no spec text can produce, and of invariants of every plan.
 
 mod plausible;
 mod reductions;
@@ -72,8 +72,8 @@ proptest! {
                 let warps = u64::from(tensor.threads() / 32 * plan.blocks_per_sm());
                 let even = LARGEST.registers_per_thread(warps) / 8 * 8;
                 prop_assert!(others + tensor.epilogue_threads() * many <= even * tensor.threads());
-                // An uneven distribution gives consumers more registers than an even one, and the
-                // producer fewer.
+                // An uneven distribution gives consumers more registers than an even one, and gives
+                // the producer fewer.
                 prop_assert!(tensor.registers().is_none() || few < even && even < many);
                 return Ok(());
             }
@@ -226,7 +226,7 @@ fn the_largest_odd_tile_is_too_large_and_no_more() {
     assert!(errors.to_string().contains("bytes of shared memory"), "{errors}");
 }
 
-/// Loops over K overshoot by a few tiles, and the contract keeps the overshoot inside an `int`.
+/// Loops over K may pass K by a few tiles, and the contract keeps their indices inside an `int`.
 #[test]
 fn extents_leave_room_for_the_loops_that_pass_them() {
     for (line, ahead) in [

@@ -1,11 +1,11 @@
-//! Arithmetic of a GEMM's multiplications, and its accuracy.
+//! Arithmetic in which a GEMM multiplies, and the accuracy of each arithmetic.
 
 use super::table::words;
 use crate::target::Format;
 
 words! {
-    /// Arithmetic of the multiplications of a GEMM. All but `f32` use tensor cores (sm_80 and
-    /// later).
+    /// Arithmetic of the multiplications of a GEMM. All arithmetics except `f32` use tensor cores
+    /// (sm_80 and later).
     Arith {
         /// FP32 fused multiply-adds, on CUDA cores.
         F32 = "f32",
@@ -15,39 +15,39 @@ words! {
         F16 = "f16",
         /// A and B rounded to `tf32`: 11 bits of significand.
         Tf32 = "tf32",
-        /// FP32 emulation, about as accurate as `f32`: each number is split into three of `bf16`.
-        /// The six largest of the nine products are summed.
+        /// FP32 emulation, about as accurate as `f32`: each number is split into three `bf16`
+        /// numbers. The six largest of the nine products are summed.
         Bf16x6 = "bf16x6",
-        /// As `bf16x6`, with all nine products.
+        /// Like `bf16x6`, but sums all nine products.
         Bf16x9 = "bf16x9",
-        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two of `tf32`.
-        /// The three largest of the four products are summed.
+        /// FP32 emulation, nearly as accurate as `f32`: each number is split into two `tf32`
+        /// numbers. The three largest of the four products are summed.
         Tf32x3 = "tf32x3",
-        /// FP32 emulation, only with `mma: wgmma`: powers of two scale rows of A and columns of B
-        /// to the range of `f16`. Each number is split into two of `f16`. The three largest of the
-        /// four products are summed.
+        /// FP32 emulation, only with `mma: wgmma`. Powers of two scale rows of A and columns of B
+        /// to the range of `f16`. Each number is split into two `f16` numbers. The three largest of
+        /// the four products are summed.
         F16x3 = "f16x3",
     }
 }
 
 words! {
-    /// Accuracy that a table demands of its rules, as a bound of the error of an element of A·B.
-    /// Each class contains the ones before it.
+    /// Accuracy class of a table: a bound of the error of an element of A·B for all rules. Each
+    /// class also allows the arithmetics of the previous classes.
     Accuracy {
-        /// The error of `f32` multiply-adds: only `arith: f32`.
+        /// The error is that of `f32` multiply-adds. Allows only `arith: f32`.
         Ieee = "ieee",
-        /// The error of [`Arith::error_bound`], relative to the same element of |A|·|B|: also
-        /// `bf16x6`, `bf16x9` and `tf32x3`.
+        /// The error is at most [`Arith::error_bound`], relative to the same element of |A|·|B|.
+        /// Also allows `bf16x6`, `bf16x9` and `tf32x3`.
         Bound = "bound",
-        /// As `bound`, except for numbers far below the greatest of their row of A or column of B,
-        /// whose error is relative to that one: also `f16x3`.
+        /// Like `bound`, but the error of a number far below the greatest magnitude of its row of A
+        /// or column of B is relative to this magnitude. Also allows `f16x3`.
         Norm = "norm",
     }
 }
 
 impl Arith {
-    /// Returns the class that admits this arithmetic; `None` for arithmetics that do not emulate
-    /// `f32`, which no class admits.
+    /// Returns the strictest class that allows this arithmetic. `None` for arithmetics that neither
+    /// are nor emulate `f32`; no class allows them.
     pub fn accuracy(self) -> Option<Accuracy> {
         Some(match self {
             Self::F32 => Accuracy::Ieee,
@@ -67,7 +67,7 @@ impl Arith {
         })
     }
 
-    /// Returns the number of splits of an element of A or B, the largest first.
+    /// Returns the number of splits of an element of A or B.
     pub fn splits(self) -> u32 {
         match self {
             Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 => 1,
@@ -76,8 +76,8 @@ impl Arith {
         }
     }
 
-    /// Returns the pairs of splits, of A and of B, that are multiplied, in the order of summation:
-    /// small products come before large ones. Empty for `f32`.
+    /// Returns the pairs (split of A, split of B) that are multiplied, in the order of summation.
+    /// Small products are summed before large ones. Empty for `f32`.
     pub fn products(self) -> &'static [[u32; 2]] {
         const OF_THREE: [[u32; 2]; 9] =
             [[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]];
@@ -91,28 +91,46 @@ impl Arith {
     }
 
     /// Returns the largest error of an element of A·B, relative to the same element of |A|·|B|, for
-    /// a K of `terms`. It covers the rounding of the sum and of A and B, and the omitted products
-    /// of splits; twice the error of `f32` is allowed.
+    /// a K of `terms`. The bound covers the rounding of A, B and their sum, and the omitted
+    /// products of splits. It allows twice the summation error of `f32`.
     ///
-    /// Larger errors are possible for the arithmetics that do not emulate `f32`, for numbers that
-    /// are subnormal in the format or above its greatest. Underflow costs half of the smallest
-    /// positive number per product. Under `f16x3` a number of A below 2^-16 of the greatest of its
-    /// row has an error of at most 2^-38 of that one; likewise a number of B by its column.
+    /// Arithmetics that do not emulate `f32` may exceed the bound for numbers that are subnormal in
+    /// their format or above its maximum. Under `f16x3`, numbers of A below 2^-16 of their row's
+    /// greatest magnitude have an error of at most 2^-38 of that magnitude. The same holds for B
+    /// and its columns. Underflow adds [`underflow_bound`](Self::underflow_bound).
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
-        // Errors of a rounded number, by bits of significand, and of the product of two.
+        // Relative errors for a significand of `bits` bits: of one rounded number, and of the
+        // product of two.
         let rounded = |bits: i32| 2.0 * 2f64.powi(-bits) + 2f64.powi(-2 * bits);
         let beside = match self {
             Self::F32 => 0.0,
             Self::Bf16 => rounded(8) + 2.0 * unit,
             Self::F16 | Self::Tf32 => rounded(11) + 2.0 * unit,
-            // Three products are omitted, or none, and tensor cores truncate their sums.
+            // At most three products are omitted, and tensor cores truncate their sums.
             Self::Bf16x6 | Self::Bf16x9 => 2.0 * unit,
-            // One product is omitted, and two numbers leave a remainder of each: 2^-22 of a product
-            // each.
+            // One product is omitted, and A and B each leave a remainder after two splits. Each of
+            // the three is at most 2^-22 of a product.
             Self::Tf32x3 | Self::F16x3 => 14.0 * unit,
         };
         2.0 * terms as f64 * unit + beside
+    }
+
+    /// Returns the largest error from underflow of an element of A·B, for a K of `terms`. It is
+    /// absolute, and adds to [`error_bound`](Self::error_bound).
+    ///
+    /// `f32` rounds each multiply-add, by at most half of the smallest positive number, 2^-149.
+    /// Tensor cores truncate each sum to a multiple of 2^-149: at most one sum per product of
+    /// splits. The sums of `f16x3` are truncated while they are scaled, and rounded when they are
+    /// scaled back.
+    pub fn underflow_bound(self, terms: u64) -> f64 {
+        let least = f64::from(f32::from_bits(1));
+        let of_term = match self {
+            Self::F32 => 0.5,
+            Self::F16x3 => 1.0,
+            _ => self.products().len() as f64,
+        };
+        of_term * terms as f64 * least
     }
 
     /// Returns true if rows of A and columns of B are scaled to the range of the format.
@@ -120,8 +138,8 @@ impl Arith {
         self == Self::F16x3
     }
 
-    /// Returns true for FP32 emulation. The kernel detects numbers that the split cannot represent,
-    /// and their sums are then computed in `f32`.
+    /// Returns true for FP32 emulation. Its kernels detect numbers that the splits cannot
+    /// represent, and the affected sums are then computed in `f32`.
     pub fn is_emulation(self) -> bool {
         self.splits() > 1
     }
@@ -131,7 +149,7 @@ impl Arith {
 mod tests {
     use super::*;
 
-    /// The classes and bounds are as in the guide of gemm-runtime, `tensor_cores`.
+    /// The guide page `tensor_cores` of gemm-runtime documents these classes and bounds.
     #[test]
     fn classes_and_bounds_are_as_documented() {
         let unit = 2f64.powi(-24);

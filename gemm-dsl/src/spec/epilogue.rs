@@ -1,6 +1,6 @@
-//! The key `epilogue`, and the arguments of a GEMM beside its matrices.
+//! The key `epilogue`, and the arguments of a GEMM other than its matrices.
 
-use super::expression::part_of_name;
+use super::table::hash;
 use super::table::{Datum, KeyKind, KeyValue};
 use crate::error::SpecErrors;
 use crate::expr::{Closure, ClosureParam, EPILOGUE};
@@ -26,7 +26,7 @@ impl Epilogue {
         &self.0
     }
 
-    /// Returns its parameters behind the accumulator, in order.
+    /// Returns the parameters after the accumulator, in order.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&ClosureParam, EpilogueInput)> {
         self.0.params().iter().skip(1).map(|param| {
             let named = match self.0.scope().output {
@@ -62,10 +62,10 @@ pub enum Along {
 }
 
 impl Along {
-    /// All kinds, in the order of the documentation.
+    /// All variants, in the order of the documentation.
     pub const ALL: [Along; 4] = [Along::Nothing, Along::N, Along::M, Along::Mn];
 
-    /// Returns the index that the operand is written with.
+    /// Returns the index with which the operand is written.
     pub fn index(self) -> &'static [&'static str] {
         match self {
             Along::Nothing => &[],
@@ -75,14 +75,14 @@ impl Along {
         }
     }
 
-    /// Returns the kind of an operand with this index, if there is one.
+    /// Returns the variant whose operands are written with this index, if there is one.
     pub fn indexed_by(index: &[impl AsRef<str>]) -> Option<Along> {
         let same =
             |along: &Along| along.index().iter().copied().eq(index.iter().map(AsRef::as_ref));
         Along::ALL.into_iter().find(same)
     }
 
-    /// Returns a name for an operand of this kind, for messages and pages.
+    /// Returns an example name for such an operand, for messages and pages.
     pub fn example(self) -> &'static str {
         match self {
             Along::Nothing => "factor",
@@ -92,7 +92,7 @@ impl Along {
         }
     }
 
-    /// Returns the name of this kind in the type of a kernel.
+    /// Returns the name of the variant in a kernel's type.
     pub fn kind(self) -> &'static str {
         match self {
             Along::Nothing => "f32",
@@ -113,7 +113,7 @@ impl Along {
     }
 }
 
-/// The index behind the operand's name.
+/// Prints the index as it follows an operand's name.
 impl Display for Along {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         match self.index() {
@@ -128,26 +128,26 @@ impl Display for Along {
 pub struct EpilogueArg {
     /// Name in the epilogue, or `alpha` or `beta`.
     pub name: Cow<'static, str>,
-    /// Axes of C along which it has elements.
+    /// Axes of C along which the argument has elements.
     pub along: Along,
-    /// Place among the arguments of a launch.
+    /// Position among the arguments of a launch.
     pub slot: ArgSlot,
 }
 
-/// Place of an operand among the arrays or numbers of a launch.
+/// Position of an operand among the arrays or the numbers of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgSlot {
-    /// Index among the arrays that are only read: A and B are the first two.
+    /// Index among the arrays that are only read, which start with A and B.
     Array(usize),
     Number(usize),
 }
 
 impl EpilogueArg {
-    /// Most operands that the type of a kernel can list.
+    /// Maximum number of operands that a kernel's type can list.
     pub const MOST_LISTED: usize = 12;
 }
 
-/// The operand as an epilogue names it: `bias[n]`.
+/// Prints the operand as the epilogue declares it, for example `bias[n]`.
 impl Display for EpilogueArg {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         write!(f, "{}{}", self.name, self.along)
@@ -175,7 +175,7 @@ impl KeyValue for Epilogue {
     }
 
     fn part(&self) -> String {
-        part_of_name(&self.text())
+        hash(&self.text())
     }
 
     fn read(datum: &Datum) -> Option<Self> {
@@ -190,7 +190,7 @@ impl KeyValue for Epilogue {
 mod tests {
     use super::*;
 
-    /// Every index that the key allows has a kind, and no other index has one.
+    /// Each index that the key allows belongs to one variant, and no other index does.
     #[test]
     fn operands_of_the_key_have_a_kind_each() {
         let kinds: Vec<_> =

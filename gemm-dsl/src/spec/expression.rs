@@ -1,19 +1,12 @@
 //! Keys whose value is an expression.
 
-use super::table::{Datum, KeyKind, KeyValue};
+use super::table::{Datum, KeyKind, KeyValue, hash};
 use crate::error::SpecErrors;
 use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
-/// Returns an expression's part of a derived kernel name: a hash of its text, the same on every
-/// machine (FNV-1a, by G. Fowler, L. C. Noll and K.-P. Vo).
-pub(super) fn part_of_name(text: &str) -> String {
-    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
-}
-
-/// Declares types whose values are expressions in a scope.
+/// Declares types for values that are expressions in a given scope.
 macro_rules! expressions {
     ($($(#[$doc:meta])* $name:ident in $scope:ident;)*) => {$(
         $(#[$doc])*
@@ -47,7 +40,7 @@ macro_rules! expressions {
             }
 
             fn part(&self) -> String {
-                part_of_name(&self.text())
+                hash(&self.text())
             }
 
             fn read(datum: &Datum) -> Option<Self> {
@@ -61,13 +54,13 @@ macro_rules! expressions {
 }
 
 expressions! {
-    /// Expression that is folded, of one element of each input, such as `|x, y| x * y`. Its types
-    /// depend on the spec, whose plan checks them.
+    /// Expression of one element of each input, such as `|x, y| x * y`; its values are folded. The
+    /// types depend on the spec, and the plan checks them.
     Map in MAP;
     /// Expression of a result, such as `|s, len| sqrt(s / len)`.
     Finish in FINISH;
-    /// Expression that folds two values, such as `|a, b| max(a, b)`.
+    /// Expression that combines two values into one, such as `|a, b| max(a, b)`.
     Fold in FOLD;
-    /// Value that changes no other in a fold, such as `-1.0 / 0.0`.
+    /// Value that leaves any other value unchanged in a fold, such as `-1.0 / 0.0`.
     Identity in IDENTITY;
 }

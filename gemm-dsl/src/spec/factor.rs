@@ -22,7 +22,7 @@ impl Factor {
         }
     }
 
-    /// Returns the other factor of the GEMM.
+    /// Returns the other one of A and B.
     pub const fn other(self) -> Self {
         match self {
             Factor::A => Factor::B,

@@ -3,14 +3,14 @@
 use super::{Factor, SgemmSpec};
 use crate::ir::Elem;
 
-/// Element types of a GEMM. The declarations of matrices, the widths of vectors and the sizes in
-/// bytes follow from them.
+/// Element types of a GEMM. They determine the declarations of matrices, the widths of vectors and
+/// the sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GemmTypes {
     pub a: Elem,
     pub b: Elem,
-    /// Accumulators and epilogue operands.
+    /// Type of accumulators and epilogue operands.
     pub acc: Elem,
     pub c: Elem,
 }
@@ -39,8 +39,8 @@ impl SgemmSpec {
         GemmTypes::F32
     }
 
-    /// Returns the bytes of an element of A or B in the main loop, in all its splits if there are
-    /// any.
+    /// Returns the bytes of an element of A or B in the main loop. If elements are split, the bytes
+    /// of all splits count.
     pub fn staged_bytes(&self, factor: Factor) -> u32 {
         match self.arith.format().filter(|_| self.is_wgmma()) {
             Some(format) => self.arith.splits() * Elem::from_format(format).size(),

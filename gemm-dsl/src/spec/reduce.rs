@@ -15,7 +15,8 @@ use acts::{
 words! {
     /// Operator of a reduction. Its identity replaces missing elements.
     Op {
-        /// `a + b`, identity −0: the only value that changes no other, −0 included.
+        /// `a + b`. The identity is −0, the only value that leaves every other value unchanged, −0
+        /// included.
         Sum = "sum",
         /// `a * b`, identity 1.
         Prod = "prod",
@@ -23,22 +24,24 @@ words! {
         Max = "max",
         /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
         Min = "min",
-        /// Index of the greatest element: the first of equal ones (zeros are equal), or the first
-        /// NaN if there is one. Without elements it is the greatest index of its type.
+        /// Index of the greatest element, or of the first NaN if there is one. Of equal elements
+        /// the first is taken, and zeros of both signs are equal. Without elements, the result is
+        /// the greatest index of its type.
         Argmax = "argmax",
         /// Index of the smallest element, with the rules of `argmax`.
         Argmin = "argmin",
-        /// 1 if some element is not 0, or if the `map` is true for one, else 0: a `u8`.
+        /// 1 if some element is not 0, else 0: a `u8`. With a `map`, 1 if the `map` is true for
+        /// some element.
         Any = "any",
-        /// 1 if no element is 0, or if the `map` is true for all, else 0: a `u8`.
-        All = "all",
-        /// Mean and population variance, two results in one pass (Welford, Chan). They are NaN
-        /// without elements, with an infinite element, and where the elements that a thread holds
-        /// at once overflow their sum. The mean may be infinite if elements differ by more than the
-        /// greatest finite number. The mean of zeros is +0, also of −0.
-        MeanVar = "mean_var",
-        /// Logarithm of the sum of exponentials, in one pass and without overflow: −∞ without
+        /// 1 if no element is 0, else 0: a `u8`. With a `map`, 1 if the `map` is true for all
         /// elements.
+        All = "all",
+        /// Mean and population variance: two results in one pass (Welford, Chan). Both are right
+        /// where they are in range, whatever overflows on the way. Both are NaN without elements or
+        /// with an infinite element. The mean of zeros is +0, also if all of them are −0.
+        MeanVar = "mean_var",
+        /// Logarithm of the sum of exponentials, in one pass and without overflow. Without elements
+        /// it is −∞.
         Logsumexp = "logsumexp",
     }
 }
@@ -49,7 +52,7 @@ impl Op {
         matches!(self, Op::Sum | Op::Prod | Op::Max | Op::Min)
     }
 
-    /// Returns true if the result is the index of an element.
+    /// Returns true if the result is the index of an input element.
     pub fn is_index(self) -> bool {
         matches!(self, Op::Argmax | Op::Argmin)
     }
@@ -63,19 +66,20 @@ impl Op {
 words! {
     /// Order in which the threads of a block combine their values in shared memory.
     Tree {
-        /// The distance between partners halves each step; the first threads are active.
+        /// The distance between partners halves at each step; the first threads are active.
         Sequential = "sequential",
-        /// The distance doubles each step; the first threads are active, with strided elements.
+        /// The distance doubles at each step; the first threads are active and access strided
+        /// elements.
         Interleaved = "interleaved",
-        /// The distance doubles each step; every second, fourth, … thread is active, so warps
-        /// diverge.
+        /// The distance doubles at each step. Every second thread is active, then every fourth, and
+        /// so on, so warps diverge.
         InterleavedDivergent = "interleaved_divergent",
     }
 }
 
 words! {
-    /// Elements that are folded into one result. An array has the shape (outer, length, inner),
-    /// with `inner` contiguous.
+    /// Elements that are folded into one result. An array has the shape (outer, length, inner), and
+    /// `inner` is the contiguous axis.
     Over {
         /// All elements of an array.
         All = "all",
@@ -85,8 +89,8 @@ words! {
         Columns = "columns",
         /// Each column of each matrix of a batch, (outer, length, inner).
         Middle = "middle",
-        /// Each segment of an array. An array of offsets has the bounds of the segments. An empty
-        /// segment has the result of no elements.
+        /// Each segment of an array. An array of offsets gives the bounds of the segments. The
+        /// result of an empty segment is that of a fold without elements.
         Segments = "segments",
     }
 }
@@ -95,14 +99,14 @@ words! {
     /// Number of launches by which several blocks fold one result. `passes` and `once` of one spec
     /// give the same bits.
     LaunchForm {
-        /// Launches until one value is left. Each block folds one tile of elements, and the next
-        /// launch folds the values of the blocks. Only for whole arrays of `f32` with `sum`,
-        /// `prod`, `max` or `min`.
+        /// As many launches as it takes until one value is left. Each block folds one tile of
+        /// elements, and the next launch folds the blocks' values. Only for whole arrays of `f32`
+        /// with `sum`, `prod`, `max` or `min`.
         Tiles = "tiles",
-        /// Two launches: the first folds the elements with at most `blocks` blocks, the second the
+        /// Two launches: at most `blocks` blocks fold the elements, then a second launch folds the
         /// blocks' values.
         Passes = "passes",
-        /// One launch: each block stores its value and takes a ticket, and the block with the last
+        /// One launch: each block stores its value and takes a ticket. The block with the last
         /// ticket folds all values, by a fixed tree over the block numbers.
         Once = "once",
     }
@@ -113,17 +117,19 @@ spec! {
     ReduceSpec for "reduce_kernel" {
         /// Operator that folds the elements.
         op(Op): Op = Op::Sum, "", on NO_FOLD, what(Results);
-        /// Expression that folds two values, instead of `op`. It should be associative and
-        /// commutative: spec and shape determine the grouping and order of elements.
+        /// Expression that folds two values; it replaces `op`. It should be associative and
+        /// commutative, because spec and shape determine the grouping and order of elements.
         fold(Fold): Option<Fold> = None::<Fold>, "fold_{}", what(Results);
-        /// Identity of `fold`: the value that changes no other. It replaces missing elements.
+        /// Identity of `fold`: the value that leaves any other unchanged. It replaces missing
+        /// elements.
         identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
-        /// Expression of one element from each of one to four arrays. Its values are folded. It may
-        /// use the element's index `i` and the number of elements `len`, both integers. It replaces
-        /// an elementwise kernel.
+        /// Expression of one element from each of one to four arrays. The fold takes its values. It
+        /// may use the element's index `i` and the number of elements `len`, both integers. It
+        /// replaces an elementwise kernel.
         map(Map): Option<Map> = None::<Map>, "map_{}", what(Inputs);
-        /// Expression of the folded value, or of both values of `mean_var`. It computes the result.
-        /// An optional last parameter is the number of elements, in the accumulator type.
+        /// Expression that computes the result from the folded value, or from both values of
+        /// `mean_var`. An optional last parameter is the number of elements, in the accumulator
+        /// type.
         finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS, what(Results);
         /// Type of the elements in memory.
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
@@ -134,28 +140,30 @@ spec! {
         result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS, what(Results) as ReduceSpec::result_elem;
         /// Type of indices, of counts and of the offsets of segments.
         index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES, what(Results);
-        /// Sums the rounding errors, too (Neumaier). The remaining error is one rounding of the
-        /// result plus about 2 d² u² of the sum of magnitudes, for d additions per element and unit
-        /// roundoff u. It costs a second accumulator and several additions per element.
+        /// Also sums the rounding errors (Neumaier). With d additions per element and unit roundoff
+        /// u, the remaining error is one rounding of the result plus about 2 d² u² of the sum of
+        /// magnitudes. It costs a second accumulator and several additions per element.
         compensated(bool): bool = false, "compensated", on SUM, what;
         /// Elements that are folded into one result.
         over(Over): Over = Over::All, "{}", what;
-        /// Accepts padding between rows, as in a part of a matrix: the launch takes strides.
+        /// Accepts padding between rows, as in a submatrix: the launch takes row strides.
         pitched(bool): bool = false, "pitched", on DIMENSIONS, what;
         /// Number of threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
         /// Number of threads that fold one result together. For rows and segments: a power of two
         /// up to 32, or the whole block; default 32. For columns: a power of two up to the block;
-        /// default 8. A block then has `block / group` threads side by side along the columns.
+        /// default 8. A block then covers `block / group` neighbouring columns, or vectors of
+        /// columns under `float4`.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
         /// Number of elements, or vectors under `float4`, that a thread folds per round of loads.
-        /// The threads of a result interleave them. More items keep more loads in flight and cost
-        /// registers.
+        /// Neighbouring elements go to neighbouring threads of a result. More items keep more loads
+        /// in flight and cost registers.
         items(u32): u32 = 1, "items{}", least 1 "a thread folds at least one item";
-        /// Combines the values of the last 32 threads unrolled, without block barriers.
+        /// Combines the values of the last 32 active threads by unrolled code without block
+        /// barriers.
         unroll_last_warp(bool): bool = false, "unroll_last_warp", on WHOLE_BLOCK;
         /// Combines values by warp shuffles, first in each warp and then across warps, instead of
         /// the shared-memory tree.
@@ -164,28 +172,33 @@ spec! {
         /// a thread then folds a vector of neighbouring columns, and stores their results as
         /// vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
-        /// Number of columns that a thread folds, one block width apart.
+        /// Number of columns that a thread folds. They are one block width apart.
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
-        /// Maximum number of blocks that fold one result. Each loops until no elements are left.
-        /// Default: 1024 for a whole array, else 1. A fixed tree over the block numbers folds the
-        /// blocks' values.
+        /// Maximum number of blocks that fold one result; each block loops until no elements are
+        /// left. Default: 1024 for a whole array, else 1. A fixed tree over the block numbers folds
+        /// the blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
                                                                      block", on SHARED;
         /// Number of consecutive elements of a result that a block folds: a multiple of a block's
-        /// elements per round. It determines the number of blocks, instead of `blocks`. A fixed
+        /// elements per round. It replaces `blocks` and determines the number of blocks. A fixed
         /// tree over the run numbers folds the runs' values. Several devices can therefore fold
-        /// whole runs separately, with the same bits.
+        /// whole runs separately, and the result has the same bits.
         run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element", on SHARED;
         /// Number of launches by which several blocks fold one result. Default: `tiles` for a whole
         /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`,
         /// `compensated`, `blocks` or `run` is given; else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
+        /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
+        /// registers of a thread, and `1` allows as many as the threads of one block leave. Without
+        /// it the compiler weighs registers against occupancy.
+        blocks_per_sm(u32): Option<u32> = None::<u32>, "blocks_per_sm{}",
+            least 1 "at least one block must fit";
     }
 }
 
 impl ReduceSpec {
-    /// Returns the kernel's name: the user's behind `reduce_`, or one derived from the spec such as
-    /// `reduce_sum_256_items4_shuffle`.
+    /// Returns the kernel's name: `reduce_` with the user's name, or a name derived from the spec
+    /// such as `reduce_sum_256_items4_shuffle`.
     pub fn kernel_name(&self) -> String {
         match &self.name {
             Some(name) => given_name("reduce_", name),
@@ -193,7 +206,7 @@ impl ReduceSpec {
         }
     }
 
-    /// Returns the operator; `None` if the user gives a `fold`.
+    /// Returns the operator; `None` if the spec has a `fold`.
     pub fn operator(&self) -> Option<Op> {
         if self.fold.is_none() { Some(self.op) } else { None }
     }
@@ -207,7 +220,8 @@ impl ReduceSpec {
         self.operator().is_some_and(|op| op.is_index() || op == Op::MeanVar)
     }
 
-    /// Returns true if the state holds indices or counts, or if the kernel reads offsets.
+    /// Returns true if the folded state holds indices or counts, or if the kernel reads segment
+    /// offsets.
     pub(crate) fn has_indices(&self) -> bool {
         self.keeps_indices() || self.over == Over::Segments
     }
@@ -221,7 +235,7 @@ impl ReduceSpec {
         }
     }
 
-    /// Returns the number of elements of an item: 16 bytes' worth for a vector, else 1.
+    /// Returns the number of elements of an item: 16 bytes of elements for a vector, else 1.
     pub(crate) fn vector(&self) -> u32 {
         if self.float4 { VECTOR_BYTES / self.element.elem().size() } else { 1 }
     }
@@ -235,17 +249,17 @@ impl ReduceSpec {
         }
     }
 
-    /// Returns true if all threads of a block fold one result in the end.
+    /// Returns true if all threads of a block fold one result together.
     pub(crate) fn folds_by_blocks(&self) -> bool {
         match self.over {
-            // The block folds long segments.
+            // A whole block folds the long segments.
             Over::All | Over::Segments => true,
             Over::Rows => self.group_of_result() == self.block,
             Over::Columns | Over::Middle => false,
         }
     }
 
-    /// Returns the form of the launch by which several blocks fold one result.
+    /// Returns the launch form: the key `launch`, or its default.
     pub fn launch_form(&self) -> LaunchForm {
         match (self.launch, self.beyond_tiles()) {
             (Some(form), _) => form,
@@ -273,8 +287,8 @@ impl ReduceSpec {
         beyond.into_iter().find(|(_, beyond)| *beyond).map(|(key, _)| key)
     }
 
-    /// Returns the number of runs of a result with `len` elements: 0 for none. `None` without
-    /// `run`.
+    /// Returns the number of runs of a result with `len` elements, which is 0 for an empty array.
+    /// `None` if the spec has no `run`.
     pub fn runs(&self, len: u64) -> Option<u64> {
         self.run.filter(|run| *run > 0).map(|run| len.div_ceil(run.into()))
     }
@@ -287,7 +301,7 @@ impl ReduceSpec {
         }
     }
 
-    /// Returns the names of the results, as in messages, and their element types.
+    /// Returns the names of the results, as used in messages, and their element types.
     pub fn results(&self) -> Vec<(&'static str, Elem)> {
         match self.operator() {
             Some(op) if op.is_index() => vec![("output", self.index.elem())],

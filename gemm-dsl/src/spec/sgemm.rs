@@ -14,24 +14,24 @@ spec! {
     /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
     /// [`layout`](field@SgemmSpec::layout) gives the layouts of A and B.
     ///
-    /// Without a [`tile`](field@SgemmSpec::tile) every thread reads its operands from global
-    /// memory. It computes one element of C after the other or, if `thread`, `lanes: k`, `float4`,
-    /// `slices` or `split_k` is given, all its elements at once.
+    /// Without a [`tile`](field@SgemmSpec::tile), every thread reads its operands from global
+    /// memory and computes one element of C after the other. If `thread`, `lanes: k`, `float4`,
+    /// `slices` or `split_k` is given, it computes all its elements at once.
     SgemmSpec for "sgemm_kernel" {
-        /// Layouts of A and B: a letter each, `n` for row-major and `t` for column-major. C is
-        /// row-major.
+        /// Layouts of A and B, one letter for each: `n` for row-major and `t` for column-major. C
+        /// is row-major.
         layout(GemmLayout): GemmLayout = GemmLayout::Nn, "{}";
-        /// Shape of a block without `tile`, in threads, or in warps under `lanes: k`. Defaults to
-        /// 16x16 threads or 8x1 warps.
+        /// Shape of a block in a kernel without `tile`, in threads, or in warps under `lanes: k`.
+        /// Default: 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
             on naive("the threads of a tiled kernel follow from `tile` and `thread`; leave it out");
-        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k` each lane
-        /// of a warp sums a share of K. The lanes then add their sums by a tree: each lane adds the
-        /// sum of the lane s above it, for s = 16, 8, 4, 2, 1. Use `k` for matrix-vector shapes.
+        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k`, each
+        /// lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4, 2, 1,
+        /// each lane adds the sum of the lane that is s higher. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
             on naive("leave it out");
-        /// Number of adjacent elements of a row of C that a thread of a kernel without `tile`
-        /// computes, one after the other.
+        /// Number of adjacent elements in a row of C that a thread computes one after the other.
+        /// Only for kernels without `tile`.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
             on naive("in a tile `thread` says how many elements a thread computes; leave it out");
@@ -40,17 +40,17 @@ spec! {
         /// before the first multiply. Their values occupy registers.
         unroll(u32): Option<u32> = None, "unroll{}",
             least 1 "a round of the loop does at least one step";
-        /// Number of independent partial sums of an element of C. They shorten the chain of
+        /// Number of independent partial sums of an element of C. More of them shorten the chain of
         /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
             least 1 "an element needs at least one sum";
         /// Block tile, staged in shared memory: MxN elements of C, computed in steps of K.
         tile(Tile): Option<Tile> = None, "";
-        /// Thread tile: the elements of C that one thread keeps in registers. A larger one reuses
+        /// Thread tile: the elements of C that one thread keeps in registers. A larger tile reuses
         /// each loaded operand more often and costs registers.
         thread(Rect): Rect = Rect::new(1, 1), "{}";
-        /// Assignment of the tile's elements to threads. It determines bank conflicts and the
-        /// accesses that can be vectors.
+        /// Assignment of the tile's elements to threads. It determines which accesses can be
+        /// vectors, and the bank conflicts.
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
@@ -74,7 +74,7 @@ spec! {
         double_buffer(bool): bool = false, "double_buffer", on TILE;
         /// Number of pipeline stages: shared-memory buffers that asynchronous copies fill in turn,
         /// by `cp.async` (sm_80 and later) or, under `copy: tma`, by TMA. More stages hide more
-        /// latency. Each occupies shared memory for a tile of A and of B.
+        /// latency. Each stage occupies shared memory for a tile of A and a tile of B.
         stages(u32): Option<u32> = None, "stages{}",
             least 2 "a pipeline fills one buffer while another is used",
             on TILE;
@@ -90,59 +90,62 @@ spec! {
         /// in the L2 cache.
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
-        /// Arithmetic of the multiplications. All but `f32` use tensor cores (sm_80 and later).
+        /// Arithmetic of the multiplications. All arithmetics except `f32` use tensor cores (sm_80
+        /// and later).
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
-        /// Length along K of a partial sum on tensor cores. It starts from zero, and an IEEE
-        /// addition adds it to the accumulator. The length is a multiple of one instruction's K:
-        /// 16, or 8 for `tf32`. Default for FP32 emulation: one instruction's K, or the tile's K
-        /// under `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more
-        /// accurate and cost more additions.
+        /// Length of K that tensor cores sum in a fresh accumulator before an IEEE addition adds it
+        /// to the main one. It is a multiple of one instruction's K: 16, or 8 for `tf32`. Default
+        /// for FP32 emulation: one instruction's K, or the tile's K under `mma: wgmma`. Default for
+        /// other arithmetic: all of K. Smaller values are more accurate and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
             on MATRIX;
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
         /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
         /// Tensor core instruction. `wgmma` reads converted copies of A and B, which a launch
-        /// before the GEMM writes. They are K-major, and rounded or split as `arith` says.
+        /// before the GEMM writes. The copies are K-major, and rounded or split according to
+        /// `arith`.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
-        /// Method of copying the converted A and B to shared memory.
+        /// Unit that copies the converted A and B to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
         /// Warp specialisation: four producer warps of a block only issue copies, and the other
         /// warps only multiply.
         producer(bool): bool = false, "producer", on BOXES;
-        /// Persistent kernel: `blocks_per_sm` × SMs blocks loop over all output tiles, for each
-        /// split-K partition. The first loads of the next tile overlap the epilogue of the current
-        /// one.
+        /// Persistent kernel: for each split-K partition, `blocks_per_sm` × SMs blocks loop over
+        /// all output tiles. The first loads of the next tile overlap with the epilogue of the
+        /// current tile.
         persistent(bool): bool = false, "persistent", on PRODUCER;
-        /// Number of blocks in a cluster. Their tiles are adjacent along M, so they use the same
-        /// columns of B. Each block loads a part of them and multicasts it to the cluster.
+        /// Number of blocks in a cluster. Their tiles are adjacent along M, so they need the same
+        /// columns of B. Each block loads a part of these columns and multicasts it to the cluster.
         cluster(u32): u32 = 1, "cluster{}",
             least 1 "a block is a cluster by itself",
             on PRODUCER;
-        /// Issue order of the multiply-adds of a fragment. It affects register reuse, but no
-        /// result.
+        /// Issue order of the multiply-adds of a fragment. It affects register reuse, but not the
+        /// results.
         order(Order): Order = Order::Row, "{}", on TILE;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
-        /// registers of a thread.
-        blocks_per_sm(u32): u32 = 1, "blocks_per_sm{}",
+        /// registers of a thread to its share of an SM with n blocks. Without the key, the compiler
+        /// weighs registers against occupancy.
+        blocks_per_sm(u32): Option<u32> = None, "blocks_per_sm{}",
             least 1 "at least one block must fit";
-        /// Sliced-K: number of thread groups of a block that take alternate steps of K. Their
+        /// Sliced-K: number of thread groups of a block that take the steps of K in turn. Their
         /// accumulators are added in shared memory, in the order of the groups. Use it for a small
         /// C and a large K.
         slices(u32): u32 = 1, "slices{}",
             least 1 "a block has at least one group";
-        /// Split-K: maximum number of partitions of K. Each is summed by blocks of its own. The
-        /// last block of a tile to finish adds the partial sums in the order of the partitions, and
-        /// stores C. A partition is a multiple of the tile's K, or without a tile of a block's K
-        /// step, so a short K has fewer. `auto` fills the device with `blocks_per_sm` blocks per
-        /// SM, by at most sqrt(K / 8) partitions, rounded down to a power of two. Use it if C has
-        /// too few tiles to fill the device.
+        /// Split-K: maximum number of partitions of K, each summed by separate blocks. The block
+        /// that finishes a tile last adds the partial sums in the order of the partitions, and
+        /// stores C. A partition is a multiple of the tile's K, or of a block's K step in a kernel
+        /// without `tile`. A short K therefore has fewer partitions. `auto` fills the device with
+        /// `blocks_per_sm` blocks per SM, by at most sqrt(K / 8) partitions, rounded down to a
+        /// power of two. Use it if C has too few tiles to fill the device.
         split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K has at least one partition";
-        /// Stream-K: `blocks_per_sm` × SMs blocks share all tiles evenly. Each block computes as
-        /// many whole tiles as the others, then an equal number of K steps of the remaining tiles.
-        /// If there are fewer tiles than blocks, at most as many blocks share a tile as
-        /// `split_k: auto` has partitions. Partial sums of a tile are added in ascending K.
+        /// Stream-K: `blocks_per_sm` × SMs blocks share the work evenly. Each block first computes
+        /// the same number of whole tiles, then an equal number of K steps of the remaining tiles.
+        /// If there are fewer tiles than blocks, the number of blocks per tile is at most the
+        /// number of partitions of `split_k: auto`. Partial sums of a tile are added in ascending
+        /// K.
         stream_k(bool): bool = false, "stream", on TILE;
         /// Shapes that the kernel accepts.
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
@@ -151,22 +154,22 @@ spec! {
         /// Computes a batch of GEMMs of one size per launch. Strides or pointers give the locations
         /// of their matrices.
         batch(Batch): Option<Batch> = None, "batch_{}", what;
-        /// Number of GEMMs of a batch that one block computes, each by its own threads. Use it for
-        /// GEMMs too small to occupy a block.
+        /// Number of GEMMs of a batch that one block computes, each with separate threads. Use it
+        /// for GEMMs too small to occupy a block.
         products(u32): u32 = 1, "products{}",
             least 1 "a block computes at least one GEMM",
             on TILE;
         /// Computes alpha·A·B + beta·C, as in BLAS. The kernel takes alpha and beta, and reads C.
         scaled(bool): bool = false, "scaled", what(Inputs);
-        /// Expression of the accumulator and of operands. Its value is stored in C. It replaces an
-        /// elementwise kernel and its pass over C.
+        /// Expression of the accumulator and of operands, whose value is stored in C. It replaces
+        /// an elementwise kernel and that kernel's pass over C.
         epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}", what(Inputs);
     }
 }
 
 impl SgemmSpec {
-    /// Returns the kernel's name: the user's behind `sgemm_`, or one derived from the spec such as
-    /// `sgemm_128x128x8_8x8_double_buffer`.
+    /// Returns the kernel's name: `sgemm_` with the user's name, or a name derived from the spec
+    /// such as `sgemm_128x128x8_8x8_double_buffer`.
     pub fn kernel_name(&self) -> String {
         match (&self.name, self.tile, self.block) {
             (Some(name), _, _) => given_name("sgemm_", name),
@@ -178,14 +181,19 @@ impl SgemmSpec {
         }
     }
 
+    /// Returns the minimum number of resident blocks per SM.
+    pub fn resident_blocks(&self) -> u32 {
+        self.blocks_per_sm.unwrap_or(1)
+    }
+
     /// Returns true if each element of C is one sum, accumulated in ascending K. All such GEMMs of
-    /// the same matrices give the same bits, whatever their tiles are.
+    /// the same matrices give the same bits, whatever their tiles.
     pub fn is_invariant(&self) -> bool {
         self.splits_sums().is_none()
     }
 
-    /// Returns the key that makes the order of summation depend on M and N, if any. A part of such
-    /// a GEMM, computed by itself, has other bits than in the whole.
+    /// Returns the key that makes the order of summation depend on M and N, if there is one. A
+    /// submatrix of C then has other bits if it is computed by a GEMM of its own.
     pub fn depends_on_size(&self) -> Option<&'static str> {
         match self.sharing() {
             Sharing::Stream => Some("stream_k"),
@@ -199,16 +207,16 @@ impl SgemmSpec {
         Self::default().computing(self) == Self::default()
     }
 
-    /// Returns true if one element of A or B that the split cannot represent changes all of C,
-    /// which the kernel [in `f32`](Self::in_f32) then recomputes. Otherwise only the sums with that
-    /// element change.
+    /// Returns true if a single element of A or B that the splits cannot represent makes the kernel
+    /// [in `f32`](Self::in_f32) recompute all of C. Otherwise only the sums that contain the
+    /// element are recomputed.
     pub fn falls_back_as_a_whole(&self) -> bool {
         self.arith.is_emulation() && self.is_wgmma()
     }
 
     /// Returns the spec of the `f32` fallback: a GEMM that computes the same from the same
-    /// matrices, at any address. It is launched where the split of an emulated `f32` cannot
-    /// represent some element.
+    /// matrices, at any address. FP32 emulation falls back on it if the splits cannot represent
+    /// some element.
     pub fn in_f32(&self) -> Self {
         let spec = Self::default()
             .tile(Tile::new(128, 128, 16))
@@ -224,7 +232,7 @@ impl SgemmSpec {
         spec.computing(self)
     }
 
-    /// Returns the key that makes it not [invariant](Self::is_invariant), if any.
+    /// Returns the key because of which the GEMM is not [invariant](Self::is_invariant), if any.
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
         let splits = [
             ("arith", self.arith != Arith::F32),
@@ -242,13 +250,14 @@ impl SgemmSpec {
         self.arith.format().map_or(1, |format| format.terms() as u32)
     }
 
-    /// Returns a thread's number of steps in a tile whose K is divisible by the slices.
+    /// Returns the number of steps of a thread in a tile. The tile's K must be divisible by the
+    /// slices.
     pub(crate) fn steps(&self, tile: Tile) -> u32 {
         tile.k / self.k_per_step() / self.slices.max(1)
     }
 
-    /// Returns the elements of C that one thread keeps in registers. Under `arith` they are a
-    /// lane's share of the matrices of its warp.
+    /// Returns the elements of C that one thread keeps in registers. On tensor cores, these are a
+    /// lane's share of its warp's instructions.
     pub(crate) fn thread_tile(&self) -> Rect {
         match (self.arith, self.warp_tile()) {
             (Arith::F32, _) | (_, None) => self.thread,
@@ -256,8 +265,8 @@ impl SgemmSpec {
         }
     }
 
-    /// Returns the rectangle of the block tile that one warp computes. Under `mma: wgmma` it
-    /// defaults to the width of the block tile.
+    /// Returns the part of the block tile that one warp computes. Under `mma: wgmma`, its default
+    /// width is the width of the block tile.
     pub(crate) fn warp_tile(&self) -> Option<Rect> {
         let of_warpgroup = |tile: Tile| Rect::new(Self::ROWS_OF_WARP, tile.n);
         self.warp.or_else(|| self.tile.filter(|_| self.is_wgmma()).map(of_warpgroup))
@@ -266,12 +275,12 @@ impl SgemmSpec {
     /// Rows of C per warp of a warpgroup.
     pub(crate) const ROWS_OF_WARP: u32 = Wgmma::ROWS / Wgmma::WARPS;
 
-    /// Returns true if tensor cores read A and B from shared memory, by instructions of four warps.
+    /// Returns true if tensor cores read A and B from shared memory, with the instruction `wgmma`.
     pub fn is_wgmma(&self) -> bool {
         self.arith != Arith::F32 && self.mma == Instruction::Wgmma
     }
 
-    /// Returns how `split_k` and `stream_k` share K among blocks.
+    /// Returns the distribution of K among blocks according to `split_k` and `stream_k`.
     pub(crate) fn sharing(&self) -> Sharing {
         match (self.stream_k, self.split_k) {
             (true, _) => Sharing::Stream,
@@ -281,8 +290,8 @@ impl SgemmSpec {
         }
     }
 
-    /// Returns the key that makes a kernel without a tile hold all sums of a thread at once, if
-    /// any.
+    /// Returns the key because of which the threads of a kernel without a tile compute all their
+    /// elements at once, if any.
     pub(crate) fn direct_by(&self) -> Option<&'static str> {
         let keys = [
             ("thread", self.thread != Rect::new(1, 1)),
@@ -295,12 +304,13 @@ impl SgemmSpec {
         given.filter(|_| self.tile.is_none())
     }
 
-    /// Returns true if threads read from global memory and hold all their sums at once.
+    /// Returns true if threads read operands from global memory and compute all their elements at
+    /// once.
     pub(crate) fn is_direct(&self) -> bool {
         self.direct_by().is_some()
     }
 
-    /// Returns the shape of a block without `tile`: threads, or warps under `lanes: k`.
+    /// Returns the shape of a block without `tile`, in threads, or in warps under `lanes: k`.
     pub(crate) fn block_or_default(&self) -> Block {
         self.block.unwrap_or(match self.lanes {
             Lanes::N | Lanes::M => Self::DEFAULT_BLOCK,
@@ -311,6 +321,6 @@ impl SgemmSpec {
     /// Threads of a block if neither `block` nor `tile` is given.
     pub const DEFAULT_BLOCK: Block = Block::new(16, 16);
 
-    /// Warps of such a block under `lanes: k`.
+    /// Warps of a block under `lanes: k` if neither `block` nor `tile` is given.
     pub const DEFAULT_WARPS: Block = Block::new(8, 1);
 }

@@ -3,7 +3,7 @@
 use super::table::{Datum, KeyKind, KeyValue};
 use std::fmt;
 
-/// Declares a size: its dimensions in the order of the text, and the form that messages quote.
+/// Declares a size: its dimensions in their written order, and the form that messages quote.
 macro_rules! size {
     ($(#[$doc:meta])* $name:ident, $form:literal, $example:literal {
         $($(#[$dim_doc:meta])* $dim:ident),*
@@ -57,7 +57,7 @@ macro_rules! size {
 }
 
 size! {
-    /// Threads of a block that computes a patch of C without shared memory.
+    /// Threads of a block that computes C without shared memory.
     Block, "RxC", "16x16" {
         /// Threads along the rows of C.
         rows,
@@ -67,7 +67,8 @@ size! {
 }
 
 size! {
-    /// Block tile: `m` by `n` elements of C, and the `k` that a block processes per round.
+    /// Block tile: `m` by `n` elements of C, and the extent `k` of K that a block processes per
+    /// round.
     Tile, "MxNxK", "128x128x8" {
         /// Rows of A and C.
         m,

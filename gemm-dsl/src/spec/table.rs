@@ -15,7 +15,7 @@ pub(crate) struct Key<S: 'static> {
     pub name: &'static str,
     pub meaning: &'static str,
     pub kind: KeyKind,
-    /// Documentation of each of its words.
+    /// Documentation of each word, if the value is one of a few words.
     pub words: &'static [&'static str],
     /// Sets the field; returns false if the datum is of another kind.
     pub set: fn(&mut S, &Datum) -> bool,
@@ -23,15 +23,15 @@ pub(crate) struct Key<S: 'static> {
     pub reset: fn(&mut S),
     /// Returns the text of the field's value, empty for a flag; `None` for the default.
     pub text: fn(&S) -> Option<String>,
-    /// Returns the value's part of a derived kernel name, usually its text; `None` as for `text`.
+    /// Returns the value's part of a derived kernel name, usually its text; `None` for the default.
     pub part: fn(&S) -> Option<String>,
-    /// Returns the text of the default, empty if the default is no value.
+    /// Returns the text of the default; empty if there is no default value.
     pub default: fn() -> String,
-    /// The key's part of a derived kernel name, with `{}` for the value's part; may be empty.
+    /// Key's part of a derived kernel name, with `{}` for the value's part; may be empty.
     pub tag: &'static str,
-    /// Returns the field's number, or its smallest dimension.
+    /// Returns the field's number, or the smallest dimension of its size.
     pub smallest: fn(&S) -> Option<u32>,
-    /// Least number that makes sense, and the reason.
+    /// Smallest valid number, and the reason for this limit.
     pub least: Option<(u32, &'static str)>,
     /// Kernels that the key acts on; `None` for all of the family.
     pub acts_on: Option<ActsOn<S>>,
@@ -42,7 +42,7 @@ pub(crate) struct Key<S: 'static> {
 }
 
 impl<S> Key<S> {
-    /// Returns true if the spec gives the key and the kernel has nothing that it acts on.
+    /// Returns true if the spec gives the key, but the key has no effect on the kernel.
     pub(crate) fn is_idle(&self, spec: &S) -> bool {
         let acts = self.acts_on.as_ref().is_none_or(|on| (on.includes)(spec));
         !acts && (self.text)(spec).is_some()
@@ -57,29 +57,30 @@ pub(crate) struct What<S> {
     pub types: &'static [Typed],
 }
 
-/// Operands of a kernel, whose types are part of the kernel's type.
+/// Operands of a kernel whose types are part of the kernel's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     Inputs,
     Results,
 }
 
-/// Kernels of a family that some keys act on.
+/// Condition on the kernels of a family on which some keys act.
 pub(crate) struct ActsOn<S: 'static> {
-    /// Returns true if the spec is one of these kernels.
+    /// Returns true if the keys act on the spec's kernel.
     pub includes: fn(&S) -> bool,
-    /// Keys that decide it. The last one is to be given first.
+    /// Keys that decide the condition. If several are missing, the user should add the last one
+    /// first.
     pub rests_on: &'static [&'static str],
     /// Reason why the key has no effect on other kernels.
     pub because: &'static str,
-    /// Advice for such a spec.
+    /// Advice for a spec to which the condition does not apply.
     pub suggestion: Suggestion<S>,
 }
 
-/// Advice about a key that has nothing to act on.
+/// Advice about a key that has no effect.
 pub(crate) enum Suggestion<S: 'static> {
     Say(&'static str),
-    /// Add the missing ones of these entries, or leave the key out.
+    /// Add those of these entries that are missing, or leave the key out.
     Add(&'static [Prerequisite<S>]),
 }
 
@@ -100,7 +101,7 @@ impl<S> Suggestion<S> {
     }
 }
 
-/// Key as documentation shows it.
+/// Description of a key for documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyInfo {
@@ -110,11 +111,11 @@ pub struct KeyInfo {
     pub kind: KeyKind,
     /// Documentation of each word, in the order of [`KeyKind::Word`].
     pub words: &'static [&'static str],
-    /// Text of its default; empty for a flag, and if the default is no value.
+    /// Text of the default; empty for a flag, or if there is no default value.
     pub default: String,
 }
 
-/// Spec that a table declares.
+/// Spec whose keys are declared in a table.
 pub(crate) trait Table: Spec + Default {
     /// Every key, in printing order.
     const KEYS: &'static [Key<Self>];
@@ -129,14 +130,14 @@ pub(crate) trait Table: Spec + Default {
         Self::key(name).and_then(|key| key.what.as_ref())
     }
 
-    /// Returns the first key by which another spec computes another result.
+    /// Returns the first key because of which the two specs compute different results.
     fn differs(&self, other: &Self) -> Option<&'static str> {
         let differs =
             |key: &&Key<Self>| key.what.as_ref().is_some_and(|what| !(what.same)(self, other));
         Self::KEYS.iter().find(differs).map(|key| key.name)
     }
 
-    /// Returns this spec with every key that affects the result taken from another one.
+    /// Returns this spec with every key that affects the result copied from `what`.
     fn computing(mut self, what: &Self) -> Self {
         let keys = Self::KEYS.iter().filter(|key| key.what.is_some());
         keys.for_each(|key| (key.take)(&mut self, what));
@@ -159,18 +160,39 @@ pub(crate) fn line<S: Table>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     Ok(())
 }
 
-/// Returns the derived name of a kernel: `stem`, then the tag of every field that differs from the
-/// default.
+/// Returns a kernel name derived from the spec: the stem and the tags of all keys that differ from
+/// their defaults. Tags that exceed [`LONGEST_NAME`] are replaced by their hash.
 pub(crate) fn derived_name<S: Table>(stem: String, spec: &S) -> String {
-    S::KEYS
-        .iter()
-        .filter(|key| !key.tag.is_empty())
-        .filter_map(|key| Some(key.tag.replace("{}", &(key.part)(spec)?)))
-        .fold(stem, |name, tag| name + "_" + &tag)
+    let keys = S::KEYS.iter().filter(|key| !key.tag.is_empty());
+    let tags = keys.filter_map(|key| Some(key.tag.replace("{}", &(key.part)(spec)?)));
+    let tags: Vec<String> = tags.collect();
+    let length = |tags: &[String]| stem.len() + tags.iter().map(|tag| 1 + tag.len()).sum::<usize>();
+    let shown = match length(&tags) <= LONGEST_NAME {
+        true => tags.len(),
+        false => {
+            let fits = |count: &usize| length(&tags[..*count]) + HASH <= LONGEST_NAME;
+            (0..tags.len()).rev().find(fits).unwrap_or(0)
+        }
+    };
+    let (tags, rest) = tags.split_at(shown);
+    let name = tags.iter().fold(stem.clone(), |name, tag| name + "_" + tag);
+    if rest.is_empty() { name } else { name + "_" + &hash(&rest.join("_")) }
 }
 
-/// Returns the function name for a kernel that a user calls `name`. It starts with `family`, so
-/// that it collides with no name of CUDA, and it has no underscores that C++ reserves.
+/// Maximum length of a derived name, in characters.
+const LONGEST_NAME: usize = 64;
+/// Length of a hash in a name, including the underscore before the hash.
+const HASH: usize = 9;
+
+/// Returns a hash of a text for a kernel name, the same on every machine (FNV-1a, by G. Fowler,
+/// L. C. Noll and K.-P. Vo).
+pub(super) fn hash(text: &str) -> String {
+    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
+}
+
+/// Returns the function name of a kernel that a user names `name`. It starts with `family`, so no
+/// name of CUDA is the same. It has no underscores that C++ reserves.
 pub(crate) fn given_name(family: &str, name: &str) -> String {
     let name = joined(name);
     if name.starts_with(family) { name } else { format!("{family}{name}") }
@@ -179,13 +201,13 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
 /// Declares a spec: its macro and its keys. The first key is always `name`.
 ///
 /// A row has the key's name, the type that the setter takes, the field's type, the default, and the
-/// tag in a derived kernel name. Optional parts follow: the least number with the reason (`least`),
-/// the kernels that the key acts on (`on`), and the spelling where it cannot be a field's name
-/// (`called`).
+/// key's tag in a derived kernel name. Optional parts follow: the smallest valid number with the
+/// reason (`least`), the kernels on which the key acts (`on`), and the key's spelling if it cannot
+/// be a field's name (`called`).
 ///
-/// `what` marks a key that affects the result: specs that differ only in other keys compute the
-/// same. `what(Inputs)` names the operands whose types depend on the key. `as` gives the property
-/// of the spec to compare, if it is not the field.
+/// `what` marks a key that affects the result. Specs that differ only in unmarked keys compute the
+/// same. `what(Inputs)` names the operands whose types depend on the key. `as` names a property of
+/// the spec to compare in place of the field.
 macro_rules! spec {
     ($(#[$doc:meta])* $spec:ident for $macro:literal {
         $(
@@ -279,7 +301,8 @@ macro_rules! spec {
             ];
         }
 
-        /// The spec as DSL text: the keys that differ from the default, in the order of the fields.
+        /// Prints the spec as DSL text: the keys that differ from the default, in the order of the
+        /// fields.
         impl ::std::fmt::Display for $spec {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 $crate::spec::table::line(self, f)

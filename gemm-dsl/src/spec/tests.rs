@@ -1,5 +1,5 @@
-//! A family that exists only for this test. Its keys stand in its table alone: the grammar, the
-//! checks, the documentation and the random specs take them from there.
+//! Family that exists only for this test. Its keys are declared only in its table, from which the
+//! grammar, the checks, the documentation and the random specs follow.
 
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
 use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
@@ -124,7 +124,8 @@ fn a_row_is_all_that_the_checks_need() {
     assert_eq!(empty.err().as_deref(), Some(expected));
 }
 
-/// Only marked keys affect the result: by their field, or by the given property of the spec.
+/// Only marked keys affect the result: by the value of their field, or by the given property of the
+/// spec.
 #[test]
 fn a_row_is_all_that_tables_need() {
     let spec = ProbeSpec::default();
@@ -140,7 +141,7 @@ fn a_row_is_all_that_tables_need() {
     assert_eq!(spec.rush(true).computing(&other), fast.depth(3).rush(true));
 }
 
-/// Keys that the rules of a table may not differ in.
+/// Keys in which the rules of a table must not differ.
 #[test]
 fn keys_of_what_is_computed_are_marked() {
     fn marked<S: Table>() -> Vec<&'static str> {

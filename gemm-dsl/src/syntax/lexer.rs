@@ -1,7 +1,7 @@
-//! Lexer of texts. It gives the tokens of Rust's own lexer without needing a compiler.
+//! Lexer of texts. It returns the same tokens as Rust's own lexer, but needs no compiler.
 //!
-//! Comments are skipped, also doc comments. The content of strings and numbers is not checked:
-//! where it matters, the grammar rejects them with a better message.
+//! Comments are skipped, including doc comments. The lexer does not check the contents of strings
+//! and numbers. The grammar checks them with better messages.
 
 use super::messages;
 use super::token::{LexError, LexResult, Token, TokenKind};
@@ -9,10 +9,10 @@ use super::{MAX_DEPTH, MAX_TEXT};
 use crate::error::SpecError;
 use std::ops::Range;
 
-/// Returns the tokens, and the place of each in the text, in bytes.
+/// Returns the tokens, and the range of bytes of each.
 ///
 /// # Errors
-/// The first fault and its place: a character or a bracket that no Rust source can have there, or a
+/// Returns the first fault with its place: a character or bracket that is not valid in Rust, or a
 /// text longer than [`MAX_TEXT`].
 pub(crate) fn lex(text: &str) -> LexResult<Range<usize>> {
     if text.len() > MAX_TEXT {
@@ -37,7 +37,7 @@ struct Lexer<'t> {
     at: usize,
     tokens: Vec<Token>,
     places: Vec<Range<usize>>,
-    /// Open brackets with their places.
+    /// Open brackets, each with its place.
     open: Vec<(char, usize)>,
 }
 
@@ -46,7 +46,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.at..]
     }
 
-    /// Reads one token, a comment or white space. Returns false at the end.
+    /// Reads one token, comment or stretch of white space. Returns false at the end of the text.
     fn token(&mut self) -> Result<bool, Box<LexError<Range<usize>>>> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
@@ -86,7 +86,7 @@ impl<'t> Lexer<'t> {
             return Err(self.fault(messages::unclosed(first), 1));
         } else if PUNCTUATION.contains(first) {
             let joint = rest[1..].starts_with(|c| PUNCTUATION.contains(c)) || first == '\'';
-            // A comment separates tokens like a space.
+            // A comment between two tokens separates them like a space.
             let joint = joint && !["//", "/*"].iter().any(|comment| rest[1..].starts_with(comment));
             self.push(TokenKind::Punct { joint }, 1);
         } else {
@@ -113,7 +113,7 @@ fn is_word_start(c: char) -> bool {
     c == '_' || c.is_alphabetic()
 }
 
-/// Returns the length of the word at the start of a text, 0 if there is none.
+/// Returns the length of the word at the start of a text; 0 if it starts with no word.
 fn word(text: &str) -> usize {
     let end = text.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(text.len());
     if text.starts_with(is_word_start) { end } else { 0 }
@@ -142,9 +142,9 @@ fn comment(text: &str) -> Option<usize> {
 
 /// Start of a string or character literal.
 struct Quoted {
-    /// Bytes up to and including the opening quote.
+    /// Number of bytes up to and including the opening quote.
     start: usize,
-    /// Number of `#` around the literal; `None` if a backslash escapes.
+    /// Number of `#` around a raw literal; `None` for a literal with backslash escapes.
     hashes: Option<usize>,
     quote: char,
 }
@@ -170,7 +170,7 @@ fn quoted_start(text: &str) -> Option<Quoted> {
     })
 }
 
-/// Returns true if a text starts with a character literal, not a lifetime.
+/// Returns true if a text starts with a character literal, and false if it starts with a lifetime.
 fn is_character(text: &str) -> bool {
     let mut chars = text.chars();
     match (chars.next(), chars.next(), chars.next()) {
@@ -181,7 +181,7 @@ fn is_character(text: &str) -> bool {
 }
 
 impl Quoted {
-    /// Returns the length of the whole literal, if it is closed.
+    /// Returns the length of the whole literal, if it has a closing quote.
     fn length(&self, text: &str) -> Option<usize> {
         let inner = &text[self.start..];
         let Some(hashes) = self.hashes else {
@@ -198,8 +198,8 @@ impl Quoted {
     }
 }
 
-/// Returns the length of the number at the start of a text, with its suffix: `128x128x8` is one
-/// number.
+/// Returns the length of the number at the start of a text, including its suffix. `128x128x8` is
+/// one number with a suffix.
 fn number(text: &str) -> usize {
     let digits =
         |text: &str| text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());

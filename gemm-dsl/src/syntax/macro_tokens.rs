@@ -7,10 +7,10 @@ use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree, token
 /// Returns the tokens, and the place of each in the source.
 ///
 /// # Errors
-/// The fault and its place, if brackets are nested too deeply.
+/// Returns the fault with its place if brackets are nested too deeply.
 pub(crate) fn macro_tokens(stream: TokenStream) -> LexResult<Span> {
     let mut found = TokenBuffer::default();
-    // Iterative, so that deep nesting cannot overflow the stack.
+    // The traversal is iterative, so deep nesting cannot overflow the stack.
     let mut open = vec![OpenGroup { rest: stream.into_iter(), close: None }];
     while let Some(level) = open.last_mut() {
         match level.rest.next() {
@@ -41,7 +41,7 @@ pub(crate) fn macro_tokens(stream: TokenStream) -> LexResult<Span> {
     Ok((found.tokens, found.spans))
 }
 
-/// Group whose tokens are being read.
+/// Group of tokens that is being read.
 struct OpenGroup {
     rest: token_stream::IntoIter,
     /// Closing bracket; `None` for the whole spec, and for a single token in an invisible group.

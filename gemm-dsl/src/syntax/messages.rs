@@ -1,4 +1,4 @@
-//! Messages of texts that are no list of tokens.
+//! Messages for texts that cannot be split into tokens.
 
 use crate::error::SpecError;
 

@@ -1,6 +1,6 @@
-//! Search for the word that a misspelt one stands for.
+//! Search for the word that a misspelt word was meant to be.
 
-/// Returns the most similar word, if any is similar enough.
+/// Returns the most similar of `words`, if one is similar enough.
 pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
     let written = written.to_lowercase();
     let near = words
@@ -9,6 +9,6 @@ pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
         .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
         .min()
         .map(|(_, word)| word);
-    // `double` is short for `double_buffer`.
+    // A part of a key's name, such as `double` of `double_buffer`, is accepted as well.
     near.or_else(|| words.iter().copied().find(|word| word.split('_').any(|part| part == written)))
 }

@@ -1,5 +1,5 @@
-//! Tokens of a spec. The grammar treats tokens of a macro call and of a text alike, and refers to
-//! them by number; only the owner of the source turns a number into a place.
+//! Tokens of a spec. The grammar treats tokens of a macro call and tokens of a text alike, and
+//! refers to tokens by number. Only the code that has the source can convert a number to a place.
 
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use std::ops::{Deref, Range};
@@ -15,10 +15,10 @@ pub(crate) enum TokenKind {
         /// True if more punctuation follows without a space, as in `&&`.
         joint: bool,
     },
-    /// An opening bracket. Its text is empty for a group without brackets, which a user's macro
-    /// makes when it passes on an expression.
+    /// Opening bracket. Its text is empty for an invisible group, in which a user's macro passes an
+    /// expression on.
     Open,
-    /// The closing bracket of an opening one.
+    /// Closing bracket.
     Close,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Returns true for this character of punctuation.
+    /// Returns true if the token is this punctuation character.
     pub fn is(&self, punct: char) -> bool {
         matches!(self.kind, TokenKind::Punct { .. }) && self.text.starts_with(punct)
     }
@@ -41,10 +41,10 @@ impl Token {
     }
 }
 
-/// All tokens of a source with the place of each, or the first fault.
+/// Tokens of a source with the place of each, or the first fault.
 pub(crate) type LexResult<P> = Result<(Vec<Token>, Vec<P>), Box<LexError<P>>>;
 
-/// Fault of a source that is no list of tokens.
+/// Fault of a source that cannot be split into tokens.
 #[derive(Debug)]
 pub(crate) struct LexError<P> {
     pub error: SpecError,
@@ -58,7 +58,7 @@ impl LexError<Range<usize>> {
     }
 }
 
-/// Numbers of the tokens that a fault is about.
+/// Range of the numbers of the tokens that a fault marks.
 pub(crate) type Span = Range<usize>;
 
 /// Consecutive tokens of a spec, with their numbers.
@@ -77,7 +77,7 @@ impl Deref for Tokens<'_> {
 }
 
 impl<'t> Tokens<'t> {
-    /// All tokens of a spec, whose brackets are balanced.
+    /// All tokens of a spec. Their brackets must be balanced.
     pub fn all(tokens: &'t [Token]) -> Self {
         Self { tokens, start: 0 }
     }
@@ -103,13 +103,13 @@ impl<'t> Tokens<'t> {
         Self { tokens: &self.tokens[length..], start: self.start + length }
     }
 
-    /// Returns the tokens between the first and the last one.
+    /// Returns the tokens without the first and the last.
     pub fn inner(self) -> Self {
         self.after(1).first(self.len().saturating_sub(2))
     }
 
-    /// Returns the number of tokens up to the closing bracket of the first one, or 1 if it opens
-    /// none.
+    /// Returns the number of tokens up to the bracket that closes the first token, or 1 if the
+    /// first token is not an opening bracket.
     pub fn unit(self) -> usize {
         let mut depth = 0usize;
         for (i, token) in self.iter().enumerate() {
@@ -125,7 +125,7 @@ impl<'t> Tokens<'t> {
         self.len()
     }
 
-    /// Strips the invisible groups that a user's macros put around an expression.
+    /// Removes the invisible groups in which a user's macro encloses an expression.
     pub fn seen_through(mut self) -> Self {
         while let [open, ..] = self.tokens
             && open.kind == TokenKind::Open
@@ -137,7 +137,7 @@ impl<'t> Tokens<'t> {
         self
     }
 
-    /// Returns the tokens before the first one outside brackets that satisfies a predicate.
+    /// Returns the tokens before the first token outside brackets for which `stop` is true.
     pub fn until(self, stop: impl Fn(&Token) -> bool) -> Self {
         let mut length = 0;
         while length < self.len() && !stop(&self[length]) {
@@ -146,7 +146,8 @@ impl<'t> Tokens<'t> {
         self.first(length)
     }
 
-    /// Returns the tokens as a message quotes them: with necessary spaces only, and clipped.
+    /// Returns the tokens as text for a message, with only the necessary spaces, and shortened if
+    /// it is long.
     pub fn text(self) -> String {
         let mut text = String::new();
         let mut glued = true;

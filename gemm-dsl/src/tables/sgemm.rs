@@ -8,7 +8,7 @@ use crate::plan::SgemmPlan;
 use crate::spec::{GemmLayout, GemmTypes, SgemmSpec};
 use crate::target::device;
 
-/// GPU that a rule is chosen for.
+/// GPU for which a rule is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Architecture: 90 for `sm_90`.
@@ -18,12 +18,13 @@ pub struct Target {
 }
 
 impl Target {
-    /// An H200, which the simulator also models.
+    /// An H200, the GPU whose figures the simulator uses as well.
     pub const H200: Target = Target { arch: device::H200.arch, sms: device::H200.sms };
 }
 
 /// Shape of a GEMM, C\[M,N\] = A\[M,K\]·B\[K,N\]: extents, layouts and alignment.
-/// `(m, n, k).into()` is one GEMM of packed, row-major matrices that begin on 16 bytes.
+/// `(m, n, k).into()` is a single GEMM of packed, row-major matrices whose addresses are aligned to
+/// 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SgemmShape {
@@ -35,12 +36,13 @@ pub struct SgemmShape {
     pub k: u64,
     /// Number of GEMMs; 1 without a batch.
     pub batch: u64,
-    /// Layouts of A and B. [`SgemmShape::lies`] treats matrices with one row or column.
+    /// Layouts of A and B. For matrices with one row or column, see [`SgemmShape::lies`].
     pub layout: GemmLayout,
     /// True if a matrix has padding between its rows, or between its columns if it is column-major.
     pub padded: bool,
-    /// True if the first element of each row of A, B and C (of each column, if column-major) is
-    /// aligned to 16 bytes. `None` derives it from the extents of packed matrices.
+    /// True if the first element of each row of A, B and C is aligned to 16 bytes. In a
+    /// column-major matrix, this applies to each column. `None` derives the value from the extents,
+    /// for packed matrices.
     pub aligned: Option<bool>,
 }
 
@@ -77,14 +79,15 @@ impl SgemmShape {
         Self { aligned: Some(aligned), ..self }
     }
 
-    /// Returns the layouts that are used to choose a rule. A packed row or column has both layouts,
-    /// and is taken as one contiguous line. With `padded` it is `layout`.
+    /// Returns the layouts for the choice of a rule. A packed row or column is row-major and
+    /// column-major at once, and counts as one contiguous line. With `padded`, the field `layout`
+    /// decides.
     pub fn lies(&self) -> GemmLayout {
         let Self { m, n, k, layout, padded, .. } = *self;
         if padded {
             return layout;
         }
-        // A matrix of one line of one element has both layouts, too.
+        // A matrix with a single element also has both layouts.
         let by_column = |rows: u64, cols: u64, by_column| match (rows, cols) {
             (1, _) => false,
             (_, 1) => true,
@@ -118,22 +121,23 @@ impl SgemmShape {
     }
 }
 
-/// Items at a fixed stride, such as the lines of a matrix.
+/// Items at a fixed stride, such as the rows of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strided {
     pub count: u64,
-    /// Elements from one item to the next.
+    /// Distance from one item to the next, in elements.
     pub stride: u64,
 }
 
-/// Returns true if all lines of all matrices are aligned to 16 bytes, given that the first one is.
+/// Returns true if all lines (rows or columns) of all matrices are aligned to 16 bytes, provided
+/// that the first line is.
 pub fn lines_take_vectors(elem: Elem, lines: Strided, matrices: Strided) -> bool {
     let lanes = u64::from(elem.vector_lanes());
     let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(lanes);
     aligned(lines) && aligned(matrices)
 }
 
-/// Problem of a table of GEMMs: a shape on a GPU.
+/// Problem for a table of GEMMs: a shape on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SgemmProblem {
     pub shape: SgemmShape,
@@ -152,13 +156,13 @@ impl TableFamily for SgemmSpec {
         )
     }
 
-    /// Tiles that cover C, including partial ones at its edges, times the batch size, divided by
-    /// the SMs.
+    /// Number of tiles that cover C, including partial tiles at its edges, times the batch size,
+    /// divided by the number of SMs.
     fn waves(SgemmProblem { shape, target }: &SgemmProblem, tile: (u32, u32)) -> Option<f64> {
         let (m, n) = tile;
         let tiles = [shape.m.div_ceil(m.into()), shape.n.div_ceil(n.into()), shape.batch];
         let [rows, cols, batch] = tiles;
-        // The same in 64 bits, which is faster.
+        // The same computation in 64 bits, which is faster.
         let tiles = match rows.checked_mul(cols).and_then(|tiles| tiles.checked_mul(batch)) {
             Some(tiles) => tiles as f64,
             None => tiles.into_iter().map(u128::from).fold(1, u128::saturating_mul) as f64,
@@ -182,14 +186,14 @@ impl TableFamily for SgemmSpec {
     }
 }
 
-/// Returns the layouts of A and B, and true for padded matrices, from the index of a layout.
+/// Returns the layouts of A and B for a layout index, and true if matrices are padded.
 fn lies(layout_index: usize) -> (GemmLayout, bool) {
     (GemmLayout::ALL[layout_index / 2], !layout_index.is_multiple_of(2))
 }
 
 impl SgemmSpec {
-    /// Adapts the spec to matrices in another layout. `transpose`, and the padding that belongs to
-    /// it, is kept for K-major operands only, and `float4` if any access can be a vector.
+    /// Adapts the spec to matrices in another layout. `transpose`, with its padding, is kept only
+    /// for K-major operands, and `float4` only if some access can be a vector.
     ///
     /// ```
     /// use gemm_dsl::spec::{GemmLayout, SgemmSpec};
@@ -207,7 +211,7 @@ impl SgemmSpec {
         spec.float4(float4)
     }
 
-    /// Adapts the spec to a layout, with `float4` unchanged.
+    /// Adapts the spec to a layout, without changing `float4`.
     fn in_layout(self, layout: GemmLayout, padded: bool) -> Self {
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         let mut spec = self.layout(layout).pitched(padded);
@@ -221,7 +225,7 @@ impl SgemmSpec {
     }
 }
 
-/// Returns true if the only fault is that `float4` has nothing to act on.
+/// Returns true if the only fault is that `float4` has no effect.
 fn has_idle_vectors(faults: &SpecErrors) -> bool {
     faults.iter().all(|fault| fault.is_idle("float4"))
 }

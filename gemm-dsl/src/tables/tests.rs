@@ -81,7 +81,7 @@ fn extents_beyond_arrays_are_refused_where_they_are_asked_for() {
         let wrong = OutOfRange { name, value, least: 0, most: 1 << 48 };
         assert_eq!(table.choose(&extents), Err(wrong));
         assert_eq!(table.why(0, &extents), Err(wrong));
-        let text = format!("`{name}` is {value}, and a table is for 0 to 281474976710656");
+        let text = format!("`{name}` is {value}, but tables accept only 0 to 281474976710656");
         assert_eq!(wrong.to_string(), text);
     }
 }
@@ -128,7 +128,7 @@ fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
     }
 }
 
-/// A packed row or column is one line in either layout; a padded one has the declared layout.
+/// A packed row or column is one line in either layout. A padded one has its declared layout.
 #[test]
 fn packed_vectors_are_read_as_one_line() {
     use GemmLayout::{Nn, Nt, Tn, Tt};
@@ -182,7 +182,8 @@ fn a_line_is_made_for_matrices_however_they_lie() {
     assert_eq!(spec.for_matrices(GemmLayout::Nn, true).to_string(), "unroll: 2, pitched");
 }
 
-/// A shape made of extents has packed rows or columns that begin on 16 bytes.
+/// A shape that is created from extents has packed rows or columns whose start is aligned to 16
+/// bytes.
 #[test]
 fn packed_matrices_are_aligned_where_each_line_is() {
     for (extents, layout, batch, expected) in [
@@ -272,8 +273,8 @@ fn products_beyond_what_kernels_take_are_refused_where_they_are_asked_for() {
     let most = i32::MAX as usize;
     assert_eq!(table.choose(&on_h200((most, usize::MAX, 1))), Ok(1));
     let told = table.choose(&on_h200((most + 1, 1, 1))).expect_err("an extent").to_string();
-    assert_eq!(told, "`m` is 2147483648, and a table is for 0 to 2147483647");
+    assert_eq!(told, "`m` is 2147483648, but tables accept only 0 to 2147483647");
     let none = SgemmProblem { target: Target { arch: 90, sms: 0 }, ..on_h200((1, 1, 1)) };
     let told = table.choose(&none).expect_err("no device").to_string();
-    assert_eq!(told, "`sms` is 0, and a table is for 1 to 2147483647");
+    assert_eq!(told, "`sms` is 0, but tables accept only 1 to 2147483647");
 }

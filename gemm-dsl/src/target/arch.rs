@@ -1,20 +1,21 @@
-//! Limits of the architectures: the one table that checks, messages and occupancy use.
+//! Limits of the architectures, in the only table that checks, messages and occupancy use.
 //!
 //! The figures are from the table "Technical Specifications per Compute Capability" in NVIDIA's
 //! CUDA C++ Programming Guide.
 
 pub const WARP: u32 = 32;
 
-/// Schedulers of an SM. Each issues one instruction per cycle, from its own warps.
+/// Number of schedulers of an SM. Each issues at most one instruction per cycle, from its own
+/// warps.
 pub const SCHEDULERS: u32 = 4;
 
-/// Banks of shared memory, each 4 bytes wide.
+/// Number of banks of shared memory, each 4 bytes wide.
 pub const BANKS: u32 = 32;
 
-/// Size in bytes of a sector, the unit of global-memory transfers.
+/// Size of a sector, the unit of global-memory transfers, in bytes.
 pub const SECTOR_BYTES: u32 = 32;
 
-/// Sectors per line of the L1 cache.
+/// Number of sectors per line of the L1 cache.
 pub const LINE_SECTORS: u32 = 4;
 
 /// Maximum number of threads of a block.
@@ -26,34 +27,34 @@ pub const GRID_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// Maximum number of registers that the instruction set can address per thread.
 pub const THREAD_REGISTERS: u32 = 255;
 
-/// Register allocation granularity of a warp, in registers.
+/// Number of registers in which registers are allocated to a warp.
 pub const WARP_REGISTER_UNIT: u32 = 256;
 
-/// Oldest architecture that NVRTC 13 compiles for, as in `sm_75`.
+/// Oldest architecture for which NVRTC 13 compiles, for example 75 for `sm_75`.
 pub const OLDEST: u32 = ALL[0].arch;
 
 /// Oldest architecture with asynchronous copies from global to shared memory.
 pub const ASYNCHRONOUS_COPIES: u32 = 80;
 
-/// Oldest architecture whose tensor cores take bf16 and tf32, and accumulate over a K of 16.
+/// Oldest architecture whose tensor cores support bf16, tf32 and a K of 16.
 pub const TENSOR_CORES: u32 = 80;
 
 /// Oldest architecture with a warp-wide reduction instruction.
 pub const REDUCTIONS: u32 = 80;
 
-/// Oldest architecture that rounds two numbers into the halves of a word in one instruction.
+/// Oldest architecture with an instruction that rounds two numbers and packs them into one word.
 pub const PACKS: u32 = 80;
 
-/// Oldest architecture with box copies, and with barriers in shared memory that count bytes.
+/// Oldest architecture with box copies, and with mbarriers that count bytes.
 pub const TENSOR_COPIES: u32 = 90;
 
 /// Oldest architecture with clusters of blocks.
 pub const CLUSTERS: u32 = 90;
 
-/// Maximum number of blocks of a cluster that every such architecture supports.
+/// Maximum number of blocks of a cluster that all architectures with clusters support.
 pub const CLUSTER_BLOCKS: u32 = 8;
 
-/// Static shared memory limit of a block, in bytes; larger requests must be dynamic.
+/// Limit of static shared memory of a block, in bytes. Larger amounts must be dynamic.
 pub const STATIC_SHARED_BYTES: u64 = 48 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +69,13 @@ pub struct Multiprocessor {
     pub registers: u32,
     /// Shared memory for all resident blocks, in bytes.
     pub shared_bytes: u64,
-    /// Shared memory that the system reserves for each block in addition, in bytes.
+    /// Additional shared memory that the system reserves for each block, in bytes.
     pub shared_reserved: u64,
     /// Maximum shared memory of one block, in bytes.
     pub shared_per_block: u64,
 }
 
-/// SMs of the architectures that kernels are compiled for.
+/// SMs of the architectures for which kernels are compiled.
 pub const ALL: [Multiprocessor; 7] = [
     multiprocessor(75, 1024, 16, 64, 0, 64),
     multiprocessor(80, 2048, 32, 164, 1, 163),
@@ -85,8 +86,7 @@ pub const ALL: [Multiprocessor; 7] = [
     multiprocessor(120, 1536, 24, 100, 1, 99),
 ];
 
-/// SM with at least as much of every resource as any other: a kernel that does not fit here fits
-/// nowhere.
+/// SM with at least as much of every resource as any other. A kernel that exceeds it fits on no SM.
 pub const LARGEST: Multiprocessor = multiprocessor(90, 2048, 32, 228, 1, 227);
 
 const fn multiprocessor(
@@ -109,7 +109,7 @@ const fn multiprocessor(
 }
 
 impl Multiprocessor {
-    /// Registers of each thread with `warps` resident warps; 0 if they do not fit.
+    /// Number of registers of each thread if `warps` warps are resident; 0 if they cannot be.
     pub fn registers_per_thread(&self, warps: u64) -> u32 {
         let unit = WARP_REGISTER_UNIT / WARP;
         let share = u64::from(self.registers / WARP).checked_div(warps).unwrap_or(0);

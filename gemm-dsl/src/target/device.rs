@@ -1,26 +1,26 @@
-//! Published figures of GPUs: the one table that the time model, kernel tables and multi-GPU plans
-//! use.
+//! Published figures of GPUs, in the only table that the time model, kernel tables and multi-GPU
+//! plans use.
 
 /// Vendor figures of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Device {
-    /// Lower-case name, as options take it.
+    /// Name in lower case, as command-line options spell it.
     pub name: &'static str,
     /// Architecture: 90 for `sm_90`.
     pub arch: u32,
     pub sms: u32,
     /// SM clock under load, in MHz.
     pub clock_mhz: f64,
-    /// FP32 multiply-adds per SM and cycle.
+    /// Number of FP32 multiply-adds per SM and cycle.
     pub fma: f64,
-    /// Dense 16-bit multiplications and additions of an SM's tensor cores per cycle, with 32-bit
-    /// accumulators.
+    /// Number of dense 16-bit multiplications and additions per cycle on an SM's tensor cores, with
+    /// 32-bit accumulators.
     pub mma_flops: f64,
     /// L2 cache size, in bytes.
     pub l2_capacity: f64,
     /// Memory bandwidth, in bytes per second.
     pub memory: f64,
-    /// Documents that state the figures.
+    /// Documents from which the figures are taken.
     pub source: &'static str,
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 pub trait Element: Copy + Default + fmt::Debug + Send + Sync + 'static + sealed::Sealed {
     const ELEM: Elem;
 
-    /// Bits of the value, zero-extended.
+    /// Returns the bits of the value, zero-extended.
     #[doc(hidden)]
     fn into_bits(self) -> u64;
 
@@ -55,7 +55,7 @@ elements! {
     u8 = U8, |v| v.into(), |b| b as u8;
 }
 
-/// Little-endian bytes of elements, the format between devices.
+/// Encodes elements as little-endian bytes, the format in which devices exchange them.
 pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     let size = T::ELEM.size() as usize;
     let mut bytes = Vec::with_capacity(elements.len() * size);
@@ -65,7 +65,7 @@ pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes the bytes of [`to_bytes`]; `None` if the length is no multiple of the element size.
+/// Decodes the bytes of [`to_bytes`]. `None` if the length is not a multiple of the element size.
 pub fn from_bytes<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
     let elements = bytes.chunks_exact(T::ELEM.size() as usize);
     let element = |bytes: &[u8]| {

@@ -1,6 +1,6 @@
 //! Number formats of tensor cores.
 
-/// Format of the operands of a matrix instruction; their elements in memory are of
+/// Format of a matrix instruction's operands. In memory, the elements have a type of
 /// [`Elem`](crate::ir::Elem).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -23,19 +23,19 @@ impl Format {
         }
     }
 
-    /// Time of a matrix instruction relative to a 16-bit format, on every GPU of
-    /// [`device`](crate::target::device).
+    /// Time of a matrix instruction, relative to an instruction with a 16-bit format. It holds for
+    /// every GPU of [`device`](crate::target::device).
     pub const fn relative_time(self) -> f64 {
         self.bits() as f64 / 16.0
     }
 
-    /// Operands per 32-bit word.
+    /// Number of operands per 32-bit word.
     #[inline]
     pub const fn per_word(self) -> usize {
         (32 / self.bits()) as usize
     }
 
-    /// K of one matrix instruction: 8 words.
+    /// K of one matrix instruction, which is 8 words.
     #[inline]
     pub const fn terms(self) -> usize {
         8 * self.per_word()
@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// Maximum K of one matrix instruction over all formats.
+    /// Greatest K of a matrix instruction among all formats.
     pub const MOST_TERMS: usize = {
         let (mut most, mut nth) = (0, 0);
         while nth < Format::ALL.len() {
@@ -75,9 +75,9 @@ impl Format {
     }
 }
 
-/// Bit layout of a floating-point number. From the top bit, it has a sign, a biased exponent, and a
+/// Bit layout of a floating-point number: from the top bit a sign, a biased exponent, and a
 /// mantissa without its leading bit. As in IEEE 754, the greatest exponent encodes infinities
-/// (mantissa 0) and NaN, and exponent 0 encodes zeros and subnormal numbers.
+/// (mantissa 0) and NaN. Exponent 0 encodes zeros and subnormal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatLayout {
     /// Width of the exponent field in bits.
@@ -90,7 +90,7 @@ impl FloatLayout {
     /// Layout of IEEE binary32, Rust's `f32`.
     pub const BINARY32: Self = Self { exponent: 8, fraction: 23 };
 
-    /// Total width in bits, with the sign.
+    /// Total width in bits, including the sign.
     #[inline]
     pub const fn bits(self) -> u32 {
         1 + self.exponent + self.fraction
@@ -102,7 +102,7 @@ impl FloatLayout {
         (1 << (self.exponent - 1)) - 1
     }
 
-    /// Greatest stored exponent, that of infinities and NaN.
+    /// Greatest stored exponent, which encodes infinities and NaN.
     #[inline]
     pub const fn top(self) -> u32 {
         (1 << self.exponent) - 1

@@ -1,9 +1,9 @@
-//! Intrinsic functions: one row each with the CUDA spelling and the semantics.
+//! Intrinsic functions, with the CUDA spelling and the semantics of each in one table.
 
 use crate::target::arch;
 use crate::target::types::{Elem, Ty};
 
-/// Hardware function without a C operator.
+/// Hardware function for which C has no operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Intrinsic {
     /// `a * b + c`, rounded once.
@@ -18,39 +18,39 @@ pub enum Intrinsic {
     Floor,
     /// Nearest integer, ties to even.
     RoundEven,
-    /// Value of the lane `delta` (an `I32`) above, or of the lane itself past the end of the warp.
-    /// All 32 lanes participate.
+    /// Value of the lane that is `delta` (an `I32`) higher, or of the lane itself if that is past
+    /// the end of the warp. All 32 lanes must participate.
     ShuffleDown,
-    /// Value of the lane whose index is this lane's XOR an `I32` from 0 to 31. All 32 lanes
-    /// participate.
+    /// Value of the lane whose index is this lane's index XOR an `I32` from 0 to 31. All 32 lanes
+    /// must participate.
     ShuffleXor,
-    /// Bitwise OR of the words of all lanes. All 32 lanes participate.
+    /// Bitwise OR of the words of all lanes. All 32 lanes must participate.
     OrOfLanes,
-    /// Two numbers rounded to `bf16` in one word, the first in its lower half.
+    /// Two numbers rounded to `bf16` and packed into one word, the first in its lower half.
     PackBf16,
-    /// Two numbers rounded to `f16` in one word, the first in its lower half.
+    /// Two numbers rounded to `f16` and packed into one word, the first in its lower half.
     PackF16,
 }
 
-/// Semantics of an intrinsic, for the simulator.
+/// Semantics of an intrinsic, which the simulator executes.
 #[derive(Clone, Copy, Debug)]
 pub enum Semantics {
-    /// Function of each lane's own operands, all of one floating-point type (unused ones are 0).
+    /// Function of each lane's own operands, which have one floating-point type; unused ones are 0.
     Float { f32: fn([f32; 3]) -> f32, f64: fn([f64; 3]) -> f64 },
     /// Exchange between the lanes of a warp.
     Shuffle(Shuffle),
     /// Bitwise OR of the words of a warp's lanes.
     OrOfLanes,
-    /// Two binary32 numbers converted to another type, as the halves of a word.
+    /// Converts two binary32 numbers to another type, and packs them as the halves of a word.
     Pack(Elem),
 }
 
-/// Source lane of each lane of a shuffle.
+/// Lane from which each lane of a shuffle reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffle {
-    /// Lane `delta` above; the lane itself past the end of the warp.
+    /// Lane that is `delta` higher; the lane itself past the end of the warp.
     Down,
-    /// Lane whose index differs in the given bits.
+    /// Lane whose index differs in exactly the given bits.
     Xor,
 }
 
@@ -58,40 +58,41 @@ pub enum Shuffle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spelling {
     pub name: &'static str,
-    /// Definition if CUDA C++ has no such function; emitted once into a source that uses it.
+    /// Definition, if CUDA C++ has no such function. It is printed once in a source that uses the
+    /// function.
     pub definition: &'static str,
 }
 
-/// Row of the table of intrinsics.
+/// Description of an intrinsic, from its row in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct IntrinsicInfo {
     pub arity: usize,
-    /// Spelling for binary32 and every type of at most 4 bytes.
+    /// Spelling for binary32 and for all types of at most 4 bytes.
     pub single: Spelling,
-    /// Spelling for binary64 and every type of 8 bytes.
+    /// Spelling for binary64 and for all types of 8 bytes.
     pub double: Spelling,
     /// True if all lanes of a warp must call it together.
     pub warp_wide: bool,
-    /// Oldest architecture that has it.
+    /// Oldest architecture that supports it.
     pub arch: u32,
     pub semantics: Semantics,
 }
 
 /// NaN that binary32 arithmetic produces on a GPU.
 pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
-/// NaN that binary64 arithmetic produces in the simulator. The IR leaves it open: a GPU propagates
-/// the payload of an operand, and the compiler chooses the operand.
+/// NaN that binary64 arithmetic produces in the simulator. The IR does not specify it. A GPU
+/// propagates the payload of an operand, and the compiler chooses the operand.
 pub const CANONICAL_NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 /// Floating-point type with arithmetic.
 pub trait CanonicalFloat: Copy + PartialOrd {
     const NAN: Self;
-    /// Bits, zero-extended.
+    /// Returns the bits, zero-extended.
     fn bits(self) -> u64;
     fn of_bits(bits: u64) -> Self;
     /// `self * b + c`, rounded once.
     fn fused(self, b: Self, c: Self) -> Self;
-    /// Replaces any NaN by the canonical one.
+    /// Replaces any NaN by the canonical NaN.
     fn canonical(self) -> Self;
 }
 
@@ -127,17 +128,17 @@ impl CanonicalFloat for f64 {
     }
     #[inline(always)]
     fn canonical(self) -> Self {
-        // Tests the bits, as for binary32.
+        // Tests the bits for the same reason as [`canonical`].
         let infinity = f64::INFINITY.to_bits();
         let is_nan = self.to_bits() & i64::MAX as u64 > infinity;
         f64::from_bits(if is_nan { CANONICAL_NAN_F64 } else { self.to_bits() })
     }
 }
 
-/// Replaces any NaN by the canonical one.
+/// Replaces any NaN by the canonical NaN.
 ///
-/// The test uses the bits. The NaN that arithmetic returns is the compiler's choice, so it may
-/// simplify `if x is NaN { one } else { x }` to `x`, and does so after a square root.
+/// The test uses the bits. The compiler may choose the NaN that arithmetic returns. It could
+/// therefore simplify `if x is NaN { one } else { x }` to `x`, and does so after a square root.
 #[inline(always)]
 pub fn canonical(value: f32) -> f32 {
     let bits = value.to_bits();
@@ -161,7 +162,7 @@ fn minimum<T: CanonicalFloat>([a, b, _]: [T; 3]) -> T {
 pub(crate) fn greater<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
-        // Equal values differ at most in the sign of a zero; +0 is the greater.
+        // Equal values differ at most in the sign of a zero, and +0 is the greater one.
         Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() & b.bits()),
         Some(std::cmp::Ordering::Greater) => a,
         Some(std::cmp::Ordering::Less) => b,
@@ -262,7 +263,7 @@ impl Intrinsic {
         Intrinsic::PackF16,
     ];
 
-    /// Row of this intrinsic in the table.
+    /// Returns the intrinsic's row in the table.
     pub const fn info(self) -> IntrinsicInfo {
         match self {
             Intrinsic::Fma => float(3, spelled("fmaf", ""), spelled("fma", ""), fma, fma),
@@ -347,7 +348,7 @@ impl Intrinsic {
         if elem.size() == 8 { self.info().double } else { self.info().single }
     }
 
-    /// Result type of a call with these operand types; `None` if they do not fit.
+    /// Returns the result type of a call with these operand types; `None` if the types are wrong.
     pub fn result(self, operands: &[Ty]) -> Option<Ty> {
         let first = *operands.first()?;
         let (fits, result) = match self.info().semantics {
@@ -369,7 +370,7 @@ const fn spelled(name: &'static str, definition: &'static str) -> Spelling {
     Spelling { name, definition }
 }
 
-/// Function of words, with one spelling for all types.
+/// Describes a function of words, which has the same spelling for all types.
 const fn word(arity: usize, spelling: Spelling, semantics: Semantics, arch: u32) -> IntrinsicInfo {
     IntrinsicInfo { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
 }

@@ -15,10 +15,10 @@ const KEYWORDS: &str = "\
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor \
     xor_eq";
 
-/// CUDA names that a source uses, and names that a source defines. A test of the printer compares
-/// the list with its device functions.
+/// Names of CUDA that a source uses, and names that a source defines. A test of the printer
+/// compares this list with the printer's device functions.
 pub(crate) const CUDA: &str = "\
-    TensorMap atomicAdd atomicAdd_block atomicCAS atomicCAS_block atomicExch \
+    Shared TensorMap atomicAdd atomicAdd_block atomicCAS atomicCAS_block atomicExch \
     atomicExch_block atomicMax atomicMax_block atomicMin atomicMin_block \
     atomic_add_acq_rel atomic_add_acq_rel_block atomic_add_acq_rel_block_shared \
     atomic_add_acq_rel_shared atomic_add_acquire atomic_add_acquire_block \

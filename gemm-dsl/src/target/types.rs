@@ -8,23 +8,23 @@ use std::fmt;
 pub enum Elem {
     F64,
     F32,
-    /// A binary32 whose low 13 mantissa bits are 0: a tensor-core operand.
+    /// A binary32 whose low 13 mantissa bits are 0. It is an operand of tensor cores.
     Tf32,
-    /// IEEE binary16. Stored and converted only, without arithmetic.
+    /// IEEE binary16. It can only be stored and converted; there is no arithmetic on it.
     F16,
-    /// Upper half of a binary32. Stored and converted only, without arithmetic.
+    /// Upper half of a binary32. It can only be stored and converted; there is no arithmetic on it.
     Bf16,
     I64,
     U64,
     I32,
     U32,
-    /// Signed 16-bit integer. Stored and converted only, without arithmetic.
+    /// Signed 16-bit integer. It can only be stored and converted; there is no arithmetic on it.
     I16,
-    /// Unsigned 16-bit integer. Stored and converted only, without arithmetic.
+    /// Unsigned 16-bit integer. It can only be stored and converted; there is no arithmetic on it.
     U16,
-    /// Signed byte. Stored and converted only, without arithmetic.
+    /// Signed byte. It can only be stored and converted; there is no arithmetic on it.
     I8,
-    /// Unsigned byte. Stored and converted only, without arithmetic.
+    /// Unsigned byte. It can only be stored and converted; there is no arithmetic on it.
     U8,
 }
 
@@ -33,12 +33,12 @@ pub const VECTOR_BYTES: u32 = 16;
 
 /// Properties of an element type: a row of the table in [`Elem::facts`].
 struct ElemFacts {
-    /// Rust's name, or the usual name if Rust has no such type.
+    /// Rust's name for the type, or the usual name if Rust has no such type.
     name: &'static str,
     /// Size of an element in bytes.
     size: u32,
     kind: NumberKind,
-    /// True if arithmetic is defined on the type. Other types are only stored and converted.
+    /// True if arithmetic is defined on the type. Other types can only be stored and converted.
     computes: bool,
 }
 
@@ -71,8 +71,8 @@ impl Elem {
         ElemFacts { name, size, kind, computes }
     }
 
-    /// Element types in memory that tensor cores read in a format. The first one holds the splits
-    /// of a matrix.
+    /// Element types in memory that tensor cores can read in this format. The first one is the type
+    /// of splits.
     pub(crate) const fn of_format(format: Format) -> &'static [Self] {
         match format {
             Format::Bf16 => &[Elem::Bf16],
@@ -81,7 +81,7 @@ impl Elem {
         }
     }
 
-    /// Element type that holds the splits of a matrix in a tensor-core format.
+    /// Element type of the splits of a matrix in this format.
     pub(crate) const fn from_format(format: Format) -> Self {
         Self::of_format(format)[0]
     }
@@ -107,7 +107,7 @@ impl Elem {
         self.facts().size
     }
 
-    /// Elements of a 16-byte vector.
+    /// Number of elements of a 16-byte vector.
     pub const fn vector_lanes(self) -> u8 {
         (VECTOR_BYTES / self.size()) as u8
     }
@@ -125,13 +125,14 @@ impl Elem {
         matches!(self.facts().kind, NumberKind::Signed)
     }
 
-    /// Returns true if arithmetic is defined on it; other types are converted first.
+    /// Returns true if arithmetic is defined on the type. Elements of other types must be converted
+    /// first.
     pub const fn computes(self) -> bool {
         self.facts().computes
     }
 
-    /// Returns true if the conversion exists: among the types with arithmetic, and between a
-    /// storage-only type and its wide type.
+    /// Returns true if the conversion exists. Types with arithmetic convert to each other, and a
+    /// storage-only type converts from and to its wide type.
     pub fn converts_to(self, to: Elem) -> bool {
         let stored_as = |stored: Elem| if stored.is_float() { Elem::F32 } else { Elem::I32 };
         match (self.computes(), to.computes()) {
@@ -142,7 +143,7 @@ impl Elem {
         }
     }
 
-    /// Rust's name, or the usual one if Rust has none.
+    /// Rust's name for the type, or the usual name if Rust has none.
     pub const fn name(self) -> &'static str {
         self.facts().name
     }
@@ -153,7 +154,7 @@ impl Elem {
 pub enum Ty {
     Bool,
     Scalar(Elem),
-    /// Consecutive elements of 16 bytes, moved by one access.
+    /// 16 bytes of consecutive elements, which one access moves.
     Vector(Elem),
 }
 
@@ -179,7 +180,7 @@ impl Ty {
         matches!(self, Ty::F32 | Ty::F64)
     }
 
-    /// Returns true if it may index memory or count a loop: `I32` or `U64`.
+    /// Returns true if values of the type may index memory or count a loop: `I32` or `U64`.
     pub fn is_index(self) -> bool {
         matches!(self, Ty::I32 | Ty::U64)
     }
@@ -191,7 +192,7 @@ impl fmt::Display for Elem {
     }
 }
 
-/// Rust's spelling; a vector prints as `f32x4`.
+/// Prints Rust's spelling. A vector prints as `f32x4`.
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

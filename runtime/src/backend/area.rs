@@ -44,7 +44,7 @@ impl<B: Backend> Area<B> {
         }
     }
 
-    /// Rectangle within this one, or `None` if it is not inside.
+    /// Rectangle of these rows and columns of this one, or `None` if they are not inside.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Option<Self> {
         if rows.end > self.rows || cols.end > self.cols {
             return None;
@@ -70,7 +70,7 @@ impl<B: Backend> Area<B> {
 /// Back end that copies rectangles.
 pub trait Areas: Backend {
     /// Copies the elements of one area to another of the same extents, in the order of the device's
-    /// work.
+    /// other work.
     fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()>;
 
     /// Copies an area to the host, row by row, after all work so far. `T` must be the type of the

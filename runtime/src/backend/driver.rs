@@ -24,14 +24,14 @@ pub(crate) fn is_installed() -> bool {
     library().is_some()
 }
 
-/// Loads the driver's library without `cudarc`, which has no such function if it is linked to the
-/// driver.
+/// Loads the driver's library without `cudarc`: a `cudarc` that is linked to the driver has no
+/// function for it.
 #[allow(unsafe_code, reason = "the driver is loaded at run time")]
 pub(crate) fn library() -> Option<Library> {
     // All of these names are among those that `cudarc` tries.
     let names: &[&str] =
         if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so", "libcuda.so.1"] };
-    // SAFETY: loads the NVIDIA driver's library, whose initialisers demand nothing.
+    // SAFETY: the initialisers of the NVIDIA driver's library have no preconditions.
     names.iter().find_map(|name| unsafe { Library::new(*name) }.ok())
 }
 
@@ -96,7 +96,7 @@ fn first_missing_function() -> Option<&'static str> {
     })
 }
 
-/// Converts a driver's error. `doing` names the failed action, as in "loading a kernel".
+/// Converts an error of the driver. `doing` names the failed action, such as "loading a kernel".
 pub fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
     move |error| {
         let text = match error.error_string() {

@@ -1,15 +1,17 @@
 //! GPU back end: memory, machine code and launches, through `cudarc`.
 //!
-//! All work goes to one stream. The runtime's own allocations are used on that stream only, so they
-//! need no other synchronisation. A user's slices may be used on other streams of the context;
-//! `cudarc`'s events are awaited and recorded for them, see [`Gpu::pass`].
+//! All work goes to one stream. The runtime uses its own allocations on this stream only, so they
+//! need no other synchronisation. A user may use slices on other streams of the context, so
+//! [`Gpu::pass`] awaits and records `cudarc`'s events for slices.
 
 mod area;
 mod code;
 mod memory;
+mod replacement;
 mod scratch;
 
 pub(crate) use memory::{Allocation, GpuAddress};
+pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
 
 use super::driver::{self, failed};
@@ -25,6 +27,7 @@ use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
+use replacement::Replacements;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 
@@ -40,9 +43,10 @@ pub struct Gpu {
     /// CUDA version of the driver.
     driver: i32,
     cache: Cache,
+    replacements: Mutex<Replacements>,
     scratch: Mutex<Scratch>,
     stream: Arc<CudaStream>,
-    /// Stream of the context that no work is ordered by.
+    /// Further stream of the context, which never has any work.
     bystander: Arc<CudaStream>,
     context: Arc<CudaContext>,
 }
@@ -55,7 +59,7 @@ impl Gpu {
     ) -> Result<Self> {
         if !Arc::ptr_eq(stream.context(), &context) {
             return Err(Error::Stream {
-                reason: "it belongs to another cudarc context than the one given",
+                reason: "it does not belong to the cudarc context of the call",
             });
         }
         if stream.cu_stream() as usize == PER_THREAD_STREAM {
@@ -80,6 +84,7 @@ impl Gpu {
             shared_limit: shared_limit.into(),
             driver: driver::version()?,
             cache,
+            replacements: Mutex::default(),
             scratch: Mutex::default(),
             stream,
             bystander: context.per_thread_stream(),
@@ -109,16 +114,17 @@ impl Gpu {
         &self.stream
     }
 
-    /// Returns true if a slice belongs to this GPU's context, whose events then order its uses.
+    /// Returns true if a slice belongs to this GPU's context. Only then do `cudarc`'s events order
+    /// its uses.
     fn owns<T>(&self, slice: &impl DeviceSlice<T>) -> bool {
         Arc::ptr_eq(slice.stream().context(), &self.context)
     }
 
-    /// Gets the address of a slice through `address`, which makes a stream wait for the slice's
-    /// events and returns a guard that records its use there.
+    /// Gets the address of a slice through `address`. This function makes a stream wait for the
+    /// slice's events, and returns a guard that records the use of the slice on this stream.
     ///
-    /// Neither is allowed while the device's stream is captured. The wait then goes to another
-    /// stream, where it orders nothing, and no use is recorded.
+    /// Neither the wait nor the record is allowed while the device's stream is captured. During a
+    /// capture, the bystander stream waits instead, which has no effect, and no use is recorded.
     fn pass<'a>(
         &'a self,
         address: impl FnOnce(&'a CudaStream) -> (u64, SyncOnDrop<'a>),

@@ -1,4 +1,4 @@
-//! Simulator back end: memory of the process, and launches that finish before they return. Needs
+//! Simulator back end: memory of the process, and launches that complete before they return. Needs
 //! the feature `sim`.
 
 mod counters;
@@ -25,7 +25,7 @@ use watch::{Arguments, KernelRun, Watch};
 pub struct Simulator(pub(crate) Simulation);
 
 /// Options of a simulator, for [`Device::simulator_of`](crate::Device::simulator_of). The default
-/// is that of [`Device::simulator`](crate::Device::simulator).
+/// options are those of [`Device::simulator`](crate::Device::simulator).
 ///
 /// ```
 /// use gemm_runtime::sim::Simulation;
@@ -38,14 +38,14 @@ pub struct Simulator(pub(crate) Simulation);
 /// ```
 #[derive(Clone)]
 pub struct Simulation {
-    /// Limit of instructions of all warps of a launch. A statement, a test or a branch counts as
-    /// one.
+    /// Limit of the instructions of a launch, summed over all warps. A statement, a test or a
+    /// branch counts as one instruction.
     pub instructions: u64,
     /// Also predicts the machine-code instructions of each kernel from its text
     /// ([`StepReport::compiled_counters`](crate::StepReport::compiled_counters)).
     pub compiled: bool,
-    /// Counts only: detects no races, and runs blocks with inter-block synchronisation in one
-    /// order.
+    /// Collects counters only: detects no races, and runs blocks with inter-block synchronisation
+    /// in one order.
     pub unchecked: bool,
     /// Observer of all launches, if there is one.
     pub watch: Option<Arc<dyn Watch>>,
@@ -89,7 +89,7 @@ impl Address for Buffer {
     }
 }
 
-/// Error for an area outside its memory: its creator has computed it wrongly.
+/// Error for an area that is not inside its memory, a bug of its creator.
 fn outside() -> Error {
     Error::Internal("an area reaches beyond its memory".to_owned())
 }
@@ -102,7 +102,7 @@ impl Backend for Simulator {
 
     fn alloc(&self, elem: Elem, len: u64) -> Result<Buffer> {
         let bytes = len.saturating_mul(elem.size().into());
-        // The allocator of the process would abort.
+        // Reserves memory fallibly first: the process would abort if a plain allocation failed.
         let room = usize::try_from(bytes).ok().and_then(|bytes| {
             Vec::<u8>::new().try_reserve_exact(bytes).ok()?;
             usize::try_from(len).ok()
@@ -118,7 +118,7 @@ impl Backend for Simulator {
         allocation.clone()
     }
 
-    /// The simulator takes the arrays themselves.
+    /// The simulator needs no pointers: it is passed the arrays themselves.
     fn pointers(&self, _: &[Buffer]) -> Result<()> {
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Backend for Simulator {
 
     fn read<T: Element>(&self, from: &Buffer, len: u64) -> Result<Vec<T>> {
         let elements = from.part(0, len).and_then(|part| part.to_vec_of());
-        Ok(elements.unwrap_or_else(|| unreachable!("the elements are there, and of this type")))
+        Ok(elements.unwrap_or_else(|| unreachable!("the elements exist, and have this type")))
     }
 
     fn workspace(&self) {}
@@ -149,7 +149,8 @@ impl Backend for Simulator {
         self.alloc(elem, len)
     }
 
-    /// Fresh zeros for each launch, because launches of different threads may overlap here.
+    /// Allocates new zeros for each launch, because in the simulator launches of different threads
+    /// may overlap.
     fn scratch_of_zeros(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
         self.alloc(elem, len)
     }

@@ -1,7 +1,7 @@
 //! Tensor maps: the driver's description of an array for hardware copies (TMA).
 //!
-//! Launches of a program encode their own maps. Callers that launch an IR kernel through the driver
-//! encode them here, from the arrays that the kernel's contract returns.
+//! A launch of a program encodes its own maps. A caller that launches an IR kernel through the
+//! driver encodes them with [`encode`], from the arrays that the kernel's contract returns.
 
 use super::driver;
 use crate::error::{Error, Result};
@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 #[repr(C, align(128))]
 pub struct EncodedTensorMap([u64; 16]);
 
-// SAFETY: the type is plain data of the size of the kernel's parameter.
-#[allow(unsafe_code, reason = "what a kernel is given by value says so to cudarc")]
+// SAFETY: the type is plain data, as large as the kernel's parameter.
+#[allow(unsafe_code, reason = "cudarc requires this trait of arguments by value")]
 unsafe impl DeviceRepr for EncodedTensorMap {}
 
 /// `cuTensorMapEncodeTiled` as declared in cuda.h since release 12.0, with its enumerations as
@@ -47,7 +47,8 @@ fn function() -> Result<Encode> {
     #[allow(unsafe_code, reason = "the driver is loaded at run time")]
     let find = || {
         let library = driver::library()?;
-        // SAFETY: the type is that of cuda.h, and the library is kept as long as the function.
+        // SAFETY: cuda.h declares this type, and the library stays loaded as long as the function
+        // is used.
         let encode = unsafe { library.get::<Encode>("cuTensorMapEncodeTiled") }.ok().map(|f| *f);
         Some((encode?, library))
     };
@@ -56,7 +57,7 @@ fn function() -> Result<Encode> {
     found.ok_or_else(|| Error::DriverMissing { reason: reason() })
 }
 
-/// `CUtensorMapDataType` of an element type. Copies preserve the bits.
+/// `CUtensorMapDataType` of an element type.
 fn data_type(elem: Elem) -> c_int {
     match elem {
         Elem::I8 | Elem::U8 => 0,
@@ -90,7 +91,7 @@ pub fn encode(
     // The driver lists the innermost dimension first and assumes that it is contiguous.
     let extents: Few<u64> = mapped.extents.iter().rev().copied().collect();
     let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
-    // The stride of an extent of 1 may be 0, which the driver rejects.
+    // The driver rejects a stride of 0, which an extent of 1 may have.
     let strides: Few<u64> = outer.map(|(_, by)| (by * size).max(16)).collect();
     let tile: Few<u32> = map.tile.iter().rev().copied().collect();
     let steps: Few<u32> = tile.iter().map(|_| 1).collect();
@@ -131,7 +132,7 @@ pub fn encode(
         return Ok(encoded);
     }
     Err(Error::Driver {
-        doing: "making a tensor map".to_owned(),
+        doing: "encoding a tensor map".to_owned(),
         code: format!("CUresult {status}"),
         text: format!("extents {extents:?}, strides {strides:?} in bytes, boxes {tile:?}"),
     })

@@ -1,5 +1,6 @@
-//! Shipped tables: for each architecture one for single GEMMs, and one for batches, whose specs
-//! have `batch: strided`. Keys that follow from the call are added by [`Shipped::line`].
+//! Tables that ship with this crate. Each architecture has one for single GEMMs, and one for
+//! batches, whose specs have `batch: strided`. [`Shipped::line`] adds the keys that depend on the
+//! call.
 
 mod batch;
 mod emulated;
@@ -22,10 +23,10 @@ pub(super) struct Tables {
     pub(super) batch: Shipped,
 }
 
-/// Table with the lines of its rules for each kind of call, printed on first use.
+/// Table, with the specs of its rules for each kind of call. A spec is printed on first use.
 pub(super) struct Shipped {
     pub(super) table: SgemmTable,
-    /// SM for which stages, slices and blocks are limited.
+    /// SM whose shared memory limits stages, slices and blocks.
     sm: Multiprocessor,
     lines: OnceLock<Box<[OnceLock<String>]>>,
 }
@@ -39,22 +40,23 @@ pub(super) struct CallFeatures {
     pub(super) batch: Option<Batch>,
 }
 
-/// Number of lines of a rule: for each layout, scaled or not, as batch or as lists.
+/// Number of lines of a rule: one for each layout, each scaled and unscaled, each for batches and
+/// for lists.
 const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
-/// Not measured, by model: the rules of `sm_90`, with the stages, slices and blocks that fit this
-/// SM. `waves` uses the number of SMs of the device.
+/// Not measured: the rules of `sm_90`, with as many stages, slices and blocks as fit this SM.
+/// `waves` uses the number of SMs of the device.
 static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 80);
-/// Not measured, by model, as `SM_80`.
+/// Not measured; adapted like `SM_80`.
 static SM_89: Tables = Tables::new(h200::GEMM, batch::GEMMS, 89);
-/// Not measured, by model: as `sm_90`, because an SM has the same shared memory and registers.
+/// Not measured: the rules of `sm_90`, because an SM has the same shared memory and registers.
 static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 100);
-/// Not measured, by model, as `SM_89`.
+/// Not measured; adapted like `SM_89`.
 static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 120);
 
-/// Wider accuracy classes: measured, see `emulated`.
+/// Tables of a wider accuracy class, measured: see `emulated`.
 static SM_90_BOUND: LazyLock<Tables> =
     LazyLock::new(|| Tables::granted(Accuracy::Bound, emulated::BOUND, 90));
 static SM_90_NORM: LazyLock<Tables> =
@@ -87,7 +89,7 @@ impl Tables {
     fn in_f32(arch: Option<u32>) -> &'static Self {
         match arch {
             Some(80 | 87) => &SM_80,
-            // Same shared memory as 8.9.
+            // The shared memory is as large as that of `sm_89`.
             Some(86 | 88 | 89) => &SM_89,
             Some(90) => &SM_90,
             Some(100 | 101 | 103 | 110) => &SM_100,
@@ -104,7 +106,7 @@ impl Tables {
             let text = format!("accuracy: {accuracy};\n{}{then}", rows.concat());
             let table: Result<KernelTable<SgemmSpec>, SpecErrors> = text.parse();
             let table = table.map_err(Error::from).and_then(|table| SgemmTable::new(&table));
-            table.unwrap_or_else(|faults| unreachable!("these rows ship, and are tested: {faults}"))
+            table.unwrap_or_else(|faults| unreachable!("a test parses these rules: {faults}"))
         });
         Self::new(one, batch, arch)
     }
@@ -124,7 +126,8 @@ impl Shipped {
         Self { table, sm, lines: OnceLock::new() }
     }
 
-    /// Returns the line of the kernel for a problem. The first call of its kind prints it.
+    /// Returns the canonical line of the kernel for a problem. The first call with these features
+    /// and layouts prints the line.
     ///
     /// # Errors
     /// Returns the errors of [`SgemmTable::choice`].
@@ -153,8 +156,8 @@ impl Shipped {
         Ok(Choice { line, ..self.table.chosen(problem)? })
     }
 
-    /// Spec of a rule for these layouts and features. Stages, and then slices, are reduced to the
-    /// shared memory of a block; then blocks per SM to that of an SM.
+    /// Spec of a rule for these layouts and features. Reduces stages, and then slices, to fit the
+    /// shared memory of a block, and blocks per SM to fit the shared memory of an SM.
     pub(super) fn spec(
         &self,
         row: usize,
@@ -173,15 +176,15 @@ impl Shipped {
         {
             spec = spec.stages(fewer);
         }
-        // The partial sums of slices are stored beside the tiles, so fewer slices help if even two
-        // stages are too many.
+        // The partial sums of slices occupy shared memory beside the tiles. If even two stages are
+        // too many, fewer slices help.
         while spec.slices > 1 && shared_bytes(&spec)? > self.sm.shared_per_block {
             spec.slices /= 2;
         }
         let of_block = shared_bytes(&spec)? + self.sm.shared_reserved;
         let fitting = self.sm.shared_bytes.checked_div(of_block).unwrap_or(u64::MAX);
         Ok(match u32::try_from(fitting) {
-            Ok(fitting) if fitting < spec.blocks_per_sm => spec.blocks_per_sm(fitting.max(1)),
+            Ok(fitting) if fitting < spec.resident_blocks() => spec.blocks_per_sm(fitting.max(1)),
             _ => spec,
         })
     }

@@ -15,7 +15,7 @@ fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
     let classes = |arch| Accuracy::ALL.iter().map(move |class| (arch, *class));
     let kinds = Tables::ARCHS.into_iter().flat_map(classes);
     let tables = kinds.map(|(arch, class)| (arch, class, Tables::for_arch(Some(arch), class)));
-    // A class without tables of its own has those of `f32`.
+    // A class without its own tables uses the tables of `f32`.
     let has_own = |arch: u32, class| {
         class == Accuracy::Ieee
             || !std::ptr::eq(
@@ -26,14 +26,14 @@ fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
     tables.filter(move |(arch, class, _)| has_own(*arch, *class))
 }
 
-/// Both tables of each, with the batch kinds of their calls.
+/// Both tables of each architecture and class, with the batch kinds of their calls.
 fn tables() -> impl Iterator<Item = (u32, &'static Shipped, Vec<Option<Batch>>)> {
     all().flat_map(|(arch, _, Tables { one, batch })| {
         [(arch, one, vec![None]), (arch, batch, vec![Some(Batch::Strided), Some(Batch::Pointers)])]
     })
 }
 
-/// Shapes around every extent that a person would write into a condition.
+/// Shapes around every extent that hand-written conditions use.
 fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
     const EXTENTS: [usize; 16] =
         [1, 2, 4, 8, 9, 16, 32, 64, 100, 128, 200, 256, 512, 1024, 2048, 4096];
@@ -49,7 +49,7 @@ fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
             }
         }
     }
-    // Shapes of all magnitudes, for the measured tables' conditions between those extents.
+    // Shapes of all magnitudes, for conditions of the measured tables between these extents.
     let mut state = 7_u64;
     let mut draw = |below: u64| {
         state =
@@ -72,7 +72,7 @@ fn targets(arch: u32) -> [Target; 2] {
     [132, 24].map(|sms| Target { arch, sms })
 }
 
-/// Each rule is reached, and for each layout that reaches it the kernel has a plan, has the
+/// Each rule is reached. For each layout that reaches a rule, its kernel has a plan and the
 /// features of the call, and is launched by its own line.
 #[test]
 fn every_row_is_reached_and_sound() {
@@ -109,7 +109,7 @@ fn every_row_is_reached_and_sound() {
             }
         }
         let rows = shipped.table.rules();
-        // The emulated rules may cover all problems of some `f32` rules behind them.
+        // The rules for FP32 emulation may cover all problems of some later `f32` rules.
         let is_granted = rows.iter().any(|row| row.spec.arith != Arith::F32);
         let counts = |row: &usize| !is_granted || rows[*row].spec.arith != Arith::F32;
         let missed = (0..rows.len()).filter(|row| !reached.contains_key(row)).filter(counts);
@@ -141,7 +141,7 @@ fn large_tiles_fill_the_device_or_are_shared() {
     assert!(seen > 20, "{seen}");
 }
 
-/// A key that a rule must not have would be overruled by the call, or rejected by it.
+/// No rule has a key that a call would overwrite or reject.
 #[test]
 fn rows_say_how_and_not_what() {
     for (arch, shipped, batches) in tables() {
@@ -158,13 +158,13 @@ fn every_architecture_has_tables_that_it_can_take() {
     let of = |arch| Tables::for_arch(arch, Accuracy::Ieee);
     for arch in (50..=130).map(Some).chain([None]) {
         let Tables { one, batch } = of(arch);
-        // An architecture between two of the list has the memory of the one before it: NVIDIA adds
-        // memory within a generation and removes none.
+        // An architecture between two of the list is assumed to have as much shared memory as the
+        // earlier one: within a generation, NVIDIA adds memory and removes none.
         let has = ALL.iter().find(|sm| Some(sm.arch) == arch);
         let limit = match has {
             Some(sm) => (sm.arch, sm.shared_per_block),
-            // Some architectures are not in the list but similar to one that is; of others nothing
-            // is known.
+            // Some architectures are not in the list, but similar to one in the list. Nothing is
+            // known about the others.
             None if std::ptr::eq(of(arch), of(None)) => (OLDEST, STATIC_SHARED_BYTES),
             None => continue,
         };
@@ -185,14 +185,14 @@ fn every_architecture_has_tables_that_it_can_take() {
                     // All blocks that the spec names are resident at once, as `stream_k` requires.
                     if let Some(sm) = has {
                         let of_all =
-                            u64::from(spec.blocks_per_sm) * (needed.1 + sm.shared_reserved);
+                            u64::from(spec.resident_blocks()) * (needed.1 + sm.shared_reserved);
                         assert!(of_all <= sm.shared_bytes, "{arch:?}: {spec}: {of_all}");
                     }
                 }
             }
         }
     }
-    // Measured rules are used unchanged on the measured GPU; elsewhere some are reduced.
+    // On the measured GPU, rules are used unchanged. On other GPUs, keys of some rules are reduced.
     let changed = |arch| {
         let Tables { one, .. } = of(Some(arch));
         let asked = CallFeatures { scaled: false, batch: None };
@@ -215,7 +215,7 @@ impl Random {
         (self.0 >> 33) as usize % n
     }
 
-    /// Values so small that no sum of them is rounded.
+    /// Values so small that every sum of them is exact.
     fn values(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.below(9) as f32 - 4.0).collect()
     }
@@ -307,7 +307,7 @@ fn products_are_right_by_every_table() {
     }
 }
 
-/// FP32 emulation is chosen only where the class permits it and it pays.
+/// FP32 emulation is chosen only if the class permits it and the GEMM is large enough.
 #[test]
 fn tensor_cores_are_asked_where_that_is_granted() {
     let target = Target { arch: 90, sms: 132 };
@@ -341,7 +341,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
         let call = sgemm(&a, &a, &mut c).accuracy(*class);
         call.choice_by(Tables::for_arch(Some(90), *class), &device).expect("views that fit").row
     });
-    // The emulated rules precede all others.
+    // The rules for FP32 emulation precede all others.
     let rows: Vec<usize> = found.collect();
     assert!(rows[0] < rows[1] && rows[0] < rows[2], "{rows:?}");
 }
@@ -353,7 +353,7 @@ fn a_launch_of_what_is_warm_makes_nothing() {
     let shapes = [(5, 6, 7), (40, 6, 7), (40, 7, 7)].map(SgemmShape::from);
     let batches = shapes.map(|shape| shape.batch(3).layout(GemmLayout::Tn));
     warm(&device, shapes.into_iter().chain(batches)).expect("sound");
-    // One program for small and one for other shapes, for single GEMMs and for batches.
+    // One program for small shapes and one for other shapes, each for single GEMMs and for batches.
     assert_eq!(device.programs().made(), 4);
     let (x, mut room) =
         (device.alloc(3 * 40 * 40).expect("room"), device.alloc(3 * 40 * 7).expect("room"));
@@ -402,7 +402,7 @@ fn split_specs_are_warmed_up() {
     assert_eq!(made.program().inputs.len(), own.program().inputs.len() + 1);
 }
 
-/// For a column-major C, the rule is that of the transposed GEMM.
+/// For a column-major C, the rule is chosen for the transposed GEMM.
 #[test]
 fn c_in_columns_is_chosen_for_as_the_transpose() {
     let device = Device::simulator();

@@ -6,7 +6,8 @@ use std::fmt::Write;
 /// Number of lines shown before and after a line that the log names.
 const CONTEXT: usize = 2;
 
-/// Log, followed by the numbered lines around each `name(line)` in it, with the named lines marked.
+/// Log, followed by the numbered source lines around each `name(line)` of the log. The named lines
+/// are marked.
 pub(super) fn listing(log: &str, name: &str, source: &str) -> String {
     let log = log.trim_end();
     let named = named_lines(log, name);

@@ -1,7 +1,7 @@
 //! NVRTC library, loaded once per process.
 //!
-//! Functions are looked up here and not through `cudarc`. `cudarc` resolves the library by name
-//! only, so that another version on the loader's path could override an explicit path; and it
+//! This module looks up the functions itself, for two reasons. `cudarc` resolves the library only
+//! by name, so another version on the loader's path could override an explicit path. `cudarc` also
 //! panics if the library is missing.
 
 use super::{Arch, Compiled, listing::listing};
@@ -60,13 +60,13 @@ impl Nvrtc {
         let library = match candidate {
             Candidate::Name(name) => open(Path::new(name))?,
             Candidate::File(path) => {
-                // NVRTC asks the loader for its builtins by name only. Once they are loaded, the
-                // loader resolves that name without a search path.
+                // NVRTC asks the loader for its builtins library only by name. Once this library is
+                // loaded, the loader resolves the name without a search path.
                 libraries.extend(builtins_beside(path).iter().flat_map(|path| open(path)));
                 open(path)?
             }
         };
-        // SAFETY: the types are those that nvrtc.h declares, unchanged since CUDA 11.1.
+        // SAFETY: nvrtc.h declares these types, unchanged since CUDA 11.1.
         let mut nvrtc = unsafe {
             Self {
                 version: (0, 0),
@@ -82,7 +82,7 @@ impl Nvrtc {
             }
         };
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: as above; both pointers are valid for the call.
+        // SAFETY: nvrtc.h declares this type, and both pointers are valid for the call.
         let status = unsafe {
             let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status =
                 symbol(&library, "nvrtcVersion")?;
@@ -142,7 +142,8 @@ impl Nvrtc {
             return Err(failed(self.describe(status), ""));
         }
         let program = Program { nvrtc: self, handle };
-        // SAFETY: the handle is live, and the pointers are to `flag_count` NUL-terminated strings.
+        // SAFETY: the handle is live, and the pointers refer to `flag_count` NUL-terminated
+        // strings.
         let status = unsafe { (self.compile)(handle, flag_count, flag_pointers.as_ptr()) };
         let log = program.bytes(self.log_size, self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
@@ -162,7 +163,8 @@ impl Nvrtc {
         if text.is_null() {
             return format!("NVRTC status {status}");
         }
-        // SAFETY: not null, so a NUL-terminated string of static lifetime.
+        // SAFETY: the pointer is not null, so it refers to a NUL-terminated string of static
+        // lifetime.
         let text = unsafe { CStr::from_ptr(text) };
         let text = text.to_string_lossy().into_owned();
         if text.contains("BUILTIN") {
@@ -182,7 +184,7 @@ struct Program<'a> {
 
 #[allow(unsafe_code, reason = "calls of the C library")]
 impl Program<'_> {
-    /// Reads a value of the program through a pair of functions, one for its size and one for its
+    /// Reads a value of the program with two functions: one returns the size, the other the
     /// content.
     fn bytes(
         &self,
@@ -196,7 +198,7 @@ impl Program<'_> {
             return Err(status);
         }
         let mut bytes = vec![0_u8; len];
-        // SAFETY: the buffer has as many bytes as the library said it will write.
+        // SAFETY: the buffer has as many bytes as the library will write.
         let status = unsafe { content(self.handle, bytes.as_mut_ptr().cast()) };
         if status == SUCCESS { Ok(bytes) } else { Err(status) }
     }
@@ -216,11 +218,11 @@ impl Drop for Program<'_> {
 /// `F` must be the function's type.
 #[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller vouches for the type.
+    // SAFETY: the caller ensures that the type is right.
     unsafe { library::symbol(library, name, "NVRTC") }
 }
 
-/// Builtins beside a library, which it will ask the loader for by name.
+/// Builtins libraries in the directory of NVRTC, which NVRTC will request from the loader by name.
 fn builtins_beside(library: &Path) -> Vec<PathBuf> {
     files_beside(library, |name| {
         name.starts_with("libnvrtc-builtins.so") || name.starts_with("nvrtc-builtins64_")

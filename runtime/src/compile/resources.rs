@@ -20,7 +20,7 @@ pub struct Resources {
     pub spill_stores: u32,
     /// Bytes that a thread reloads from spills.
     pub spill_loads: u32,
-    /// Bytes of a thread's stack frame, spills included.
+    /// Bytes of a thread's stack frame, including spills.
     pub stack: u32,
     /// Bytes of statically declared shared memory of a block.
     pub shared_bytes: u32,

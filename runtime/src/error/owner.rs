@@ -25,7 +25,7 @@ pub enum Owner {
         /// True if the device is a simulator.
         is_simulator: bool,
     },
-    /// `cudarc` context that the device was not built from.
+    /// A `cudarc` context other than the context of the device.
     Context,
 }
 
@@ -41,14 +41,14 @@ impl fmt::Display for Owner {
 
 pub(super) fn remedy(owner: &Owner, device: &str) -> String {
     match owner {
-        Owner::Device { is_simulator: true, .. } => "Each Device::simulator() has memory of its \
-             own: clone the handle that the operand was made with, or upload it to this one"
+        Owner::Device { is_simulator: true, .. } => "Each Device::simulator() has its own memory: \
+            clone the operand's device for this call, or upload the operand to this device"
             .to_owned(),
         Owner::Device { .. } => {
-            format!("Clone the handle that it was made with, or upload it to {device}")
+            format!("Run the call on the operand's device, or upload the operand to {device}")
         }
-        Owner::Context => "Upload it there, or make the device from the operand's own context \
-             with Device::from_cudarc"
+        Owner::Context => "Upload the operand to this device, or build the device from the \
+            operand's context with Device::from_cudarc"
             .to_owned(),
     }
 }

@@ -1,9 +1,9 @@
 //! Operands of a GEMM besides its matrices: the kinds that a kernel's type lists, and the values
-//! for each.
+//! that a call passes.
 //!
 //! A list of kinds is a tuple such as `(N, f32)`; its values are a tuple such as `(&bias, 0.5)`,
 //! each matching its kind. A missing, surplus or misplaced operand does not compile. A kernel whose
-//! spec is known at run time only takes operands by name, checked at launch.
+//! spec is known only at run time takes operands by name, which the launch checks.
 
 mod named;
 mod tuples;
@@ -89,18 +89,18 @@ pub trait OperandKind: sealed::Kind {}
 /// assert!(parse::<(f32, f32)>("scaled").is_ok());
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` lists no operands",
+    message = "`{Self}` is not a list of operand kinds",
     label = "not a list of operands",
     note = "a list is a tuple of at most 12 kinds, such as `()`, `(N,)` or `(f32, N, MN)`; or \
         `ByName`"
 )]
 pub trait Operands: sealed::Operands {
-    /// Operands of a call that has not been given any.
+    /// Operands of a call that has not passed any yet.
     type Unset<'a>: Default;
 }
 
 /// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`] and [`M`], a
-/// reference to a matrix of `f32` for [`MN`], and an `f32` for `f32`.
+/// reference to a matrix of `f32` for [`MN`], and an `f32` for the kind `f32`.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandFor;
@@ -169,12 +169,12 @@ pub mod sealed {
     }
 
     pub trait GiveAll {
-        /// Values in the order of the kernel's operands, after checking those by name.
+        /// Values in the order of the kernel's operands. Operands by name are checked.
         fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>>;
     }
 }
 
-/// Value of an operand; the device of the call has not been checked.
+/// Value of an operand. Nothing has checked yet that it belongs to the device of the call.
 pub enum OperandValue<'a> {
     /// Scalar, passed to the kernel by value.
     Number(f32),
@@ -237,7 +237,7 @@ pub(super) fn check<E: Operands>(spec: &SgemmSpec) -> Result<()> {
     }
 }
 
-/// Kernel type for operands of these kinds, as a user writes it.
+/// Kernel type for operands of these kinds, in the user's notation.
 fn type_of(kinds: &[Along]) -> String {
     let kinds: Vec<&str> = kinds.iter().map(|along| along.kind()).collect();
     match kinds.as_slice() {

@@ -32,7 +32,7 @@ use std::marker::PhantomData;
 pub struct Folds<T, R>(PhantomData<fn() -> (T, R)>);
 
 impl<T, R> ReduceKernel<T, R> {
-    /// Kernel of a spec, equal to the macro's kernel of the same spec.
+    /// Builds the kernel of a spec. It equals the kernel that the macro builds from the same spec.
     ///
     /// If neither `T` nor `R` can be inferred, name them: `<ReduceKernel>::new(spec)` folds `f32`
     /// to `f32`, `ReduceKernel::<f16, f32>::new(spec)` folds `f16` to `f32`.
@@ -47,8 +47,8 @@ impl<T, R> ReduceKernel<T, R> {
     ///
     /// # Errors
     /// * [`Error::Spec`] with all faults of the spec.
-    /// * [`Error::KernelType`] if the spec's inputs or results have other types; it names the right
-    ///   kernel type.
+    /// * [`Error::KernelType`] if `T` and `R` are not the types of the spec's inputs and results.
+    ///   The error names the right kernel type.
     pub fn new(spec: ReduceSpec) -> Result<Self>
     where
         T: Elements,
@@ -61,10 +61,10 @@ impl<T, R> ReduceKernel<T, R> {
 
     /// Folds arrays on the device.
     ///
-    /// `inputs` is a reference to the input, or a tuple of references in the order in which `map`
-    /// names them. `results` is a mutable reference to the array for the results, or a tuple of
-    /// them. A vector may have more elements than there are results. On a GPU the call returns
-    /// before the work is done; later work of the device is ordered after it.
+    /// `inputs` is a reference to the input, or a tuple of references in the order of the
+    /// parameters of `map`. `results` is a mutable reference to the array for the results, or a
+    /// tuple of such references. A vector may have more elements than there are results. On a GPU
+    /// the call returns before the work is complete; later work of the device is ordered after it.
     ///
     /// The `over` key determines the inputs and the number of results:
     ///
@@ -75,7 +75,7 @@ impl<T, R> ReduceKernel<T, R> {
     /// | `columns` | a matrix | one for each column |
     /// | `middle` | a batch of matrices | one for each column of each matrix |
     ///
-    /// All inputs have the same shape. Only a `pitched` kernel accepts padded inputs.
+    /// All inputs must have the same shape. Only a `pitched` kernel accepts padded inputs.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixRef, ReduceKernel, reduce_kernel};
@@ -99,14 +99,15 @@ impl<T, R> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// * [`Error::WrongOver`] for a kernel `over: segments`.
+    /// * [`Error::WrongOver`] for an `over: segments` kernel.
     /// * [`Error::WrongDevice`] if an array belongs to another device.
-    /// * [`Error::WrongExtent`] if a result array is too short, or if `argmax` or `argmin` over no
-    ///   elements has no index.
+    /// * [`Error::WrongExtent`] if a result array is too short, or if an `argmax` or `argmin` has
+    ///   no elements and so no index.
     /// * [`Error::Extents`] if two inputs disagree in an extent.
-    /// * [`Error::WrongOperand`] for a vector in place of a matrix, or a batch `over: columns`.
+    /// * [`Error::WrongOperand`] for a vector in place of a matrix, or for a batch with
+    ///   `over: columns`.
     /// * [`Error::Padded`] for a matrix with padding where elements must be consecutive.
-    /// * [`Error::UnevenRows`] for a batch `over: rows` whose rows are not equally spaced.
+    /// * [`Error::UnevenRows`] with `over: rows`, for a batch whose rows are not equally spaced.
     /// * [`Error::List`] for a list of matrices.
     /// * [`Error::Overlap`] if a result shares memory with another array.
     /// * [`Error::Unmet`] if extents or arguments violate the kernel's contract.
@@ -126,8 +127,8 @@ impl<T, R> ReduceKernel<T, R> {
         fold(device, &self.prepare(device)?, given)
     }
 
-    /// Folds segments of vectors on the device, with a kernel `over: segments`: one result for each
-    /// segment. Arguments are as for [`launch`](Self::launch).
+    /// Folds segments of vectors on the device, with an `over: segments` kernel. Each segment has
+    /// one result. `inputs` and `results` are as for [`launch`](Self::launch).
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, Segments, reduce_kernel};
@@ -144,7 +145,7 @@ impl<T, R> ReduceKernel<T, R> {
     ///
     /// # Errors
     /// * The errors of [`launch`](Self::launch).
-    /// * [`Error::WrongOver`] for a kernel that is not `over: segments`.
+    /// * [`Error::WrongOver`] for a kernel without `over: segments`.
     /// * [`Error::WrongExtent`] if the last segment ends beyond an input.
     pub fn launch_segments<I, J, O>(
         &self,
@@ -193,7 +194,7 @@ fn listed<L: Elements>() -> Vec<Elem> {
     vec![L::One::ELEM; L::COUNT]
 }
 
-/// Kernel type for these inputs and results, as a user writes it.
+/// Kernel type for these inputs and results, in the user's notation.
 fn type_of([inputs, results]: &[Vec<Elem>; 2]) -> String {
     let list = |elems: &[Elem]| match elems {
         [one] => one.to_string(),

@@ -25,12 +25,12 @@ use launch::multiply;
 use std::sync::Arc;
 
 impl<E> Sgemm<E> {
-    /// Kernel of a spec, equal to the macro's kernel of the same spec.
+    /// Builds the kernel of a spec. It equals the kernel that the macro builds from the same spec.
     ///
     /// # Errors
     /// * [`Error::Spec`] with all faults of the spec.
-    /// * [`Error::KernelType`] if `E` does not list the spec's operands; it names the right kernel
-    ///   type.
+    /// * [`Error::KernelType`] if `E` does not list the spec's operands. The error names the right
+    ///   kernel type.
     pub fn new(spec: SgemmSpec) -> Result<Self>
     where
         E: Operands,
@@ -40,7 +40,8 @@ impl<E> Sgemm<E> {
         Ok(kernel)
     }
 
-    /// Starts a call on a device. Operands are passed next, then views are launched.
+    /// Starts a call on a device. Pass the operands with the methods of the call, then launch it on
+    /// views.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, SgemmSpec, E, E::Unset<'a>>
     where
         E: Operands,
@@ -50,9 +51,9 @@ impl<E> Sgemm<E> {
 
     /// Multiplies host matrices: uploads, launches and downloads. For kernels without operands.
     ///
-    /// `size` is (m, n, k). A matrix that the kernel's `layout` transposes is column-major; all
-    /// others are row-major, and all are packed. For a `pitched` kernel the rows or columns are
-    /// padded on the device. An epilogue that reads C finds zeros.
+    /// `size` is (m, n, k). All matrices are packed, C is row-major, and A and B have the layouts
+    /// of the kernel's key `layout`. For a `pitched` kernel, this method pads the rows or columns
+    /// on the device. An epilogue that reads C reads zeros.
     ///
     /// # Errors
     /// * [`Error::WrongExtent`] if `a` does not have m·k elements or `b` does not have k·n.
@@ -93,13 +94,13 @@ impl<E> Sgemm<E> {
         device.download(&c)
     }
 
-    /// Multiplies matrices on the device. For kernels without operands; [`Sgemm::call`] launches
-    /// the others.
+    /// Multiplies matrices on the device. For kernels without operands; for others, use
+    /// [`Sgemm::call`].
     ///
-    /// `size` is (m, n, k). Each matrix is a vector of at least as many elements, packed in the
-    /// layout of the kernel's `layout`, or a matrix of exactly that shape and layout. Padded
-    /// matrices need a `pitched` kernel. On a GPU the call returns before the work is done; later
-    /// work of the device is ordered after it.
+    /// `size` is (m, n, k). Pass each of A, B and C as a vector or as a matrix. A vector has at
+    /// least the elements of the packed matrix, in the layout of the kernel. A matrix has exactly
+    /// this shape and layout. Padded matrices need a `pitched` kernel. On a GPU the call returns
+    /// before the work is complete; later work of the device is ordered after it.
     ///
     /// # Errors
     /// * [`Error::WrongDevice`] if a matrix belongs to another device.
@@ -130,11 +131,12 @@ impl<E> Sgemm<E> {
 }
 
 impl<E> SgemmTable<E> {
-    /// Table of parsed rules, equal to the macro's table of the same rules.
+    /// Builds a table of parsed rules. It equals the table that the macro builds from the same
+    /// rules.
     ///
     /// # Errors
-    /// [`Error::KernelType`] if `E` does not list the operands of the rules; it names the right
-    /// kernel type.
+    /// [`Error::KernelType`] if `E` does not list the operands of the rules. The error names the
+    /// right kernel type.
     pub fn new(table: &KernelTable<SgemmSpec>) -> Result<Self>
     where
         E: Operands,
@@ -145,7 +147,7 @@ impl<E> SgemmTable<E> {
         Ok(Self::checked(table.clone()))
     }
 
-    /// Starts a call on a device. Its launch chooses the rule.
+    /// Starts a call on a device. The launch of the call chooses the rule.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, SgemmSpec, E, E::Unset<'a>>
     where
         E: Operands,
@@ -153,22 +155,23 @@ impl<E> SgemmTable<E> {
         Call::new(Callee::Table(self.read()), device, E::Unset::default())
     }
 
-    /// Returns the rule that computes a GEMM on a device, with the reason.
+    /// Returns the rule for a GEMM on a device, with the reason for the choice.
     ///
-    /// Extents `(m, n, k)` alone are a single GEMM of packed, row-major, 16-byte aligned matrices;
-    /// an [`SgemmShape`] describes others. The simulator counts as an H200.
+    /// Extents `(m, n, k)` alone describe a single GEMM of packed, row-major, 16-byte aligned
+    /// matrices. For any other GEMM, pass an [`SgemmShape`]. The choice on the simulator is the
+    /// same as on an H200.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for an extent of 2^31 or more that a condition uses.
+    /// [`Error::TooLarge`] if a condition uses an extent of 2^31 or more.
     pub fn choice(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Choice> {
         self.chosen(&problem(shape.into(), device))
     }
 
-    /// Compiles the kernels for these shapes, in advance and in parallel: each once, for aligned
-    /// and for unaligned arrays, unless the device holds it. A launch of such a shape then compiles
-    /// nothing.
+    /// Compiles the kernels for these shapes before their first launch, in parallel. Each kernel
+    /// that the device has not loaded is compiled once, for aligned and for unaligned arrays. A
+    /// later launch of such a shape compiles nothing.
     ///
-    /// The simulator compiles nothing; it generates the kernels.
+    /// On the simulator nothing is compiled: this method only generates the kernels.
     ///
     /// ```
     /// use gemm_runtime::{Device, SgemmTable, sgemm_table};
@@ -195,7 +198,7 @@ impl<E> SgemmTable<E> {
         self.warm_for(device, shapes.into_iter().map(|shape| problem(shape.into(), device)))
     }
 
-    /// Returns the kernel that computes a GEMM on a device.
+    /// Returns the kernel that the table chooses for a GEMM on a device.
     ///
     /// # Errors
     /// Returns the errors of [`choice`](Self::choice).
@@ -204,13 +207,13 @@ impl<E> SgemmTable<E> {
     }
 }
 
-/// GEMM on a device, in the form by which tables choose.
+/// GEMM on a device, as the conditions of a table describe it.
 pub(crate) fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
     SgemmProblem { shape, target: device.target() }
 }
 
 impl<'a, E> Call<'a, SgemmSpec, E> {
-    /// Passes all operands of the kernel as a tuple, in its order: `(&bias, 0.5)` for a
+    /// Passes all operands as a tuple, in the order of the kernel's type: `(&bias, 0.5)` for a
     /// `Sgemm<(N, f32)>`.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
         Call::new(self.what, self.device, operands)
@@ -227,13 +230,13 @@ impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
 }
 
 impl<E, O> Call<'_, SgemmSpec, E, O> {
-    /// Multiplies matrices on the device: C = A·B, or the kernel's epilogue of it. The views give
-    /// the extents. On a GPU the call returns before the work is done; later work of the device is
-    /// ordered after it.
+    /// Multiplies matrices on the device: computes C = A·B, or the kernel's epilogue of A·B. The
+    /// extents are those of the views. On a GPU the call returns before the work is complete; later
+    /// work of the device is ordered after it.
     ///
     /// # Errors
     /// * [`Error::Extents`] if the extents of two views disagree.
-    /// * The errors of [`Sgemm::launch`], which apply to operands too.
+    /// * The errors of [`Sgemm::launch`], also for operands.
     /// * For a table, the errors of [`SgemmTable::choice`].
     /// * For operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],
     ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].

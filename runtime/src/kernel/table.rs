@@ -14,11 +14,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-/// Table of kernels that compute the same: for each problem, the spec that computes it. Only chosen
-/// kernels are compiled. `S` and `E` are those of its [`Kernel`]s.
+/// Table of specs for one computation. It chooses a spec for each problem: the extents, and for a
+/// GEMM also layouts and device. Only chosen kernels are compiled. `S` and `E` are the parameters
+/// of its [`Kernel`]s.
 ///
-/// A launch chooses its rule without a lock and without copying the table. A macro's table is
-/// parsed once, by the first call that needs it; other tables are parsed when they are built.
+/// A launch chooses its rule without a lock and without copying the table. A table from a macro is
+/// parsed once, by the first call that needs it. Other tables are parsed when they are built.
 pub struct Table<S: TableFamily, E = ()> {
     rows: Rows<S>,
     of: PhantomData<fn() -> E>,
@@ -28,8 +29,8 @@ pub struct Table<S: TableFamily, E = ()> {
 /// for an [`Sgemm`](crate::Sgemm).
 ///
 /// A condition may test the extents `m`, `n`, `k` and `batch`, the layouts of A and B, alignment,
-/// and the device; the macro's page lists all names. A rule takes matrices of any layout: its spec
-/// names neither `layout` nor `pitched`, and its kernel is [adapted to the
+/// and the device. The page of the macro lists all names. A rule takes matrices of any layout. Its
+/// spec must not have the keys `layout` and `pitched`, because each call [adapts the spec to its
 /// matrices](SgemmSpec::for_matrices).
 ///
 /// ```
@@ -54,7 +55,7 @@ pub struct Table<S: TableFamily, E = ()> {
 /// ```
 pub type SgemmTable<E = ()> = Table<SgemmSpec, E>;
 
-/// Rule of a table that computes a problem.
+/// Rule that a table chooses for a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
@@ -62,14 +63,14 @@ pub struct Choice {
     pub row: usize,
     /// Condition of the rule; `None` for the last one, `else`.
     pub condition: Option<String>,
-    /// Spec of the kernel: that of the rule, adapted to the layouts of the problem.
+    /// Spec of the kernel: the spec of the rule, adapted to the layouts of the problem.
     pub line: String,
-    /// Values of all names in its condition and in the conditions of the rules before it, which do
-    /// not hold: `m = 4, n = 4096`.
+    /// Values of all names in the condition of this rule and in the false conditions of the rules
+    /// before it, such as `m = 4, n = 4096`.
     pub why: String,
 }
 
-/// Parsed table, as launches use it.
+/// Parsed form of a table, for launches.
 pub struct ParsedTable<S: TableFamily> {
     pub(super) table: KernelTable<S>,
     text: String,
@@ -79,7 +80,7 @@ pub struct ParsedTable<S: TableFamily> {
     pub(super) operands: List<EpilogueArg>,
 }
 
-/// Slot for the parsed table of a macro call.
+/// Slot in which a macro call stores its parsed table.
 pub struct ParsedOnce<S: TableFamily>(OnceLock<ParsedTable<S>>);
 
 /// Source of a table's rules.
@@ -90,7 +91,7 @@ enum Rows<S: TableFamily> {
 }
 
 impl<S: TableFamily> ParsedOnce<S> {
-    /// Slot of a table that has not been parsed.
+    /// Slot for a table that has not been parsed yet.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -117,7 +118,7 @@ impl<S: TableFamily> ParsedTable<S> {
         Ok(self.line_of(self.table.choose(problem)?, problem))
     }
 
-    /// Line of a rule's kernel, in the layout of the problem.
+    /// Line of a rule's kernel, adapted to the layouts of the problem.
     fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
         let way = S::layout_index(problem);
         self.lines[row * S::LAYOUTS + way]
@@ -140,13 +141,13 @@ impl<S: TableFamily, E> Table<S, E> {
         Self { rows: Rows::OfMacro(text, slot), of: PhantomData }
     }
 
-    /// Table whose rules have been checked and have the operands `E`.
+    /// Table of checked rules, whose operands are `E`.
     pub(super) fn checked(table: KernelTable<S>) -> Self {
         Self { rows: Rows::Owned(Arc::new(ParsedTable::new(table))), of: PhantomData }
     }
 
-    /// Returns the rules as text, one a line, preceded by `invariant` and `accuracy` if the table
-    /// has them.
+    /// Returns the rules as text, one rule per line, after the lines `invariant` and `accuracy` if
+    /// the table has them.
     pub fn text(&self) -> &str {
         match &self.rows {
             Rows::OfMacro(text, _) => text,
@@ -161,7 +162,7 @@ impl<S: TableFamily, E> Table<S, E> {
                 let table: Result<KernelTable<S>, SpecErrors> = text.parse();
                 match table {
                     Ok(table) => ParsedTable::new(table),
-                    Err(faults) => unreachable!("the macro has checked its rows: {faults}"),
+                    Err(faults) => unreachable!("the macro has checked its rules: {faults}"),
                 }
             }),
         }
@@ -176,7 +177,7 @@ impl<S: TableFamily, E> Table<S, E> {
         Ok(self.read().table.choose(problem)?)
     }
 
-    /// Rule for a problem, with the reason.
+    /// Rule for a problem, with the reason for the choice.
     pub(crate) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
         let read = self.read();
         let row = read.table.choose(problem)?;
@@ -198,7 +199,7 @@ impl<S: TableFamily, E> Table<S, E> {
         warm_up::<S>(device, lines)
     }
 
-    /// Kernel for a problem, as a value.
+    /// Kernel for a problem.
     pub(super) fn kernel_for(&self, problem: &S::Problem) -> Result<Kernel<S, E>> {
         let plan: S::Plan = self.read().line_for(problem)?.parse()?;
         Kernel::planned(&plan)

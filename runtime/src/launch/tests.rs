@@ -131,7 +131,7 @@ fn unaligned_input_without_a_fallback_is_refused() {
     assert!(error.to_string().contains("`input` aligned to 16 bytes"), "{error}");
 }
 
-/// The last kernel has the weakest requirements, so arguments that meet it can be launched.
+/// The last kernel has the weakest requirements, so arguments that meet these can be launched.
 #[test]
 fn what_the_last_kernel_lacks_is_the_error() {
     let device = Device::simulator();
@@ -207,7 +207,7 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
 fn an_extent_of_64_bits_reaches_the_kernel_whole() {
     let device = Device::simulator();
     let input = device.upload(&[]).expect("room");
-    // Rows without elements, of which there may be any number.
+    // There may be any number of rows without elements.
     for (m, high) in [(7, 0.0), ((5 << 32) + 7, 5.0)] {
         let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1, batch: None };
         let none = BoundArray::matrix("a", one(address(&input, 0, 0).expect("inside"), 0), shape);
@@ -304,7 +304,7 @@ fn an_array_shorter_than_the_extents_is_refused() {
     assert_eq!((need, found), (Need::Elements(4), 2));
 }
 
-/// Safe calls cannot overlap, but pointers from another library can.
+/// Arguments from safe code cannot overlap, but pointers from another library can.
 #[test]
 fn what_is_written_shares_nothing_with_what_is_read() {
     let device = Device::simulator();
@@ -326,7 +326,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
             "{error}"
         );
     }
-    // All elements of C are compared, not the first alone.
+    // All elements of C are compared, not only the first.
     let spec: SgemmSpec = "block: 8x8".parse().expect("sound");
     let program = device.programs().get_or("test", "product", || Ok(spec.plan()?.program()?));
     let program = program.expect("sound");
@@ -363,7 +363,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
         let error = of_bias(at).expect_err("shared");
         assert!(matches!(&error, Error::Overlap { other, .. } if other == "bias"), "{error}");
     }
-    // B is protected as A is.
+    // B is protected in the same way as A.
     let product = |b_at, c_at| {
         let inputs = [matrix("a", &other, 0, (2, 1)), matrix("b", &memory, b_at, (1, 2))];
         launch_on(&device, &program, inputs, matrix("c", &memory, c_at, (2, 2)), &[2, 2, 1])

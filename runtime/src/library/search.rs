@@ -1,9 +1,9 @@
 //! Search for a library.
 //!
-//! The library's own environment variable takes precedence and excludes all other places
-//! ([`LibrarySpec`]). Otherwise three places are searched in the order that the library defines:
-//! the loader's path; the toolkit of `CUDA_PATH` or `CUDA_HOME`; and the Python wheels of the
-//! active virtual environment and of `python3`.
+//! If the library's own environment variable is set, only its path is searched ([`LibrarySpec`]).
+//! Otherwise three places are searched, in the order of [`LibrarySpec::order`]: the loader's path,
+//! the toolkit of `CUDA_PATH` or `CUDA_HOME`, and the Python wheels of the active virtual
+//! environment and of `python3`.
 
 use super::spec::{LibrarySpec, SearchPlace};
 use std::env;
@@ -58,7 +58,7 @@ impl Places {
     /// Loads the first candidate for which `load` succeeds.
     ///
     /// # Errors
-    /// Returns the places tried, in order, each with its outcome.
+    /// Returns the places that were tried, in order, each with the reason why it failed.
     pub fn find<T>(
         &self,
         load: impl FnMut(&Candidate) -> Result<T, String>,
@@ -66,8 +66,8 @@ impl Places {
         first(self.candidates(), self.wanted, load)
     }
 
-    /// Places with the libraries in them. The iterator is lazy: an interpreter is started only if
-    /// the places before it have no library.
+    /// Places with the libraries in them. The iterator is lazy: it starts a Python interpreter only
+    /// if the earlier places have no library.
     fn candidates(&self) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
         let Some(path) = &self.explicit else {
             return Box::new(self.wanted.order.iter().flat_map(|place| self.candidates_at(*place)));
@@ -104,7 +104,7 @@ impl Places {
 /// Loads a library from a file or a directory; no other place is searched.
 ///
 /// # Errors
-/// Returns the places tried, as [`Places::find`].
+/// Returns the places that were tried, as [`Places::find`] does.
 pub fn find_at<T>(
     path: &Path,
     wanted: &LibrarySpec,
@@ -114,7 +114,7 @@ pub fn find_at<T>(
     first(std::iter::once(place), wanted, load)
 }
 
-/// Loads the first library that can be loaded, or returns the places tried.
+/// Loads the first library that can be loaded, or returns the places that were tried.
 fn first<T>(
     places: impl Iterator<Item = (String, Vec<Candidate>)>,
     wanted: &LibrarySpec,
@@ -135,8 +135,9 @@ fn first<T>(
     Err(tried)
 }
 
-/// Libraries at a path: the file itself, or those of a directory with the layout of a toolkit, of
-/// Python's site-packages, or flat. Within a directory the newest comes first.
+/// Libraries at a path: the file itself, or the libraries in a directory. The directory may be
+/// flat, or have the layout of a toolkit or of Python's site-packages. The newest library of a
+/// directory is first.
 fn files_under(path: &Path, wanted: &LibrarySpec) -> Vec<Candidate> {
     if path.is_file() {
         return vec![Candidate::File(path.to_owned())];
@@ -188,7 +189,7 @@ fn site_packages(root: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-/// Directories that an interpreter imports from; empty if there is no such interpreter.
+/// Directories from which an interpreter imports modules. Empty if there is no such interpreter.
 fn module_path(python: &str) -> Vec<PathBuf> {
     let output = Command::new(python)
         .args(["-c", "import sys; print('\\n'.join(sys.path))"])

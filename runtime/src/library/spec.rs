@@ -6,7 +6,7 @@ pub struct LibrarySpec {
     /// Name that messages give the library.
     pub name: &'static str,
     /// Environment variable with the path of the library or its directory. If it is set, no other
-    /// place is searched, so that a wrong path does not go unnoticed.
+    /// place is searched, so that a wrong path is an error.
     pub variable: &'static str,
     /// Names for the loader to resolve.
     pub names: &'static [&'static str],
@@ -40,7 +40,8 @@ pub static NVRTC: LibrarySpec = LibrarySpec {
     order: [SearchPlace::Loader, SearchPlace::Toolkits, SearchPlace::Wheels],
 };
 
-/// Returns true for the file name of NVRTC: not its builtins, not the `alt` build beside it.
+/// Returns true for the file name of NVRTC. The builtins library and the `alt` build in the same
+/// directory have other names.
 fn is_nvrtc(name: &str) -> bool {
     let windows = name.starts_with("nvrtc64_") && name.ends_with(".dll");
     name.starts_with("libnvrtc.so") || (windows && !name.contains(".alt."))

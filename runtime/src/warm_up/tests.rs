@@ -12,7 +12,7 @@ fn results_are_in_the_order_of_the_items() {
     }
 }
 
-/// Two items wait for each other, so the test needs two threads at once, unless only one is
+/// Two items wait for each other, so `in_parallel` must use two threads at once, unless only one is
 /// available.
 #[test]
 fn items_are_worked_on_at_once() {
@@ -51,7 +51,7 @@ fn the_first_line_that_fails_is_told_and_the_others_are_made() {
     let text = told.to_string();
     assert!(
         text.starts_with(
-            "`block: 7` could not be compiled ahead of its launch, nor could 1 more: "
+            "`block: 7` could not be compiled ahead of its launch (further failures: 1): "
         ),
         "{text}"
     );

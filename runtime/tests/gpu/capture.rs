@@ -24,7 +24,7 @@ pub(super) fn buffers() -> Outcome {
     ensure(first?.passes() > 1, || "one pass shows nothing".to_owned())?;
     second?;
 
-    // Only the first launch has run so far; the captured one has not.
+    // Only the first launch has run so far. The captured launch has not.
     let got = gpu.download(&output)?;
     ensure(got == [LEN as f32, 0.0], || format!("before the replay: {got:?}"))?;
     for _ in 0..3 {
@@ -35,7 +35,7 @@ pub(super) fn buffers() -> Outcome {
     Ok(())
 }
 
-/// The same with slices whose events `cudarc` tracks.
+/// Captures and replays a launch on slices whose events `cudarc` tracks.
 pub(super) fn slices() -> Outcome {
     let gpu = Device::cuda(0)?;
     let (context, stream) = gpu.cudarc().ok_or("no GPU")?;
@@ -86,8 +86,8 @@ pub(super) fn first_launch() -> Outcome {
     ensure(got == [LEN as f32], || format!("{got:?}"))
 }
 
-/// Ticket-based launches of several lengths, captured and not: each launch leaves the tickets as it
-/// found them.
+/// Ticket-based launches of several lengths, captured and not captured: each launch restores the
+/// tickets.
 pub(super) fn tickets() -> Outcome {
     let gpu = Device::cuda(0)?;
     let (_, stream) = gpu.cudarc().ok_or("no GPU")?;

@@ -1,10 +1,13 @@
-//! First launches in processes of their own: the disk cache, which spares the compiler. The example `launch_overhead` measures
-//! their cost.
+//! First launches in separate processes, which use the disk cache instead of the compiler. The
+//! example `launch_overhead` measures their cost.
 
 use super::{Outcome, ensure};
+use gemm_dsl::artifact::Artifact;
+use gemm_runtime::__private::KernelSlot;
+use gemm_runtime::internal::{DeviceBackend, Replacement};
 use gemm_runtime::{
-    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
-    sgemm_table, spec::GemmLayout, warm,
+    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel,
+    SgemmShape, sgemm, sgemm_kernel, sgemm_table, spec::GemmLayout, warm,
 };
 use std::fs::{self, File};
 use std::path::Path;
@@ -61,7 +64,7 @@ pub(super) fn warm_start() -> Outcome {
     let [entry] = &entries[..] else { return Err(format!("{entries:?}").into()) };
     let compiled = fs::read(entry)?;
 
-    // A compiled kernel is written to disk, so that an entry that is still old was read.
+    // A compiled kernel is written to disk, so an entry that is still old was read from disk.
     age(entry)?;
     launch(loads)?;
     ensure(is_aged(entry)?, || "a whole entry was compiled anew".to_owned())?;
@@ -100,6 +103,42 @@ pub(super) fn ahead() -> Outcome {
     table.warm(&gpu, [(8, 8, 8), (9, 9, 9)])?;
     let (a, mut c) = (MatrixRef::new(&x, 9, 9)?, MatrixMut::new(&mut room, 9, 9)?);
     made(table.call(&gpu).launch(&a, &a, &mut c)?, "a table's row")
+}
+
+/// The replacement of a CUDA source is launched under its own name, and only on the device on which
+/// it was set.
+#[allow(unsafe_code, reason = "the replacement differs from the text by a sign and a name")]
+pub(super) fn replaced() -> Outcome {
+    let (gpu, other) = (Device::cuda(0)?, Device::cuda(0)?);
+    let kernel = SgemmKernel::new("block: 16x16".parse()?)?;
+    let source = kernel.source().to_owned();
+    let negative = source.replace("= acc;", "= -acc;").replace("sgemm_naive_16x16(", "negative(");
+    ensure(!negative.contains("sgemm_naive"), || negative.clone())?;
+    let DeviceBackend::Gpu(backend) = gpu.backend() else { return Err("not a GPU".into()) };
+    let replacement = Replacement { kernel: "negative".to_owned(), source: negative };
+    // SAFETY: parameters, accesses and block are those of the original.
+    unsafe { backend.replace_source(source, replacement) };
+    let got = [&gpu, &other].map(|device| kernel.run(device, &[2.0], &[3.0], (1, 1, 1)));
+    let [replaced, own] = got;
+    let got = (replaced?, own?);
+    ensure(got == (vec![-6.0], vec![6.0]), || format!("{got:?}"))
+}
+
+/// A launch of a macro's kernel compiles the text of the constant and does not read the spec: with
+/// another text and a line that is no spec, it launches the other text.
+pub(super) fn constant() -> Outcome {
+    const GEMM: SgemmKernel = sgemm_kernel!(block: 16x16);
+    let text = GEMM.source().replace("= acc;", "= -acc;");
+    ensure(text != GEMM.source(), || text.clone())?;
+    let sources = [text.into()].into_iter().collect();
+    let artifact = Artifact { line: "no spec".into(), sources, ..GEMM.artifact().clone() };
+    let kernel = SgemmKernel::__from_macro(Box::leak(Box::new(artifact)), || {
+        static SLOT: KernelSlot = KernelSlot::new();
+        &SLOT
+    });
+    let gpu = Device::cuda(0)?;
+    let got = kernel.run(&gpu, &[2.0], &[3.0], (1, 1, 1))?;
+    ensure(got == [-6.0], || format!("{got:?}"))
 }
 
 /// Sets the modification time of a file to the epoch.

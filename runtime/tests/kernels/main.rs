@@ -185,7 +185,7 @@ fn operands_of_a_product_are_checked() {
     let matrix = device.alloc_matrix(3, 2).expect("room");
     let error =
         GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("transposed");
-    assert_eq!(error.to_string(), "`a` has 6 elements, but its shape 3x2 is not mxk = 2x3");
+    assert_eq!(error.to_string(), "`a` has 6 elements, but its shape 3 x 2 is not m x k = 2 x 3");
     let matrix = device.alloc_matrix(2, 3).expect("room");
     let error = GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("padding");
     assert!(error.to_string().contains("Add `pitched`"), "{error}");
@@ -243,7 +243,7 @@ fn an_aligned_kernel_refuses_other_shapes_whatever_k_is() {
             for ((m, n), part) in [((33, 16), "m to be a multiple of 16"), ((32, 3), "n to be")] {
                 let launched = kernel.launch(&device, &operands, &operands, &mut c, (m, n, k));
                 let error = launched.expect_err("no tiles").to_string();
-                // The error names the requested kernel, even if a fallback would run.
+                // The error names the requested kernel, even if a fallback kernel would run.
                 assert!(error.starts_with(&format!("kernel `{name}` needs ")), "{error}");
                 assert!(error.contains(part), "{error}");
             }
@@ -280,7 +280,7 @@ fn a_part_of_a_transpose_starts_where_it_says() {
     let all = values(6 * 9);
     let buffer = device.upload(&all).expect("room");
     let matrix = MatrixRef::new(&buffer, 6, 9).expect("room");
-    // A column of the matrix is a row of its transpose. A single row can be read by any kernel.
+    // A column of the matrix is a row of its transpose. Any kernel can read a single row.
     let ones = device.upload(&[1.0]).expect("room");
     let one = MatrixRef::new(&ones, 1, 1).expect("room");
     for (row, col) in [(0, 0), (2, 7), (5, 3)] {
@@ -300,7 +300,7 @@ fn a_part_of_a_transpose_starts_where_it_says() {
     assert!(error.to_string().contains("contiguous rows of `a`"), "{error}");
 }
 
-/// The counters of a launch are those of its first step. Each step has its own.
+/// The counters of a launch are those of its first step. Each step also has its own counters.
 #[test]
 fn every_step_is_counted_for_itself() {
     let device = Device::simulator();

@@ -1,4 +1,4 @@
-//! Epilogue operands of a GEMM: values and refusals.
+//! Epilogue operands of a GEMM: results and errors.
 
 use super::{product, values};
 use gemm_runtime::error::{Need, Owner};
@@ -35,7 +35,7 @@ impl Problem {
         let a = device.upload_matrix(&values(m * k), m, k).expect("room");
         let b = device.upload_matrix(&values(k * n), k, n).expect("room");
         let bias: Vec<f32> = (0..n).map(|col| col as f32 * 10.0).collect();
-        // One element more than is read.
+        // One element more than the kernel reads.
         let scale: Vec<f32> = (0..m).map(|row| 1.0 - row as f32).chain([f32::NAN]).collect();
         let [bias, scale] = [bias, scale].map(|v| device.upload(&v).expect("room"));
         let around: Vec<f32> = (0..99).map(|i| i as f32 * 1000.0).collect();
@@ -139,29 +139,29 @@ fn operands_by_name_are_checked() {
     );
     assert_eq!(
         told(call().operand("scale", &p.scale)),
-        "the call gives `scale` twice: leave one of them out"
+        "the call gives `scale` twice: pass it only once"
     );
     let call = || call().operand("alpha", 1.0);
     assert_eq!(
         told(call().operand("bias", 1.0)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives the number \
-         1. Upload its elements and give a reference to them"
+         1. Upload the elements and pass a reference to them"
     );
     assert_eq!(
         told(call().operand("bias", &p.a)),
         "`bias[n]` is a vector with an element for each column of C, but the call gives a matrix \
-         of 6x5. Give a buffer, or a part of one"
+         of 6x5. Pass a buffer, or a part of one"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &p.around).operand("alpha", 1.0)),
         "`residual[m, n]` is a matrix of the shape of C, but the call gives a vector of 99 \
-         elements. Give a view of it, such as `MatrixRef::new(&elements, m, n)`"
+         elements. Pass a view, such as `MatrixRef::new(&elements, m, n)`"
     );
     let call = kernel.call(&p.device).operand("bias", &p.bias).operand("scale", &p.scale);
     assert_eq!(
         told(call.operand("residual", &residual).operand("alpha", &p.bias)),
-        "`alpha` is a number, but the call gives a vector of 7 elements. Give the number itself, \
+        "`alpha` is a number, but the call gives a vector of 7 elements. Pass the number itself, \
          an `f32`"
     );
     let kernel = by_name("");
@@ -196,7 +196,7 @@ fn shapes_devices_and_places_of_operands_are_checked() {
     let call_with = call.operands((&p.bias, 1.0, &p.scale, &p.a));
     assert_eq!(
         refused(call_with.launch(&p.a, &p.b, &mut c)).to_string(),
-        "`residual` has 30 elements, but its shape 6x5 is not mxn = 6x7"
+        "`residual` has 30 elements, but its shape 6 x 5 is not m x n = 6 x 7"
     );
     let foreign = other.upload(&[0.0; 7]).expect("room");
     let call_with = call.operands((&foreign, 1.0, &p.scale, &residual));
@@ -205,7 +205,7 @@ fn shapes_devices_and_places_of_operands_are_checked() {
         matches!(&error, Error::WrongDevice { argument, belongs: Owner::Device { .. }, .. } if argument == "bias"),
         "{error}"
     );
-    // A row stride needs a kernel that takes one.
+    // A padded matrix needs a kernel that takes row strides.
     let packed = Sgemm::<(MN,)>::new(spec("epilogue: |acc, r[m, n]| acc + r")).expect("sound");
     let (m, n, k) = SIZE;
     let [a, b] = [m * k, k * n].map(|len| p.device.alloc(len).expect("room"));
@@ -238,7 +238,7 @@ fn factors_are_operands_and_a_c_that_is_read_is_none() {
     added.call(&p.device).launch(&p.a, &p.b, &mut c).expect("sound");
     let expected: Vec<f32> = sums.iter().zip(&before).map(|(sum, c)| sum + c).collect();
     assert_eq!(p.device.download(&c).expect("ours"), expected);
-    // On the host there is no old C to read.
+    // A call on host slices has no previous C to read.
     let (a, b) = (values(m * k), values(k * n));
     assert_eq!(added.run(&p.device, &a, &b, SIZE).expect("sound"), sums);
 }

@@ -1,4 +1,4 @@
-//! Reductions of any element type over any axis: results and refusals.
+//! Reductions of any element type over any axis: results and errors.
 
 mod arrays;
 mod by_name;

@@ -1,4 +1,4 @@
-//! Tables of GEMMs: choice of the rule by views, and refusals.
+//! Tables of GEMMs: choice of the rule by views, and errors.
 
 use super::{product, values};
 use gemm_runtime::{
@@ -118,7 +118,7 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
     Ok(())
 }
 
-/// A packed column is read as one contiguous row, whatever the row stride of another matrix.
+/// A packed column is read as one contiguous row, for any row stride of the other matrices.
 #[test]
 fn a_packed_column_lies_along_k() -> Result<(), Error> {
     let device = Device::simulator();
@@ -183,7 +183,7 @@ fn what_is_given_wrongly_is_told_before_a_row_is_chosen() -> Result<(), Error> {
     let large = sgemm_table! { m > 5 => block: 8x8; else => };
     assert_eq!(
         large.choice((1 << 31, 1, 1), &device).expect_err("too large").to_string(),
-        "`m` is 2147483648, and a table is for 0 to 2147483647: the limit is 2147483647. Check the \
+        "`m` is 2147483648, but tables accept only 0 to 2147483647: the limit is 2147483647. Check the \
          order of the extents"
     );
     assert!(large.kernel((1 << 31, 1, 1), &device).is_err());

@@ -91,7 +91,8 @@ fn a_call_takes_its_extents_from_the_views() {
     let mut to = other.part(0..2, 0..4).expect("inside");
     let error = kernel.call(&device).launch(&narrow, &b, &mut to).expect_err("k differs");
     assert_eq!(error.to_string(), "k is 2 in `a` but 3 in `b`: the shapes do not match");
-    // The kernel does not read a transpose, except that of a single row, which is a column.
+    // The kernel does not accept a transpose, except the transpose of a single row, which is a
+    // column.
     let square = a.part(0..2, 0..2).expect("inside");
     let (two, mut to) =
         (b.part(0..2, 0..4).expect("inside"), other.part(0..2, 0..4).expect("inside"));

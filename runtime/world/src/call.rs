@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Call of a kernel or of a table on all ranks, created by [`OnRank::on`].
 ///
 /// Each rank computes the elements of C that it keeps, over all of K. Missing parts of A and B
-/// arrive from other ranks while it multiplies the parts it has. So the bits of C do not depend on
-/// the number of ranks or on the distributions of the matrices.
+/// arrive from other ranks while the rank multiplies the parts that it already has. The bits of C
+/// therefore do not depend on the number of ranks or on the distributions of the matrices.
 ///
 /// ```
 /// use gemm_world::{Distribution, OnRank, World};
@@ -63,14 +63,15 @@ pub struct ShardedLaunch {
     /// Candidate strategies, each with its predicted time. `None` if the caller chose the
     /// [strategy](ShardedCall::strategy).
     pub chosen: Option<Arc<ScheduleChoice>>,
-    /// Predicted time of the schedule on the world's machine, in the kernel's arithmetic.
+    /// Predicted time of the schedule on the machine model of the world, in the kernel's
+    /// arithmetic.
     pub estimate: Estimate,
     /// Launches of this rank in order, one for each part of its share of C.
     pub launches: Vec<LaunchReport>,
 }
 
-/// A and B are stored as the kernel's `layout` says. Under `nt` the distributed matrix is the
-/// transpose of B, N x K.
+/// A and B are stored in the kernel's `layout`. Under `nt`, for example, the distributed matrix is
+/// the transpose of B, N x K.
 impl<E: Operands> OnRank for Sgemm<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
@@ -82,9 +83,9 @@ impl<E: Operands> OnRank for Sgemm<E> {
     }
 }
 
-/// The rule is chosen for the whole GEMM with packed matrices: the same rule for all parts and for
-/// any number of ranks. A and B are row-major, M x K and K x N, unless [`ShardedCall::layout`] says
-/// otherwise.
+/// The rule is chosen for the whole GEMM with packed matrices. All parts use this rule, for any
+/// number of ranks. A and B are row-major, M x K and K x N, unless [`ShardedCall::layout`] sets
+/// another layout.
 impl<E: Operands> OnRank for SgemmTable<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
@@ -110,10 +111,10 @@ impl<'a, E, O> ShardedCall<'a, E, O> {
 }
 
 impl<'a, E> ShardedCall<'a, E> {
-    /// Sets all epilogue operands of the kernel as a tuple, in the kernel's order. An array is the
-    /// part for this rank's share of C. So `bias[n]` has an element for each column of the share,
-    /// `scale[m]` one for each row, and `residual[m, n]` has its extents. Scalars are the same on
-    /// all ranks.
+    /// Sets all epilogue operands of the kernel as a tuple, in the kernel's order. Of an array,
+    /// pass the part for this rank's share of C: `bias[n]` has an element for each column of the
+    /// share, `scale[m]` an element for each row, and `residual[m, n]` the extents of the share.
+    /// Scalars must be the same on all ranks.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {
         let Self { what, rank, strategy, lies, .. } = self;
         ShardedCall { what, rank, given: operands, strategy, lies }
@@ -137,17 +138,17 @@ impl<'a> ShardedCall<'a, ByName, Named<'a>> {
 impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// Sets the strategy by which missing parts of A and B reach the ranks. The default is the
     /// strategy with the shortest predicted time. `f16x3` under `mma: wgmma` scales whole rows of A
-    /// and whole columns of B. A rank that has only parts of them receives the rest before it
-    /// multiplies anything, under any strategy.
+    /// and whole columns of B. A rank that has only parts of such rows or columns receives the rest
+    /// before it multiplies anything, under any strategy.
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = Some(strategy);
         self
     }
 
-    /// Sets the layout in which A and B are stored. `nt` means A as M x K and the transpose of B, N
-    /// x K. A rule of a table accepts any layout. A kernel's spec fixes its layout, and another one
-    /// is an error.
+    /// Sets the layout in which A and B are stored. `nt`, for example, stands for A as M x K and
+    /// the transpose of B as N x K. A rule of a table accepts any layout. For a kernel, only the
+    /// layout of its spec is valid.
     ///
     /// ```
     /// use gemm_runtime::spec;
@@ -178,32 +179,35 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     }
 
     /// Computes C = A·B, or the kernel's epilogue of it. On GPUs the call returns before the work
-    /// is complete; later work of the device is ordered after it.
+    /// is complete; later work of the device is ordered after this work.
     ///
-    /// Each matrix is passed as it is stored and distributed. Under `layout: nt` and `tt`, B's
-    /// argument is its transpose, N x K. Under `tn` and `tt`, A's argument is its transpose, K x M.
-    /// So a B whose columns are distributed becomes a matrix whose rows are:
+    /// Pass each matrix as it is stored and distributed. Under `layout: nt` and `tt`, pass the
+    /// transpose of B, N x K. Under `tn` and `tt`, pass the transpose of A, K x M. If the columns
+    /// of B are distributed, for example, pass a transpose whose rows are distributed:
     /// `Distribution::rows(n, k)`. C is row-major. The schedule describes A and B themselves, not
     /// their transposes.
     ///
-    /// The rows that a rank multiplies need not be contiguous: it may have some columns of a matrix
-    /// that it stores as a whole. A kernel that is not `pitched` is then compiled with `pitched`,
-    /// provided that this does not change its order of summation. It does change for kernels that
-    /// share out K (`lanes: k`, `partials`, `slices`).
+    /// The rows that a rank multiplies may have gaps between them: a rank may multiply some columns
+    /// of a matrix that it stores as a whole. A kernel without `pitched` is then compiled with
+    /// `pitched`. For kernels with `lanes: k`, `partials` or `slices`, `pitched` would change the
+    /// order of summation. Such a kernel returns
+    /// [`WorldError::Unpitched`](super::WorldError::Unpitched) instead.
     ///
     /// # Errors
     /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank if ranks disagree on
-    ///   the kernel, the layouts, the strategy, the scalar operands, the memory or the machine.
+    ///   the kernel, the layouts, the strategy, the scalar operands, the memory limit or the
+    ///   machine model.
     /// * [`WorldError::Schedule`](super::WorldError::Schedule) if the distributions do not belong
     ///   to one GEMM on this number of ranks, or if no strategy fits in memory.
     /// * [`WorldError::Impossible`](super::WorldError::Impossible) if the kernel's layout differs
     ///   from [`layout`](Self::layout).
     /// * [`WorldError::Divided`](super::WorldError::Divided) if the kernel's bits depend on the
-    ///   division of a GEMM.
+    ///   division of the GEMM among ranks.
     /// * [`WorldError::Unpitched`](super::WorldError::Unpitched) if the kernel's bits depend on
     ///   `pitched`, and some rank needs it `pitched`.
     /// * [`WorldError::RankLost`](super::WorldError::RankLost) if another rank fails.
-    /// * Any error of a launch of a part. The other ranks are told of it.
+    /// * Any error of a launch of a part. The other ranks then return
+    ///   [`WorldError::RankLost`](super::WorldError::RankLost).
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
         let Self { what, rank, given, strategy, lies } = self;
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
@@ -232,7 +236,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
             false => Cow::Owned(format!("{numbers:?} {bits:?} {chosen_by}")),
         };
         let agreed =
-            [("the GEMM", product.as_str()), ("the values that choose the kernel", &chosen_by)];
+            [("the GEMM", product.as_str()), ("the values that determine the kernel", &chosen_by)];
         let is_ready = known.is_loaded && known.has_staging(&rank.staging, rank.number());
         let all_are_ready = collective.agree_on(&agreed, is_ready)?;
         let Selection { schedule, chosen, estimate, asks_late } = known.selection(rank.ranks())?;
@@ -257,7 +261,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     }
 }
 
-/// This rank's parts of a GEMM, multiplied by its kernels.
+/// The parts of a GEMM that this rank multiplies, with the kernels for them.
 struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
     given: &'k O,
@@ -293,8 +297,8 @@ fn known(rank: &mut Rank, asked: &ProductRequest<'_>) -> Result<CachedGemm> {
     known.map_or_else(|| CachedGemm::new(asked, &rank.machine, rank.memory), Ok)
 }
 
-/// Returns the spec of the table's rule for this GEMM and layout. It is the same on all ranks and
-/// for all parts.
+/// Returns the spec of the table's rule for this GEMM and layout. The rule is the same on all ranks
+/// and for all parts.
 fn row<E>(
     table: &SgemmTable<E>,
     rank: &Rank,

@@ -1,11 +1,11 @@
 //! Messages between ranks, independent of their transport.
 //!
 //! A message goes to one rank and has a [`Tag`]. Messages with the same tag between the same two
-//! ranks arrive in the order in which they were sent; others may overtake them. A world breaks
-//! once: after the first [`RankLoss`], every call on every rank returns it, even if messages that
-//! arrived earlier have not been taken. A world is broken by:
+//! ranks arrive in the order in which they were sent; messages with other tags may overtake them.
+//! After the first [`RankLoss`], every call on every rank returns this loss, even if messages that
+//! arrived earlier have not been taken. Three events are such a loss:
 //!
-//! * a rank that goes without [leaving](Channel::leave),
+//! * a rank that ends without [leaving](Channel::leave),
 //! * a [`Channel::abort`],
 //! * a [`Channel::take`] that cannot be satisfied.
 
@@ -38,13 +38,14 @@ impl RankLoss {
     }
 }
 
-/// Returns an error if a rank is lost. `doing` names the caller's activity.
+/// Returns an error if a rank has been lost. `doing` names the caller's activity.
 pub(crate) fn held(channel: &dyn Channel, doing: &str) -> Result<(), WorldError> {
     channel.broken().map_or(Ok(()), |broken| Err(broken.at(doing)))
 }
 
-/// Follows the chain of waiting ranks from `first` and returns the last one. `next` returns the
-/// rank that a rank waits for. Returns `first` if the ranks wait for each other in a circle.
+/// Follows the chain of waiting ranks from `first` and returns the last rank of the chain. `next`
+/// returns the rank for which a rank waits. Returns `first` if the ranks wait for each other in a
+/// circle.
 pub(crate) fn last_in_chain(
     first: usize,
     ranks: usize,
@@ -61,12 +62,13 @@ pub(crate) fn last_in_chain(
 }
 
 /// One rank's endpoint of the channel between all ranks. Once a rank is lost, every present and
-/// future wait fails, whatever it waits for.
+/// future wait fails.
 ///
-/// Any thread may call, but only one at a time may take: a rank waits for one message at a time.
+/// Any thread may call these methods, but only one thread at a time may call [`take`](Self::take):
+/// a rank waits for one message at a time.
 ///
-/// If an endpoint is dropped before its rank has left, the rank counts as [gone](LossReason::Gone).
-/// The same holds if the thread that alone owns the endpoint panics.
+/// A rank counts as [gone](LossReason::Gone) if its endpoint is dropped before the rank has left. A
+/// panic of the thread that owns the endpoint drops it, too.
 pub(crate) trait Channel: Send + Sync {
     /// Returns the rank of this endpoint.
     fn rank(&self) -> usize;
@@ -78,18 +80,18 @@ pub(crate) trait Channel: Send + Sync {
     /// a rank that has left are dropped silently.
     fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), RankLoss>;
 
-    /// Takes the next message from a rank under a tag. Breaks the world if no message arrives by
-    /// the deadline (that rank is late), or if none can arrive any more (that rank has finished).
+    /// Takes the next message from a rank under a tag. The rank `from` is lost if no message
+    /// arrives by the deadline, or if none can arrive because the rank has left.
     fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, RankLoss>;
 
-    /// Returns the first lost rank. Used by code that waits for something else meanwhile.
+    /// Returns the first lost rank, for code that waits for something other than a message.
     fn broken(&self) -> Option<RankLoss>;
 
-    /// Tells all ranks that a rank is lost, usually this one after a failure. Only the first loss
+    /// Tells all ranks that a rank is lost, usually this rank after a failure. Only the first loss
     /// counts.
     fn abort(&self, broken: RankLoss);
 
-    /// Ends this rank's participation: it neither sends nor takes afterwards. Only ranks that wait
-    /// for it are told.
+    /// Ends the participation of this rank, which then neither sends nor takes messages. Only ranks
+    /// that wait for this rank are told.
     fn leave(&self);
 }

@@ -1,6 +1,7 @@
-//! Message encoding: numbers as 8 little-endian bytes, byte strings and texts after their length.
+//! Message encoding: a number is 8 little-endian bytes, and a byte string or text follows its
+//! length.
 //!
-//! The input was written by another process, perhaps by a stranger, so no length is trusted:
+//! Another process wrote the input, which may not even be a rank. No length is therefore trusted:
 //! allocations never exceed the size of the input.
 
 pub(crate) fn put_number(to: &mut Vec<u8>, number: u64) {
@@ -21,8 +22,8 @@ pub(crate) fn put_list<T>(to: &mut Vec<u8>, list: &[T], put: impl Fn(&mut Vec<u8
     }
 }
 
-/// Reads values in the order in which they were written. Each call returns `None` if the input does
-/// not hold such a value.
+/// Reads values in the order in which they were written. Each call returns `None` if the input has
+/// no such value at this position.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder<'a>(&'a [u8]);
 
@@ -55,8 +56,8 @@ impl<'a> Decoder<'a> {
         Some(std::str::from_utf8(self.bytes()?).ok()?.to_owned())
     }
 
-    /// Reads a list after its length. An item takes at least one byte, so a length above the
-    /// remaining bytes is rejected.
+    /// Reads a list after its length. An item takes at least one byte, so a length above the number
+    /// of remaining bytes is rejected.
     pub(crate) fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Option<T>,

@@ -1,4 +1,4 @@
-//! One collective call, as seen by one rank.
+//! One rank's context of one collective call.
 
 use super::error::{LossReason, WorldError};
 use crate::channel::{Channel, RankLoss, Tag, held};
@@ -16,16 +16,17 @@ pub(crate) struct CollectiveContext {
     pub(crate) doing: String,
 }
 
-/// Number of tags per call: one for consensus, one for each exchange, and one for each signal.
+/// Number of tags that one call may use: one for consensus, one for each exchange, and one for each
+/// signal.
 const TAGS: u64 = 1 << 20;
 
-/// Extra wait for a verdict of rank 0 to arrive.
+/// Additional wait for a report of rank 0 to arrive.
 const MARGIN: Duration = Duration::from_millis(500);
 
 /// Message without content, sent to all other ranks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Signal {
-    /// The sender's parts may be fetched.
+    /// Other ranks may fetch the sender's parts.
     Ready = 1,
     /// The sender has fetched everything it needs.
     Done = 2,
@@ -45,7 +46,7 @@ impl CollectiveContext {
         self.agree_on(&[(what, value)], false).map(drop)
     }
 
-    /// Checks several values in one message. Returns true if all ranks say they are ready.
+    /// Checks several values in one message. Returns true if `is_ready` is true on all ranks.
     pub(crate) fn agree_on(&self, said: &[(&str, &str)], is_ready: bool) -> Result<bool> {
         const REMEDY: &str =
             "All ranks make the same calls in the same order, with the same layouts";
@@ -65,8 +66,8 @@ impl CollectiveContext {
         self.channel.abort(RankLoss { rank: self.number(), why });
     }
 
-    /// Passes an outcome through. Tells the other ranks of an error, since they would wait for this
-    /// rank.
+    /// Returns the outcome unchanged. If it is an error, tells the other ranks, which would
+    /// otherwise wait for this rank.
     pub(crate) fn telling<T>(&self, outcome: Result<T, impl Into<Error>>) -> Result<T> {
         outcome.map_err(Into::into).inspect_err(|error| self.abort(error))
     }
@@ -93,7 +94,7 @@ impl CollectiveContext {
                 rank: from,
                 has: format!("sent {} bytes", bytes.len()),
                 other: self.number(),
-                others: format!("room for {len} elements"),
+                others: format!("capacity for {len} elements"),
                 remedy: "The transport between the ranks has changed a message",
             })
         })
@@ -114,8 +115,8 @@ impl CollectiveContext {
         held(&*self.channel, &self.doing)
     }
 
-    /// Deadline for messages of all ranks. Rank 0 gathers them and reports a late rank. The other
-    /// ranks wait for its report, which may itself arrive that late.
+    /// Deadline for messages of all ranks. Rank 0 gathers the messages until its timeout, and
+    /// reports a late rank. The other ranks wait longer, so that this report can still arrive.
     fn deadline_of_all(&self) -> Instant {
         let margin = if self.number() == 0 { Duration::ZERO } else { self.timeout + MARGIN };
         self.deadline() + margin

@@ -2,8 +2,8 @@
 //!
 //! All ranks of a world call these functions in the same order, with tags that nothing else uses at
 //! that time. One tag suffices for a sequence of calls, since messages under one tag arrive in
-//! order. Rank 0 gathers the messages and sends the list to all: 2 (p - 1) messages. No rank
-//! returns before all have begun.
+//! order. Rank 0 gathers the messages and sends the list to all ranks, which takes 2 (p - 1)
+//! messages for p ranks. No rank returns before all ranks have begun.
 
 use super::codec::{Decoder, put_bytes, put_list};
 use super::error::{LossReason, WorldError};
@@ -51,7 +51,7 @@ fn gather(
         Some(all) => Ok(all),
         None => {
             let text = format!(
-                "its message to rank {} does not hold what all ranks have given",
+                "its message to rank {} does not contain the messages of all ranks",
                 channel.rank()
             );
             let broken = RankLoss { rank: 0, why: LossReason::Failed(text) };
@@ -61,13 +61,13 @@ fn gather(
     }
 }
 
-/// Checks that all ranks pass the same texts. Each text has a subject, as in
-/// `the extents of the product`. Returns true if every rank passed `is_ready`; the ranks need not
-/// agree on it.
+/// Checks that all ranks pass the same texts. Each text has a subject, such as
+/// `the extents of the product`. Returns true if `is_ready` is true on every rank. The ranks may
+/// pass different values of `is_ready`.
 ///
 /// # Errors
 /// [`WorldError::Mismatch`] on the first text that differs, for the lowest rank that disagrees with
-/// rank 0. All ranks return the same error, and the world stays intact. [`WorldError::RankLost`] if
+/// rank 0. All ranks return the same error, and later calls still work. [`WorldError::RankLost`] if
 /// a rank does not take part.
 pub(crate) fn agree(
     channel: &dyn Channel,

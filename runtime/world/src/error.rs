@@ -14,14 +14,14 @@ use thiserror::Error as ThisError;
 /// Result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Failure of the world, or of one rank's device. No call panics.
+/// Failure of the world, or of this rank's device. No function panics on bad arguments.
 ///
 /// `Debug` prints the same message as `Display`, so a `main` that returns the error shows its
 /// remedy.
 #[derive(ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The ranks cannot go on together.
+    /// The ranks cannot continue together.
     #[error(transparent)]
     World(#[from] WorldError),
     /// A call of this rank's device failed.
@@ -30,7 +30,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Reports a contradiction inside the generator.
+    /// Error for a violated invariant of this crate.
     pub(crate) fn internal(text: String) -> Self {
         Self::Device(gemm_runtime::Error::Internal(text))
     }
@@ -54,11 +54,11 @@ impl From<SpecErrors> for Error {
 pub enum WorldError {
     /// The system cannot start a thread.
     #[error(
-        "cannot start a thread for {what}: {reason}. Start fewer, or raise the limit of this \
-         process (`ulimit -u`)"
+        "cannot start a thread for {what}: {reason}. Start fewer threads, or raise the limit of \
+         this process (`ulimit -u`)"
     )]
     Thread {
-        /// Purpose of the thread, as in `rank 3`.
+        /// Purpose of the thread, such as `rank 3`.
         what: String,
         /// Reason given by the system.
         reason: String,
@@ -70,32 +70,32 @@ pub enum WorldError {
         rank: usize,
         /// Activity of the reporting rank.
         doing: String,
-        /// Reason for the loss, as far as it is known.
+        /// Reason why the rank counts as lost.
         why: LossReason,
     },
-    /// The ranks disagree, as when they make different calls.
+    /// The ranks disagree, for example because they make different calls.
     #[error(
         "the ranks disagree about {what}: rank {rank} has {has}, but rank {other} has {others}. \
          {remedy}"
     )]
     Mismatch {
-        /// Subject of the disagreement, as in `the extents of the product`.
+        /// Subject of the disagreement, such as `the extents of the product`.
         what: String,
         /// First rank that differs from `other`.
         rank: usize,
         /// Value on rank `rank`, as text.
         has: String,
-        /// Rank it is compared with, usually rank 0.
+        /// Rank that `rank` is compared with, usually rank 0.
         other: usize,
         /// Value on rank `other`, as text.
         others: String,
         /// Advice to the user, a sentence.
         remedy: &'static str,
     },
-    /// Two ranks share something that each needs for itself.
+    /// Two ranks share a resource of which each rank needs its own.
     #[error("ranks {other} and {rank} have the same {what}, {value}. {remedy}")]
     Shared {
-        /// Kind of the shared thing, as in `GPU`.
+        /// Kind of the shared resource, such as `GPU`.
         what: String,
         /// Value that both ranks have.
         value: String,
@@ -114,10 +114,10 @@ pub enum WorldError {
         /// Reason, with the missing ranks.
         reason: String,
     },
-    /// An environment variable is invalid: one of a launcher, or one of `GEMM_*`.
+    /// An environment variable of a launcher, or of `GEMM_*`, is invalid.
     #[error("the environment has {variable}={value}: {need}")]
     Environment {
-        /// Name of the variable, as in `WORLD_SIZE`.
+        /// Name of the variable, such as `WORLD_SIZE`.
         variable: &'static str,
         /// Value of the variable, lossily decoded.
         value: String,
@@ -127,7 +127,7 @@ pub enum WorldError {
     /// An impossible world, or an impossible request to one.
     #[error("{what} cannot be used: {need}")]
     Impossible {
-        /// Subject, as in `rank 7`.
+        /// Subject, such as `rank 7`.
         what: String,
         /// Requirement that the request violates.
         need: String,
@@ -140,9 +140,9 @@ pub enum WorldError {
     Schedule(#[from] ScheduleFault),
     /// A kernel's bits depend on the division of the GEMM among ranks.
     #[error(
-        "`{line}` splits its sums by the extents of the GEMM, of which each rank computes a part: \
-         the bits would depend on the number of ranks. Leave `{key}` out, or write `split_k` with \
-         a number"
+        "`{line}` divides its sums by the extents of the GEMM, but each rank computes only a part \
+         of the GEMM: the bits would depend on the number of ranks. Leave `{key}` out, or write \
+         `split_k` with a number"
     )]
     Divided {
         /// Spec of the kernel as text, all keys in canonical form.
@@ -152,19 +152,20 @@ pub enum WorldError {
     },
     /// Some ranks need the kernel `pitched`, which would change its bits.
     #[error(
-        "`{line}` splits its sums over K, and splits them differently if it is `pitched`. It \
-         needs `pitched` here: some rank multiplies parts of matrices whose rows are not packed. \
-         Add `pitched`, or distribute the matrices differently"
+        "`{line}` divides its sums over K, and divides them differently with `pitched`. Some rank \
+         multiplies parts of matrices whose rows are not packed, which needs `pitched`. Add \
+         `pitched`, or distribute the matrices differently"
     )]
     Unpitched {
         /// Spec of the kernel as text, all keys in canonical form.
         line: String,
     },
     /// A reduction without `run` folds results whose elements are spread over ranks. Its blocks
-    /// take turns, so its bits would depend on the number of ranks.
+    /// would take turns along the elements of each rank, so its bits would depend on the number of
+    /// ranks.
     #[error(
-        "{} folds elements that are spread over the ranks, by blocks that take turns along all of \
-         them: the bits would depend on the number of ranks. {}, and cut the elements between \
+        "{} folds elements that are spread over the ranks, but its blocks take turns along all \
+         elements: the bits would depend on the number of ranks. {}, and cut the elements between \
          runs",
         reduction(line),
         runs(line)
@@ -176,12 +177,12 @@ pub enum WorldError {
     /// A rank's elements begin or end within a run.
     #[error(
         "the elements of rank {rank} are cut at {at} = {}·{run} + {}, within a run of {run}: cut \
-         them between runs, as the layout `1x1000000 cols/{run}` does", at / run, at % run
+         them between runs, as the distribution `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
         /// Number of the rank, from 0.
         rank: usize,
-        /// Index along the folded axis, in elements, at which its part begins or ends.
+        /// Index along the folded axis, in elements, at which the rank's part begins or ends.
         at: usize,
         /// Length of a run in elements.
         run: usize,
@@ -204,13 +205,13 @@ pub enum WorldError {
     },
     /// The NCCL library was not found.
     #[error(
-        "NCCL, which carries data between GPUs, was not found. Install it with `pip install \
+        "NCCL, which transfers data between GPUs, was not found. Install it with `pip install \
          nvidia-nccl-cu13` or Debian's `libnccl2`, or set GEMM_NCCL_PATH to the library or its \
          directory. Looked in:\n{}",
         searched.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
     )]
     NcclMissing {
-        /// Searched places in order, each with its outcome.
+        /// Searched places in order, each with the result of the search.
         searched: Vec<String>,
     },
     /// The NCCL library is too old.
@@ -227,17 +228,17 @@ pub enum WorldError {
     /// A call of NCCL failed.
     #[error("NCCL failed at {doing}: {text} (code {code}). Set NCCL_DEBUG=WARN to see more")]
     Nccl {
-        /// Activity that failed, as in `an exchange`.
+        /// Activity that failed, such as `an exchange`.
         doing: String,
         /// Result code of the call.
         code: i32,
         /// NCCL's text for the code, and its last error.
         text: String,
     },
-    /// NCCL was not called, since the arguments are invalid.
+    /// NCCL was not called, because the arguments are invalid.
     #[error("NCCL was not called for {doing}: {need}")]
     NcclRefused {
-        /// Activity that was refused, as in `an exchange`.
+        /// Activity that was refused, such as `an exchange`.
         doing: String,
         /// Requirement, with the value that violates it.
         need: String,
@@ -249,9 +250,9 @@ pub enum WorldError {
         waited.as_secs_f64()
     )]
     NcclLate {
-        /// Activity that is unfinished, as in `an exchange`.
+        /// Activity that is unfinished, such as `an exchange`.
         doing: String,
-        /// Time waited before giving up.
+        /// Time after which the wait was given up.
         waited: Duration,
     },
 }
@@ -260,16 +261,17 @@ pub enum WorldError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// Its connection is closed, as after the end of its process.
+    /// The connection of the rank was closed, for example because its process ended.
     Gone,
-    /// It sent nothing for this long.
+    /// The rank sent nothing for this time.
     Late(Duration),
-    /// It failed with this message.
+    /// The rank failed with this message.
     Failed(String),
-    /// It has left the world in order, and takes part in nothing more.
+    /// The program of the rank has ended without an error, but another rank still waits for this
+    /// rank.
     Finished,
-    /// Ranks wait for each other in a circle and no message is under way. The text says which rank
-    /// waits for which.
+    /// Ranks wait for each other in a circle, and no message is under way. The text names for which
+    /// rank each of them waits.
     Deadlock(String),
 }
 
@@ -309,26 +311,26 @@ pub(crate) fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Er
     move |error| failed(error).into()
 }
 
-/// Describes the valid ranks, for a message about an invalid one.
+/// Describes the valid ranks, for a message about an invalid rank.
 pub(crate) fn numbered(ranks: usize) -> String {
     format!("there are {ranks} ranks, numbered from 0")
 }
 
-/// Suggests keys that make a reduction fold runs.
+/// Suggests a `run`, and the keys that it requires, for a reduction without one.
 fn runs(line: &str) -> String {
     let mut spec: ReduceSpec = line.parse().unwrap_or_default();
     let mut others = String::new();
     if spec.over == Over::Rows && spec.group.is_some_and(|group| group != spec.block) {
-        // Several blocks would fold a row that `group` gives to one block.
+        // With `run`, several blocks fold a row, so `group` must be the whole block.
         spec.group = Some(spec.block);
         others = format!(" and `group: {}`", spec.block);
     }
     let place = if spec.blocks.is_some() { ", instead of `blocks`" } else { "" };
     let round = spec.plan().map_or(1, |plan| plan.elements_per_round()).max(1);
-    // Nearest multiple of a round at or below 2¹⁶ elements, a size that launches well.
+    // Largest multiple of a round that is at most 2¹⁶ elements, or one round.
     let run = (1 << 16_u64).max(round) / round * round;
     format!(
-        "Write `run: {run}`, or another multiple of {round}, the elements that a block reads at \
+        "Write `run: {run}`, or another multiple of the {round} elements that a block reads at \
          once{place}{others}"
     )
 }
@@ -366,13 +368,13 @@ pub(crate) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[non_exhaustive]
 pub enum NpyFault {
-    /// The system cannot read it.
+    /// The system cannot read the file.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
-    /// It does not start as a `.npy` file does.
+    /// The file does not start with the header of a `.npy` file.
     #[error("it is not a .npy file: {0}. Write it with numpy.save")]
     Format(String),
-    /// Its elements are of another type.
+    /// The elements of the file have another type.
     #[error(
         "its elements are of type {found}, but {need} ({descr}) is needed. Convert it: \
          numpy.save(path, array.astype({descr}))"
@@ -388,8 +390,8 @@ pub enum NpyFault {
     /// NumPy has no such element type.
     #[error("there are no .npy files of {0}")]
     Untyped(Elem),
-    /// It ends before its data does.
-    #[error("it is truncated: it ends before its data does")]
+    /// The file is shorter than its header announces.
+    #[error("it is truncated: the header announces more data than the file has")]
     Truncated,
     /// The array has more than two dimensions.
     #[error("it has {has} dimensions, but a matrix has 2")]
@@ -397,7 +399,7 @@ pub enum NpyFault {
         /// Number of dimensions, at least 3.
         has: usize,
     },
-    /// It is column-major, so a rank cannot read its rows alone.
+    /// The file is column-major, so a rank cannot read single rows of it.
     #[error("it is column-major: write it with numpy.save(path, numpy.ascontiguousarray(array))")]
     ByColumn,
 }

@@ -1,5 +1,5 @@
-//! Executes a schedule on one rank's device: exchanges through a transport, GEMMs through a
-//! [`Multiplies`].
+//! Execution of a schedule on one rank's device. A transport performs the exchanges, and a
+//! [`Multiplies`] the GEMMs.
 
 use super::{Block, Exchange, Factor, Move, Place, Rank, Sharded, Step, VerifiedSchedule};
 use crate::collective::CollectiveContext;
@@ -33,7 +33,7 @@ pub(crate) struct ProductPart<'p> {
     pub(crate) c: MatrixMut<'p>,
     /// Block of this rank's share of C, relative to the share's origin.
     pub(crate) of_c: Block,
-    /// True for A, or B, if the operand is the rank's whole shard of it.
+    /// For A and for B: true if the operand is the rank's whole shard of this matrix.
     pub(crate) is_own: [bool; 2],
 }
 
@@ -47,26 +47,25 @@ impl ProductPart<'_> {
 /// Kernels that compute the parts of a GEMM.
 pub(crate) trait Multiplies {
     /// Loads everything that a part will launch. Nothing may be compiled or loaded during
-    /// exchanges. An NCCL kernel that waits for another GPU of this process may block the load, and
-    /// with it that GPU's rank.
+    /// exchanges: an NCCL kernel that waits for another GPU of this process may block the load, and
+    /// the blocked rank would then block the other GPU.
     fn ready(&mut self, part: &ProductPart<'_>) -> Result<()>;
 
-    /// Returns true if the ranks must still [ask](Self::ask) each other before any of them
-    /// multiplies.
+    /// Returns true if the ranks must still [ask](Self::ask) each other before any rank multiplies.
     fn asks(&self) -> bool;
 
-    /// Asks all ranks whether the splits represent all their values.
+    /// Asks all ranks whether their splits represent all values.
     fn ask(&mut self) -> Result<()>;
 
     fn multiply(&mut self, part: ProductPart<'_>) -> Result<()>;
 
     /// Completes the GEMM after the last part, or on a rank without parts. Other ranks may wait for
-    /// this rank's answer, so it answers before it waits for them to fetch its data.
+    /// this rank's answer, so the rank answers before it waits until they have fetched its data.
     fn end(&mut self) -> Result<()>;
 }
 
-/// Executes the steps of this rank, once all kernels are loaded and the staging buffers are
-/// allocated. Without `is_ready`, the ranks first load and allocate together.
+/// Executes the steps of this rank. With `is_ready`, all ranks have already loaded their kernels
+/// and allocated their staging buffers. Otherwise the ranks do so first.
 pub(crate) fn follow(
     rank: &mut Rank,
     collective: &CollectiveContext,
@@ -98,7 +97,7 @@ pub(crate) fn follow(
     with_transport::<f32>(device, links, collective, run)
 }
 
-/// Schedule in execution on one rank.
+/// Execution of a schedule on one rank.
 struct RankExecution<'r> {
     number: usize,
     got: StagedBlocks<'r>,
@@ -110,7 +109,7 @@ struct RankExecution<'r> {
 struct StagedBlocks<'r> {
     staging: &'r StagingBuffers,
     transposition: Transposition,
-    /// Blocks of A and B in the gather buffers: all that the rank needs of each.
+    /// Blocks in the gather buffers: everything that the rank needs of A, and of B.
     gathered: [Block; 2],
     /// Block in each slot, received or under way.
     slots: HashMap<(Factor, Place), Block>,
@@ -162,7 +161,7 @@ impl TransportWork for RankExecution<'_> {
 }
 
 impl RankExecution<'_> {
-    /// Asks all ranks, if required, before any of them multiplies.
+    /// Asks all ranks, if required, before any rank multiplies.
     fn ask<B: Areas>(&mut self, backend: &B, transport: &mut dyn Transport<B>) -> Result<()> {
         if !self.multiplies.asks() {
             return Ok(());
@@ -190,7 +189,7 @@ impl RankExecution<'_> {
         Ok(())
     }
 
-    /// Returns the operands of one multiplication, and its kernels.
+    /// Returns the operands of one multiplication, and the kernels for it.
     fn part(
         &mut self,
         of_c: &Block,
@@ -239,7 +238,7 @@ impl StagedBlocks<'_> {
         }
     }
 
-    /// Returns the block held by a gather buffer or slot.
+    /// Returns the block that a gather buffer or slot contains.
     fn origin(&self, at: (Factor, Place)) -> Result<&Block> {
         let (factor, place) = at;
         let origin = match place {
@@ -247,7 +246,7 @@ impl StagedBlocks<'_> {
             Place::Shard | Place::Slot(_) => self.slots.get(&at),
         };
         origin.ok_or_else(|| {
-            Error::internal(format!("nothing has been brought to {place} of {factor}"))
+            Error::internal(format!("no data has arrived in place {place} of {factor}"))
         })
     }
 
@@ -263,7 +262,7 @@ impl StagedBlocks<'_> {
         let matrix = |buffer: &'v Buffer, block: &Block| {
             MatrixRef::new(buffer, block.rows.len(), block.cols.len())
         };
-        // An empty block has no buffer, and no position in a shard that may have other rows.
+        // An empty block has no buffer, and may lie outside the shard.
         let view = if block.is_empty() {
             matrix(shard.matrix().buffer(), &transposition(block))?
         } else {

@@ -1,12 +1,12 @@
-//! Watcher thread that makes NCCL give up when a rank is lost. GPU streams wait for data of other
-//! ranks. A call that waits for such a stream never returns if a rank is lost or NCCL fails, so a
-//! second thread aborts the communicators.
+//! Watcher thread that aborts NCCL when a rank is lost. GPU streams wait for data of other ranks.
+//! If a rank is lost or NCCL fails, a call that waits for such a stream never returns, so a second
+//! thread aborts the communicators.
 
 use super::rank::End;
 use std::io;
 use std::thread::Scope;
 
-/// Watcher of this process's ranks that NCCL connects.
+/// Watcher of the ranks of this process that NCCL connects.
 #[cfg(feature = "nccl")]
 pub(crate) struct FailureWatch {
     of: Option<WatchTarget>,
@@ -73,13 +73,14 @@ impl FailureWatch {
     pub(crate) fn end(&self) {
         if let Some(watch) = &self.of {
             watch.ended.store(true, std::sync::atomic::Ordering::Release);
-            // Communicators that remain were not closed in agreement.
+            // The remaining communicators were not closed together with the other ranks, so they
+            // are aborted.
             watch.all.abort();
         }
     }
 }
 
-/// Without NCCL no wait is endless, so nothing is watched.
+/// Without NCCL every wait has a time limit, so nothing is watched.
 #[cfg(not(feature = "nccl"))]
 pub(crate) struct FailureWatch;
 

@@ -1,5 +1,5 @@
-//! Messages received by a rank, and its knowledge of the other ranks. Plain data without a lock;
-//! the owner does the waiting.
+//! Messages received by a rank, and the state of the other ranks as far as this rank knows it. This
+//! is plain data without a lock; its owner waits for messages.
 
 use crate::channel::{RankLoss, Tag};
 use std::collections::{HashMap, VecDeque};
@@ -8,13 +8,13 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Debug)]
 pub(crate) struct Inbox {
     rank: usize,
-    /// Queues by sender and tag, none of them empty: a finished tag leaves nothing behind.
+    /// Queues by sender and tag. An empty queue is removed, so that a finished tag takes no memory.
     messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
     left: Vec<bool>,
     broken: Option<RankLoss>,
 }
 
-/// Outcome of asking for the next message of a rank under a tag.
+/// Result of a request for the next message of a rank under a tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The message, removed from the inbox.
@@ -22,7 +22,7 @@ pub(crate) enum Next {
     Nothing,
     /// No message, and the sender has left.
     Left,
-    /// No message any more: a rank is lost.
+    /// No message, because a rank is lost.
     RankLoss(RankLoss),
 }
 
@@ -31,7 +31,7 @@ impl Inbox {
         Self { rank, messages: HashMap::new(), left: vec![false; ranks], broken: None }
     }
 
-    /// Adds a message, unless this rank has left or the world is broken.
+    /// Adds a message, unless this rank has left or a rank is lost.
     pub(crate) fn push(&mut self, from: usize, tag: Tag, bytes: Vec<u8>) {
         if self.broken.is_none() && !self.has_left(self.rank) {
             self.messages.entry((from, tag)).or_default().push_back(bytes);
@@ -57,7 +57,7 @@ impl Inbox {
         self.left.iter().enumerate().all(|(other, left)| other == rank || *left)
     }
 
-    /// Records a lost rank. Returns true if it is the first.
+    /// Records a lost rank. Returns true if no rank was lost before.
     pub(crate) fn lose(&mut self, broken: RankLoss) -> bool {
         let first = self.broken.is_none();
         if first {

@@ -27,8 +27,8 @@ pub(crate) struct Kernels<'k, E> {
     made: Option<&'k [Arc<CachedProgram>; 2]>,
     /// True for kernels of tables, which are compiled for any matrix strides.
     is_from_table: bool,
-    /// Sources of the splits, before the ranks have asked each other whether all values are
-    /// representable: this rank's shards of A, transposed, and of B.
+    /// Sources of the splits: this rank's shards of A, transposed, and of B. `None` once the ranks
+    /// have asked each other whether all values are representable.
     own: Option<[SplitSource<'k>; 2]>,
     /// Splits of the shards of A and B, if tensor cores multiply them.
     splits: [Option<SplitMatrix<'k>>; 2],
@@ -36,7 +36,8 @@ pub(crate) struct Kernels<'k, E> {
     /// represent all values.
     kernels: Option<[Arc<CachedProgram>; 2]>,
     operands: PhantomData<fn() -> E>,
-    /// True for the f32 fallback: some value is not representable in the splits.
+    /// True if the kernels are those of the f32 fallback, because the splits cannot represent some
+    /// value.
     are_others: bool,
     /// Rows and columns of this rank's share of C.
     c: [usize; 2],
@@ -45,16 +46,16 @@ pub(crate) struct Kernels<'k, E> {
 struct SplitSource<'k> {
     /// `None` for an empty shard.
     view: Option<MatrixRef<'k>>,
-    /// Splits of the previous GEMM, whose memory is reused.
+    /// Splits of the previous GEMM, whose memory the new splits reuse.
     spare: Option<Arc<SplitBuffers>>,
 }
 
 impl<'k, E: Operands> Kernels<'k, E> {
     /// Selects the kernels of a spec. If a single unrepresentable value makes the whole GEMM fall
-    /// back to f32, all ranks must ask each other first. With `late`
-    /// ([`Selection::asks_late`](crate::selection::Selection)) they do so before the first
-    /// multiplication. Otherwise they do so here, or, if kernels may be loaded during exchanges, in
-    /// [`ask`](Self::ask).
+    /// back to f32, the ranks must first ask each other for such values. With `late`
+    /// ([`Selection::asks_late`](crate::selection::Selection)) they ask immediately before the
+    /// first multiplication. Without `late` they ask in this function, or in [`ask`](Self::ask) if
+    /// kernels may be loaded during exchanges.
     pub(crate) fn new(
         rank: &mut Rank,
         collective: &'k CollectiveContext,
@@ -96,13 +97,13 @@ impl<'k, E: Operands> Kernels<'k, E> {
         Ok(all)
     }
 
-    /// Returns true if the ranks must still ask each other before any of them multiplies.
+    /// Returns true if the ranks must still ask each other before any rank multiplies.
     pub(crate) fn asks(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Asks all ranks whether some value is not representable in its splits. If so, the GEMM falls
-    /// back to f32.
+    /// Asks all ranks whether their splits cannot represent some value. If one of them cannot, the
+    /// whole GEMM falls back to f32.
     pub(crate) fn ask(&mut self) -> Result<()> {
         if let Some(own) = self.own.take() {
             let begin =
@@ -112,7 +113,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
                 };
             let [a, b] = own.map(begin);
             let (a, b) = (a?, b?);
-            // Both splits are launched before either is waited for.
+            // Launches both splits before waiting for either of them.
             let done =
                 |of: Option<PendingSplit<'k>>| of.map(|of| of.done(&self.device)).transpose();
             self.splits = [done(a)?, done(b)?];
@@ -125,7 +126,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         self.splits.map(|splits| splits.and_then(SplitMatrix::into_splits))
     }
 
-    /// Asks all ranks, given this rank's own answer.
+    /// Asks all ranks; `has_lost` is this rank's own answer.
     fn ask_of(&mut self, has_lost: bool) -> Result<()> {
         if self.collective.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
             self.spec = Cow::Owned(self.spec.in_f32());
@@ -137,8 +138,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
     }
 
     /// Selects the packed and the padded kernel. A table's kernels accept any matrix strides. If
-    /// their bits depend on padding, every part uses the padded kernel, so the bits do not depend
-    /// on the number of ranks.
+    /// the bits of such a kernel depend on padding, every part uses the padded kernel, so that the
+    /// bits do not depend on the number of ranks.
     fn make(&mut self) -> Result<()> {
         if let Some(programs) = self.made {
             self.kernels = Some(programs.clone());
@@ -158,24 +159,26 @@ impl<'k, E: Operands> Kernels<'k, E> {
         Ok(())
     }
 
-    /// Returns the programs for the next equal GEMM. `None` for the f32 fallback.
+    /// Returns the programs for reuse by the next equal GEMM, or `None` for the f32 fallback.
     pub(crate) fn programs(&self) -> Option<[Arc<CachedProgram>; 2]> {
         self.kernels.clone().filter(|_| !self.are_others)
     }
 
-    /// Returns true for the f32 fallback, whose kernels were not loaded beforehand.
+    /// Returns true if the kernels are those of the f32 fallback, which were not loaded before the
+    /// exchanges.
     pub(crate) fn are_others(&self) -> bool {
         self.are_others
     }
 
-    /// Takes part in the ranks' question if this rank multiplied nothing.
+    /// Answers the other ranks' question if this rank multiplied nothing and so has not answered
+    /// yet.
     pub(crate) fn end(&mut self) -> Result<()> {
         if self.kernels.is_none() { self.ask() } else { Ok(()) }
     }
 
     /// Loads everything that a part launches. Before the ranks have asked each other, only the
-    /// split kernels are known. The rest is loaded afterwards: after all exchanges, or beside
-    /// exchanges that allow it.
+    /// kernels that compute splits are known. The other kernels are loaded later: after all
+    /// exchanges, or during exchanges that allow it.
     pub(crate) fn ready(&self, part: &ProductPart<'_>) -> Result<()> {
         let programs = self.device.programs();
         let mut used = Vec::new();
@@ -262,7 +265,8 @@ impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
                 (Along::Mn, Some(whole)) => {
                     if (whole.rows, whole.cols) != (m, n) {
                         let need = format!(
-                            "its shape {}x{} is not that of this rank's part of C, {m}x{n}",
+                            "its shape {} x {} is not {m} x {n}, the shape of this rank's part of \
+                             C",
                             whole.rows, whole.cols
                         );
                         return Err(wrong(whole.rows.saturating_mul(whole.cols), need));

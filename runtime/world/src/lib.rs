@@ -1,5 +1,5 @@
-//! GEMMs and reductions on many devices: the GPUs of this process, one rank of a job of many
-//! processes, or simulated devices.
+//! GEMMs and reductions on many devices: the GPUs of one process, the GPUs of a job with one
+//! process for each GPU, or simulated devices.
 //!
 //! ```
 //! use gemm_runtime::{SgemmKernel, sgemm_kernel};
@@ -22,34 +22,36 @@
 //!
 //! # Terms
 //!
-//! * A [`World`] is the set of all [`Rank`]s. Each rank has one device.
+//! * A [`World`] is the set of all [`Rank`]s. A rank is one device with its thread.
 //! * A [`Distribution`] assigns the elements of a matrix to ranks. A [`Sharded`] is one rank's part
-//!   of that matrix.
+//!   of a distributed matrix.
 //! * A [`Schedule`] lists the exchanges and multiplications of all ranks for one GEMM. It is plain
-//!   data, verified before use.
+//!   data, and is verified before use.
 //!
 //! # Determinism
 //!
 //! Results have the same bits on one device and on any number of devices, simulated or not. Ranks
-//! exchange matrix data, and the rank that keeps an element of C computes its whole sum over K.
-//! With [split-K](ShardedCall::launch_split_k), that rank adds the partial sums in the order of K.
-//! A reduction folds runs whose bounds do not depend on the distribution. The transport never adds
-//! anything.
+//! exchange matrix data, and the rank that keeps an element of C computes the whole sum over K for
+//! it. With [split-K](ShardedCall::launch_split_k), this rank adds the partial sums of all ranks in
+//! the order of K. A reduction folds runs of `run` elements, whose bounds do not depend on the
+//! distribution. A transport never adds numbers.
 //!
 //! # Failures
 //!
-//! A rank that fails, panics, ends or is late is an error on all others, [`WorldError::RankLost`],
-//! within the world's [timeout](World::timeout). Ranks of a job that do not find each other return
-//! [`WorldError::Rendezvous`]. Launches return before their work is complete. Their results are
-//! valid once a later collective call, or [`World::run`], has returned without an error.
+//! A rank is *lost* if it fails, panics, ends or is late. All other ranks then return
+//! [`WorldError::RankLost`] within the world's [timeout](World::timeout). Ranks of a job that do
+//! not find each other return [`WorldError::Rendezvous`].
+//!
+//! A launch returns before its work is complete. Its results are valid once a later collective
+//! call, or [`World::run`], has returned without an error.
 //!
 //! # Environment
 //!
-//! * `GEMM_CARRY`: the transport ([`TransportKind`]).
-//! * `GEMM_MEETING`: time limit for the ranks of a job to find each other.
-//! * `GEMM_NCCL_PATH`: the NCCL library, or a directory that holds it. Without it the loader's
-//!   path, the Python wheels `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read
-//!   only with the feature `nccl`.
+//! * `GEMM_CARRY`: the transport, `peers`, `nccl` or `host` ([`TransportKind`]).
+//! * `GEMM_MEETING`: time limit in seconds for the ranks of a job to find each other.
+//! * `GEMM_NCCL_PATH`: the NCCL library, or its directory. If the variable is not set, NCCL is
+//!   looked up on the loader's path, in the Python wheels `nvidia-nccl-cu12` and `-cu13`, and in
+//!   the toolkit. Only the feature `nccl` reads this variable.
 
 #![deny(missing_docs)]
 

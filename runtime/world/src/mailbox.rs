@@ -1,17 +1,17 @@
 //! In-memory messages between ranks of one process. A [`Delivery`] sets their order and injects
 //! faults.
 //!
-//! A sent message is *under way* until it becomes visible to its receiver. Without a seed it is
-//! visible at once. With a seed, each send makes a few randomly drawn messages visible, keeping the
-//! order within a tag. A rank that waits for a message draws messages until it has its own: at once
-//! if all ranks wait, else after [`PATIENCE`]. So no message is delayed for long, and equal
-//! sequences of calls see equal orders.
+//! A sent message is *under way* until it becomes visible to its receiver. Without a seed, a
+//! message is visible at once. With a seed, each send makes a few randomly drawn messages visible,
+//! in their order within a tag. A rank that waits for a message draws messages until its own
+//! message is visible. It begins at once if all ranks wait, otherwise after [`PATIENCE`]. No
+//! message is therefore delayed for long, and equal sequences of calls see equal orders.
 //!
 //! A waiting rank may spin for [`MOMENT`] before it sleeps, since waking a sleeping thread takes
 //! tens of microseconds.
 //!
-//! Deadlocks are detected exactly, when they arise: ranks that wait for each other in a circle, for
-//! messages none of which is under way, wait for ever. A rank waits for one rank at a time, so
+//! A deadlock is detected as soon as it arises. Ranks wait for ever if they wait for each other in
+//! a circle and none of the awaited messages is under way. A rank waits for one rank at a time, so
 //! every deadlock contains such a circle or a rank that has left.
 
 mod delivery;
@@ -28,14 +28,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time that a rank waits for a message under way before it delivers it itself.
+/// Time that a rank waits for a message under way before the rank itself makes the message visible.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Time that a rank spins for a message before it sleeps.
 const MOMENT: Duration = Duration::from_micros(50);
 
-/// Creates the mailboxes of all ranks, in order. Ranks spin before they sleep if each has its own
-/// processor.
+/// Creates the mailboxes of all ranks, in order. Ranks spin before they sleep if there is a
+/// processor for each rank.
 pub(crate) fn mailboxes(ranks: usize, delivery: Delivery) -> Vec<Arc<dyn Channel>> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     mailboxes_that(ranks, delivery, ranks < processors)
@@ -59,8 +59,8 @@ struct Mailbox {
 }
 
 impl Mailbox {
-    /// Counts a call and applies its planned faults. Returns true if its message is to be
-    /// corrupted.
+    /// Counts a call and applies the faults that are planned for it. Returns true if the message of
+    /// the call must be corrupted.
     fn call(&self) -> Result<bool, RankLoss> {
         let faults = self.post.lock().call(self.rank);
         let mut corrupts = false;

@@ -1,4 +1,4 @@
-//! Matrices in NumPy's `.npy` files, of which each rank reads its own part.
+//! Matrices in NumPy's `.npy` files. Each rank reads its own part of a file.
 
 use super::{Block, Distribution, NpyFault, Rank, Sharded, Split, WorldError};
 use crate::{Error, Result};
@@ -29,7 +29,7 @@ const TYPES: [(Elem, &str, &str); 9] = [
     (Elem::U8, "'|u1'", "uint8"),
 ];
 
-/// Open `.npy` file with elements of type `T`, whose data is read block by block.
+/// Open `.npy` file with elements of type `T`. Blocks of its data are read individually.
 #[derive(Debug)]
 pub struct NpyFile<T> {
     file: File,
@@ -51,9 +51,11 @@ impl<T: Element> NpyFile<T> {
         let mut file = File::open(path)?;
         let mut first = Vec::new();
         (&mut file).take(VERSION_END).read_to_end(&mut first)?;
-        // A short file counts as truncated only if it starts like a `.npy` file.
+        // A short file counts as truncated only if it starts with the magic bytes.
         if first.iter().zip(MAGIC).any(|(byte, magic)| byte != magic) {
-            return Err(NpyFault::Format("it does not start as one does".to_owned()));
+            return Err(NpyFault::Format(
+                "its first bytes are not those of a .npy file".to_owned(),
+            ));
         }
         if (first.len() as u64) < VERSION_END {
             return Err(NpyFault::Truncated);
@@ -86,8 +88,8 @@ impl<T: Element> NpyFile<T> {
         &self.shape
     }
 
-    /// Rows and columns of the row-major matrix as stored: the transpose's for a column-major file.
-    /// A one-dimensional array is one row.
+    /// Rows and columns of the matrix as the file stores it, row-major. For a column-major file,
+    /// this is the transpose. A one-dimensional array is one row.
     pub fn stored(&self) -> [usize; 2] {
         match self.shape[..] {
             [] => [1, 1],
@@ -107,11 +109,11 @@ impl<T: Element> NpyFile<T> {
         self.trailing
     }
 
-    /// Reads a block of the matrix as it is [stored](Self::stored), row-major.
+    /// Reads a block of the [stored](Self::stored) matrix, row-major.
     ///
     /// # Errors
-    /// [`NpyFault::Unreadable`] if the system cannot read it, [`NpyFault::Truncated`] for a block
-    /// beyond the matrix.
+    /// [`NpyFault::Unreadable`] if the system cannot read the file, [`NpyFault::Truncated`] for a
+    /// block outside the matrix.
     pub fn read(&mut self, block: &Block) -> Result<Vec<T>, NpyFault> {
         let [rows, cols] = self.stored();
         if block.rows.end > rows || block.cols.end > cols {
@@ -151,8 +153,9 @@ fn check_type(found: &str, elem: Elem) -> Result<(), NpyFault> {
 }
 
 impl Rank {
-    /// Loads this rank's part of the matrix in a `.npy` file, and reads nothing else of it. A
-    /// one-dimensional array is a matrix of one row. Every rank needs access to the file.
+    /// Loads this rank's part of the matrix in a `.npy` file. The rank reads only its own part of
+    /// the data. A one-dimensional array is a matrix of one row. Every rank needs access to the
+    /// file.
     ///
     /// ```
     /// use gemm_world::{Cut, Split, World};

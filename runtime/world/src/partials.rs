@@ -1,4 +1,4 @@
-//! Partial results of runs, and their exchange between ranks.
+//! Partial results (*partials*) of the runs of a reduction, and their exchange between ranks.
 
 use super::{Block, Factor};
 use crate::collective::CollectiveContext;
@@ -27,8 +27,8 @@ pub(crate) trait Partials {
     /// Source with the partials of all runs of this rank's results.
     fn input(&self) -> AnyInput<'_>;
 
-    /// Sends each rank the partials it needs, as a call of its own, then runs `then`, which
-    /// launches the kernels that need them.
+    /// Sends each rank the partials that it needs, as a separate collective call. Then runs `then`,
+    /// which launches the kernels that read the partials.
     fn exchange(
         &self,
         device: &Device,
@@ -39,7 +39,8 @@ pub(crate) trait Partials {
     ) -> Result<()>;
 }
 
-/// Partials of a reduction, reused by the next one with equal elements and lengths.
+/// Partials of a reduction. The next reduction with equal element types and lengths reuses their
+/// memory.
 pub(crate) struct PartialBuffers {
     elems: Vec<Elem>,
     lengths: [usize; 2],
@@ -47,7 +48,7 @@ pub(crate) struct PartialBuffers {
 }
 
 impl PartialBuffers {
-    /// Reuses the partials of an earlier reduction, or allocates new ones.
+    /// Reuses the partials of an earlier reduction, or allocates new partials.
     pub(crate) fn reuse_or_alloc(
         kept: Option<Self>,
         device: &Device,
@@ -125,7 +126,7 @@ impl<T: Element> Partials for PartialsOf<T> {
     }
 }
 
-/// Exchange of partials, as the work of a transport.
+/// Exchange of partials, executed with a transport.
 struct PartialsExchange<'s, T: Element> {
     partials: &'s PartialsOf<T>,
     own: usize,
@@ -163,7 +164,8 @@ impl<T: Element> TransportWork for PartialsExchange<'_, T> {
         transport
             .begin(on.backend, ExchangeStart { exchange: 0, factor, transfers, behind: false })?;
         transport.wait(on.backend, 0)?;
-        // Runs before the wait for other ranks, which may still fetch this rank's partials.
+        // `then` runs before the end of the transport, which waits until other ranks have fetched
+        // this rank's partials.
         then()?;
         transport.end(on.backend)
     }

@@ -1,4 +1,4 @@
-//! Ranges of a reduction's axes on each rank.
+//! Part of a reduction's array on each rank, as a range along each axis.
 
 use super::error::impossible;
 use super::{Block, Distribution, WorldError};
@@ -20,8 +20,8 @@ pub(crate) struct Partition {
     pub(crate) matrices: Option<Matrices>,
 }
 
-/// Ranges of a rank: the result axis before the folded axis, the folded axis, and the result axis
-/// after it.
+/// Ranges of a rank: along the result axis before the folded axis, along the folded axis, and along
+/// the result axis after the folded axis.
 pub(crate) struct AxisRanges {
     pub(crate) outer: Range<usize>,
     pub(crate) folded: Range<usize>,
@@ -29,12 +29,12 @@ pub(crate) struct AxisRanges {
 }
 
 impl AxisRanges {
-    /// Returns true if the rank has a part of no result.
+    /// Returns true if the rank has no part of any result.
     pub(crate) fn is_idle(&self) -> bool {
         self.outer.is_empty() || self.inner.is_empty()
     }
 
-    /// Returns the block of the matrix of all partials that holds the given runs of this rank.
+    /// Returns the block of this rank's runs in the matrix of all partials.
     pub(crate) fn partials(&self, over: Over, runs: Range<usize>) -> Block {
         match over {
             Over::Columns => Block::new(runs, self.inner.clone()),
@@ -46,16 +46,17 @@ impl AxisRanges {
     }
 }
 
-/// Arrangement of a three-axis array in the distributed matrix.
+/// Arrangement of an array with three axes, a batch of matrices, in the distributed matrix.
 #[derive(Clone, Copy)]
 pub(crate) enum Matrices {
-    /// Matrices below each other, with this many rows each.
+    /// Matrices stacked vertically, each with this many rows.
     Below(usize),
-    /// One matrix per row, its own rows of this many elements one after another.
+    /// One matrix in each row of the distributed matrix: the rows of the matrix follow one another,
+    /// each with this many elements.
     InRows(usize),
 }
 
-/// Computes the ranges of each rank. `extents` are those of a three-axis array.
+/// Computes the ranges of each rank. `extents` are the extents of an array with three axes.
 pub(crate) fn partition(
     spec: &ReduceSpec,
     distribution: &Distribution,
@@ -69,7 +70,7 @@ pub(crate) fn partition(
         Over::All => distribution.rows.checked_mul(cols).ok_or_else(|| {
             Error::Device(gemm_runtime::Error::TooLarge {
                 what: format!(
-                    "the layout `{distribution}` is of {}·{cols} elements",
+                    "the distribution `{distribution}` has {}·{cols} elements",
                     distribution.rows
                 ),
                 limit: usize::MAX as u64,
@@ -98,8 +99,8 @@ pub(crate) fn partition(
             _ => {
                 return Err(impossible(
                     format!("a fold of all elements of `{distribution}`"),
-                    "the elements of a rank are contiguous only if it has whole rows, or a part \
-                     of one",
+                    "the elements of a rank must be contiguous. Give each rank whole rows, or a \
+                     part of a single row",
                 ));
             }
         })
@@ -108,8 +109,8 @@ pub(crate) fn partition(
     Ok(Partition { of_ranks, total, matrices })
 }
 
-/// Determines the arrangement of the matrices whose columns are folded. `None` for other
-/// reductions.
+/// Determines the arrangement of the matrices whose columns are folded, for `over: middle`. Returns
+/// `None` for other reductions.
 fn matrices(
     over: Over,
     distribution: &Distribution,
@@ -121,20 +122,19 @@ fn matrices(
         None if is_middle => {
             return Err(impossible(
                 format!("a reduction `over: middle` of a matrix, {}x{}", has.0, has.1),
-                "it folds an array of three extents: say which by `extents([outer, middle, \
-                 inner])`",
+                "it folds an array of three extents. Set them by `extents([outer, middle, inner])`",
             ));
         }
         Some([outer, middle, inner]) => {
             return Err(impossible(
                 format!("a reduction `over: {over}` of an array of {outer}x{middle}x{inner}"),
-                "three extents are for a kernel `over: middle`",
+                "only an `over: middle` kernel takes three extents",
             ));
         }
         None if over == Over::Segments => {
             return Err(impossible(
                 "a reduction `over: segments` on ranks".to_owned(),
-                "only an array or a matrix can be distributed: use a kernel over all elements, \
+                "only an array or a matrix can be distributed. Use a kernel over all elements, \
                  rows, columns or the middle axis",
             ));
         }
@@ -153,13 +153,14 @@ fn matrices(
     };
     let (below, in_rows) = (written(below), written(in_rows));
     let need = match middle {
-        // With 0 rows per matrix, the number of matrices is undefined.
+        // For stacked matrices of 0 rows, the number of matrices would be undefined.
         0 => format!(
-            "with a middle extent of 0 it is a matrix of outer rows without elements, {in_rows}"
+            "if the middle extent is 0, distribute a matrix of outer rows without elements, \
+             {in_rows}"
         ),
         _ => format!(
-            "it is a matrix of outer·middle rows of inner elements, {below}, or of outer rows of \
-             middle·inner, {in_rows}"
+            "distribute a matrix of outer·middle rows of inner elements, {below}, or of outer rows \
+             of middle·inner elements, {in_rows}"
         ),
     };
     let what =
@@ -190,15 +191,15 @@ fn of_matrices(
             Matrices::Below(_) => impossible(
                 what,
                 &format!(
-                    "its rows are cut between matrices, at multiples of {unit}: to cut these, \
-                     distribute it as outer rows of middle·inner elements"
+                    "its rows must be cut between matrices, at multiples of {unit}. To cut the \
+                     matrices, distribute outer rows of middle·inner elements"
                 ),
             ),
             Matrices::InRows(_) => impossible(
                 what,
                 &format!(
-                    "its columns are cut along the middle axis, at multiples of {unit}: to cut \
-                     the inner one, distribute it as outer·middle rows"
+                    "its columns must be cut along the middle axis, at multiples of {unit}. To cut \
+                     the inner axis, distribute outer·middle rows"
                 ),
             ),
         });
@@ -212,10 +213,10 @@ fn of_matrices(
 }
 
 impl Partition {
-    /// Returns true if every rank has whole results or none.
+    /// Returns true if no result has elements on several ranks.
     pub(crate) fn are_whole(&self) -> bool {
         let is_whole = |has: &AxisRanges| has.is_idle() || has.folded == (0..self.total);
-        // Without elements, every rank has all of them.
+        // If the results have no elements, every rank has all elements.
         self.total == 0 || self.of_ranks.iter().all(is_whole)
     }
 
@@ -238,7 +239,7 @@ impl Partition {
     }
 }
 
-/// A rank's shard, viewed as the batch of matrices it contains.
+/// View of a rank's shard as the batch of matrices that it contains.
 pub(crate) struct MatrixInput<'a> {
     pub(crate) of: AnyInput<'a>,
     pub(crate) matrices: Matrices,

@@ -1,6 +1,6 @@
 //! Plans for GEMMs on many devices: the distribution of matrices, the exchanges between ranks, and
-//! the order of exchanges and multiplications. All of it is plain data. It is created and verified
-//! without a device, for two ranks as for five hundred.
+//! the order of exchanges and multiplications. A plan is plain data. It is created and verified
+//! without a device, for any number of ranks.
 //!
 //! ```text
 //! Distribution of A, B, C ─┐
@@ -8,9 +8,9 @@
 //! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a ClusterModel
 //! ```
 //!
-//! Only matrix data moves between ranks. Each element of C is computed once, over all of K, by the
-//! rank that keeps it. So a sharded GEMM has the bits of the GEMM on one device, for any number of
-//! ranks.
+//! Only matrix data moves between ranks. The rank that keeps an element of C computes the element,
+//! over all of K. A sharded GEMM therefore has the same bits as the GEMM on one device, for any
+//! number of ranks.
 //!
 //! ```
 //! use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule};

@@ -18,11 +18,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rank of a [`World`](super::World): a device and its number among the others.
+/// Rank of a [`World`](super::World): a device, with its number among all ranks.
 ///
-/// All ranks make the same collective calls in the same order. A call first compares its arguments
-/// between ranks, and is an error on every rank if they disagree. It borrows the rank mutably, so
-/// no two calls overlap.
+/// All ranks must make the same collective calls in the same order. A call first compares its
+/// arguments between ranks, and returns an error on every rank if they disagree. It borrows the
+/// rank mutably, so no two calls overlap.
 pub struct Rank {
     pub(crate) device: Device,
     pub(crate) channel: Arc<dyn Channel>,
@@ -33,9 +33,9 @@ pub struct Rank {
     pub(crate) staging: StagingBuffers,
     pub(crate) products: RecentCalls<CachedGemm>,
     pub(crate) folds: RecentCalls<CachedReduction>,
-    /// Partials of an earlier reduction, reused.
+    /// Partials of an earlier reduction, for reuse.
     pub(crate) partials: Option<PartialBuffers>,
-    /// Splits of A and B of an earlier GEMM, reused.
+    /// Splits of A and B of an earlier GEMM, for reuse.
     pub(crate) splits: [Option<Arc<SplitBuffers>>; 2],
     /// Number of collective calls so far.
     pub(crate) calls: u64,
@@ -58,7 +58,7 @@ pub trait OnRank {
     where
         Self: 'a;
 
-    /// Prepares a collective call, which all ranks must make.
+    /// Prepares a collective call. All ranks must make this call.
     fn on<'a>(&'a self, rank: &'a mut Rank) -> Self::Call<'a>;
 }
 
@@ -78,17 +78,18 @@ impl Rank {
         &self.device
     }
 
-    /// Machine model by which schedules are chosen.
+    /// Machine model for the choice of schedules.
     pub fn machine(&self) -> &ClusterModel {
         &self.machine
     }
 
-    /// Waits until all ranks have made the same call, and for the work of this rank's device.
+    /// Waits until all ranks have called this method and the work of this rank's device is
+    /// complete.
     ///
     /// # Errors
     /// [`WorldError::RankLost`](super::WorldError::RankLost) if another rank fails,
-    /// [`WorldError::Mismatch`](super::WorldError::Mismatch) if another rank makes another call, or
-    /// the error of the device's work.
+    /// [`WorldError::Mismatch`](super::WorldError::Mismatch) if another rank makes a different
+    /// call, or the error of the device's work.
     pub fn barrier(&mut self) -> Result<()> {
         self.device.synchronize()?;
         let collective = self.collective("waiting for all ranks");

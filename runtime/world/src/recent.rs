@@ -1,4 +1,5 @@
-//! Cache of recent calls of a rank: everything about them that does not depend on matrix values.
+//! Cache of a rank's recent calls. An entry has everything about a call that does not depend on
+//! matrix values.
 
 /// Recent calls, the latest at the end.
 pub(crate) struct RecentCalls<T>(Vec<T>);
@@ -10,10 +11,10 @@ impl<T> Default for RecentCalls<T> {
 }
 
 impl<T> RecentCalls<T> {
-    /// Capacity: entries unused during this many newer calls are dropped.
+    /// Capacity. An entry is dropped if it was not used during this number of newer calls.
     const MOST: usize = 16;
 
-    /// Takes a matching entry out of the cache. The caller keeps it again, unless its call fails.
+    /// Takes a matching entry out of the cache. The caller puts it back unless its call fails.
     pub(crate) fn take(&mut self, is_it: impl FnMut(&T) -> bool) -> Option<T> {
         let place = self.0.iter().position(is_it)?;
         Some(self.0.remove(place))

@@ -19,7 +19,7 @@ use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, redu
 use std::sync::Arc;
 
 /// Valid inputs for the input types `T` of a collective reduction: a reference to a [`Sharded`], or
-/// a tuple of two to four of them with the same distribution.
+/// a tuple of two to four such references with the same distribution.
 pub trait ShardedFor<T>: InputsFor<T> {
     #[doc(hidden)]
     fn distributions(&self) -> Vec<&Distribution>;
@@ -50,11 +50,12 @@ tuples! {
 
 /// Reduction on all ranks, created by [`OnRank::on`].
 ///
-/// A rank that has all elements of a result folds them as a single device does. If the elements are
-/// spread over ranks, as for a distributed array or for rows with distributed columns, the kernel
-/// folds [runs](gemm_dsl::spec::ReduceSpec). Each rank folds its own runs, and each run leaves one
-/// partial. Every rank with a part of a result receives the partials of all its runs. So the bits
-/// are those of one device, for any distribution of the runs.
+/// A rank that has all elements of a result folds them as a single device does. The elements of a
+/// result may also be spread over ranks, as for a distributed array or for rows with distributed
+/// columns. The kernel then needs the key [`run`](gemm_dsl::spec::ReduceSpec): each rank folds its
+/// runs of `run` elements, and each run leaves one partial result. Every rank with a part of a
+/// result receives the partial results of all runs of this result. The result therefore has the
+/// same bits as on one device, for any distribution of the runs.
 ///
 /// ```
 /// use gemm_world::{OnRank, Distribution, World};
@@ -64,7 +65,7 @@ tuples! {
 /// const LARGEST: ReduceKernel<f32, u32> = reduce_kernel!(op: argmax, over: rows);
 ///
 /// let x: Vec<f32> = (0..1000).map(|i| 1.0 / (1 + i) as f32).collect();
-/// // An array is a matrix of one row, distributed by columns at multiples of a run.
+/// // An array is a matrix of one row, here distributed by columns, cut at multiples of a run.
 /// let distribution: Distribution = "1x1000 cols/64".parse()?;
 /// let sums = World::simulated(3)?.run(|rank| {
 ///     let x = rank.upload(&distribution, &x)?;
@@ -100,7 +101,7 @@ impl<T, R> OnRank for ReduceKernel<T, R> {
 }
 
 impl<T, R: Elements> ShardedReduce<'_, T, R> {
-    /// Returns the single result of a kernel `over: all`, on every rank.
+    /// Returns the single result of an `over: all` kernel, on every rank.
     ///
     /// # Errors
     /// Returns the errors of [`launch`](Self::launch), and
@@ -110,7 +111,7 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         if spec.over != Over::All {
             return Err(Error::Device(gemm_runtime::Error::WrongOver {
                 over: spec.over,
-                found: "a matrix of which one result is wanted".to_owned(),
+                found: "a matrix for a single result".to_owned(),
                 remedy: "Call `launch`, with arrays for the results",
             }));
         }
@@ -123,7 +124,7 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one));
         let arrays = arrays.collect::<gemm_runtime::error::Result<Vec<_>>>()?;
-        // The loss of a rank may have ended the device's work early, leaving no valid result.
+        // If a rank was lost, the device's work may have ended early, without a valid result.
         held(&*channel, "folding")?;
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
         result.ok_or_else(|| Error::internal("a result is missing".to_owned()))
@@ -131,16 +132,16 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
 }
 
 impl<T, R> ShardedReduce<'_, T, R> {
-    /// Sets the extents `[outer, middle, inner]` of an array, for a kernel `over: middle`. The
-    /// array is distributed as one of two matrices:
+    /// Sets the extents `[outer, middle, inner]` of an array, for an `over: middle` kernel. The
+    /// array can be distributed as one of two matrices:
     ///
-    /// * outer·middle rows of inner elements. It is cut between matrices, at multiples of `middle`,
-    ///   and anywhere along the inner axis.
-    /// * outer rows of middle·inner elements. It is cut anywhere along the outer axis, and along
-    ///   the middle axis at multiples of `inner`, between runs.
+    /// * A matrix of outer·middle rows of inner elements. Its rows must be cut at multiples of
+    ///   `middle`. Its columns may be cut anywhere.
+    /// * A matrix of outer rows of middle·inner elements. Its rows may be cut anywhere. Its columns
+    ///   must be cut at multiples of `inner`, between runs of the middle axis.
     ///
-    /// If `middle` is 1 both are the same matrix, which counts as the first kind. If `middle` is 0
-    /// the matrix must be of the second kind.
+    /// If `middle` is 1, both are the same matrix, and the rules of the first apply. If `middle` is
+    /// 0, the matrix must be the second.
     ///
     /// ```
     /// use gemm_world::{OnRank, Distribution, World};
@@ -174,7 +175,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// Folds inputs with equal distributions into arrays on this rank's device. A rank's results
     /// belong to:
     ///
-    /// * the rows of which it has a part, for a kernel `over: rows`,
+    /// * the rows of which it has a part, for `over: rows`,
     /// * the columns of which it has a part, for `over: columns`,
     /// * the columns of each matrix of which it has a part, for `over: middle`,
     /// * the whole array, for `over: all`.
@@ -183,9 +184,9 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank if ranks disagree on
     ///   the kernel or the distribution.
     /// * [`WorldError::Unrun`](super::WorldError::Unrun) if the elements of a result are spread
-    ///   over ranks, and the kernel has no `run`.
+    ///   over ranks, but the kernel has no `run`.
     /// * [`WorldError::CutRun`](super::WorldError::CutRun) if a rank's part ends within a run.
-    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for a kernel `over: segments`,
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for an `over: segments` kernel,
     ///   for inputs with different distributions, or for array elements that are not contiguous on
     ///   a rank.
     /// * [`WorldError::Impossible`](super::WorldError::Impossible) for [`extents`](Self::extents)
@@ -208,13 +209,13 @@ impl<T, R> ShardedReduce<'_, T, R> {
         let known = known.map_or_else(|| CachedReduction::parse(line, &distributions, extents), Ok);
         let mut known = collective.telling(known)?;
         let given = sealed::Reads::arrays(inputs);
-        // A rank that knows its plan folds its runs while it asks whether the other ranks agree.
+        // If the plan is cached, the rank folds its runs while the ranks compare their calls.
         let early = known.cut.as_ref().map(|cut| cut.runs(rank, line, &given)).transpose();
         let early = collective.telling(early)?.flatten();
         let is_loaded = collective.agree_on(&[("the reduction", &known.text)], known.is_loaded)?;
         let cut = known.agreed(rank.ranks())?;
         if cut.partials.is_none() {
-            // Each rank has all elements of its results, so nobody waits for it.
+            // Each rank has all elements of its results, so no rank waits for this one.
             cut.whole(rank, kernel, &given, results)?;
         } else {
             let partials = match early {
@@ -231,7 +232,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
 }
 
 impl ReductionPlan {
-    /// Folds results of which this rank has all elements.
+    /// Folds the results whose elements are all on this rank.
     fn whole<T, R>(
         &self,
         rank: &Rank,
@@ -280,7 +281,7 @@ impl ReductionPlan {
         Ok(Some(partials))
     }
 
-    /// Gathers partials, and folds those of this rank's results.
+    /// Exchanges partials, and folds the partials of this rank's results.
     fn gathered(
         &self,
         rank: &mut Rank,
@@ -297,7 +298,7 @@ impl ReductionPlan {
         };
         let device = rank.device().clone();
         if !is_loaded {
-            // Nothing is loaded while partials are under way.
+            // Kernels are loaded before the exchange, since loading could block it.
             load(&device, &*device.programs().of_partials(line)?)?;
             rank.links.all_ready(collective)?;
         }

@@ -1,5 +1,4 @@
-//! Distribution of a reduction's elements and partials over ranks, once all ranks have agreed on
-//! it.
+//! Distribution of a reduction's elements and partial results over ranks.
 
 use super::error::impossible;
 use super::{Block, Distribution};
@@ -26,7 +25,8 @@ pub(crate) struct CachedReduction {
 /// Distribution of a reduction over ranks.
 pub(crate) struct ReductionPlan {
     pub(crate) partition: Partition,
-    /// Partials made and needed by each rank. `None` if every rank has all elements of its results.
+    /// Partials that each rank computes, and partials that it needs. `None` if every rank has all
+    /// elements of its results.
     pub(crate) partials: Option<PartialsPlan>,
 }
 

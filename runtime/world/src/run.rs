@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Remedy for devices of different kinds.
 const KINDS: &str =
-    "All devices are of one kind and one architecture, as the bits of others may differ";
+    "All devices must be of one kind and one architecture, as other devices may return other bits";
 
 /// Name of the host's entry in a rank's hello message.
 const HOST: &str = "host";
@@ -37,7 +37,7 @@ fn host() -> String {
 /// Default of [`World::timeout`]: five minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Set of devices that work together, or this process's share of it.
+/// Set of devices that work together, or this process's part of the set.
 pub struct World {
     ends: Vec<End>,
     timeout: Duration,
@@ -46,8 +46,8 @@ pub struct World {
 }
 
 impl World {
-    /// Creates a world of simulated devices, each with its own memory. Data between them goes
-    /// through the host and arrives at once, regardless of `GEMM_CARRY`.
+    /// Creates a world of simulated devices, each with its own memory. The transport is always
+    /// `host`, regardless of `GEMM_CARRY`, and messages arrive at once.
     ///
     /// # Errors
     /// [`WorldError::Impossible`] for 0 ranks.
@@ -56,7 +56,7 @@ impl World {
     }
 
     /// Creates a world of simulated devices with a seeded message order and injected faults, to
-    /// test a program's behaviour under them.
+    /// test how a program handles them.
     ///
     /// ```
     /// use gemm_world::{Delivery, Error, Fault, FaultKind, LossReason, World, WorldError};
@@ -69,35 +69,36 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`World::simulated`], and [`WorldError::Impossible`] for a fault of a
-    /// rank that does not exist.
+    /// Returns the errors of [`World::simulated`], and [`WorldError::Impossible`] if a fault names
+    /// a rank that does not exist.
     pub fn simulated_with(ranks: usize, delivery: Delivery) -> Result<Self> {
         Self::delivered((0..ranks).map(|_| Device::simulator()).collect(), None, delivery)
     }
 
     /// Creates the world that the environment describes:
     ///
-    /// 1. One rank of a job, if a launcher has started this process. The variables are `RANK` and
-    ///    `WORLD_SIZE` as `torchrun` sets them, or those of Slurm, Open MPI or MPICH. The rank uses
-    ///    the GPU of its number on this host, or the only visible one, or a simulated device if
-    ///    there is none.
-    /// 2. Else all GPUs of this machine.
-    /// 3. Else one simulated device.
+    /// 1. One rank of a job, if a launcher has started this process. Its variables are `RANK` and
+    ///    `WORLD_SIZE`, which `torchrun` sets, or the variables of Slurm, Open MPI or MPICH. The
+    ///    GPU of the rank is the one with its number on this host, or the only visible GPU. If
+    ///    there is no GPU, the rank uses a simulated device.
+    /// 2. Otherwise all GPUs of this machine, one rank each.
+    /// 3. Without a GPU, one simulated device.
     ///
-    /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or at `MASTER_ADDR`, one
-    /// port above `MASTER_PORT`. All must arrive within 60 seconds, or within `GEMM_MEETING`
-    /// seconds. Connections are plain TCP, and anyone who can reach the port can take part.
+    /// The ranks of a job connect to rank 0, which listens at `GEMM_RENDEZVOUS=host:port`, or at
+    /// `MASTER_ADDR`, one port above `MASTER_PORT`. All ranks must arrive within 60 seconds, or
+    /// within `GEMM_MEETING` seconds. Connections are plain TCP, and anyone who can reach the port
+    /// can take part.
     ///
-    /// `GEMM_CARRY` sets the transport ([`TransportKind`]), inside or outside a job. By default
-    /// GPUs of one process copy from each other. GPUs of several processes use NCCL with the
-    /// feature `nccl`, else the host.
+    /// `GEMM_CARRY` sets the transport ([`TransportKind`]), inside or outside a job. By default,
+    /// GPUs of one process copy from each other's memory. GPUs of several processes use NCCL if the
+    /// feature `nccl` is enabled, otherwise the host.
     ///
     /// # Errors
     /// * [`WorldError::Environment`] if variables are invalid or contradict each other.
     /// * [`WorldError::Impossible`] if the devices cannot use the transport of `GEMM_CARRY`.
     ///   Simulated devices can use only `host`.
     /// * [`WorldError::Rendezvous`], [`WorldError::Mismatch`] and [`WorldError::RankLost`] if the
-    ///   ranks cannot meet: the same error on all ranks.
+    ///   ranks cannot meet. All ranks return the same error.
     /// * The errors of [`Device::cuda`].
     pub fn from_env() -> Result<Self> {
         let own = |local: usize| match driver::gpus()? {
@@ -117,9 +118,9 @@ impl World {
         }
     }
 
-    /// Creates one rank of a job, if a launcher has started this process, else returns `None`.
-    /// `device` creates the rank's device from its number on this host, or from its rank if the
-    /// launcher sets no such number.
+    /// Creates one rank of a job if a launcher has started this process, otherwise returns `None`.
+    /// `device` creates the rank's device. Its argument is the number of the rank on this host, or
+    /// the number of the rank in the job if the launcher does not set the former.
     ///
     /// # Errors
     /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are notified.
@@ -139,13 +140,14 @@ impl World {
             });
         hello.failure = made.as_ref().err().map(ToString::to_string);
         let met = meet(&job, &hello, &Limits::from_env()?);
-        // This rank's own error explains more than its absence from the meeting.
+        // The error of this rank's device explains more than the error of the rendezvous.
         let (device, connected) = made?;
         let (channel, met) = met?;
         let links = connected.links(&device, &met.payload)?;
         let hosts: Vec<_> = (0..job.ranks).map(|rank| met.value(rank, HOST)).collect();
         let of_host = hosts.iter().filter(|host| **host == hosts[0]).count();
-        // Between hosts there is no collective broadcast, so each rank there is sent its own copy.
+        // Exchanges are point-to-point transfers, so each rank of another host receives its own
+        // copy.
         let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
         let machine = (of_host < job.ranks)
             .then(|| ClusterModel { hosts: Some(network()), ..links.machine() });
@@ -153,8 +155,8 @@ impl World {
         Ok(Some(Self { ends: vec![end], timeout: PATIENCE, machine, memory: None }))
     }
 
-    /// Creates a world of this process's GPUs with these ordinals, one rank each. A GPU may be
-    /// listed twice; its ranks then share its time and memory.
+    /// Creates a world of this process's GPUs with these ordinals, one rank each. If an ordinal is
+    /// listed twice, its ranks share the time and the memory of the GPU.
     ///
     /// # Errors
     /// [`WorldError::Impossible`] for an empty list, and the errors of [`Device::cuda`] and
@@ -169,8 +171,8 @@ impl World {
     }
 
     /// Creates a world of devices of this process, one rank each: all GPUs, or all simulated.
-    /// `GEMM_CARRY` sets the transport ([`TransportKind`]). The default for GPUs is the first that
-    /// applies:
+    /// `GEMM_CARRY` sets the transport ([`TransportKind`]). The default for GPUs is the first of
+    /// these that applies:
     ///
     /// 1. Copy engines, if the driver lets the GPUs access each other's memory.
     /// 2. NCCL, with the feature `nccl`, if no GPU is used by two ranks.
@@ -178,15 +180,16 @@ impl World {
     ///
     /// # Errors
     /// * [`WorldError::Environment`] if `GEMM_CARRY` names no transport.
-    /// * [`WorldError::Impossible`] for no device, for GPUs mixed with simulated devices, for GPUs
-    ///   of two architectures, whose bits may differ, and for the same device twice.
+    /// * [`WorldError::Impossible`] for an empty list, for the same device twice, for GPUs mixed
+    ///   with simulated devices, and for GPUs of two architectures, whose bits may differ.
     /// * The errors of [`World::with_transport`] for the transport of `GEMM_CARRY`, or for NCCL if
     ///   it is the default.
     pub fn new(devices: Vec<Device>) -> Result<Self> {
         Self::delivered(devices, TransportKind::from_env()?, Delivery::default())
     }
 
-    /// Creates a world like [`World::new`] with the given transport, regardless of `GEMM_CARRY`.
+    /// Creates a world as [`World::new`] does, but with the given transport, regardless of
+    /// `GEMM_CARRY`.
     ///
     /// # Errors
     /// * The errors of [`World::new`].
@@ -217,7 +220,7 @@ impl World {
                 let what = format!("a world that has {} twice", device.name());
                 return Err(impossible(
                     what,
-                    "each rank needs a device of its own: make one for each",
+                    "each rank needs its own device. Create one for each rank",
                 ));
             }
         }
@@ -250,11 +253,13 @@ impl World {
         self.ends.iter().map(|end| end.channel.rank())
     }
 
-    /// Sets the time that a rank waits for another one before it counts as lost; 5 minutes by
-    /// default. A rank that loads data for longer than that between two calls is late.
+    /// Sets the timeout, 5 minutes by default. A rank that keeps another rank waiting for longer is
+    /// lost. A rank is therefore late, too, if it loads data for longer than the timeout between
+    /// two calls.
     ///
-    /// Rank 0 detects lateness first. If rank 0 itself is late, the others wait twice as long. A
-    /// dead or stopped process is detected after 10 seconds of silence, regardless of this timeout.
+    /// Rank 0 detects late ranks. If rank 0 itself is late, the others wait twice as long. A dead
+    /// or stopped process is detected after 10 seconds without a message, regardless of this
+    /// timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         // Caps the timeout at a century, so that adding it to an `Instant` cannot overflow.
@@ -262,7 +267,7 @@ impl World {
         self
     }
 
-    /// Sets the machine model by which schedules are chosen. The default is H200 GPUs with the
+    /// Sets the machine model for the choice of schedules. The default model has H200 GPUs, the
     /// links of this world and the hosts of its job.
     #[must_use]
     pub fn machine(mut self, machine: ClusterModel) -> Self {
@@ -279,18 +284,18 @@ impl World {
         self
     }
 
-    /// Runs `work` on every rank of this process, each in its own thread, and waits for all.
-    /// Returns their values in the order of the ranks.
+    /// Runs `work` on every rank of this process, each in its own thread, and waits for all ranks.
+    /// Returns the values of `work` in the order of the ranks.
     ///
     /// If a rank fails, all ranks that wait for it are notified, and their later calls fail too.
-    /// The returned error is that of the first lost rank, not a consequence of it. A rank that is
-    /// busy outside collective calls is waited for without limit, since a thread cannot be ended
-    /// from outside.
+    /// The returned error is the error of the first lost rank, not a consequence of that error.
+    /// `run` waits without limit for a rank that is busy outside collective calls, because it
+    /// cannot end the rank's thread.
     ///
     /// # Errors
     /// * [`WorldError::Thread`] if the system cannot start a thread.
-    /// * The error of the first lost rank, if it is one of this process; [`WorldError::Panicked`]
-    ///   if it panicked.
+    /// * The error of the first lost rank, if this rank belongs to this process. If it panicked,
+    ///   the error is [`WorldError::Panicked`].
     /// * [`WorldError::RankLost`] if the first lost rank belongs to another process, is late or has
     ///   finished, regardless of later errors.
     pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
@@ -366,8 +371,8 @@ fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -
     let done = catch_unwind(AssertUnwindSafe(|| {
         rank.links.connect(&rank.device, &*rank.channel, rank.timeout)?;
         let value = work(&mut rank)?;
-        // Launched work is part of the program, and work that a lost rank left half done is an
-        // error.
+        // The program of a rank includes the work that it launched. If a rank was lost, this work
+        // may be incomplete, which is an error.
         rank.finish()?;
         rank.links.finish(&rank.device, &*rank.channel, rank.timeout)?;
         Ok(value)
@@ -390,8 +395,8 @@ fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -
     RankOutcome { rank: number, outcome, broken }
 }
 
-/// Returns true for an error that may follow from the loss of another rank. NCCL can notice the
-/// loss before the channel does.
+/// Returns true for an error that may be a consequence of another rank's failure. NCCL may notice
+/// the failure before the channel does.
 fn may_follow(error: &Error) -> bool {
     matches!(error, Error::World(WorldError::Nccl { .. } | WorldError::NcclLate { .. }))
 }
@@ -419,7 +424,7 @@ fn first_fault<T>(ended: Vec<RankOutcome<T>>) -> Result<Vec<T>> {
         return faults.into_iter().next().map_or(Ok(values), |(_, error)| Err(error));
     };
     let names = |error: &Error| matches!(error, Error::World(WorldError::RankLost { rank, .. }) if *rank == broken.rank);
-    // A failed rank's own error is the best report. Errors that a late rank returns afterwards do
+    // The own error of a failed rank explains most. Errors that a late rank returns afterwards do
     // not count.
     let has_failed = matches!(broken.why, LossReason::Failed(_));
     let own = faults

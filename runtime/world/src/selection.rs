@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct ProductRequest<'a> {
     /// Spec of a kernel, or of a table's rule.
     pub(crate) line: &'a str,
-    /// True for a spec of a table, which is compiled for any matrix strides.
+    /// True for a spec of a table. Such a spec is compiled for any matrix strides.
     pub(crate) is_from_table: bool,
     /// Distributions of A, B and C as stored.
     pub(crate) distributions: [&'a Distribution; 3],
@@ -50,7 +50,7 @@ pub(crate) struct CachedGemm {
     /// Text of `spec`, shown to users.
     pub(crate) line: String,
     pub(crate) transposition: Transposition,
-    /// Texts on which all ranks must agree: the GEMM, and everything else that determines the
+    /// Texts that must be equal on all ranks: the GEMM, and everything else that determines the
     /// schedule and the bits, except scalar operands.
     pub(crate) texts: [String; 2],
     machine: ClusterModel,
@@ -84,7 +84,8 @@ impl CachedGemm {
         let ProductRequest { line, is_from_table, distributions: [a, b, c], said } = *asked;
         let mut spec: SgemmSpec = line.parse()?;
         if is_from_table {
-            // The spec for packed matrices. Padded parts use a variant of it, chosen in `kernels`.
+            // The spec for packed matrices. Padded parts use a variant of this spec, which
+            // `kernels` chooses.
             spec = spec.for_matrices(said.lies.unwrap_or(GemmLayout::Nn), false);
         }
         let (asked_line, line, transposition) =
@@ -136,7 +137,7 @@ impl CachedGemm {
         check_divided(line, spec)?;
         let [a, b, c] = &self.asked_layouts;
         let distributions = transposition.distributions(a, b, c);
-        // Sequential: nothing is multiplied before all data has arrived.
+        // With the sequential strategy, nothing is multiplied before all data has arrived.
         let asks_late = asks_late(spec, &distributions, ranks)?;
         let strategy = if asks_late { Some(Strategy::Sequential) } else { said.strategy };
         let (schedule, chosen) = self.schedule(distributions, ranks, strategy)?;
@@ -146,8 +147,9 @@ impl CachedGemm {
         Ok(self.picked.insert(picked).clone())
     }
 
-    /// Selects the schedule: with the caller's strategy, or with the shortest predicted time. A
-    /// kernel that cannot take padded matrices receives none.
+    /// Selects the schedule: the one with the caller's strategy, or the one with the shortest
+    /// predicted time. For a kernel that cannot take padded matrices, the schedule must not have
+    /// any.
     fn schedule(
         &self,
         distributions: Distributions,
@@ -204,8 +206,8 @@ fn named(fault: ScheduleFault, transposition: Transposition) -> ScheduleFault {
     }
 }
 
-/// Returns true if some rank multiplies a padded matrix, as stored: a block of columns of its C, or
-/// a part of a wider A or B.
+/// Returns true if some rank multiplies a matrix whose stored rows are padded: a block of columns
+/// of its C, or a part of a wider A or B.
 fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> bool {
     let shards = schedule.shards();
     (0..schedule.ranks()).any(|rank| {
@@ -217,7 +219,7 @@ fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> boo
                 let lies_in = match place {
                     Place::Shard => shards.of_factor(factor)[rank].clone(),
                     Place::Gathered => schedule.size.needed(factor, kept),
-                    // A slot may hold more than one step uses. Its row stride is that of the
+                    // A slot may contain more than one step uses. Its row stride is that of the
                     // received block.
                     Place::Slot(_) => schedule.size.needed(factor, kept),
                 };
@@ -235,9 +237,9 @@ pub(crate) fn sums_alike(spec: &SgemmSpec) -> bool {
     spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
 }
 
-/// Returns true if whole rows of A and columns of B decide whether splits represent their values,
-/// and some rank has only parts of them. Each rank can then answer only after all its data has
-/// arrived.
+/// Returns true if the splits depend on whole rows of A and whole columns of B, and some rank has
+/// only parts of them. A rank then knows whether its splits represent all values only after all its
+/// data has arrived.
 fn asks_late(
     spec: &SgemmSpec,
     distributions: &Distributions,
@@ -259,15 +261,16 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
         Some(lies) => Err(impossible(
             format!("a GEMM by `{spec}` of matrices that are stored as `{lies}`"),
             &format!(
-                "its A and B are stored as `{}`: pass them so, or add `layout: {lies}` to its spec",
+                "its A and B are stored as `{}`. Pass them in this layout, or add `layout: {lies}` \
+                 to its spec",
                 spec.layout
             ),
         )),
     }
 }
 
-/// Rejects a kernel whose order of summation depends on the extents: its bits for a part would
-/// differ from those for the whole.
+/// Rejects a kernel whose order of summation depends on the extents, because a part would have
+/// other bits than the same elements of the whole GEMM.
 fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
     match spec.depends_on_size() {
         None => Ok(()),

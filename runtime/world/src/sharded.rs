@@ -11,8 +11,9 @@ use gemm_runtime::internal::Shape;
 use gemm_runtime::internal::{Exclusive, Shared, operand};
 use gemm_runtime::{MatrixMut, MatrixRef};
 
-/// One rank's part of a distributed matrix, or of an array, which is a matrix of one row. It does
-/// not hold other ranks' elements, but knows the [`Block`] of each.
+/// One rank's part of a distributed matrix, or of an array, which is a matrix of one row. It has
+/// only the elements of this rank. Its [`distribution`](Self::distribution) determines the
+/// [`Block`] of every rank.
 ///
 /// A part may be empty. A [`Rank`] creates it from a loader ([`Rank::load`]), from zeros
 /// ([`Rank::alloc`]), or from a matrix on its device ([`Rank::shard`]).
@@ -29,7 +30,7 @@ impl<T: Element> Sharded<T> {
         &self.distribution
     }
 
-    /// Rows and columns of the whole matrix that this part holds.
+    /// Range of rows and columns of this part within the whole matrix.
     pub fn block(&self) -> &Block {
         &self.block
     }
@@ -107,8 +108,8 @@ impl<T: Element> AsMatrix for Sharded<T> {
 }
 
 impl Rank {
-    /// Loads this rank's part of a matrix that no rank needs to have as a whole. `load` is called
-    /// only for this rank's block, and returns its elements row-major.
+    /// Loads this rank's part of a matrix. No rank needs the whole matrix: `load` is called only
+    /// for this rank's block, and must return the elements of the block row by row.
     ///
     /// ```
     /// use gemm_world::{Block, Distribution, World};
@@ -149,12 +150,12 @@ impl Rank {
         Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
-    /// Takes this rank's part of a matrix that every rank has as a whole on the host. `elements` is
-    /// the whole matrix, row-major.
+    /// Uploads this rank's part of a matrix that every rank has on the host. `elements` is the
+    /// whole matrix, row-major.
     ///
     /// # Errors
     /// Returns [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) if `elements` does not have
-    /// `rows * cols` elements of the distribution, and the errors of [`Rank::load`].
+    /// as many elements as the whole matrix, and the errors of [`Rank::load`].
     pub fn upload<T: Element>(
         &self,
         distribution: &Distribution,
@@ -165,7 +166,7 @@ impl Rank {
             return Err(Error::Device(gemm_runtime::Error::WrongExtent {
                 argument: "elements".to_owned(),
                 has: elements.len() as u64,
-                need: format!("the layout `{distribution}` has {rows}·{cols} elements"),
+                need: format!("the distribution `{distribution}` has {rows}·{cols} elements"),
             }));
         }
         self.load(distribution, |block| {
@@ -205,7 +206,7 @@ impl Rank {
                 argument: "matrix".to_owned(),
                 has: matrix.rows().saturating_mul(matrix.cols()) as u64,
                 need: format!(
-                    "its shape {}x{} is not that of the block {block}, {rows}x{cols}",
+                    "its shape {} x {} is not {rows} x {cols}, the shape of the block {block}",
                     matrix.rows(),
                     matrix.cols()
                 ),
@@ -215,8 +216,8 @@ impl Rank {
         Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
-    /// Gathers a matrix at rank `at`, row-major. Returns `None` on the other ranks. Of a replicated
-    /// matrix it returns that rank's own copy.
+    /// Gathers a matrix at rank `at`, row-major. Returns `None` on the other ranks. If the matrix
+    /// is replicated, rank `at` returns its own copy.
     ///
     /// ```
     /// use gemm_world::{Distribution, World};
@@ -245,11 +246,11 @@ impl Rank {
         collective
             .agree("the gathered matrix", &format!("{distribution} of {} at rank {at}", T::ELEM))?;
         let shards = distribution.shards(ranks).map_err(WorldError::Distribution)?;
-        // Nobody sends a matrix that the receiver has as a whole.
+        // If the receiver has the whole matrix, no rank sends anything.
         let is_there = shards[at] == distribution.all();
         let sends = |rank: usize| !shards[rank].is_empty() && (rank == at || !is_there);
         let own = collective.telling(self.device.download(&part.view()))?;
-        // The loss of a rank may have ended the awaited work early.
+        // If a rank was lost, the awaited work may have ended early.
         collective.held()?;
         if self.number() != at {
             if sends(self.number()) {

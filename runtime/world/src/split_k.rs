@@ -1,5 +1,5 @@
-//! Distributed split-K: each rank computes partial sums over its partitions of K. They are added in
-//! the order of K, as a kernel with `split_k` adds them on one device.
+//! Distributed split-K: each rank computes partial sums over its partitions of K. The ranks add
+//! these sums in the order of K, as a kernel with `split_k` does on one device.
 
 use super::call::{ShardedCall, What};
 use super::collective::CollectiveContext;
@@ -22,15 +22,16 @@ const ADD: &str = "over: columns, group: 1";
 
 impl ShardedCall<'_> {
     /// Computes C = A·B with *K* distributed: A by columns and B by rows. Each rank computes
-    /// partial sums over its partitions of K, and the ranks exchange these sums instead of A and B.
-    /// It suits GEMMs with small M·N and large K.
+    /// partial sums over its partitions of K. The ranks then exchange these sums instead of A and
+    /// B, which pays for a small M·N and a large K.
     ///
-    /// The partitions are those of `split_k: n` in the kernel's spec, and their sums are added in
-    /// the order of K. So the bits are those of one device, for any distribution of the partitions.
-    /// A partition must not be divided between ranks
-    /// ([`SgemmPlan::ranges`](gemm_dsl::plan::SgemmPlan::ranges)). Matrices are passed as stored,
-    /// as to [`launch`](ShardedCall::launch): with `layout: tn`, A's transpose is distributed by
-    /// rows.
+    /// The key `split_k: n` of the kernel's spec determines the partitions, which
+    /// [`SgemmPlan::ranges`](gemm_dsl::plan::SgemmPlan::ranges) returns. Their sums are added in
+    /// the order of K. The result therefore has the same bits as on one device, for any
+    /// distribution of the partitions. A partition must not be divided between ranks.
+    ///
+    /// Pass the matrices as they are stored, like to [`launch`](ShardedCall::launch). With
+    /// `layout: tn`, for example, memory holds A's transpose, so distribute this matrix by rows.
     ///
     /// ```
     /// use gemm_world::{OnRank, Distribution, World};
@@ -54,11 +55,11 @@ impl ShardedCall<'_> {
     /// * [`WorldError::Mismatch`] and [`WorldError::RankLost`], as for
     ///   [`launch`](ShardedCall::launch).
     /// * [`WorldError::Divided`] for a kernel whose partitions depend on the extents of C.
-    /// * [`WorldError::Impossible`] for other distributions of A and B, or for partitions divided
-    ///   between ranks.
+    /// * [`WorldError::Impossible`] if A is not distributed by columns or B not by rows, or if a
+    ///   partition is divided between ranks.
     /// * [`WorldError::Impossible`] for a table, and for a [`strategy`](ShardedCall::strategy).
     /// * [`WorldError::Impossible`] for a kernel that is not a plain `f32` GEMM. An epilogue needs
-    ///   complete sums, and tensor cores scale whole rows and columns.
+    ///   complete sums, and `f16x3` scales whole rows of A and columns of B.
     pub fn launch_split_k(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
         let (what, rank, said) = self.parts();
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
@@ -67,7 +68,7 @@ impl ShardedCall<'_> {
         let What::Kernel(kernel) = what else {
             return Err(impossible(
                 "a table of kernels whose K is distributed".to_owned(),
-                "the split-K partitions follow from one spec: use the kernel of a rule",
+                "only a single spec determines split-K partitions. Use the kernel of one rule",
             ));
         };
         let line = kernel.spec_line();
@@ -81,7 +82,7 @@ impl ShardedCall<'_> {
         if let Some(strategy) = said.strategy {
             return Err(impossible(
                 format!("a distributed K by the strategy `{strategy}`"),
-                "sums are exchanged once, after all of them are computed: leave `way` out",
+                "the ranks exchange all partial sums at once, at the end. Leave `strategy` out",
             ));
         }
         let transposition = Transposition::from_spec(&spec);
@@ -93,7 +94,9 @@ impl ShardedCall<'_> {
             let [a, b] = Factor::BOTH.map(|factor| transposition.name(factor));
             return Err(impossible(
                 format!("a GEMM of {of_all}"),
-                &format!("{a} has the rows of C, {b} its columns, and both the same K"),
+                &format!(
+                    "{a} must have as many rows as C, {b} as many columns, and both the same K"
+                ),
             ));
         }
         let owners = owners(&distributions, transposition, &of_all, rank.ranks(), &ranges)?;
@@ -109,7 +112,7 @@ impl ShardedCall<'_> {
     }
 }
 
-/// Partitions of K, and the rank that owns each.
+/// Partitions of K, and the rank that owns each partition.
 struct SplitPlan<'p> {
     spec: &'p SgemmSpec,
     ranges: &'p [Range<usize>],
@@ -152,8 +155,7 @@ fn by_ranges(
         return Ok(());
     }
     if ranges.is_empty() {
-        // An empty sum is +0. The reduction of no partials would instead return its neutral
-        // element, -0.
+        // The sum over an empty K is +0, but a reduction without elements returns its identity, -0.
         let zeros = device.alloc(kept.len())?;
         return copy(&device, &zeros, c);
     }
@@ -197,12 +199,12 @@ impl Rows<'_> {
     }
 }
 
-/// Partitions of K of a kernel that can be summed separately.
+/// Returns a kernel's partitions of K, each of which can be summed separately.
 fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
     if spec.arith != Arith::F32 || !spec.is_plain() {
         return Err(impossible(
             format!("a GEMM by `{line}` whose K is distributed"),
-            "the kernel may only sum `f32` products: leave `arith`, `epilogue`, `scaled` and \
+            "the kernel must be a plain `f32` GEMM. Leave `arith`, `epilogue`, `scaled` and \
              `batch` out",
         ));
     }
@@ -241,10 +243,10 @@ fn owners(
                 [true, true] => ["rows", "columns"],
             };
             impossible(
-                format!("split-K partitions distributed as {of_all}"),
+                format!("split-K of a GEMM distributed as {of_all}"),
                 &format!(
-                    "one rank must have all of K = {}..{}, a partition of the kernel: distribute \
-                     A by {of_a} and B by {of_b}, as they are stored, both cut between partitions",
+                    "partition K = {}..{} must lie on one rank. Distribute the stored A by {of_a} \
+                     and B by {of_b}, with boundaries only between partitions",
                     range.start, range.end
                 ),
             )
@@ -253,7 +255,7 @@ fn owners(
     ranges.iter().map(owner).collect()
 }
 
-/// Partial sums: one M x N matrix per partition, below each other.
+/// Partial sums: one M x N matrix per partition, stacked vertically.
 struct Sums<'s> {
     ranges: &'s [Range<usize>],
     /// Partitions that this rank computes.
@@ -298,8 +300,7 @@ impl Sums<'_> {
         let terms_of_b = within(&transposition.block(Factor::B, b.block()).rows);
         let of_a = transposition.view(Factor::A, a.view()).part(0..m, terms_of_a)?;
         let of_b = transposition.view(Factor::B, b.view()).part(terms_of_b, 0..n)?;
-        // Parts of rows and columns may be padded, even if the spec says that whole matrices are
-        // packed.
+        // A part of a matrix may be padded, even if the spec requires packed matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(SplitK::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
@@ -313,7 +314,7 @@ impl Sums<'_> {
     }
 }
 
-/// Exchange of partial sums: every owner of C's elements receives the sums of all partitions.
+/// Exchange of partial sums: each rank receives the sums of all partitions for its block of C.
 struct SumsExchange<'s> {
     sums: &'s Sums<'s>,
     own: usize,

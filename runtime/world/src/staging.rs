@@ -1,4 +1,4 @@
-//! Buffers for data from other ranks, reused from GEMM to GEMM.
+//! Buffers for data from other ranks. Later GEMMs reuse them.
 
 use super::{Block, Factor, Place};
 use crate::{Error, Result};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub(crate) struct StagingBuffers(HashMap<(Factor, Place), Buffer>);
 
 impl StagingBuffers {
-    /// Frees buffers that are not used.
+    /// Frees the buffers for which `is_used` is false.
     pub(crate) fn retain(&mut self, is_used: impl Fn(&(Factor, Place)) -> bool) {
         self.0.retain(|at, _| is_used(at));
     }
@@ -63,14 +63,14 @@ pub(crate) fn area_of<B: Backend>(
     cols: usize,
     pitch: usize,
 ) -> Result<Area<B>> {
-    let outside = || Error::internal("a block is larger than its room".to_owned());
+    let outside = || Error::internal("a block is larger than its buffer".to_owned());
     let whole = buffer.address::<B>().ok_or_else(outside)?;
     let area = Area { first: whole.clone(), rows, cols, pitch };
     let first = whole.part(0, area.span() as u64).filter(|_| area.span() <= buffer.len());
     Ok(Area { first: first.ok_or_else(outside)?, ..area })
 }
 
-/// Returns the sub-area of `block`, for an area that holds `origin`.
+/// Returns the part of an area that contains `block`, if the area contains the block `origin`.
 pub(crate) fn part<B: Backend>(area: &Area<B>, origin: &Block, block: &Block) -> Result<Area<B>> {
     let rows = block.rows.start.checked_sub(origin.rows.start);
     let cols = block.cols.start.checked_sub(origin.cols.start);

@@ -4,25 +4,26 @@
 //! **Rendezvous.** Rank 0 listens. Each other rank connects, sends a greeting with the facts to
 //! compare (`hello`), and waits. Once all ranks are present, rank 0 compares their facts and
 //! answers (`answer`). The answer contains the facts of every rank, or one error (`fault`) that
-//! every rank returns. `host` is rank 0's side (`listen`: its address), and `guest` the side of the
-//! others. Nobody waits beyond the limit. Strangers, and processes of an earlier job, disturb
-//! nobody. Rank 0 continues once it has welcomed all ranks. A rank that was heard, and then sees
-//! rank 0 gone, returns its loss. Neither waits for the limit.
+//! every rank returns. The module `host` is rank 0's side, with its address in `listen`; `guest` is
+//! the side of the other ranks. No rank waits beyond the time limit. Unknown processes, and
+//! processes of an earlier job, disturb no rank. Rank 0 continues once it has answered all ranks.
+//! If rank 0 disappears after it has read a rank's greeting, this rank returns the loss of rank 0
+//! without waiting for the limit.
 //!
 //! **Messages.** There is one connection between rank 0 and each other rank, with two threads at
 //! each end (`node`, `link`). One thread reads, and passes each message to the inbox or to the
-//! receiver's connection. The other writes queued frames, and a heartbeat when the queue is empty.
-//! A connection that ends before its rank has left makes the rank gone; a silent one makes it late.
-//! Rank 0's process decides which rank was lost first, and tells all. A rank that waits long
-//! reports whom it waits for. If the late rank itself waits for a third one, the third is reported
-//! instead. Deadlocks are found only by deadlines.
+//! receiver's connection. The other thread writes queued frames, and a heartbeat when the queue is
+//! empty. If a connection ends before its rank has left, the rank is gone; if a connection is
+//! silent, the rank is late. Rank 0's process decides which rank was lost first, and tells all
+//! ranks. A rank that waits long reports the rank for which it waits. If this late rank itself
+//! waits for a third rank, the third is blamed instead. Deadlocks are detected only by deadlines.
 //!
-//! **Memory.** Sending never blocks, so untaken messages lie in queues: at the sender, in rank 0's
-//! process, and in the inbox. These queues are unbounded.
+//! **Memory.** Sending never blocks, so messages that nobody has taken are in queues: at the
+//! sender, in rank 0's process, and in the inbox. These queues are unbounded.
 //!
 //! **Trust.** Connections are plain TCP without authentication or encryption, like those of NCCL:
 //! anyone who can reach the port can take part. Lengths are limited, and no memory is allocated for
-//! data that has not arrived. So strangers and accidents do no harm.
+//! data that has not arrived. A process that connects by accident therefore does no harm.
 
 mod answer;
 mod envelope;
@@ -60,12 +61,12 @@ pub(crate) struct Limits {
     pub(crate) heartbeat: Duration,
     /// Silence after which a process is late: 10 s by default.
     pub(crate) silence: Duration,
-    /// Limit for a rank that has left to send its queued messages: 60 s by default. Rank 0's
-    /// process stays until all others have left, or one is lost.
+    /// Time limit for a rank that has left to send its queued messages: 60 s by default. Rank 0's
+    /// process continues until all other ranks have left, or a rank is lost.
     pub(crate) linger: Duration,
 }
 
-/// Upper bound of all limits. An `Instant` that much later does not overflow.
+/// Upper bound of all limits. Adding it to an `Instant` does not overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Limits {
@@ -110,19 +111,19 @@ impl Default for Limits {
     }
 }
 
-/// Brings all ranks of a job together. Each rank calls it once.
+/// Connects all ranks of a job. Each rank calls this function once.
 ///
-/// A rank that cannot take part calls it too, with the reason ([`Hello::failure`]), so that the
-/// others need not wait for it.
+/// A rank that cannot take part also calls this function, with the reason ([`Hello::failure`]), so
+/// that the other ranks need not wait for it.
 ///
 /// # Errors
 /// All ranks that have arrived return the same error:
 ///
 /// * [`WorldError::Mismatch`] or [`WorldError::Shared`] if their facts conflict.
-/// * [`WorldError::RankLost`] if a rank reports a failure, or if rank 0 is gone after it has heard
-///   this one.
+/// * [`WorldError::RankLost`] if a rank reports a failure, or if rank 0 disappears after it has
+///   read the greeting of this rank.
 /// * [`WorldError::Rendezvous`] if ranks are missing, or two processes claim the same rank. A rank
-///   that rank 0 has not heard returns this variant with its own reason.
+///   whose greeting rank 0 has not read returns this variant with its own reason.
 pub(crate) fn meet(
     job: &Job,
     hello: &Hello,
@@ -131,7 +132,7 @@ pub(crate) fn meet(
     meet_at(None, job, hello, limits)
 }
 
-/// Like [`meet`], with an optional listener that rank 0 already has.
+/// Like [`meet`], but rank 0 may pass a listener that it already has.
 fn meet_at(
     listener: Option<TcpListener>,
     job: &Job,
@@ -160,8 +161,8 @@ fn meet_at(
 
 /// Endpoint of a rank whose process is connected to rank 0's.
 ///
-/// Dropping it waits, within the limits, until this rank's messages are sent. On rank 0 it waits
-/// until all ranks have left. Its threads have ended afterwards.
+/// Dropping the endpoint waits, within the limits, until this rank's messages are sent and its
+/// threads have ended. On rank 0, dropping also waits until all ranks have left.
 #[derive(Debug)]
 pub(crate) struct TcpChannel {
     node: Arc<Node>,

@@ -1,8 +1,8 @@
 //! Transports, which move blocks of matrices between ranks.
 //!
-//! Every transport is driven alike: exchanges begin in the same order on all ranks, and each is
-//! waited for before its data is used. A transport that can overlap exchanges with the device's
-//! work does so.
+//! All transports have the same interface. Exchanges begin in the same order on all ranks, and a
+//! rank waits for an exchange before it uses the data. If possible, a transport overlaps exchanges
+//! with the device's work.
 
 mod links;
 mod messages;
@@ -53,8 +53,8 @@ pub(crate) struct ExchangeStart<B: Backend> {
     pub(crate) exchange: usize,
     pub(crate) factor: Factor,
     pub(crate) transfers: Vec<Transfer<B>>,
-    /// True if the exchange overwrites memory that launched kernels may still read, so it must wait
-    /// for them.
+    /// True if the exchange overwrites memory that launched kernels may still read, so that it must
+    /// wait for these kernels.
     pub(crate) behind: bool,
 }
 
@@ -67,11 +67,12 @@ pub(crate) struct OwnBlock<B: Backend> {
 
 /// Transport of one GEMM or reduction.
 pub(crate) trait Transport<B: Backend> {
-    /// Starts, ordered after all work launched on the device so far.
+    /// Starts the transport. Exchanges are ordered after all work that was launched on the device
+    /// before.
     fn start(&mut self, backend: &B, own: &[OwnBlock<B>]) -> Result<()>;
 
-    /// Begins an exchange, or defers it until it is waited for, so that kernels launched meanwhile
-    /// start sooner.
+    /// Begins an exchange, or defers it until [`wait`](Self::wait), so that kernels that are
+    /// launched before start sooner.
     fn begin(&mut self, backend: &B, begun: ExchangeStart<B>) -> Result<()>;
 
     fn send_off(&mut self, _: &B) -> Result<()> {
@@ -81,11 +82,12 @@ pub(crate) trait Transport<B: Backend> {
     /// Orders all later launches after the arrival of an exchange's data.
     fn wait(&mut self, backend: &B, exchange: usize) -> Result<()>;
 
-    /// Orders all later launches after every access to this rank's sent and received memory.
+    /// Orders all later launches after the last access of any rank to this rank's sent and received
+    /// memory.
     fn end(&mut self, backend: &B) -> Result<()>;
 
-    /// Replaces [`end`](Self::end) after a failure that was reported to all ranks. Waits until
-    /// nothing accesses this rank's memory any more, so that its owner may free it.
+    /// Replaces [`end`](Self::end) after a failure that was reported to all ranks. Waits until no
+    /// rank accesses this rank's memory any more, so that the owner of the memory may free it.
     fn give_up(&mut self, backend: &B);
 }
 
@@ -95,7 +97,7 @@ pub(crate) trait TransportWork {
 }
 
 /// Runs work with the transport for elements of type `T` on a device. If the work fails, all ranks
-/// are notified. No transfer is under way when this returns.
+/// are notified. When this function returns, no transfer is under way.
 pub(crate) fn with_transport<T: Element>(
     device: &Device,
     links: &Links,
@@ -134,7 +136,7 @@ fn finished<B: Areas>(
     collective: &CollectiveContext,
     work: impl TransportWork,
 ) -> Result<()> {
-    // After a panic, memory must not be freed while transfers still access it.
+    // Catches a panic, since memory must not be freed while transfers still access it.
     let outcome = catch_unwind(AssertUnwindSafe(|| work.run(on, &mut transport)));
     match &outcome {
         Ok(Ok(())) => {}

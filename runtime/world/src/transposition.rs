@@ -1,8 +1,8 @@
-//! Storage of distributed A and B: as they are, or as their transposes, by the `layout` of the
-//! kernel.
+//! Stored form of distributed A and B: the kernel's `layout` decides whether a matrix or its
+//! transpose is stored.
 //!
-//! A schedule knows nothing of it: its blocks are those of A and B. Only the conversion to memory
-//! transposes them.
+//! A schedule does not depend on the stored form: its blocks are blocks of A and B. They are
+//! transposed only when they are converted to areas of memory.
 
 use super::{Block, Distribution, Distributions, Factor};
 use crate::plan::FactorExt;
@@ -10,7 +10,7 @@ use gemm_dsl::spec::{self, SgemmSpec};
 use gemm_runtime::MatrixRef;
 use std::borrow::Cow;
 
-/// Storage of A and B, each possibly as its transpose.
+/// For A and for B: true if the transpose is stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Transposition(spec::GemmLayout);
 
@@ -53,7 +53,7 @@ impl Transposition {
         Distributions { a: of(Factor::A, a), b: of(Factor::B, b), c: c.clone() }
     }
 
-    /// Converts a view of the stored form to the matrix itself.
+    /// Converts a view of the stored form to a view of the matrix itself.
     pub(crate) fn view<'v>(self, factor: Factor, transposition: MatrixRef<'v>) -> MatrixRef<'v> {
         if self.is_turned(factor) { transposition.t() } else { transposition }
     }

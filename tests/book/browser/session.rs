@@ -1,5 +1,5 @@
-//! Browser session over the DevTools protocol on a pipe, in which pages are opened one after the
-//! other. It needs no change of a page, and the page's policy and scripts are unaffected.
+//! Browser session in which pages are opened one after the other. It uses the DevTools protocol on
+//! a pipe, so that pages need no changes and their policy and scripts are unaffected.
 
 use gemm_tests::needs::BROWSER;
 use libtest_mimic::Failed;
@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// Shell script that connects the browser's file 3 (requests) and file 4 (answers) to its own input
-/// and output.
+/// Shell script that connects the browser's file 3 (requests) and file 4 (responses) to the
+/// script's input and output.
 const PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
 /// Browser process with one open page at a time.
@@ -19,7 +19,7 @@ pub struct Session {
     asks: ChildStdin,
     answers: BufReader<ChildStdout>,
     asked: u64,
-    /// Session identifier of the page; None before the first one.
+    /// Session identifier of the page; None before the first page.
     target: Option<String>,
     folder: TempDir,
     /// Console messages of the open page.
@@ -56,7 +56,7 @@ impl Session {
     pub fn open(&mut self, name: &str, html: &str, address: &str) -> Result<(), Failed> {
         let path = self.folder.path().join(name);
         fs::write(&path, html)?;
-        // Leaves the page first: a mere change of the address would not reload it.
+        // The old page is left first, because a change of only the fragment would not reload it.
         self.go("about:blank")?;
         self.complaints.clear();
         self.go(&format!("file://{}{address}", path.display()))
@@ -143,7 +143,8 @@ impl Session {
         &self.complaints
     }
 
-    /// Sends a request to the browser, or to the page if there is one, and waits for the answer.
+    /// Sends a request to the page, or to the browser if there is no page, and waits for the
+    /// response.
     fn ask(&mut self, method: &str, parameters: Value) -> Result<Value, Failed> {
         self.asked += 1;
         let mut message = json!({ "id": self.asked, "method": method, "params": parameters });
@@ -189,7 +190,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The browser may have exited already.
         let _ = self.browser.kill();
         let _ = self.browser.wait();
     }

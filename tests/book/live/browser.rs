@@ -1,4 +1,4 @@
-//! Live page in a browser that waits for the answer.
+//! Dumps of the live page from a browser, after the page has shown the report.
 
 use crate::browser::browse;
 use gemm_book::live::FILE;
@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Delays in milliseconds of the image, and thus of the browser's dump, tried in turn until the
-/// page is done.
+/// Delays of an image, in milliseconds. The browser dumps the page after the image has loaded. The
+/// delays are tried in this order until the page is done.
 const WAITS: [u64; 4] = [1_000, 4_000, 15_000, 60_000];
 
 pub(super) fn attribute<'h>(html: &'h str, name: &str) -> Option<&'h str> {
     html.split_once(&format!("{name}=\""))?.1.split_once('"').map(|(value, _)| value)
 }
 
-/// Page as shown after it has answered the spec of an address. A browser would dump the page as
-/// soon as it is loaded, so a copy waits for an image, which its policy then allows. Clocks are
-/// real time.
+/// Returns the page after it has run the spec in an address. The browser dumps a page as soon as it
+/// is loaded. The tested copy therefore contains an image that loads slowly, and its policy allows
+/// the image.
 pub(super) fn shown(html: &str, address: &str, arguments: &[&str]) -> Result<String, Failed> {
     let is_over = |shown: &str| matches!(attribute(shown, "data-state"), Some("done" | "failed"));
     shown_when(html, address, arguments, &is_over)
 }
 
-/// The same with a custom condition for the end.
+/// Does the same as [`shown`], with another condition for the end.
 pub(super) fn shown_when(
     html: &str,
     address: &str,
@@ -49,7 +49,7 @@ pub(super) fn shown_when(
             return Ok(shown);
         }
     }
-    Err("the page does not answer".into())
+    Err("the page shows no report".into())
 }
 
 /// Serves a page, and later an invalid image.
@@ -79,7 +79,7 @@ impl Server {
     }
 }
 
-/// Answers a request. Errors of aborted requests are ignored.
+/// Responds to a request. Errors of aborted requests are ignored.
 fn serve(
     mut stream: TcpStream,
     html: &str,

@@ -69,7 +69,7 @@ impl Sheet {
 
     /// Colours that a declaration contains.
     pub fn shades(&self, name: &str) -> Result<Vec<Shade>, String> {
-        self.0.get(name).cloned().ok_or_else(|| format!("no rule says {name}"))
+        self.0.get(name).cloned().ok_or_else(|| format!("no rule declares {name}"))
     }
 }
 
@@ -197,8 +197,8 @@ impl Colour {
         Ok(Self { rgb, alpha: 1.0 })
     }
 
-    /// `color-mix(in srgb, …)`: mixes a share of this colour with the rest of another, weighted by
-    /// opacity.
+    /// `color-mix(in srgb, …)`: mixes this colour, with the given share, and another colour. Both
+    /// are weighted by opacity.
     fn mixed(self, share: f64, other: Self) -> Self {
         let (own, theirs) = (share * self.alpha, (1.0 - share) * other.alpha);
         let alpha = own + theirs;
@@ -258,6 +258,6 @@ pub fn reads_as_css_does() -> Result<(), Failed> {
     }
     match Sheet::of("p{color:red}") {
         Err(_) => Ok(()),
-        Ok(_) => Err("a colour with a name is not told".into()),
+        Ok(_) => Err("a colour with a name is accepted".into()),
     }
 }

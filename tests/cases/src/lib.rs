@@ -1,8 +1,8 @@
 //! Number and seed of random cases, for the tests of all crates.
 //!
-//! A test names the number of cases that it deserves. The environment variable `GEMM_CASES` is a
-//! factor on all of these numbers: 0.25 if it is not set, 10 in `.ci/long`. `PROPTEST_RNG_SEED` is
-//! the seed: `.ci/run` fixes it, `.ci/long` draws and prints one.
+//! Each test sets its number of cases. The environment variable `GEMM_CASES` is a factor on all
+//! these numbers. It is 0.25 by default, and 10 in `.ci/long`. `PROPTEST_RNG_SEED` is the seed.
+//! `.ci/run` uses a fixed seed, `.ci/long` draws and prints one.
 
 use proptest::test_runner::{Config, RngSeed};
 use std::env;
@@ -19,7 +19,7 @@ pub fn scaled(cases: usize) -> usize {
     ((cases as f64 * factor()).ceil() as usize).max(1)
 }
 
-/// Returns true if a test that goes through all combinations may take a part of them.
+/// Returns true if a test of all combinations should test only a part of them.
 ///
 /// # Panics
 /// If `GEMM_CASES` is not a positive number.
@@ -35,12 +35,12 @@ fn factor() -> f64 {
 }
 
 /// Configures a proptest to run a scaled number of cases. A failing case is stored in a folder
-/// `proptest-regressions` and runs first from then on.
+/// `proptest-regressions` and is the first in later runs.
 pub fn cases(count: u32) -> Config {
     Config { cases: scaled(count as usize) as u32, ..Config::default() }
 }
 
-/// Seeds for a scaled number of cases, for tests that draw their own.
+/// Returns a seed for each of a scaled number of cases, for tests that draw cases without proptest.
 pub fn seeds(count: usize) -> Range<u64> {
     let first = fixed_seed() << 32;
     first..first + scaled(count) as u64

@@ -1,4 +1,4 @@
-//! Batches on the GPU: each GEMM has the bits of a separate one.
+//! Batches on the GPU: each GEMM has the bits of a separate GEMM.
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Batch, Bounds, SgemmSpec};
@@ -82,7 +82,7 @@ fn a_list_is_dropped_behind_its_launch(gpu: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Lists may consist of slices of a `cudarc` context; those of C are parts of one slice.
+/// Lists may consist of slices of a `cudarc` context. The matrices of C are parts of one slice.
 fn slices_of_cudarc_are_listed(gpu: &Device) -> Result<(), Failed> {
     let (context, _) = gpu.cudarc().ok_or("a GPU has a context")?;
     let (kernel, problems) = (of_lists()?, problems(2));

@@ -51,7 +51,7 @@ fn is_nan(elem: Elem, bits: u64) -> bool {
 }
 
 /// Runs the case on the GPU and returns the output bits. The runtime launches only kernels of
-/// specs, so the launch is written out here.
+/// specs, so this function calls the driver.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launch(case: &Case, device: &Device) -> Result<Vec<u64>, Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -80,8 +80,8 @@ fn launch(case: &Case, device: &Device) -> Result<Vec<u64>, Failed> {
     let blocks = if case.kernel.shared_bytes() > 0 { 1 } else { case.blocks() };
     let config =
         LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (x, y, 1), shared_mem_bytes: 0 };
-    // SAFETY: the parameters are the inputs, the output and the number of its elements. The
-    // simulator has run the kernel without a fault on arrays of exactly these lengths.
+    // SAFETY: the arguments are the inputs, the output and the number of elements of the output.
+    // The simulator has run the kernel without a fault on arrays of exactly these lengths.
     unsafe { builder.launch(config) }?;
     let read = stream.clone_dtoh(&output)?;
     let word = |chunk: &[u8]| {

@@ -1,5 +1,5 @@
-//! The key `epilogue` on the GPU has the bits of the simulator for every expression and every kind
-//! of store.
+//! Kernels with the key `epilogue` compute the simulator's bits on the GPU, for every expression
+//! and every kind of store.
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::SgemmSpec;
@@ -9,7 +9,7 @@ use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem};
 use libtest_mimic::{Failed, Trial};
 
-/// One spec for each kind of kernel store to C.
+/// One spec for each kind of store to C.
 const SPECS: [&str; 6] = [
     "block: 8x8, coarsen: 3",
     "tile: 16x16x8",

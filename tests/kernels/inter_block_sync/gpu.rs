@@ -1,5 +1,5 @@
-//! Atomics, fences and named barriers on the GPU. The hand-written kernels leave the contents in
-//! memory that are known on paper, as on the simulator.
+//! Atomics, fences and named barriers on the GPU. After the hand-written kernels, memory has the
+//! contents that were calculated by hand, as on the simulator.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -19,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
 
 fn check(speaking: &CommunicatingKernel, device: &Device) -> Result<(), Failed> {
     if speaking.simulate()? != speaking.after {
-        return Err("the simulator leaves something else".into());
+        return Err("the simulator computed other contents".into());
     }
     for round in 0..20 {
         let found = launch(speaking, device)?;
@@ -35,8 +35,8 @@ fn check(speaking: &CommunicatingKernel, device: &Device) -> Result<(), Failed> 
     Ok(())
 }
 
-/// Bits of all buffers after the launches. The runtime launches only kernels of specs, so the
-/// launch is written out here.
+/// Returns the bits of all buffers after the launches. The runtime launches only kernels of specs,
+/// so this function calls the driver.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launch(speaking: &CommunicatingKernel, device: &Device) -> Result<Vec<Vec<u64>>, Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -58,8 +58,8 @@ fn launch(speaking: &CommunicatingKernel, device: &Device) -> Result<Vec<Vec<u64
     for _ in 0..LAUNCHES {
         let mut builder = stream.launch_builder(&function);
         buffers.iter_mut().for_each(|buffer| _ = builder.arg(buffer));
-        // SAFETY: the parameters are these buffers. The simulator has run the kernel without a
-        // fault on buffers of exactly these lengths.
+        // SAFETY: the arguments are these buffers. The simulator has run the kernel without a fault
+        // on buffers of exactly these lengths.
         unsafe { builder.launch(config) }?;
     }
     let mut read = Vec::new();

@@ -1,5 +1,5 @@
-//! Reductions of every kind on the GPU: correct, with the simulator's bits, and with the same bits
-//! in both launch forms.
+//! Reductions of every kind on the GPU. Results are correct, have the simulator's bits, and have
+//! the same bits in both launch forms: several passes, or a single launch.
 
 use crate::{on_gpu, own_gpu, trial};
 use gemm_dsl::ir::Elem;
@@ -29,8 +29,8 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Random cases are correct, write nothing beside the results, and have the simulator's bits in
-/// both launch forms.
+/// Random cases are correct, write only the results, and have the simulator's bits in both launch
+/// forms.
 fn like_the_simulator(gpu: &Device, op: Op, over: Over) -> Result<(), Failed> {
     let simulator = Device::simulator();
     for (case, lying) in cases(op, over, CASES) {
@@ -53,8 +53,8 @@ fn like_the_simulator(gpu: &Device, op: Op, over: Over) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Fails unless both have the same bits. Each comes with a description. The payload of a NaN from
-/// `f64` is unspecified.
+/// Fails unless both runs have the same bits. Each has a description for the message. The payload
+/// of a NaN that is converted from `f64` is ignored, because it is unspecified.
 fn same(
     case: &Case,
     (here, found): (&str, &Ran),
@@ -84,15 +84,15 @@ fn same(
     Ok(())
 }
 
-/// Spec of an operator and a type without a `map`, accumulated in `f32` if the operator needs
-/// floats. None if there is none: `f64` has no logarithm.
+/// Spec of an operator and a type without a `map`. It accumulates in `f32` if the operator requires
+/// floats. None if there is no such spec: `f64` has no logarithm.
 fn plain(op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().op(op).element(element);
     [spec.clone(), spec.acc(AccType::F32)].into_iter().find(|spec| spec.plan().is_ok())
 }
 
-/// Arrays, rows and columns that many blocks share, in both launch forms. Each operator is tested
-/// with a third of the types.
+/// Tests arrays, rows and columns that many blocks reduce together, in both launch forms. Each
+/// operator is tested with a third of the types.
 fn forms(gpu: &Device, op: Op) -> Result<(), Failed> {
     let nth = Op::ALL.iter().position(|other| *other == op).unwrap_or_default();
     for (n, &element) in DataType::ALL.iter().enumerate().skip(nth % 3).step_by(3) {
@@ -130,8 +130,8 @@ fn forms(gpu: &Device, op: Op) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Kernels with 1 to 600 tickets, and kernels with passes, whose partial results share the same
-/// memory.
+/// Kernels with 1 to 600 tickets, and kernels with several passes, whose partial results use the
+/// same memory.
 const LINES: [(&str, Shape); 6] = [
     ("blocks: 40, block: 64, launch: once", Shape::Tensor { outer: 1, len: 10_000, inner: 1 }),
     (
@@ -153,10 +153,10 @@ const LINES: [(&str, Shape); 6] = [
     ("block: 32", Shape::Tensor { outer: 1, len: 4_000, inner: 1 }),
 ];
 
-/// Each kernel runs twice in a row, and after every other one: its tickets are always in the
+/// Each kernel runs twice in a row, and after every other kernel. Its tickets are always in the
 /// initial state.
 fn tickets_begin_at_zero() -> Result<(), Failed> {
-    // A separate stream and scratch memory, so that no other launch intervenes.
+    // The stream and the scratch memory are separate, so that no other launch uses them in between.
     let gpu = own_gpu()?;
     let machine = OnDevice(&gpu);
     let mut all = Vec::new();

@@ -12,7 +12,8 @@ use libtest_mimic::Trial;
 /// Lengths at the limits of groups, warps, blocks and rounds.
 const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 64, 255, 256, 257, 1000];
 
-/// Spec of an operator and a type without a `map`. None if there is none: `f64` has no `logsumexp`.
+/// Spec of an operator and a type without a `map`. None if there is no such spec: `f64` has no
+/// `logsumexp`.
 fn of(over: Over, op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().over(over).op(op).element(element).block(64);
     let float = spec.clone().acc(AccType::F32);
@@ -43,7 +44,7 @@ fn segments(count: usize, most: u64, random: &mut Random) -> Shape {
     Shape::Segments(offsets)
 }
 
-/// A row is reduced by a thread, a part of a warp, a warp, or a block.
+/// Rows are correct, whether a thread, a part of a warp, a warp, or a block reduces them.
 fn rows_are_right_whoever_folds_them() {
     each(|n, op, element| {
         let Some(spec) = of(Over::Rows, op, element) else { return Ok(()) };
@@ -103,8 +104,8 @@ fn segments_are_right_and_empty_ones_too() {
     });
 }
 
-/// Several blocks per result: their partial results are reduced by a fixed tree over block numbers
-/// in both launch forms.
+/// Several blocks compute a result. In both launch forms, a fixed tree over block numbers reduces
+/// their partial results.
 fn launch_forms_give_the_same_bits() {
     each(|n, op, element| {
         for over in [Over::Rows, Over::Columns, Over::Middle] {
@@ -129,8 +130,8 @@ fn launch_forms_give_the_same_bits() {
     });
 }
 
-/// A block of a single warp reduces whole rows, with or without `group`: it takes the keys of a
-/// block and has the same bits.
+/// A block of a single warp reduces whole rows. With `group`, it supports the keys of a block and
+/// computes the same bits as without `group`.
 fn the_only_warp_of_a_block_is_the_block() {
     let machine = Simulator::default();
     let more =
@@ -148,7 +149,8 @@ fn the_only_warp_of_a_block_is_the_block() {
     assert!(wide.is_err_and(|faults| faults.to_string().contains("use `group: 64`")));
 }
 
-/// Rows with 16-byte alignment are read by vectors, others by elements. The bits are the same.
+/// Kernels read aligned rows in 16-byte vectors and other rows in single elements. The bits are the
+/// same.
 fn rows_of_vectors_are_as_rows_of_elements() {
     each(|n, op, element| {
         let Some(spec) = of(Over::Rows, op, element) else { return Ok(()) };
@@ -166,7 +168,7 @@ fn rows_of_vectors_are_as_rows_of_elements() {
             same(format!("`{spec}` of {len}"), vectors.variants, vec![Variant::Vector])?;
             same(format!("`{spec}` of {len}"), elements.variants, vec![Variant::Scalar])?;
         }
-        // Rows whose length is not a multiple of the vector length.
+        // The lengths of the rows are not multiples of the vector length.
         for len in [1, 7, 33, 251] {
             let case = Case::new(&spec, Shape::Tensor { outer: 4, len, inner: 1 }, random.bits());
             let ran = run(&machine, &case, &Lying::PACKED)?;
@@ -176,8 +178,8 @@ fn rows_of_vectors_are_as_rows_of_elements() {
     });
 }
 
-/// Neighbouring columns are accessed by vectors if all arrays are 16-byte aligned. If one is not,
-/// even a result, they are accessed by elements. The bits are the same.
+/// Kernels access neighbouring columns in vectors if all arrays, including results, are aligned to
+/// 16 bytes. Otherwise they access single elements. The bits are the same.
 fn columns_of_vectors_are_as_columns_of_elements() {
     each(|n, op, element| {
         for over in [Over::Columns, Over::Middle] {
@@ -204,7 +206,8 @@ fn columns_of_vectors_are_as_columns_of_elements() {
                     let aligned = Lying::padded(padding);
                     let vectors = run(&machine, &case, &aligned)?;
                     same(format!("`{spec}` of {len}"), vectors.variants[0], Variant::Vector)?;
-                    // The first array is 16-byte aligned; those after it, the results, are not.
+                    // The first array is aligned to 16 bytes. The later arrays, which are the
+                    // results, are not.
                     let ran = run(&machine, &case, &Lying { shift: 1, ..aligned })?;
                     let variant = if stores { Variant::Scalar } else { Variant::Vector };
                     same(format!("`{spec}` of {len}"), ran.variants[0], variant)?;
@@ -219,7 +222,8 @@ fn columns_of_vectors_are_as_columns_of_elements() {
     });
 }
 
-/// Contract: a row has the bits of an array of the same elements if the same threads reduce both.
+/// A row has the bits of an array of the same elements if the same threads reduce both. This is
+/// guaranteed to users.
 fn a_row_has_the_bits_of_an_array() {
     each(|n, op, element| {
         let Some(spec) = of(Over::Rows, op, element) else { return Ok(()) };
@@ -248,7 +252,7 @@ fn a_row_has_the_bits_of_an_array() {
     });
 }
 
-/// A result from a single element depends on nothing else.
+/// A result of a single element depends only on this element.
 fn single_elements_are_right_whatever_they_are() {
     use gemm_oracle::fold::Number;
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.5, 6e-8, 65504.0];
@@ -278,8 +282,8 @@ fn single_elements_are_right_whatever_they_are() {
     });
 }
 
-/// An index is that of the first of equal values, wherever threads, parts and rounds meet. The same
-/// holds for NaN.
+/// Among equal values, the index of the first is returned, even if the values are in different
+/// threads, parts or rounds. The same holds for NaN.
 fn the_first_of_equal_values_wins_anywhere() {
     use gemm_oracle::fold::Number;
     for op in [Op::Argmax, Op::Argmin] {

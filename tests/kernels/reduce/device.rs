@@ -1,4 +1,4 @@
-//! Reductions through the runtime by name, on the simulator as a device.
+//! Reductions that the runtime launches by name, on the simulator as a device.
 
 use crate::reduce::each::same;
 use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
@@ -24,7 +24,7 @@ fn a_device_gives_what_the_program_gives() {
             let expected = run(&direct, case, lying)?;
             same(format!("`{}` {:?}", case.spec, case.shape), &on_device, &expected).or_else(
                 |wrong| {
-                    // Without results nothing is launched.
+                    // If there are no results, nothing is launched.
                     let none = expected.results[0].is_empty() && on_device.variants.is_empty();
                     if none { Ok(()) } else { Err(wrong) }
                 },
@@ -35,7 +35,7 @@ fn a_device_gives_what_the_program_gives() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Samples for trials on a GPU cover every key and every kind of shape.
+/// Samples for tests on a GPU cover every key and every kind of shape.
 fn samples_have_every_key_and_kind_of_shape() {
     let all: Vec<(Case, Lying)> =
         pairs().into_par_iter().flat_map(|(op, over)| cases(op, over, 6)).collect();

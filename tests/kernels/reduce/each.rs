@@ -1,4 +1,4 @@
-//! Every operator with every type, on all CPU cores.
+//! Runs a test for every operator with every type, on all CPU cores.
 
 use gemm_dsl::spec::{DataType, Op};
 use gemm_tests::fold::Case;
@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use std::fmt::{Debug, Display};
 use std::panic::Location;
 
-/// Tests pairs with their numbers, and reports the first errors of all. The gate tests a third of
-/// the pairs, another third for each caller, with every operator and every type among them.
+/// Tests pairs of an operator and a type, each with its number, and reports the first errors. By
+/// default a third of the pairs is tested. The third depends on the caller and contains every
+/// operator and every type.
 #[track_caller]
 pub fn each(test: impl Fn(usize, Op, DataType) -> Result<(), String> + Sync) {
     let third = Location::caller().line() as usize;

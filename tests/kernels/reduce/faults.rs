@@ -1,5 +1,6 @@
 //! Every part of a reduction that makes blocks wait, or lets one block combine the results, is
-//! needed. Without it a detector, a result or a scratch buffer shows the fault.
+//! needed. If a part is removed, the simulator finds a fault, a result is wrong, or a scratch
+//! buffer is not restored.
 
 use crate::planted_faults::*;
 use gemm_dsl::Plan;
@@ -11,8 +12,8 @@ use gemm_tests::fold::simulate::{Failure, simulate};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 
-/// Single-launch kernels with inter-block synchronisation: a tree, shuffles, results of several
-/// parts, columns.
+/// Single-launch kernels with inter-block synchronisation. They use a tree, shuffles, results of
+/// several parts, or columns.
 const SPEAKING: [&str; 10] = [
     "blocks: 3, block: 64, launch: once, type: i32",
     "blocks: 4, block: 64, launch: once, shuffle",
@@ -26,7 +27,7 @@ const SPEAKING: [&str; 10] = [
     "over: columns, run: 256, block: 64, group: 4, launch: once, type: i32",
 ];
 
-/// Case in which every part and every thread affects the result.
+/// Case in which the elements of every part and every thread affect the result.
 fn case(line: &str) -> Case {
     let spec: ReduceSpec = line.parse().expect("a line");
     let outer = if line.contains("rows") || line.contains("middle") { 2 } else { 1 };
@@ -34,7 +35,7 @@ fn case(line: &str) -> Case {
     let (len, elem) = (700, spec.element.elem());
     let mut case = Case::new(&spec, Shape::Tensor { outer, len, inner }, 1);
     for (n, bits) in case.inputs[0].iter_mut().enumerate() {
-        // The maximum is in the last of three parts for any part size.
+        // The maximum is in the last of three parts, for any size of the parts.
         let value = if n / inner % len == 128 { 300 } else { n % 1009 * 37 % 101 + n / 5000 };
         *bits = Number::Int(value as i128).bits(elem);
     }
@@ -87,7 +88,8 @@ fn a_ticket_orders_what_blocks_have_left() {
     }
 }
 
-/// The next launch would wait for blocks that never arrive, or not wait at all.
+/// If the ticket is not reset, the next launch waits for blocks that never arrive, or does not wait
+/// at all.
 fn a_ticket_that_is_not_put_back_is_noticed() {
     for line in SPEAKING {
         let (case, program) = sound(line);
@@ -96,7 +98,7 @@ fn a_ticket_that_is_not_put_back_is_noticed() {
     }
 }
 
-/// A block combines results that the last block has not written yet.
+/// A block that does not wait for all others combines results that are not yet written.
 fn a_block_that_does_not_wait_for_all_is_noticed() {
     let of_three = |line: &&str| line.contains("blocks: 3") || line.contains("run: 256");
     for line in SPEAKING.into_iter().filter(of_three) {

@@ -4,11 +4,11 @@ use crate::{same_bits, trial};
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::Device;
+use gemm_tests::arbitrary;
 use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
-use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 
-/// Lengths beyond [`LENGTHS`] that the simulator can run.
+/// Additional lengths that the simulator can run.
 const SIMULATED: [usize; 3] = [12_345, 1 << 15, 1 << 16];
 /// Lengths that are too slow for the simulator.
 const LARGE: [usize; 3] = [1 << 20, (1 << 24) + 7, 1 << 28];
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for stage in whole_arrays() {
         for op in CLASSIC {
-            let (name, spec) = (format!("{}::{op}", stem(&stage)), stage.spec.clone().op(op));
+            let (name, spec) = (format!("{}::{op}", stage.stem()), stage.spec.clone().op(op));
             let small = [spec.clone(), spec.clone().float4(true)];
             trials.push(trial(format!("reduce::small::{name}"), move |gpu| {
                 small.iter().try_for_each(|spec| small_arrays(gpu, spec))
@@ -49,7 +49,7 @@ fn small_arrays(gpu: &Device, spec: &ReduceSpec) -> Result<(), Failed> {
     like_the_simulator(gpu, spec, 3001, 1)
 }
 
-/// Correct, with the simulator's bits.
+/// Checks that results are correct and have the simulator's bits.
 fn like_the_simulator(
     gpu: &Device,
     spec: &ReduceSpec,
@@ -68,12 +68,11 @@ fn like_the_simulator(
 
 fn large_arrays(gpu: &Device, spec: &ReduceSpec) -> Result<(), Failed> {
     for len in LARGE {
-        // Generated once and repeated. The period is odd, so that no two blocks get the same
-        // values.
+        // The elements repeat with an odd period, so that no two blocks get the same values.
         let mut elements = elements(spec.op, 1, len.min((1 << 16) + 1));
         if spec.op == Op::Prod {
-            // So near 1 that the product of 2^28 elements stays in range. Few factors differ from
-            // 1, so that the error bound is meaningful.
+            // The factors are so close to 1 that the product of 2^28 elements stays in range. Few
+            // factors differ from 1, so that the error bound is small.
             elements.iter_mut().for_each(|x| *x = 1.0 + (*x - 1.0) / 4096.0);
             let ones = elements.iter_mut().enumerate().filter(|(i, _)| i % 1021 != 0);
             ones.for_each(|(_, x)| *x = 1.0);

@@ -1,5 +1,5 @@
-//! Maximum number of elements of reductions with 32-bit indices or counts, tested on contracts
-//! without arrays.
+//! Maximum number of elements of reductions with 32-bit indices or counts. The contracts of the
+//! kernels are tested without arrays.
 
 use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{
@@ -10,7 +10,7 @@ use gemm_dsl::ir::{Elem, Extent, HostExpr, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
 use libtest_mimic::Trial;
 
-/// Axes and methods: by the threads of a block, by several blocks, in one launch.
+/// Axes and methods: reduction by the threads of a block, by several blocks, or in one launch.
 const LINES: &[&str] = &[
     "",
     "blocks: 3",
@@ -29,7 +29,7 @@ const LINES: &[&str] = &[
     "over: segments, group: 8",
 ];
 
-/// Contract error of the first launch that refuses one result of `length` elements.
+/// Returns the contract error of the first launch that refuses a result of `length` elements.
 fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
     let program = spec
         .plan()
@@ -38,8 +38,8 @@ fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
     bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
 }
 
-/// Contract error of the first launch of a program that refuses a problem. Arrays are packed, at
-/// distinct made-up addresses.
+/// Returns the contract error of the first launch of a program that refuses a problem. Arrays are
+/// packed, at distinct arbitrary addresses.
 pub fn bound(
     program: &VerifiedProgram,
     count: impl Fn(&Extent) -> u64,
@@ -98,7 +98,7 @@ fn others_have_no_such_limit() {
     for line in LINES {
         let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
         for op in [Op::Argmax, Op::MeanVar, Op::Sum] {
-            // There is no limit with 64-bit indices, or without any.
+            // With 64-bit indices or without indices there is no limit.
             let index = if op == Op::Sum { IndexType::U32 } else { IndexType::U64 };
             let mut spec = spec.clone().op(op);
             if spec.over == Over::Segments || op != Op::Sum {

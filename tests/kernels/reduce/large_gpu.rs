@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// More elements than an `i32` can count.
 const MANY: usize = (1 << 31) + 5;
 
-/// Kernels for these elements: many blocks in both launch forms, as an array and as a row, with and
-/// without vectors.
+/// Kernels for these elements, with many blocks: in both launch forms, as an array and as a row,
+/// with and without vectors.
 const WAYS: [&str; 4] = [
     "float4, items: 4, shuffle, blocks: 264, launch: once",
     "items: 8, blocks: 132",
@@ -67,7 +67,7 @@ fn put<T: DeviceRepr>(
 
 fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
-    // An odd period, so that no two blocks get the same elements.
+    // The period is odd, so that no two blocks get the same elements.
     let mut random = Random::new(31);
     let elements: Vec<i8> =
         (0..(1 << 24) - 3).map(|_| ((random.bits() % 201) as i64 - 100) as i8).collect();
@@ -85,7 +85,7 @@ fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
         equal(way, sum, total)?;
         greatest(gpu, "argmax", way, &array, MANY - 1)?;
     }
-    // The first of equal elements counts; both indices exceed the range of an `i32`.
+    // The result is the first of equal elements. Both indices exceed the range of an `i32`.
     put(stream, &[127, -128], &mut array, 1 << 31)?;
     let total = total - at(1 << 31) - at((1 << 31) + 1) + 127 - 128;
     for way in WAYS {
@@ -100,7 +100,7 @@ fn more_than_31_bits(gpu: &Device) -> Result<(), Failed> {
     equal("segments", last, vec![sum(MANY - 9, 1 << 31), 0, behind])
 }
 
-/// Single result of a spec over all elements, as a row.
+/// Single result of a spec over all elements. The array is a row.
 fn one<R>(gpu: &Device, line: &str, array: &CudaSlice<i8>) -> Result<R, Failed>
 where
     R: Elements + Element,
@@ -183,7 +183,7 @@ fn tuned(gpu: &Device, over: &str, size: (usize, usize, usize)) -> Result<(), Fa
             for (n, (name, elem)) in chosen.results().into_iter().enumerate() {
                 let what = format!("`{line}` of {size:?}: {name} {at}");
                 if expected[n] == Folded::Unjudged {
-                    return Err(format!("{what} is not judged").into());
+                    return Err(format!("{what} has no error bound").into());
                 }
                 let judged = expected[n].judge(results[n][at], elem);
                 judged.map_err(|wrong| format!("{what}: {wrong}"))?;

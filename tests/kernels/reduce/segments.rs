@@ -1,5 +1,5 @@
-//! A group reduces a segment of at most 16 of its rounds, and the block reduces a longer one. The
-//! bits depend on this choice.
+//! A group reduces a segment that takes at most 16 rounds of the group. The whole block reduces a
+//! longer segment. The bits depend on this choice.
 
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_tests::fold::lying::Lying;
@@ -7,7 +7,8 @@ use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
 
-/// Number whose sums depend on the order of addition in their last bits.
+/// Returns a number from a sequence. The last bits of sums over the sequence depend on the order of
+/// addition.
 fn uneven(n: usize) -> u64 {
     let x = (n * 2_654_435_761 % 1_000_003) as f32 / 977.0 - 511.3;
     x.to_bits().into()
@@ -39,7 +40,7 @@ fn a_segment_of_at_most_16_rounds_is_its_groups_and_a_longer_one_the_blocks() {
         let spec = spec.over(Over::Segments);
         let by_groups = spec.clone().group(group);
         let by_blocks = spec.clone().group(spec.block);
-        // A group is at most a warp, and always uses shuffles.
+        // A group is at most a warp and always uses shuffles.
         let of_group = by_groups.clone().over(Over::Rows).shuffle(false);
         let longest = 16 * group as usize * items;
         for length in [longest - 1, longest, longest + 1] {

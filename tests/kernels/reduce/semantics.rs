@@ -1,5 +1,5 @@
-//! NaN, infinities and signed zeros: operators follow IEEE 754 in every stage, for any position of
-//! the value in the array.
+//! Operators follow IEEE 754 for NaN, infinities and signed zeros, in every stage and for any
+//! position of the value in the array.
 
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_dsl::stages;
@@ -17,7 +17,8 @@ fn stages(op: Op) -> Vec<ReduceSpec> {
     specs.flat_map(|spec| [spec.clone(), spec.float4(true)]).collect()
 }
 
-/// Reduces an array of `fill` with the given values at its start, middle and end in turn.
+/// Reduces an array of `fill` that contains the given values, first at its start, then in the
+/// middle, then at the end.
 fn reduced(op: Op, fill: f32, values: &[f32]) -> Vec<u32> {
     let device = Device::simulator();
     let len = 600;

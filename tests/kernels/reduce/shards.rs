@@ -1,4 +1,5 @@
-//! Arrays whose blocks reduce runs, whole and sharded between runs: the bits are the same.
+//! Reductions in which each block reduces a run of fixed length (key `run`). An array that is
+//! sharded between runs has the bits of the whole array.
 
 use crate::reduce::each::{each, same};
 use crate::reduce::index::bound;
@@ -15,7 +16,7 @@ use gemm_tests::fold::{Case, Shape, sample};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
-/// Random length: zero, or around a whole number of runs.
+/// Random length: zero, or close to a multiple of the run length.
 fn length(run: usize, random: &mut Random) -> usize {
     let mut below = |n: usize| (random.bits() % n as u64) as usize;
     // Bounds the number of elements independently of the run length.
@@ -46,8 +47,8 @@ fn of_runs() -> impl Strategy<Value = (ReduceSpec, usize)> {
 proptest! {
     #![proptest_config(gemm_cases::cases(500))]
 
-    /// A reduction of any shape is correct as a whole in both launch forms, and from any shards in
-    /// any layout.
+    /// A reduction of any shape has the same bits as a whole, in both launch forms, and from any
+    /// shards in any layout.
     fn any_cut_gives_the_bits_of_the_whole((spec, elements) in of_runs(), seed: u64) {
         let mut random = Random::new(seed);
         let case = sample::case_of(&spec, &mut random, |random| {
@@ -80,15 +81,16 @@ proptest! {
     }
 }
 
-/// Spec of an operator and a type without a `map`. None if there is none: `f64` has no `logsumexp`.
+/// Spec of an operator and a type without a `map`. None if there is no such spec: `f64` has no
+/// `logsumexp`.
 fn of(over: Over, op: Op, element: DataType) -> Option<ReduceSpec> {
     let spec = ReduceSpec::default().over(over).op(op).element(element).block(64);
     let float = spec.clone().acc(AccType::F32);
     [spec, float].into_iter().find(|spec| spec.plan().is_ok())
 }
 
-/// Every operator of every type over each shardable axis. Shards with 16-byte alignment are read by
-/// vectors, others by elements, and both have the bits of the whole.
+/// Tests every operator of every type over each axis that can be sharded. Kernels read aligned
+/// shards in 16-byte vectors and other shards in single elements. Both have the bits of the whole.
 fn shards_of_vectors_and_of_elements_leave_the_same() {
     each(|n, op, element| {
         for over in [Over::All, Over::Rows, Over::Columns, Over::Middle] {
@@ -131,8 +133,8 @@ fn shards_of_vectors_and_of_elements_leave_the_same() {
     });
 }
 
-/// A whole without elements has no runs. A declared identity that does change other values is
-/// combined equally often in all forms.
+/// An empty array has no runs. If a declared identity changes other values, all forms still combine
+/// it the same number of times.
 fn forms_and_shards_fold_what_is_missing_alike() {
     let lines = [
         "fold: |a, b| a + b, identity: 1.0, block: 64, run: 128",
@@ -198,7 +200,7 @@ fn many_runs_are_right() {
     }
 }
 
-/// Shards must start and end between runs, inside the whole.
+/// Shards must start and end between runs, and be inside the whole array.
 fn a_shard_that_is_cut_elsewhere_is_refused() {
     for line in ["block: 64, run: 256", "over: middle, group: 2, run: 256", "float4, run: 1024"] {
         let spec = spec(line);
@@ -254,7 +256,8 @@ fn a_shard_of_a_whole_with_too_many_indices_is_refused() {
     }
 }
 
-/// A launch has one block per run and a grid limit, whose largest value is accepted.
+/// A launch has one block per run. The maximum number of blocks in a grid is accepted, and one more
+/// run is refused.
 fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
     let lines = [
         ("block: 32, run: 64", 0, i32::MAX as u64),
@@ -271,7 +274,7 @@ fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
             move |extent: &Extent| match *extent {
                 Extent::LENGTH => len,
                 Extent::FIRST => 0,
-                // Shard of a larger whole.
+                // The shard belongs to a larger array.
                 Extent::TOTAL => 1 << 50,
                 _ => 1,
             }
@@ -283,7 +286,7 @@ fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
             assert_eq!(unmet.need, Need::AtMost(most), "{line}");
             assert!(unmet.to_string().contains("longer runs"), "{unmet}");
         }
-        // Partial results of shards have no limit.
+        // The number of partial results of shards has no limit.
         let last = spec.plan().and_then(|plan| plan.program_of_partials()).expect("it has runs");
         assert_eq!(bound(&last, of(most * 640)), Ok(()), "{line}");
     }

@@ -48,13 +48,13 @@ fn chosen(table: &KernelTable<ReduceSpec>, shape: &Shape) -> usize {
     table.choose(&(outer, len, inner)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every rule is correct, whether the table would choose it for the shape or not.
+/// Every rule is correct, even for shapes for which the table does not choose it.
 fn every_row_of_every_table_is_right_of_any_shape() {
     each(|n, op, element| {
         for (at, over) in Over::ALL.iter().enumerate() {
             let mut random = Random::new((n * 16 + at) as u64);
             let line = format!("op: {op}, type: {element}, over: {over}");
-            // Combinations that a type does not support have no table.
+            // Combinations of keys that the type does not support have no table.
             let Ok(what) = line.parse::<ReduceSpec>() else { continue };
             let table = tuned(&what).map_err(|faults| format!("{line}: {faults}"))?;
             for row in table.rules() {
@@ -70,7 +70,7 @@ fn every_row_of_every_table_is_right_of_any_shape() {
                 let row = &table.rules()[chosen(&table, &shape)];
                 let case = Case::new(&row.spec, shape.clone(), random.bits());
                 let ran = run(&Simulator::default(), &case, &Lying::PACKED)?;
-                // The choice depends on the shape alone, and so do the bits.
+                // The choice, and therefore the bits, depend only on the shape.
                 let again = tuned(&what.clone().block(64)).map_err(|faults| faults.to_string())?;
                 same(&line, chosen(&again, &shape), chosen(&table, &shape))?;
                 same(
@@ -84,7 +84,7 @@ fn every_row_of_every_table_is_right_of_any_shape() {
     });
 }
 
-/// Shapes the rules were tuned for: long rows, many rows, wide matrices.
+/// Rules are correct for the shapes for which they were tuned: long rows, many rows, wide matrices.
 fn rows_for_large_shapes_are_right_of_them() {
     for (line, shapes) in [
         (

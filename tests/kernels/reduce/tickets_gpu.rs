@@ -1,5 +1,5 @@
-//! Single-launch reductions on several concurrent streams and in CUDA graphs: each launch finds its
-//! tickets at zero.
+//! Single-launch reductions on several concurrent streams and in CUDA graphs. At each launch the
+//! tickets are zero.
 
 use crate::capture::captured;
 use crate::streams::of_a_context;
@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Kernel with the matrix shape that it reads the elements as.
+/// Kernel, with the rows and columns of the matrix that it reads.
 struct Kernel {
     line: &'static str,
     kernel: ReduceKernel,
@@ -59,7 +59,7 @@ impl Kernel {
         kernels.collect()
     }
 
-    /// Launches the kernel on elements; the results overwrite those of an earlier launch.
+    /// Launches the kernel on elements. The results overwrite those of an earlier launch.
     fn launch(
         &self,
         device: &Device,
@@ -86,7 +86,7 @@ fn input(thread: usize, number: usize) -> Vec<f32> {
 }
 
 /// Both devices launch all kernels repeatedly on their own inputs without waiting. The bits must be
-/// those of the simulator with passes.
+/// those that the simulator computes in several passes.
 fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
     let (kernels, by_passes) = (Kernel::all(LaunchForm::Once)?, Kernel::all(LaunchForm::Passes)?);
     let start = Barrier::new(devices.len());
@@ -103,7 +103,7 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
                         let results =
                             kernels.iter().map(|kernel| device.alloc(LAUNCHES * kernel.results));
                         let results: Vec<Buffer> = results.collect::<Result<_, _>>()?;
-                        // Compiles all kernels first, so that no launch waits for compilation
+                        // All kernels are compiled first, so that no launch waits for compilation
                         // later.
                         for kernel in kernels {
                             kernel.alone(device, &input(thread, 0))?;
@@ -111,7 +111,8 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
                         Ok((inputs, results))
                     };
                     let prepared = prepared();
-                    // Reached even after an error, since the other thread waits here.
+                    // This line is reached even after an error, because the other thread waits at
+                    // the barrier.
                     start.wait();
                     let (inputs, mut results) = prepared?;
                     for launch in 0..LAUNCHES {
@@ -141,10 +142,10 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
 }
 
 /// Captures once and replays on changing elements, with direct launches in between. Each result has
-/// the bits of passes, and sometimes the simulator is compared too.
+/// the bits of several passes. Some results are also compared with the simulator.
 fn graph() -> Result<(), Failed> {
-    // A separate stream, since launches of other trials on a capturing stream would be captured
-    // too.
+    // The stream is separate, because launches of other tests on a capturing stream would also be
+    // captured.
     let gpu = own_gpu()?;
     let (_, stream) = gpu.cudarc().ok_or("a GPU has a stream")?;
     let (kernels, by_passes) = (Kernel::all(LaunchForm::Once)?, Kernel::all(LaunchForm::Passes)?);

@@ -1,4 +1,5 @@
-//! Reductions through the runtime by typed kernels and tables, on the simulator as a device.
+//! Reductions that the runtime launches from typed kernels and tables, on the simulator as a
+//! device.
 
 use crate::reduce::each::same;
 use gemm_dsl::spec::{Op, Over};
@@ -9,7 +10,7 @@ use gemm_tests::fold::typed::{Typed, has};
 use libtest_mimic::Trial;
 use rayon::prelude::*;
 
-/// Typed kernels and tables have the results of the program.
+/// Typed kernels and tables compute the results of the generated program.
 fn kernels_and_tables_of_a_type_give_what_the_program_gives() {
     let each = |(op, over): (Op, Over)| {
         let (device, direct) = (Device::simulator(), Simulator::default());
@@ -18,7 +19,7 @@ fn kernels_and_tables_of_a_type_give_what_the_program_gives() {
         for (case, lying) in cases(op, over, 6).iter().filter(|(case, _)| has(case)) {
             let mut expected = run(&direct, case, lying)?;
             if expected.results[0].is_empty() {
-                // Without results nothing is launched.
+                // If there are no results, nothing is launched.
                 expected.variants.clear();
             }
             for on in &typed {

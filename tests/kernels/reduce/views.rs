@@ -8,8 +8,8 @@ use gemm_tests::fold::simulate::Simulator;
 use gemm_tests::fold::{Case, Shape, closures};
 use libtest_mimic::Trial;
 
-/// Vectors are read only if all strides of all inputs are multiples of the vector length. One other
-/// row or matrix stride of any input switches to scalar reads. The bits are the same.
+/// Kernels read vectors only if all row and matrix strides of all inputs are multiples of the
+/// vector length. Otherwise they read single elements. The bits are the same.
 fn a_distance_of_any_input_decides_how_all_are_read() {
     let lines = [
         ("over: rows, group: 8", Shape::Tensor { outer: 5, len: 48, inner: 1 }),
@@ -39,8 +39,8 @@ fn a_distance_of_any_input_decides_how_all_are_read() {
                         let mut lying = aligned;
                         lying.padding[input][distance] += more;
                         if distance + 1 < distances {
-                            // The row padding also changes the matrix stride, so that it is rounded
-                            // up to whole vectors again.
+                            // The row padding also changes the matrix stride, which is therefore
+                            // rounded up to whole vectors.
                             let Shape::Tensor { len, .. } = shape else { continue };
                             lying.padding[input][distance + 1] += (4 - more) * len % 4;
                         }

@@ -1,4 +1,4 @@
-//! Counters of the GEMM ladder agree with calculations on paper.
+//! Counters of the GEMM ladder equal values that are calculated by hand.
 
 use crate::planted_faults::{kernel, launch_product};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, SplitK};
@@ -25,7 +25,7 @@ fn counters(spec: &SgemmSpec) -> Counters {
 }
 
 fn every_stage_multiplies_each_pair_once() {
-    // Stages that are launched on A, B and C alone, packed.
+    // Stages that are launched only on packed A, B and C.
     let alone = |stage: &&Stage<SgemmSpec>| {
         let shared = stage.spec.split_k != SplitK::Ranges(1) || stage.spec.stream_k;
         let of_one = !stage.spec.pitched && stage.spec.batch.is_none();
@@ -46,7 +46,7 @@ fn every_stage_multiplies_each_pair_once() {
     }
 }
 
-/// Counters of the multiplying kernel, which reads the splits that another kernel computes.
+/// Counters of the multiplying kernel, whose operands another kernel splits.
 fn behind_splits(
     spec: &SgemmSpec,
     Size { m, n, k }: Size,
@@ -60,11 +60,12 @@ fn behind_splits(
 
 fn a_shared_tile_divides_the_global_bytes_by_its_width() {
     let (naive, tiled) = (counters(&stage(2)), counters(&stage(5)));
-    // Two words for each multiply-add, then two for each 32.
+    // The naive kernel loads two words for each multiply-add, the tiled kernel two words for each
+    // 32.
     assert_eq!(naive.global_load_bytes, 8 * FMAS);
     assert_eq!(tiled.global_load_bytes, 8 * FMAS / 32);
-    // A warp of stage 2, two rows of sixteen threads, reads two sectors of A and two of B for 32
-    // multiply-adds. A warp of stage 5 reads eight sectors for 32·32.
+    // A warp of stage 2 has two rows of sixteen threads. It reads two sectors of A and two of B for
+    // 32 multiply-adds. A warp of stage 5 reads eight sectors for 32·32 multiply-adds.
     let stores = 128 * 128 / 8;
     assert_eq!(naive.global_sectors - stores, 4 * FMAS / 32);
     assert_eq!(tiled.global_sectors - stores, 8 * FMAS / 1024);
@@ -73,8 +74,8 @@ fn a_shared_tile_divides_the_global_bytes_by_its_width() {
 fn consecutive_threads_along_rows_touch_a_sector_each() {
     let (rows, columns) = (counters(&stage(1)), counters(&stage(2)));
     assert_eq!(rows.global_load_bytes, columns.global_load_bytes);
-    // A warp is sixteen rows by two columns. For 32 multiply-adds it reads sixteen sectors of A and
-    // one of B, and at the end it stores to sixteen.
+    // A warp has sixteen rows and two columns. For 32 multiply-adds it reads sixteen sectors of A
+    // and one of B. At the end it stores to sixteen sectors.
     let stores = 16 * 128 * 128 / 32;
     assert_eq!(rows.global_sectors - stores, 17 * FMAS / 32);
 }
@@ -87,24 +88,27 @@ fn a_register_tile_divides_the_shared_words() {
     assert_eq!(words(13), 16 * FMAS / 64);
 }
 
-/// K tiles of depth eight, for the one block of stages 13 to 20.
+/// Number of K tiles of extent eight, for the single block of stages 13 to 20.
 const TILES: u64 = 8;
 const WARPS: u64 = 8;
 
 fn split_fragments_leave_only_the_conflicts_of_the_transposing_stores() {
-    // A warp stores 16 rows of two k in the same banks: two-way conflicts in four stores per tile.
+    // A warp stores 16 rows for two values of k to the same banks. This causes two-way conflicts in
+    // four stores per tile.
     let stores = TILES * WARPS * 4;
     assert!(counters(&stage(15)).shared_bank_conflicts > stores);
     assert_eq!(counters(&stage(16)).shared_bank_conflicts, stores);
     assert_eq!(counters(&stage(17)).shared_bank_conflicts, stores);
-    // Scalar copies load eight k by four rows: 8-way conflicts. The scalar reads of B's fragment,
-    // by sixteen threads four words apart, have two-way conflicts: eight reads in each of 64 k.
+    // Scalar copies load eight values of k for four rows, with 8-way conflicts. The scalar reads of
+    // B's fragment, by sixteen threads four words apart, have two-way conflicts. There are eight
+    // such reads for each of 64 values of k.
     let reads = WARPS * 64 * 8;
     assert_eq!(counters(&stage(18)).shared_bank_conflicts, TILES * WARPS * 4 * 7 + reads);
 }
 
 fn a_double_buffer_halves_the_barriers_of_a_tile() {
-    // One barrier before the first tile is used, then two for each further tile, or one.
+    // There is one barrier before the first tile is used. Each further tile has two barriers in
+    // stage 16, and one in stage 17.
     assert_eq!(counters(&stage(16)).block_barriers, 1 + 2 * (TILES - 1));
     assert_eq!(counters(&stage(17)).block_barriers, 1 + (TILES - 1));
 }
@@ -124,7 +128,8 @@ fn padding_removes_the_conflicts_on_a() {
 fn asynchronous_copies_do_not_conflict_and_need_one_barrier_a_tile() {
     let counters = counters(&stage(21));
     assert_eq!(counters.shared_bank_conflicts, 0);
-    // Four K tiles of depth sixteen, and one barrier before the first.
+    // There is one barrier before the first K tile, and one for each of four K tiles of extent
+    // sixteen.
     assert_eq!(counters.block_barriers, 1 + 4);
     // Only copies write to shared memory.
     assert_eq!((counters.shared_stores, counters.shared_store_bytes), (0, 4 * 64 * 256));

@@ -7,9 +7,9 @@ use gemm_oracle::product::Size;
 use gemm_oracle::random::Hard;
 use gemm_oracle::sharing::SIMULATED;
 use gemm_runtime::Device;
+use gemm_tests::arbitrary;
 use gemm_tests::prepared::compare;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
-use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     let large: Vec<Lazy> = LARGE.iter().map(|_| Lazy::default()).collect();
     for stage in stages::sgemm() {
-        let (name, spec) = (stem(&stage), stage.spec);
+        let (name, spec) = (stage.stem(), stage.spec);
         let guarded = spec.clone();
         trials.push(trial(format!("sgemm::small::{name}"), move |gpu| {
             SIZES.iter().try_for_each(|&size| like_the_simulator(gpu, &guarded, size))
@@ -67,7 +67,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// Correct, with the simulator's bits, for aligned and unaligned rows.
+/// Checks that C is correct and has the simulator's bits, for aligned and unaligned rows.
 fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), Failed> {
     let problem = Problem::new(size, 11);
     let mut placements = vec![Placement::aligned_rows(spec.layout, size)];
@@ -87,8 +87,8 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
     Ok(())
 }
 
-/// The simulator's bits for values the split cannot represent, in one or both matrices, and
-/// afterwards for ordinary numbers again.
+/// Checks for the simulator's bits if one or both matrices contain values that the split cannot
+/// represent, and then for ordinary numbers again.
 fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let size = accepted(spec, Size::new(150, 140, 70));
     let ordinary = Problem::new(size, 5);
@@ -111,7 +111,7 @@ fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     Ok(())
 }
 
-/// GEMMs have the same bits with prepared splits of A and B and without, in any layout.
+/// Checks that GEMMs have the same bits with and without prepared A and B, in any layout.
 fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let ordinary = Problem::new(accepted(spec, Size::new(150, 140, 70)), 7);
     let (mut in_a, mut in_b) = (ordinary.clone(), ordinary.clone());
@@ -126,7 +126,9 @@ fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
                 let found = compare(gpu, &spec, problem, pitch)?;
                 if found.is_whole != is_whole {
                     let found = found.is_whole;
-                    return Err(format!("`{spec}`: planes hold all numbers: {found:?}").into());
+                    return Err(
+                        format!("`{spec}`: the split represents all numbers: {found:?}").into()
+                    );
                 }
             }
         }
@@ -134,8 +136,8 @@ fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Bits of ascending chains of multiply-adds, including the sign of zero, on operands that
-/// underflow, cancel and overflow.
+/// Checks for the bits of ascending chains of multiply-adds, including the sign of zero, on
+/// operands that underflow, cancel and overflow.
 fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let bk = spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize;
     for k in [1, 4, bk - 1, bk, bk + 1, 3 * bk + 4] {
@@ -145,7 +147,7 @@ fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
             let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
             for placement in [Placement::aligned_rows(spec.layout, size), packed] {
                 let (c, _) = problem.multiply(gpu, spec, placement)?;
-                // The payload of a NaN depends on the machine: both are canonical here.
+                // The payload of a NaN depends on the machine, so both NaNs are made canonical.
                 same_bits(
                     &format!("`{spec}` at {size} with {hard:?}"),
                     &c,

@@ -1,5 +1,5 @@
-//! Tables of GEMMs. Every rule of random tables is correct, by type and by name. If all rules sum
-//! in ascending K, a row of C has the same bits alone and in any batch.
+//! Tables of GEMMs. Every rule of random tables is correct, in typed tables and in tables by name.
+//! If all rules sum in ascending K, a row of C has the same bits alone and in any batch.
 
 use gemm_dsl::spec::{Bounds, GemmLayout, SgemmSpec, Spec};
 use gemm_oracle::product::Size;
@@ -37,7 +37,7 @@ fn table(text: &str) -> KernelTable<SgemmSpec> {
     text.parse().unwrap_or_else(|faults| panic!("{text}: {faults}"))
 }
 
-/// C computed by a table for this layout, and the access variant that ran.
+/// Returns C as computed by a table for this layout, and the access variant that ran.
 fn launch(
     device: &Device,
     table: &SgemmTable<ByName>,
@@ -60,11 +60,11 @@ fn every_row_of_random_tables_gives_right_results() {
         let mut extent = |most: u64| random.bits() % most;
         let mut sizes: Vec<Size> = Vec::new();
         for (n, row) in rows.iter().enumerate() {
-            // Each rule is chosen by its own K.
+            // Each rule is chosen for a different K.
             let [rows, cols, terms] = [70, 70, 9].map(&mut extent).map(|n| n as usize);
             sizes.push(accepted(row, Size::new(rows, cols, 40 * n + terms)));
         }
-        // Kernels without guards need multiples, so that two rules may get the same K.
+        // Kernels without guards require multiples of the tile, so two rules may get the same K.
         let distinct: BTreeSet<usize> = sizes.iter().map(|size| size.k).collect();
         if distinct.len() < rows.len() {
             continue;
@@ -97,7 +97,7 @@ fn every_row_of_random_tables_gives_right_results() {
     assert!(emulated > 5, "{emulated}");
 }
 
-/// `aligned` is true exactly if a vector kernel reads 16 bytes at once.
+/// The condition `aligned` is true if and only if a vector kernel reads 16 bytes at once.
 fn aligned_is_whether_16_bytes_are_read_at_once() {
     let device = Device::simulator();
     let line = "tile: 8x8x8, thread: 4x4, float4";
@@ -115,8 +115,8 @@ fn aligned_is_whether_16_bytes_are_read_at_once() {
             1 => line + below(5),
             _ => line.next_multiple_of(4),
         });
-        // So that all kernels are `pitched`: otherwise a row would have to consist of whole vectors
-        // too.
+        // The padding makes all kernels `pitched`. Otherwise a row would have to consist of whole
+        // vectors.
         let pad_c = pad_c + 4;
         let memory = |at: usize| values.slice(at..).expect("inside");
         let (a, b) = (memory(at_a), memory(at_b));
@@ -140,7 +140,7 @@ fn aligned_is_whether_16_bytes_are_read_at_once() {
     assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
 }
 
-/// A batch and a list of the same work choose the same rule.
+/// A strided batch and a pointer list with the same GEMMs select the same rule.
 fn a_table_of_batches_counts_the_products() {
     let device = Device::simulator();
     let text = "batch <= 2 => batch: strided, tile: 8x8x8; waves(8x8) * f64(sms) == 12.0 => batch: \
@@ -160,8 +160,8 @@ fn a_table_of_batches_counts_the_products() {
     }
 }
 
-/// A row of C has the same bits alone, by the table's rule for one row, and in a batch, by another
-/// rule.
+/// A row of C has the same bits if the table's rule for one row computes it, and if another rule
+/// computes it in a batch of rows.
 fn a_row_of_c_has_the_same_bits_alone_and_in_any_batch() {
     let device = Device::simulator();
     let fit = |spec: &SgemmSpec| spec.is_invariant() && spec.bounds == Bounds::Guarded;
@@ -201,7 +201,7 @@ fn a_row_of_c_has_the_same_bits_alone_and_in_any_batch() {
     assert!(zeros[0] > 20, "{zeros:?}");
 }
 
-/// Other orders of summation give other bits, so the test above could fail.
+/// Other orders of summation compute other bits, so the test above can fail.
 fn several_accumulators_give_other_bits() {
     let device = Device::simulator();
     let text = "m <= 1 => block: 8x8, unroll: 4, partials: 4; else => block: 8x8";

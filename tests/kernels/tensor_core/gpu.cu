@@ -1,5 +1,6 @@
-// Multiplies tiles of 64x8 by the matrix instructions of sm_90a: one block a tile, one word an element.
-// FORMAT is that of the operands, TERMS how many an element of C has, PER_WORD how many of them a register holds.
+// Computes tiles of C of 64x8 with the matrix instructions of sm_90a: one block per tile, one word
+// per element. FORMAT is the format of the operands, TERMS the extent of K, PER_WORD the number of
+// operand elements in a register.
 
 __device__ unsigned pair(const unsigned *line, int k) {
     return PER_WORD == 2 ? line[k] | line[k + 1] << 16 : line[k];
@@ -11,13 +12,13 @@ extern "C" __global__ void multiply(
     __shared__ __align__(128) unsigned columns[64];
 
     const int lane = threadIdx.x % 32;
-    const int group = lane / 4, member = lane % 4;    // as PTX names them
+    const int group = lane / 4, member = lane % 4;    // named as in PTX
     const int row = threadIdx.x / 32 * 16 + group;
     a += blockIdx.x * 64 * TERMS;
     b += blockIdx.x * 8 * TERMS;
     const int tile = blockIdx.x * 64 * 8;
 
-    // Where the fragments of a lane lie: the halves of k are TERMS / 2 apart.
+    // Fragments of a lane. The two halves of K are TERMS / 2 apart.
     const int k = member * PER_WORD;
     const unsigned a0 = pair(a + row * TERMS, k);
     const unsigned a1 = pair(a + (row + 8) * TERMS, k);
@@ -38,7 +39,7 @@ extern "C" __global__ void multiply(
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)
     );
 
-    // B as two core matrices of 8 columns of 16 bytes, one behind the other along k.
+    // B as two core matrices, consecutive along K, each with 8 columns of 16 bytes.
     if (threadIdx.x < 64) {
         const int half = threadIdx.x / 32, column = threadIdx.x / 4 % 8;
         columns[threadIdx.x] = pair(b + column * TERMS, half * TERMS / 2 + k);

@@ -1,9 +1,9 @@
 //! The matrix instructions of `sm_90` have the bits of `gemm_sim::tensor_core`, for ten million
 //! sums of each format.
 //!
-//! With `GEMM_TENSOR_VECTORS` the first tiles of each kind are written into that folder, one file
-//! per format. The first tile that distinguishes the least exponent from its neighbours is added.
-//! Together the files are `tests/data/tensor_core/sm_90.txt`.
+//! If `GEMM_TENSOR_VECTORS` names a folder, the first tiles of each kind are written to it, with
+//! one file per format. The first tile whose result depends on the exact value of the least
+//! exponent is added. Concatenated, the files are `tests/data/tensor_core/sm_90.txt`.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -42,7 +42,7 @@ pub fn trials() -> Vec<Trial> {
     Format::ALL.into_iter().map(of).chain(Format::ALL.into_iter().map(built)).collect()
 }
 
-/// An IR kernel has the simulator's bits on the GPU.
+/// Checks that a hand-written IR kernel computes the simulator's bits on the GPU.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
@@ -67,8 +67,8 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
         };
         let mut builder = stream.launch_builder(&function);
         builder.arg(&a).arg(&b).arg(&c).arg(&mut d);
-        // SAFETY: the kernel takes these four arrays. The simulator has run it without a fault on
-        // arrays of the same lengths.
+        // SAFETY: the arguments are the four arrays of the kernel. The simulator has run it without
+        // a fault on arrays of the same lengths.
         unsafe { builder.launch(config) }?;
         let found = stream.clone_dtoh(&d)?;
         if let Some(at) = (0..found.len()).find(|at| found[*at] != simulated[*at]) {
@@ -138,7 +138,7 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
     Ok(())
 }
 
-/// True if the sums would differ with a least exponent one higher or one lower.
+/// True if the sums differ from those with a least exponent that is higher or lower by one.
 fn tells_least(tile: &Tile, expected: &[u32]) -> bool {
     let AccumulationRules { least, .. } = AccumulationRules::SM_90;
     let others =

@@ -1,4 +1,4 @@
-//! Kernels with warpgroups, clusters and box copies have the simulator's bits on a GPU.
+//! Kernels with warpgroups, clusters and box copies compute the simulator's bits on a GPU.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -72,7 +72,8 @@ fn bytes(words: impl IntoIterator<Item = u64>, elem: Elem) -> Vec<u8> {
     words.into_iter().flat_map(|word| word.to_le_bytes().into_iter().take(size)).collect()
 }
 
-/// Runs a kernel on two inputs, given as bytes. Returns its last array, which has `len` bytes.
+/// Runs a kernel on two inputs, given as bytes. Returns the last array of the kernel, which has
+/// `len` bytes.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
 fn launched(
     kernel: &VerifiedKernel,
@@ -132,9 +133,9 @@ fn launched(
         };
     }
     scalars.iter().for_each(|scalar| _ = builder.arg(scalar));
-    // SAFETY: the parameters are three arrays, or tensor maps of some of them, and these numbers.
-    // The kernel's contract was checked against them, and the simulator has run it without a fault
-    // on arrays of the same lengths.
+    // SAFETY: the arguments are three arrays, or tensor maps of some of them, and these numbers.
+    // They satisfy the kernel's contract, and the simulator has run the kernel without a fault on
+    // arrays of the same lengths.
     unsafe { builder.launch(config) }?;
     Ok(stream.clone_dtoh(&arrays[2])?)
 }

@@ -1,26 +1,26 @@
 //! Independent reference for GEMMs on tensor cores in each arithmetic: splits, grouping of
-//! products, and values the split cannot represent.
+//! products, and values that the split cannot represent.
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_dsl::target::Format;
 use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
 use half::{bf16, f16};
 
-/// Summation of a part of K on tensor cores.
+/// Rules for the summation of a part of K on tensor cores.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     arith: Arith,
     format: Format,
-    /// Depth of the K tile, and groups of threads that share its steps.
+    /// Extent of the K tile, and number of thread groups that share its steps.
     bk: usize,
     slices: usize,
     /// Number of steps that are summed from zero before promotion. `None` if the accumulator is
     /// never promoted.
     promote: Option<usize>,
-    /// True if the loop over pairs of splits, smallest first, is outside of the loop over the steps
-    /// of a promotion. False if it is inside.
+    /// True if the loop over pairs of components, smallest first, is outside of the loop over the
+    /// steps of a promotion. False if it is inside.
     by_splits: bool,
-    /// Powers of two by which the numbers of A and of B are scaled.
+    /// Exponents of the powers of two by which the numbers of A and of B are scaled.
     exponents: [i32; 2],
     rules: AccumulationRules,
 }
@@ -52,7 +52,7 @@ impl Cores {
     /// of B.
     #[must_use]
     pub fn of_lines(self, greatest: [f32; 2]) -> Self {
-        // Scales the largest magnitude into 2^13 .. 2^14.
+        // The largest magnitude is scaled to the range 2^13 .. 2^14.
         let exponent = |most: f32| if most == 0.0 { 0 } else { 13 - exponent(most) };
         let exponents = if self.arith == Arith::F16x3 { greatest.map(exponent) } else { [0, 0] };
         Self { exponents, ..self }
@@ -72,21 +72,25 @@ impl Cores {
     /// Sum of the products of a part, in ascending K.
     pub fn sum(&self, terms: &[(f32, f32)]) -> f32 {
         let is_lost = |&(a, b): &(f32, f32)| is_lost(self.arith, a) || is_lost(self.arith, b);
+        let in_f32 = || terms.iter().fold(0.0, |sum, (a, b)| f32::mul_add(*a, *b, sum));
         if terms.iter().any(is_lost) {
-            return terms.iter().fold(0.0, |sum, (a, b)| f32::mul_add(*a, *b, sum));
+            return in_f32();
         }
         if self.exponents != [0, 0] {
             let [of_a, of_b] = self.exponents.map(|exponent| 2f32.powi(exponent));
             let scaled: Vec<_> = terms.iter().map(|(a, b)| (a * of_a, b * of_b)).collect();
             let sum = Self { exponents: [0, 0], ..*self }.sum(&scaled);
-            // One multiplication if the combined scale is normal, otherwise first by the smaller
-            // factor.
+            // If the combined scale is a normal number, there is one multiplication. Otherwise the
+            // smaller factor is applied first.
             let [a, b] = self.exponents.map(|exponent| 2f32.powi(-exponent));
             let is_normal = (a * b).is_normal();
             return if is_normal { sum * (a * b) } else { sum * a.min(b) * a.max(b) };
         }
         let of_slice = |slice| self.of_slice(slice, terms);
-        (0..self.slices).map(of_slice).reduce(|all, next| all + next).unwrap_or(0.0)
+        let sum = (0..self.slices).map(of_slice).reduce(|all, next| all + next).unwrap_or(0.0);
+        // Emulation of f32 computes sums again that leave the range.
+        let emulates = matches!(self.arith, Arith::Bf16x6 | Arith::Bf16x9 | Arith::Tf32x3);
+        if emulates && !sum.is_finite() { in_f32() } else { sum }
     }
 
     fn of_slice(&self, slice: usize, terms: &[(f32, f32)]) -> f32 {
@@ -108,7 +112,7 @@ impl Cores {
         sum
     }
 
-    /// Adds the products of several steps to a sum, smallest splits first.
+    /// Adds the products of several steps to a sum, the smallest components first.
     fn steps(&self, steps: &[&[(f32, f32)]], sum: f32) -> f32 {
         let products: &[[usize; 2]] = match self.arith {
             Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => &[[0, 0]],
@@ -129,7 +133,7 @@ impl Cores {
         f32::from_bits(sum)
     }
 
-    /// Adds the products of two splits in one step to a sum.
+    /// Adds the products of two components in one step to a sum.
     fn product(&self, terms: &[(f32, f32)], [of_a, of_b]: [usize; 2], sum: u32) -> u32 {
         let split = |value: f32, of: usize| self.decoded(splits(self.arith, value)[of]);
         let mut a: Vec<MmaOperand> = terms.iter().map(|(a, _)| split(*a, of_a)).collect();
@@ -152,12 +156,12 @@ impl Cores {
     }
 }
 
-/// Exponent of a non-zero number. All subnormals have that of the subnormal range.
+/// Exponent of a non-zero number. All subnormals have the exponent −127.
 fn exponent(value: f32) -> i32 {
     (value.abs().to_bits() >> 23) as i32 - 127
 }
 
-/// K elements of one matrix instruction.
+/// Extent of K of one matrix instruction.
 fn terms_of(format: Format) -> usize {
     match format {
         Format::Bf16 | Format::F16 => 16,
@@ -165,7 +169,8 @@ fn terms_of(format: Format) -> usize {
     }
 }
 
-/// Splits a number into a sum of numbers of a smaller format, the largest first.
+/// Splits a number into components of a smaller format, the largest first. Their sum approximates
+/// the number.
 fn splits(arith: Arith, value: f32) -> Vec<f32> {
     let count = match arith {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => 1,
@@ -188,7 +193,7 @@ fn rounded(arith: Arith, value: f32) -> f32 {
         Arith::Bf16 | Arith::Bf16x6 | Arith::Bf16x9 => bf16::from_f32(value).to_f32(),
         Arith::F16 | Arith::F16x3 => f16::from_f32(value).to_f32(),
         Arith::Tf32 | Arith::Tf32x3 if value.is_finite() => {
-            // Adds half of the last kept bit to the magnitude and truncates the rest.
+            // Half of the last kept bit is added to the magnitude, and the rest is truncated.
             f32::from_bits((value.to_bits() + (1 << 12)) & !0x1fff)
         }
         Arith::Tf32 | Arith::Tf32x3 => value,

@@ -1,4 +1,4 @@
-//! Operands of a GEMM besides A and B, and the values stored for its sums.
+//! Epilogue operands of a GEMM, and the values that it stores for its sums.
 
 use crate::product::Size;
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
@@ -13,14 +13,16 @@ pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
 /// Epilogue operands of a spec, and C before the launch.
 #[derive(Clone, Debug)]
 pub struct Beside {
-    /// Each operand with its packed elements; a number is one element.
+    /// Each operand with its packed elements. A scalar has one element.
     pub operands: Vec<(EpilogueArg, Vec<f32>)>,
-    /// Packed C, if the kernel reads it. If beta = 0 leaves it out, it is NaN.
+    /// Packed C, if the kernel reads it. It is NaN if beta is 0, so that C must not affect the
+    /// result.
     pub c: Option<Vec<f32>>,
 }
 
 impl Beside {
-    /// Operands of a spec. `factor` gives alpha and beta, and `values` the elements of all others.
+    /// Operands of a spec. `factor` returns alpha and beta, `values` the elements of all other
+    /// operands.
     pub fn new(
         spec: &SgemmSpec,
         Size { m, n, .. }: Size,
@@ -46,7 +48,7 @@ impl Beside {
         beside
     }
 
-    /// C before a launch, or filled with `unread` if the kernel does not read it.
+    /// C before a launch. It is filled with `unread` if the kernel does not read it.
     pub fn c_or(&self, unread: f32, size: Size) -> Vec<f32> {
         self.c.clone().unwrap_or_else(|| vec![unread; size.m * size.n])
     }
@@ -88,7 +90,7 @@ impl Beside {
             (false, true) => alpha * sum,
             (false, false) => alpha * sum + beta * c,
         };
-        // Canonical NaN of CUDA arithmetic.
+        // A NaN is replaced with the canonical NaN of CUDA arithmetic.
         if scaled.is_nan() { f32::from_bits(0x7fff_ffff) } else { scaled }
     }
 }

@@ -1,18 +1,19 @@
-//! Number of launches and operations between a value and its result, from the tree of a plan.
+//! Number of launches and of operations between a value and the result, from the tree of a plan.
 
 use gemm_dsl::plan::{Blocks, ReducePlan, Share};
 
 /// Depth of the tree over the values of one result.
 ///
-/// A round takes `group · items · vector` values. There are `ceil(n / round)` rounds, which the
-/// parts share evenly. A thread executes `ceil(n / (parts · round))` of them, or all rounds of its
-/// run. In each round it takes `items · vector` values in sequence. Then the threads of a result
-/// are reduced by halving. If there are partial results, a thread takes `ceil(parts / group)` of
-/// them in sequence, before the threads are halved again. Threads without values add the identity,
-/// which changes no value and does not round.
+/// A round reduces `group · items · vector` values. There are `ceil(n / round)` rounds, which are
+/// distributed evenly over the parts. A thread executes `ceil(n / (parts · round))` rounds, or all
+/// rounds of its run. In each round it combines `items · vector` values in sequence. Then the
+/// values of all threads are reduced by halving. If there are partial results, a thread combines
+/// `ceil(parts / group)` of them in sequence, before the values of the threads are reduced by
+/// halving again. Threads without values add the identity, which changes no value and does not
+/// round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// Values that a thread takes in sequence in one round.
+    /// Number of values that a thread combines in sequence in one round.
     pub held: u64,
     /// Rounds of a thread.
     pub rounds: u64,
@@ -26,7 +27,7 @@ impl Depth {
         let held = u64::from(plan.items()) * u64::from(plan.vector());
         let halvings = u64::from(plan.group().ilog2());
         if plan.share() == Share::Tiles {
-            // Each pass is one round and one tree. The values of a vector are combined in pairs.
+            // Each pass has one round and one tree. The values of a vector are combined in pairs.
             let passes = passes(plan, n as usize) as u64;
             return Self { held, rounds: passes, combined: passes * halvings };
         }
@@ -49,19 +50,19 @@ impl Depth {
         Self { held, rounds, combined: 2 * halvings + in_sequence }
     }
 
-    /// Maximum number of additions that a value passes in a sum.
+    /// Maximum number of additions on the path of a value to the sum.
     pub fn additions(&self) -> u64 {
         self.held * self.rounds + self.combined
     }
 
-    /// Maximum number of combinations of two partial results on a path.
+    /// Maximum number of combinations of two partial results on the path of a value.
     pub fn combinations(&self) -> u64 {
         self.rounds + self.combined
     }
 }
 
-/// Number of launches for a reduction of an array. Each leaves one value per block, and the last
-/// one value. Without elements there are no runs.
+/// Number of launches for a reduction of an array. A launch computes one value per block, and the
+/// last launch has one block. An empty array has no runs.
 pub fn passes(plan: &ReducePlan, len: usize) -> usize {
     if plan.share() != Share::Tiles {
         let leaves = len > 0 || !matches!(plan.blocks(), Blocks::Runs(_));
@@ -95,10 +96,12 @@ mod tests {
         assert_eq!(depth("over: rows, items: 2", 129), [2, 3, 5]);
         assert_eq!(depth("over: rows, group: 1", 100), [1, 100, 0]);
         assert_eq!(depth("over: columns, group: 4", 17), [1, 5, 2]);
-        // 20 rounds of 256 by 3 blocks: at most 7 each, and 3 partial results, one per thread.
+        // Three blocks execute 20 rounds of 256 values, at most 7 each. There are 3 partial
+        // results, one per thread.
         assert_eq!(depth("over: all, blocks: 3", 5120), [1, 7, 17]);
         assert_eq!(depth("over: columns, group: 2, blocks: 5", 30), [1, 3, 5]);
-        // Runs of 4 rounds: 5 of them with a shorter last one, or everything in a part of one.
+        // A run has 4 rounds. There are 5 runs, the last one shorter; or all values are in a part
+        // of one run.
         assert_eq!(depth("run: 1024", 4500), [1, 4, 17]);
         assert_eq!(depth("run: 1024", 300), [1, 2, 17]);
         assert_eq!(depth("over: columns, group: 2, run: 2", 30), [1, 1, 10]);

@@ -1,4 +1,4 @@
-//! Results of an epilogue for given sums, computed outside of any GEMM.
+//! Results of an epilogue for given sums, computed without a GEMM.
 
 use crate::beside::Beside;
 use crate::product::Size;
@@ -6,8 +6,8 @@ use gemm_dsl::ir::{Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_sim::{Buffer, SimError};
 
-/// Values stored for some elements of C. The elements are given by index, with the sums that a
-/// kernel without scale and epilogue stores.
+/// Values that a kernel stores for some elements of C. The elements are given by index, with the
+/// sums that a kernel without scale and epilogue stores.
 ///
 /// # Errors
 /// Returns an error of the simulator, which evaluates the expression.
@@ -22,7 +22,7 @@ pub fn stored(
     let Some(epilogue) = spec.epilogue.as_ref().filter(|_| !scaled.is_empty()) else {
         return Ok(scaled);
     };
-    // Every operand has one element per sum here, whatever its index.
+    // Here every operand has one element per sum, independent of its index.
     let n = size.n;
     let place = |index: usize| (index / n, index % n);
     let given = named(epilogue).filter(|name| *name != "c").count();
@@ -70,7 +70,7 @@ fn kernel(epilogue: &Epilogue, Size { m, n, k: depth }: Size, len: usize) -> Ver
     }
     let blocks = Expr::U64(len.div_ceil(THREADS as usize) as u64);
     let grid = [blocks, Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: Some(1) });
     let lowered = epilogue.closure().lower(&mut b);
     let e = b.let_("e", Expr::from(Special::BlockX) * THREADS as i32 + Special::ThreadX);
     let [m, n, depth, len] = [m, n, depth, len].map(|extent| Expr::from(extent as i32));

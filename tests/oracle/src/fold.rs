@@ -7,10 +7,10 @@
 //! * indices, where zeros are equal, and the first NaN or the first of equal values wins;
 //! * booleans.
 //!
-//! Sums, products, moments and logarithms of sums must lie between two values of the accumulator
-//! type. These enclose the true value, computed with twice the digits of `f64`, with a margin for
-//! the roundings of the plan's tree ([`Depth`]). NaN and infinite inputs determine a result alone.
-//! A result is not judged if an intermediate value could overflow in some grouping.
+//! Sums, products, moments and logarithms of sums must be in an interval of the accumulator type.
+//! It contains the true value, computed with twice the digits of `f64`, and has a margin for the
+//! roundings of the plan's tree ([`Depth`]). If inputs are NaN or infinite, only these determine
+//! the result. A result is not checked if an intermediate value could overflow in some grouping.
 
 mod exact;
 mod judge;
@@ -29,17 +29,17 @@ use gemm_dsl::spec::{Op, ReduceSpec};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Sum. Of no values it is −0, or the integer 0.
+    /// Sum. Without values it is −0, or the integer 0.
     Sum,
     /// Sum with compensation of its rounding errors.
     Compensated,
-    /// Product. Of no values it is 1.
+    /// Product. Without values it is 1.
     Prod,
-    /// Maximum. Of no values it is the minimum of the type.
+    /// Maximum. Without values it is the minimum of the type.
     Max,
-    /// Minimum. Of no values it is the maximum of the type.
+    /// Minimum. Without values it is the maximum of the type.
     Min,
-    /// Index of the maximum. Of no values it is the largest index.
+    /// Index of the maximum. Without values it is the largest index.
     Argmax,
     /// Index of the minimum.
     Argmin,
@@ -79,9 +79,9 @@ pub enum Folded {
     Exactly(Number),
     /// NaN with any payload.
     Nan,
-    /// Float of the accumulator type in this closed interval, but not −0.
+    /// Any float of the accumulator type in this closed interval, except −0.
     Between(f64, f64),
-    /// Not judged: in some grouping an intermediate value may overflow or underflow.
+    /// Not checked, because an intermediate value may overflow or underflow in some grouping.
     Unjudged,
 }
 
@@ -176,7 +176,7 @@ mod tests {
             assert!(takes(line, &values, (sum + near) as f32), "{line}");
             assert!(!takes(line, &values, (sum + far) as f32), "{line}");
         }
-        // Small values are cancelled without compensation.
+        // Without compensation, small values are lost in the cancellation.
         let cancels = [1e8, 1.0, -1e8, 1e-3];
         assert!(takes("items: 4, over: rows, group: 1", &cancels, 0.0));
         assert!(!takes("compensated, items: 4, over: rows, group: 1", &cancels, 0.0));

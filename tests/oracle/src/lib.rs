@@ -1,13 +1,14 @@
-//! Reference results of reductions and GEMMs in `f64`, and bounds of their errors, for tests and
-//! for programs. Profiler counts are in [`profiler`].
+//! Reference results of reductions and GEMMs in `f64`, and error bounds, for tests and for
+//! programs. Profiler counts are in [`profiler`].
 //!
-//! The bounds hold for every order of operations and every input of the family, so that a result
-//! beyond one is wrong. `UNIT` = 2^-24 is the maximal relative error of one rounding to `f32`.
+//! The bounds hold for every order of operations and every input. A result whose error exceeds its
+//! bound is therefore wrong. `UNIT` = 2^-24 is the maximum relative error of one rounding to `f32`.
 
 pub mod arith;
 pub mod beside;
 pub mod depth;
 pub mod epilogue;
+pub mod exact;
 pub mod fold;
 pub mod product;
 pub mod profiler;

@@ -1,10 +1,12 @@
-//! GEMMs in `f64`, and bounds of their errors.
+//! Reference results of GEMMs in `f64`, and error bounds.
 
 use gemm_dsl::spec::Arith;
 use rayon::prelude::*;
 
-/// Half of the smallest positive `f32`: the maximal error of one rounding among subnormals.
-pub const UNDERFLOW: f64 = 1.0 / (1_u128 << 75) as f64 / (1_u128 << 75) as f64;
+/// Error allowed for underflow. A kernel in `f32` may round a product and a sum for each term.
+pub fn underflow(arith: Arith, terms: u64) -> f64 {
+    arith.underflow_bound(terms).max(2.0 * Arith::F32.underflow_bound(terms))
+}
 
 /// Extents of a GEMM: A is m×k, B is k×n, C is m×n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +29,7 @@ impl Size {
         Self { m: n, n, k: n }
     }
 
-    /// Extents as the runtime takes them.
+    /// Extents as a tuple, as the runtime requires.
     pub fn extents(self) -> (usize, usize, usize) {
         (self.m, self.n, self.k)
     }
@@ -75,9 +77,9 @@ pub struct Truth {
 /// Verdict on the element with the largest error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Error beyond possible underflow, relative to (|A|·|B|) of the element. Infinite for a NaN.
+    /// Error minus possible underflow, relative to the element of |A|·|B|. Infinite for a NaN.
     pub error: f64,
-    /// Allowed error: 2·k·2^-24, which is twice that of k roundings, and the share of the
+    /// Allowed error: 2·k·2^-24, which is twice the error of k roundings, plus the error of the
     /// arithmetic.
     pub allowed: f64,
     /// Row-major index of the element, or 0 if there is none.
@@ -110,23 +112,20 @@ impl Truth {
         Self { k, values, magnitudes }
     }
 
-    /// Judges a result of the same extents. The k products of an element may be added in any order
+    /// Checks a result of the same extents. The k products of an element may be added in any order
     /// and grouping, with one rounding per product and per sum.
     pub fn judge(&self, c: &[f32]) -> Verdict {
         self.judge_in(c, Arith::F32)
     }
 
-    /// Judges a result of a GEMM in another arithmetic.
+    /// Checks a result of a GEMM in another arithmetic.
     pub fn judge_in(&self, c: &[f32], arith: Arith) -> Verdict {
-        let (k, same) = (self.k as f64, c.len() == self.values.len());
-        let allowed = arith.error_bound(self.k as u64);
+        let (k, same) = (self.k as u64, c.len() == self.values.len());
+        let (allowed, underflow) = (arith.error_bound(k), underflow(arith, k));
         let error = |(index, (&x, (&value, &magnitude))): (usize, (&f32, (&f64, &f64)))| {
             let difference = (f64::from(x) - value).abs();
-            let error = if difference <= 2.0 * k * UNDERFLOW {
-                0.0
-            } else {
-                (difference - 2.0 * k * UNDERFLOW) / magnitude
-            };
+            let error =
+                if difference <= underflow { 0.0 } else { (difference - underflow) / magnitude };
             (if error.is_nan() { f64::INFINITY } else { error }, index)
         };
         let truth = self.values.par_iter().zip(&self.magnitudes);

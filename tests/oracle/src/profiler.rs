@@ -1,6 +1,6 @@
-//! Profiler counts of the stages of both ladders (`tests/data/profiler/h200.csv`), and the figures
-//! known to differ from predictions by more than their tolerance (`known.csv`). The first line of
-//! either file has the column names.
+//! Profiler counts of the stages of both ladders (`tests/data/profiler/h200.csv`), and the counts
+//! that are known to differ from predictions by more than the tolerance (`known.csv`). The first
+//! line of each file has the column names.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub struct Measured {
     pub counts: BTreeMap<&'static str, u64>,
 }
 
-/// Lines of a table. Each has its fields in the given columns and, by name, in all others. The last
-/// column may contain commas.
+/// Rows of a table. A row is returned as its fields in the given columns, and its fields in all
+/// other columns by name. The last column may contain commas.
 ///
 /// # Panics
 /// If a column is missing.
@@ -48,7 +48,7 @@ fn rows<const N: usize>(
 /// All measured launches.
 ///
 /// # Panics
-/// If a column of counts contains something else.
+/// If a count is not a number.
 pub fn measured() -> BTreeMap<Which, Measured> {
     let number = |(name, field): (&'static str, &str)| {
         (name, field.parse().unwrap_or_else(|_| panic!("`{field}` is no {name}")))
@@ -67,10 +67,10 @@ pub fn measured() -> BTreeMap<Which, Measured> {
     measured
 }
 
-/// Figures with a known difference, by launch and quantity, each with its reason.
+/// Counts with a known difference, by launch and quantity, each with the reason.
 ///
 /// # Panics
-/// If a figure has no reason, or is listed twice.
+/// If a count has no reason, or is listed twice.
 pub fn known() -> BTreeMap<(Which, &'static str), &'static str> {
     let mut known = BTreeMap::new();
     for ([ladder, stage, shape, step, quantity, reason], _) in
@@ -81,7 +81,7 @@ pub fn known() -> BTreeMap<(Which, &'static str), &'static str> {
         let which = Which { ladder, stage, shape, step };
         assert!(!reason.is_empty(), "{quantity} of {which:?} has no reason");
         let before = known.insert((which.clone(), quantity), reason);
-        assert!(before.is_none(), "{quantity} of {which:?} stands there twice");
+        assert!(before.is_none(), "{quantity} of {which:?} is listed twice");
     }
     known
 }

@@ -1,4 +1,4 @@
-//! Test data that is the same on every machine.
+//! Random test data that is the same on every machine.
 
 use gemm_dsl::expr::random::Random as SplitMix;
 
@@ -39,13 +39,13 @@ pub fn near_one(seed: u64, len: usize) -> Vec<f32> {
 /// Numerical hazard for the products of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hard {
-    /// Products underflow to zeros, whose sign shows the last addend.
+    /// Products underflow to zeros. The sign of the sum depends on the last addend.
     Underflow,
     /// Products are subnormal, or zeros of either sign.
     Subnormal,
     /// Products are large, and most of them cancel.
     Cancel,
-    /// Sums overflow to infinities, also of both signs.
+    /// Sums overflow to infinities, some of them to infinities of both signs.
     Overflow,
 }
 

@@ -1,4 +1,4 @@
-//! Reductions in `f64`, and bounds of their errors.
+//! Reference results of reductions in `f64`, and error bounds.
 
 use crate::UNIT;
 use crate::depth::{Depth, passes};
@@ -16,7 +16,7 @@ pub struct Truth {
     len: usize,
     /// Result in `f64`.
     pub value: f64,
-    /// Number of elements with which a product rounds: all but 0 and powers of two.
+    /// Number of factors with which a product rounds: all except 0 and powers of two.
     rough: usize,
     /// Scale of the errors: Σ|x| for a sum, otherwise the magnitude of the value.
     scale: f64,
@@ -33,7 +33,7 @@ pub struct Verdict {
     pub ok: bool,
 }
 
-/// Reason that results cannot be judged. Usually a correct kernel may leave the range of `f32` in
+/// Reason why results cannot be checked. Usually, a correct kernel may exceed the range of `f32` in
 /// some order of the operations.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Unjudged {
@@ -69,8 +69,8 @@ impl Truth {
     ///
     /// # Errors
     /// Returns [`Unjudged`] if a sum or a product of some of the elements overflows, or if a
-    /// product underflows (subnormal sums are exact). The same holds for operators of
-    /// [`crate::fold`].
+    /// product underflows (subnormal sums are exact). Also returns it for operators that only
+    /// [`crate::fold`] supports.
     pub fn of(op: Op, data: &[f32]) -> Result<Self, Unjudged> {
         let truth = |value: f64, scale| Self { op, len: data.len(), value, rough: 0, scale };
         match op {
@@ -109,14 +109,15 @@ impl Truth {
         }
     }
 
-    /// Judges the result of a kernel.
+    /// Checks the result of a kernel.
     ///
-    /// A maximum or minimum must be exact, including the sign of a zero. So must a product in which
-    /// no two factors have more than one significant bit. Each rounding changes a value by at most
-    /// a factor of 1 ± 2^-24. Therefore d of them change it by at most d·2^-24 / (1 − d·2^-24). For
-    /// a sum, d is the number of additions that an element passes, relative to Σ|x|. In a product
-    /// all roundings add up. A multiplication rounds only if both factors have more than one
-    /// significant bit: d is one less than the number of such elements.
+    /// A maximum or minimum must be exact, including the sign of a zero. A product must be exact if
+    /// at most one factor has more than one significant bit. Each rounding changes a value by at
+    /// most a factor of 1 ± 2^-24. Therefore d roundings change it by at most d·2^-24 / (1 −
+    /// d·2^-24). For a sum, the error is relative to Σ|x|, and d is the number of additions that an
+    /// element passes. In a product all roundings add up. A multiplication rounds only if both
+    /// factors have more than one significant bit, so d is one less than the number of such
+    /// elements.
     pub fn judge(&self, plan: &ReducePlan, result: f32) -> Verdict {
         let roundings = match self.op {
             Op::Sum => additions(plan, self.len),
@@ -146,7 +147,7 @@ impl Truth {
     }
 }
 
-/// Product, and the extreme products of subsets of its factors.
+/// Largest and smallest products of subsets of the factors.
 #[derive(Clone, Copy)]
 struct Factors {
     value: f64,
@@ -206,9 +207,9 @@ fn is_power_of_two(x: f32) -> bool {
     x.is_normal() && x.to_bits() & 0x007f_ffff == 0
 }
 
-/// Maximum number of additions between an element and the result. Each pass has one for each item
-/// of a thread, two more for a vector, and one for each halving of the block. Rounds are counted by
-/// [`Depth`].
+/// Maximum number of additions between an element and the result. Each pass has one addition for
+/// each item of a thread, two more for a vector, and one for each halving of the block. [`Depth`]
+/// counts the additions of rounds.
 fn additions(plan: &ReducePlan, len: usize) -> f64 {
     if plan.share() != Share::Tiles {
         return Depth::of(plan, len as u64).additions() as f64;

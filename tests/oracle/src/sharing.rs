@@ -6,12 +6,12 @@ use crate::product::Size;
 use gemm_dsl::plan::{self, KernelKind, SgemmPlan};
 use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec, SplitK};
 
-/// SMs of the device that the simulator represents.
+/// Number of SMs of the simulated device.
 pub const SIMULATED: usize = 132;
 
-/// Specs of every kind of sharing, with the names that tests use. They cover kernels with and
-/// without shared tiles, sums in shared memory and in registers, operands, in-place results, and
-/// batches.
+/// Specs with every way to share sums between blocks, each with its name in tests. They include
+/// kernels with and without tiles in shared memory, sums in shared memory and in registers,
+/// epilogue operands, in-place results, and batches.
 pub const LINES: [(&str, &str); 9] = [
     ("split_k", "tile: 32x32x16, thread: 4x4, float4, double_buffer, scaled, split_k: 3"),
     ("split_k_of_a_batch", "tile: 16x16x16, thread: 2x4, float4, batch: strided, split_k: 4"),
@@ -32,18 +32,18 @@ pub const LINES: [(&str, &str); 9] = [
     ("direct_without_slices", "block: 16x16, thread: 2x2, unroll: 4, split_k: auto"),
 ];
 
-/// Partition of the sums of a launch among its blocks.
+/// Partition of the sums of a launch over its blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
-    /// Rows, columns and depth of a tile, tile rows of a raster group, and GEMMs per block.
+    /// Rows, columns and K extent of a tile, tile rows of a raster group, and GEMMs per block.
     tile: Size,
     raster: usize,
     products: usize,
-    /// Tiles along each axis; at least one along K.
+    /// Number of tiles along each axis; at least one along K.
     tiles: Size,
     terms: usize,
     way: Way,
-    /// Groups of threads, lanes of each group, and consecutive K elements that a lane takes.
+    /// Number of thread groups, lanes per group, and consecutive K elements per lane.
     slices: usize,
     lanes: usize,
     step: usize,
@@ -56,7 +56,7 @@ pub struct Sharing {
 enum Way {
     /// Split-K with this many K tiles per partition.
     Ranges(usize),
-    /// Stream-K with the number of blocks, and of all tiles.
+    /// Stream-K, with the number of blocks and the number of all tiles.
     Stream { blocks: usize, all: usize },
 }
 
@@ -69,7 +69,7 @@ impl Sharing {
         let products = spec.products as usize;
         let tiles = Size { m: m.div_ceil(tile.m), n: n.div_ceil(tile.n), k: k.div_ceil(bk).max(1) };
         let all = tiles.m * tiles.n * count.div_ceil(products);
-        let resident = sms * spec.blocks_per_sm as usize;
+        let resident = sms * spec.resident_blocks() as usize;
         // Square root of K / 8, rounded down to a power of two.
         let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k).unwrap_or(1);
         let most = match spec.split_k {
@@ -86,8 +86,8 @@ impl Sharing {
         let raster = spec.raster.map_or(1, |rows| rows as usize);
         let is_staged = spec.tile.is_some();
         let lanes = if !is_staged && spec.lanes == Lanes::K { 32 } else { 1 };
-        // If a K-major matrix is read by vectors of four, lanes and slices take four consecutive K
-        // elements.
+        // If a K-major matrix is read in vectors of four, lanes and slices process four consecutive
+        // K elements.
         let step = if spec.float4 && spec.layout != GemmLayout::Tn && !is_staged { 4 } else { 1 };
         let (slices, ragged) = (spec.slices as usize, Ragged::of(&plan));
         let cores = Cores::of(spec);
@@ -188,7 +188,7 @@ impl Sharing {
         parts.into_iter().reduce(|all, next| all + next).unwrap_or(0.0)
     }
 
-    /// Position within its tile of K element `nth`, of `terms` in the part.
+    /// Position of K element `nth` in its tile. The part has `terms` elements.
     fn place(&self, nth: usize, terms: usize) -> usize {
         let bk = self.tile.k;
         let first = (terms - 1) % bk + 1;

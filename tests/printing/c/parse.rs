@@ -68,7 +68,7 @@ fn word(text: &str) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// Literal with the type of its form.
+/// Value of a literal, with the type that its form has in C.
 fn number(token: &str) -> Result<Value> {
     let fault = |e: &dyn std::fmt::Display| format!("{token}: {e}");
     if let Some(digits) = token.strip_prefix("0x") {
@@ -118,7 +118,7 @@ impl Parser {
         token
     }
 
-    /// Takes the next token if it is this one. Returns true if so.
+    /// Consumes the next token if it equals `token`. Returns true if so.
     pub fn takes(&mut self, token: &str) -> bool {
         let found = self.peek() == token;
         self.at += usize::from(found);
@@ -128,14 +128,14 @@ impl Parser {
     pub fn expect(&mut self, token: &str) -> Result<()> {
         match self.takes(token) {
             true => Ok(()),
-            false => Err(format!("`{}` where `{token}` should be", self.peek())),
+            false => Err(format!("`{}` instead of `{token}`", self.peek())),
         }
     }
 
     pub fn end(&self) -> Result<()> {
         match self.peek() {
             "" => Ok(()),
-            rest => Err(format!("`{rest}` is left over")),
+            rest => Err(format!("`{rest}` remains after the end")),
         }
     }
 
@@ -154,7 +154,7 @@ impl Parser {
         let token = self.next();
         match token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
             true => Ok(token),
-            false => Err(format!("`{token}` where a name should be")),
+            false => Err(format!("`{token}` instead of a name")),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Device functions of a translation unit: straight-line arithmetic on their parameters.
+//! Device functions of a translation unit, whose bodies are straight-line arithmetic on their
+//! parameters.
 
 use super::parse::Parser;
 use super::value::{Result, Value};
@@ -6,7 +7,7 @@ use super::{Environment, Tree};
 use gemm_dsl::ir::Ty;
 use std::collections::{HashMap, HashSet};
 
-/// Functions that a text defines, by name.
+/// Functions that a source defines, by name.
 #[derive(Debug, Default)]
 pub struct Unit(HashMap<String, Function>);
 
@@ -27,10 +28,11 @@ enum Statement {
 const HEAD: &str = "__device__ __forceinline__ ";
 
 impl Unit {
-    /// Parses the functions of a text with the wanted names. Others may use more of C.
+    /// Parses the functions of a source with the given names. Other functions are ignored, because
+    /// they may use more of C.
     ///
     /// # Errors
-    /// Returns a description of what is wrong with a wanted function.
+    /// Returns a description of the fault in one of the given functions.
     pub fn parse(text: &str, wanted: &[&str]) -> Result<Self> {
         let without_comments = |line: &&str| !line.trim_start().starts_with("//");
         let mut unit = Self::default();
@@ -50,7 +52,7 @@ impl Unit {
         Ok(unit)
     }
 
-    /// Calls a function that the text defines.
+    /// Calls a function that the source defines.
     ///
     /// # Errors
     /// Returns an error if C does not define the result.
@@ -99,7 +101,7 @@ impl Unit {
     }
 }
 
-/// Checks that a value already has the type, since the text converts explicitly.
+/// Checks that a value already has the type, because the source must convert explicitly.
 fn of_type(ty: Ty, value: Value) -> Result<Value> {
     if value.ty() == Some(ty) { Ok(value) } else { Err(format!("{value:?} for {ty}")) }
 }

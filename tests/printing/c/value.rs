@@ -8,13 +8,16 @@ use gemm_dsl::target::intrinsic::canonical;
 pub enum Value {
     /// `bool`
     Bool(bool),
-    /// CUDA coordinate, an `unsigned`. It must be converted before use, since it would make a whole
-    /// expression unsigned.
+    /// CUDA coordinate, an `unsigned`. It must be converted before use, because it would make a
+    /// whole expression unsigned.
     Coordinate(u32),
     /// `int`
     I32(i32),
     /// `unsigned int`
     U32(u32),
+    /// `unsigned int` of a variable that contains a coordinate, or of an expression with such a
+    /// variable. An `int` that is the other operand is converted.
+    Unsigned(u32),
     /// `long long`
     I64(i64),
     /// `size_t`
@@ -23,7 +26,7 @@ pub enum Value {
     F32(u32),
 }
 
-use Value::{Bool, Coordinate, F32, I32, I64, U32, U64};
+use Value::{Bool, Coordinate, F32, I32, I64, U32, U64, Unsigned};
 
 pub type Result<T> = std::result::Result<T, String>;
 
@@ -39,7 +42,7 @@ impl Value {
     pub fn ty(self) -> Option<Ty> {
         Some(match self {
             Bool(_) => Ty::Bool,
-            Coordinate(_) => return None,
+            Coordinate(_) | Unsigned(_) => return None,
             I32(_) => Ty::I32,
             U32(_) => Ty::U32,
             I64(_) => Ty::I64,
@@ -48,14 +51,15 @@ impl Value {
         })
     }
 
-    /// Cast, or initialisation of a variable. A wide integer that does not fit is an error of the
-    /// text. `unsigned int` and `int` keep their bits.
+    /// Cast, or initialisation of a variable. If a wide integer does not fit, the source is wrong.
+    /// Conversions between `unsigned int` and `int` keep the bits.
     pub fn converted(self, ty: Ty) -> Result<Value> {
         let whole = || self.whole().ok_or(format!("{self:?} as {ty}"));
         let misfit = |_| format!("{self:?} does not fit in {ty}");
         match (ty, self) {
             _ if self.ty() == Some(ty) => Ok(self),
-            (Ty::I32, U32(v)) => Ok(I32(v as i32)),
+            (Ty::I32, U32(v) | Unsigned(v)) => Ok(I32(v as i32)),
+            (Ty::U32, Unsigned(v)) => Ok(U32(v)),
             (Ty::U32, I32(v)) => Ok(U32(v as u32)),
             (Ty::I32, _) => whole()?.try_into().map(I32).map_err(misfit),
             (Ty::I64, _) => whole()?.try_into().map(I64).map_err(misfit),
@@ -67,7 +71,7 @@ impl Value {
 
     fn whole(self) -> Option<i128> {
         match self {
-            Coordinate(v) | U32(v) => Some(v.into()),
+            Coordinate(v) | U32(v) | Unsigned(v) => Some(v.into()),
             I32(v) => Some(v.into()),
             I64(v) => Some(v.into()),
             U64(v) => Some(v.into()),
@@ -93,14 +97,16 @@ impl Value {
         match self {
             I32(v) => v.checked_neg().map(I32).ok_or("overflow".into()),
             I64(v) => v.checked_neg().map(I64).ok_or("overflow".into()),
+            Unsigned(v) => Ok(Unsigned(v.wrapping_neg())),
             F32(bits) => Ok((-f32::from_bits(bits)).into()),
             other => Err(format!("-{other:?}")),
         }
     }
 }
 
-/// Operator after the usual arithmetic conversions. Only an `int` beside a wider integer is
-/// converted implicitly; the text makes all other conversions.
+/// Operator after the usual arithmetic conversions. Only an `int` is converted implicitly, if the
+/// other operand is a wider integer or a coordinate. The source must make all other conversions
+/// explicitly.
 pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
     if let (F32(a), F32(b)) = (a, b) {
         return floats(op, f32::from_bits(a), f32::from_bits(b));
@@ -116,6 +122,10 @@ pub fn binary(op: &str, a: Value, b: Value) -> Result<Value> {
         ("<<" | ">>", ..) => fitting(a, op, shifted(op, x, y, if size(a) { 64 } else { 32 })?),
         (_, I32(_), U64(_)) => integers(op, b, i128::from(x as u64), y),
         (_, U64(_), I32(_)) => integers(op, a, x, i128::from(y as u64)),
+        (_, I32(x), Unsigned(_)) => integers(op, b, (x as u32).into(), y),
+        (_, Unsigned(_), I32(y)) => integers(op, a, x, (y as u32).into()),
+        (_, Unsigned(_), Unsigned(_) | U64(_)) => integers(op, b, x, y),
+        (_, U64(_), Unsigned(_)) => integers(op, a, x, y),
         (_, I32(_), I64(_)) => integers(op, b, x, y),
         _ if a.ty() == b.ty() || matches!((a, b), (I64(_), I32(_))) => integers(op, a, x, y),
         _ => Err(format!("{a:?} {op} {b:?} converts one of them")),
@@ -154,13 +164,14 @@ fn integers(op: &str, like: Value, a: i128, b: i128) -> Result<Value> {
     fitting(like, op, result)
 }
 
-/// Value with the type of `like`. Unsigned values wrap, and signed ones must not overflow.
+/// Value with the type of `like`. Unsigned values wrap, and signed values must not overflow.
 fn fitting(like: Value, op: &str, result: i128) -> Result<Value> {
     let overflow = |_| format!("{op} overflows");
     match like {
         I32(_) => result.try_into().map(I32).map_err(overflow),
         I64(_) => result.try_into().map(I64).map_err(overflow),
         U32(_) => Ok(U32(result as u32)),
+        Unsigned(_) => Ok(Unsigned(result as u32)),
         U64(_) => Ok(U64(result as u64)),
         other => Err(format!("{other:?} {op}")),
     }
@@ -185,8 +196,8 @@ fn compare<T: PartialOrd>(op: &str, a: &T, b: &T) -> Result<Value> {
     }))
 }
 
-/// Built-in function of CUDA C, or a function that the text defines by machine intrinsics. None if
-/// the name is unknown.
+/// Built-in function of CUDA C, or a function that the source defines with machine intrinsics. None
+/// if the name is unknown.
 pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
     let float =
         |i: usize| args.get(i).copied().ok_or("too few operands".into()).and_then(Value::float);
@@ -225,8 +236,8 @@ pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
         ("__float_as_uint", &[F32(bits)]) => Ok(U32(bits)),
         ("__float_as_int", &[F32(bits)]) => Ok(I32(bits as i32)),
         ("__uint_as_float", &[U32(bits)]) => Ok(F32(bits)),
-        // The operand is converted to `int`: a literal bit pattern with the highest bit set is an
-        // `unsigned int`.
+        // The operand is converted to `int`, because a literal bit pattern with the highest bit set
+        // is an `unsigned int`.
         ("__int_as_float", [bits]) => bits.converted(Ty::I32).and_then(|bits| match bits {
             I32(bits) => Ok(F32(bits as u32)),
             other => Err(format!("{other:?} as an int")),

@@ -8,7 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Keys of the classic passes except the operator. Any other key gives another kind of kernel.
+/// Keys of the classic passes, except the operator. With any other key, the kernel is of another
+/// kind.
 const OF_CLASSIC: [&str; 6] = ["tree", "items", "unroll_last_warp", "shuffle", "float4", "block"];
 
 /// Random valid reduction with the classic passes and up to 5 items.
@@ -29,10 +30,11 @@ pub fn classic() -> impl Strategy<Value = ReduceSpec> {
     )
 }
 
-/// Keys of the geometry, which must fit each other, and the operator, which is drawn uniformly.
+/// Keys of the geometry, whose values depend on each other, and the operator, which is drawn
+/// uniformly.
 const OWN: &[&str] = &["block", "op", "group", "blocks", "run"];
 
-/// The same keys and the expressions.
+/// Keys in `OWN`, and keys with expressions.
 const PLAIN: &[&str] =
     &["block", "op", "group", "blocks", "run", "map", "finish", "fold", "identity"];
 
@@ -46,9 +48,9 @@ pub fn plain_reduce() -> impl Strategy<Value = ReduceSpec> {
     with_keys(PLAIN, |spec| spec)
 }
 
-/// Random valid reduction without expressions, for an operator, an axis and an element type. It is
-/// accumulated in `f32` if the operator needs floats. The element is `f32` if the operator does not
-/// support the type.
+/// Random valid reduction without expressions, for an operator, an axis and an element type. It
+/// accumulates in `f32` if the operator requires floats. The element type is `f32` if the operator
+/// does not support the given type.
 pub fn plain_reduce_of(op: Op, over: Over, element: DataType) -> impl Strategy<Value = ReduceSpec> {
     let base = ReduceSpec::default().op(op).over(over);
     let typed = base.clone().element(element);
@@ -75,8 +77,8 @@ fn with_keys(
         "the spec cannot be repaired",
         move |(values, (block, group, (blocks, rounds), whole), op)| {
             let mut spec = with(ReduceSpec::default().block(1 << block).op(op), &values);
-            // A row that a block reduces as a whole is one of many groups, and the one with the
-            // most keys.
+            // A whole block as the group of a row supports the most keys, so it is drawn more
+            // often.
             spec.group = if whole { Some(spec.block) } else { group };
             spec.blocks = blocks;
             let spec = repaired(said(spec), |spec| spec.plan().map(drop), Spec::reset)?;
@@ -85,7 +87,7 @@ fn with_keys(
     )
 }
 
-/// Replaces `blocks` by runs of `rounds` rounds. None if a result is not shared by blocks.
+/// Replaces `blocks` with runs of `rounds` rounds. None if a single block computes a result.
 pub fn with_runs(spec: &ReduceSpec, rounds: u32) -> Option<ReduceSpec> {
     let round = u32::try_from(spec.plan().ok()?.elements_per_round()).ok()?;
     let mut spec = spec.clone();

@@ -5,8 +5,8 @@ use gemm_dsl::spec::{Arith, Block, Copies, Instruction, Lanes, Rect, SgemmSpec, 
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Keys of the geometry, which must fit each other and are drawn together. Also the batch and its
-/// GEMMs, which take other operands (`tests/kernels/batch.rs`).
+/// Keys of the geometry, whose values depend on each other and are drawn together. The list
+/// includes `batch` and `products`, which require other operands (`tests/kernels/batch.rs`).
 const GEOMETRY: &[&str] = &[
     "tile",
     "thread",
@@ -39,9 +39,10 @@ pub fn sgemm(threads: u32) -> impl Strategy<Value = SgemmSpec> {
         4 => matrices().boxed(),
         3 => warpgroups().boxed(),
     ];
-    let spec = (shape, values::<SgemmSpec>(GEOMETRY), 1..=2u32);
+    let spec = (shape, values::<SgemmSpec>(GEOMETRY), 0..=2u32);
     spec.prop_filter_map("the spec cannot be repaired", move |((kind, shape), values, blocks)| {
-        let mut spec = with(shape, &values).blocks_per_sm(blocks);
+        let mut spec = with(shape, &values);
+        spec.blocks_per_sm = (blocks > 0).then_some(blocks);
         kind.others.iter().for_each(|key| spec.reset(key));
         let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
         let plan = spec.plan().ok()?;
@@ -64,11 +65,11 @@ pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
 
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// Keys outside of the geometry that would change its kind.
+    /// Keys outside of the geometry that would change the kind of the kernel.
     others: &'static [&'static str],
 }
 
-/// Threads that compute single sums one after the other.
+/// Kernels whose threads compute single sums, one after the other.
 fn naive() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     (1..=24u32, 1..=24u32, select(vec![Lanes::N, Lanes::M])).prop_map(|(rows, cols, lanes)| {
         let spec = SgemmSpec::default().block(Block::new(rows, cols)).lanes(lanes);
@@ -76,7 +77,7 @@ fn naive() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     })
 }
 
-/// Threads with tiles of C that read global memory directly.
+/// Kernels whose threads have tiles of C and read global memory directly.
 fn direct() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let extent = || select(vec![1, 1, 2, 3, 4, 4, 5, 8]);
     let lanes = select(vec![Lanes::N, Lanes::M, Lanes::K, Lanes::K]);
@@ -94,7 +95,7 @@ fn direct() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Threads or lanes along each axis, and the number of their warps.
+/// Threads or lanes along each axis, and the number of warps.
 #[derive(Clone, Copy, Debug)]
 struct Grid {
     m: u32,
@@ -165,7 +166,7 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Warps on tensor cores.
+/// Kernels whose warps use tensor cores.
 fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let by_lanes = Arith::ALL[1..].iter().filter(|arith| !arith.is_scaled());
     let arith = select(by_lanes.copied().collect::<Vec<_>>());
@@ -191,7 +192,7 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Warpgroups on tensor cores.
+/// Kernels whose warpgroups use tensor cores.
 fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let arith = select(Arith::ALL[1..].to_vec());
     let tile = (1..=2u32, select(vec![8, 16, 24, 32]), 1..=2u32, select(vec![32, 64, 128]));
@@ -233,8 +234,8 @@ fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     )
 }
 
-/// Resets a key, or sets a value that suits every spec if the default would change the kind of
-/// kernel.
+/// Resets a key. If the default would change the kind of the kernel, sets a value that is valid in
+/// every spec.
 fn suit(spec: &mut SgemmSpec, key: &str) {
     match (key, spec.tile) {
         ("tile", Some(t)) => spec.tile = Some(Tile::new(t.m, t.n.next_multiple_of(4), 4)),

@@ -1,26 +1,28 @@
-//! Expressions of reductions, each with hand-written semantics.
+//! Expressions for reductions, each with a Rust function that computes the same.
 
 use gemm_dsl::ir::Elem;
 use gemm_oracle::fold::{Kind, Number};
 
-/// `map` with its semantics.
+/// `map`, with a Rust function that computes the same.
 #[derive(Debug)]
 pub struct MapCase {
     pub text: &'static str,
     pub inputs: usize,
-    /// Element type and accumulator type that it suits. The latter is None for booleans.
+    /// Element type and accumulator type for which the expression is valid. The latter is None for
+    /// booleans.
     pub suits: (Type, Option<Type>),
     /// Value for some elements, their index, and the number of elements.
     pub eval: fn(&[Number], i128, i128) -> Number,
 }
 
-/// `finish` with its semantics. If its input is a float, it is monotonically increasing.
+/// `finish`, with a Rust function that computes the same. If its input is a float, it is
+/// monotonically increasing.
 #[derive(Debug)]
 pub struct FinishCase {
     pub text: &'static str,
-    /// Number of values that it takes before the number of elements.
+    /// Number of its parameters before the number of elements.
     pub values: usize,
-    /// Accumulator type and result type that it suits.
+    /// Accumulator type and result type for which the expression is valid.
     pub suits: (Type, Type),
     /// Value for the reduced values and the number of elements.
     pub eval: fn(&[Number], u64) -> Number,
@@ -31,18 +33,18 @@ pub struct FinishCase {
 pub struct FoldCase {
     pub text: &'static str,
     pub identity: &'static str,
-    /// Accumulator type that it suits.
+    /// Accumulator type for which the expression is valid.
     pub suits: Elem,
-    /// Kind of reduction that it is equivalent to.
+    /// Equivalent kind of reduction.
     pub kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// `f32`, and narrower floats, which are computed in it.
+    /// `f32`, and narrower floats, which are converted to `f32`.
     F32,
     F64,
-    /// Integers, without `u64`.
+    /// Integers, except `u64`.
     Int,
 }
 

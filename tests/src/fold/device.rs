@@ -1,4 +1,4 @@
-//! Reductions through the runtime by name: on a GPU, or on the simulator as a device.
+//! Reductions that the runtime launches by name, on a GPU or on the simulator as a device.
 
 use super::Case;
 use super::lying::{Image, Images};
@@ -13,9 +13,9 @@ use gemm_runtime::{
 };
 use half::{bf16, f16};
 
-/// Device whose runtime launches reductions. Each array is a view of exactly the elements it needs,
-/// and all memory around it is read back. Segments are the runtime's own copy of the offsets,
-/// without memory around them.
+/// Machine that launches reductions with the runtime on a device. Each array is a view of exactly
+/// the required elements, and the memory around it is read back. The offsets of segments are copied
+/// by the runtime, so there is no memory around them.
 #[derive(Debug)]
 pub struct OnDevice<'d>(pub &'d Device);
 
@@ -72,7 +72,7 @@ fn launch<T: Element>(
     }
 
     let mut call = kernel.call(device);
-    // In reverse order of the spec: only the names count.
+    // The operands are given in the reverse order of the spec, because only their names matter.
     for ((name, part), matrix) in names.iter().zip(&parts).zip(&matrices).rev() {
         call = match matrix {
             Some(matrix) => call.input(name, matrix),
@@ -135,7 +135,7 @@ pub(super) fn matrix<'a, T: Element>(
     }))
 }
 
-/// Segments with offsets of either type.
+/// Segments with 32-bit or 64-bit offsets.
 pub(super) enum Cut {
     U32(Segments<u32>),
     U64(Segments<u64>),
@@ -151,7 +151,7 @@ pub(super) fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
     })
 }
 
-/// Call that is being given arrays.
+/// Call to which arrays are added.
 type Given<'a> = Call<'a, ReduceSpec, ByName, NamedArrays<'a>>;
 
 /// Array for results of any type.
@@ -163,7 +163,7 @@ trait Written {
     fn bits(&self, device: &Device) -> Result<Vec<u64>, Error>;
 }
 
-/// Part of such an array.
+/// Part of an array for results.
 trait Part {
     /// Adds the part to a call as the result `name`.
     fn given<'a>(&'a mut self, name: &str, call: Given<'a>) -> Given<'a>;

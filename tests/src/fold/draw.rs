@@ -1,6 +1,5 @@
-//! Random elements that suit the reduction. Many of them can be reduced without leaving the range.
-//! They include zeros of both signs, subnormals and equal values, and in some arrays NaN and
-//! infinities.
+//! Random elements that are chosen for the reduction, so that results rarely overflow. They include
+//! zeros of both signs, subnormals and equal values. Some arrays also have NaN and infinities.
 
 use gemm_dsl::ir::Elem;
 use gemm_oracle::fold::{Kind, Number};
@@ -11,7 +10,7 @@ const SPECIAL: [f64; 6] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0
 
 pub fn elements(kind: Kind, elem: Elem, len: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
-    // Style of most elements, and number of special ones, which is mostly zero.
+    // Style of most elements, and number of special elements, which is usually zero.
     let (style, some) = (random.bits(), random.bits());
     let mut bits: Vec<u64> = (0..len).map(|_| element(kind, elem, style, &mut random)).collect();
     if some % 4 == 0 && elem.is_float() && len > 0 {
@@ -30,7 +29,7 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
     }
     let value = match kind {
         Kind::Sum | Kind::Compensated => match style % 4 {
-            // Zeros, of one sign or of both.
+            // Zeros of one sign, or of both signs.
             0 if (style / 4).is_multiple_of(8) => -0.0,
             0 => [0.0, -0.0, unit, unit * 1e-3][pick as usize % 4],
             // Cancellation: a few large values, and small ones that they hide.
@@ -38,7 +37,7 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
             2 => unit,
             _ => return small(elem, pick),
         },
-        // Near 1, or powers of 2 that cancel.
+        // Numbers close to 1, or powers of 2 that cancel.
         Kind::Prod if style.is_multiple_of(2) => 1.0 + unit / 256.0,
         Kind::Prod => {
             [1.0, -1.0, 1.0, -1.0, 2.0, 0.5][if pick % 64 == 0 { 4 } else { pick as usize % 4 }]
@@ -52,9 +51,13 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
         },
         Kind::Any if !style.is_multiple_of(3) => [0.0, -0.0][pick as usize % 2],
         Kind::Any | Kind::All => [1.0, -1.0, unit, 0.5][pick as usize % 4],
-        Kind::MeanVar => match style % 3 {
+        Kind::MeanVar => match style % 5 {
             0 => unit,
             1 => 100.0 + unit,
+            // Squares overflow, and the variance may be in range; or sums and differences overflow.
+            2 => unit * huge(elem, style / 5),
+            3 if pick % 64 == 0 => unit.signum() * huge(elem, style / 5),
+            3 => unit,
             _ => 0.5,
         },
         Kind::Logsumexp => match style % 4 {
@@ -68,7 +71,17 @@ fn element(kind: Kind, elem: Elem, style: u64, random: &mut Random) -> u64 {
     Number::Float(value).bits(elem)
 }
 
-/// Subnormal number of the type, or one of the smallest normal ones, of either sign.
+/// Power of two around the root of the greatest number of the type, or around that number.
+fn huge(elem: Elem, style: u64) -> f64 {
+    let (root, last) = match elem {
+        Elem::F64 => (512, 1023),
+        Elem::F32 | Elem::Bf16 => (64, 127),
+        _ => (7, 15),
+    };
+    2f64.powi(if style % 3 == 0 { last } else { root + 2 - (style / 3 % 8) as i32 })
+}
+
+/// Subnormal number of the type, or one of its smallest normal numbers, with either sign.
 fn small(elem: Elem, pick: u64) -> u64 {
     let mantissa = match elem {
         Elem::F64 => 52,
@@ -85,7 +98,7 @@ fn integer(kind: Kind, elem: Elem, style: u64, pick: u64) -> u64 {
     let value = match (kind, style % 3) {
         (Kind::Any, 1 | 2) => 0,
         (Kind::All | Kind::Any, _) => 1 + pick % 5,
-        // Any value, so that sums and products wrap.
+        // Any values, so that sums and products wrap.
         (_, 0) => pick,
         // Few distinct values, so that many are equal.
         (_, 1) => pick % 3,

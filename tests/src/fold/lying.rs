@@ -1,5 +1,5 @@
-//! Placement of a launch's arrays in memory. The start may be unaligned and rows may be padded. The
-//! length is exact, and all other memory is poison.
+//! Placement of a launch's arrays in memory. The start may be unaligned, and rows may be padded.
+//! Views have the exact length, and all other memory is poison.
 
 use super::{Case, Shape};
 use gemm_dsl::ir::contract::ArrayAxis;
@@ -11,29 +11,29 @@ const MOST_INPUTS: usize = 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lying {
-    /// Elements before each array, from a 16-byte aligned address. Array `n` has `n · shift` more.
+    /// Elements between a 16-byte aligned address and the array. Array `n` has `n · shift` more.
     pub offset: usize,
     /// Increase of the offset from one array to the next.
     pub shift: usize,
-    /// Elements of each input after each row and, for several matrices, after each matrix;
-    /// `pitched` kernels only.
+    /// Padding elements of each input after each row and, if there are several matrices, after each
+    /// matrix. Only `pitched` kernels support padding.
     pub padding: [[usize; 2]; MOST_INPUTS],
 }
 
 impl Lying {
     pub const PACKED: Lying = Lying::padded([0, 0]);
 
-    /// Aligned, with the same padding in each input.
+    /// Aligned placement with the same padding in each input.
     pub const fn padded(padding: [usize; 2]) -> Self {
         Self { offset: 0, shift: 0, padding: [padding; MOST_INPUTS] }
     }
 
     pub fn random(random: &mut Random) -> Self {
         let mut below = |n: u64| (random.bits() % n) as usize;
-        // Often whole vectors of any type, so that both access variants run.
+        // The numbers are often whole vectors of any type, so that both access variants run.
         let step = [1, 16][below(2)];
         let (offset, shift) = (below(5) * step, below(2) * step);
-        // If not all strides are whole vectors, most are, so that often a single one is not.
+        // If not all strides are whole vectors, most are, so that often only one stride is not.
         let whole = below(2) == 0;
         let mut some = |most: u64| below(most) * if whole || below(4) > 0 { 16 } else { 1 };
         Self { offset, shift, padding: [(); MOST_INPUTS].map(|()| [some(4), some(3)]) }
@@ -101,7 +101,9 @@ impl Image {
         let poison = poison(self.elem);
         for (at, bits) in self.memory.iter().enumerate() {
             if !inside[at] && *bits != poison {
-                return Err(format!("{bits:#x} is written {at} elements on, beside the results"));
+                return Err(format!(
+                    "{bits:#x} is written {at} elements after the start, outside of the results"
+                ));
             }
         }
         Ok(places.into_iter().map(|place| self.memory[place]).collect())
@@ -153,13 +155,13 @@ impl Images {
 
     pub fn extent(&self, extent: Extent) -> u64 {
         let found = self.extents.iter().find(|(of, _)| *of == extent);
-        found.map_or_else(|| panic!("nobody has said what {extent} is"), |(_, value)| *value)
+        found.map_or_else(|| panic!("the extent {extent} is unknown"), |(_, value)| *value)
     }
 
     /// Bits of each output.
     ///
     /// # Errors
-    /// Returns an error if memory beside an output was written.
+    /// Returns an error if memory outside of an output was written.
     pub fn results(&self) -> Result<Vec<Vec<u64>>, String> {
         self.outputs.iter().map(Image::elements).collect()
     }

@@ -1,5 +1,5 @@
-//! Random reductions: any keys, any of the test expressions, any placement, and shapes around the
-//! sizes of threads, groups and blocks.
+//! Random reductions, with any keys, any of the test expressions, any placement, and sizes close to
+//! those of threads, groups and blocks.
 
 use super::lying::Lying;
 use super::{Case, Shape, closures};
@@ -8,9 +8,10 @@ use gemm_dsl::plan::Share;
 use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_oracle::random::Random;
 
-/// Random reductions for an operator and an axis, the same in every run and on every machine.
-/// Element types take turns, every second case is a single launch if several are possible, and the
-/// rest is random. Each case has a result, which excludes an index into an empty array.
+/// Random reductions for an operator and an axis. They are the same in every run and on every
+/// machine. Element types alternate, every second case uses a single launch if several are
+/// possible, and the rest is random. Each case has a result, so there is no index into an empty
+/// array.
 pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
     let nth = |at: Option<usize>| at.unwrap_or_default();
     let op_at = nth(Op::ALL.iter().position(|other| *other == op));
@@ -23,7 +24,7 @@ pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
         if n == count {
             break;
         }
-        // Combines the types with other choices for each operator and axis.
+        // For each operator and axis, the types are combined with other choices.
         let element = DataType::ALL[(n + 3 * op_at + 7 * over_at) % DataType::ALL.len()];
         let strategy = arbitrary::plain_reduce_of(op, over, element);
         let Some(mut spec) = arbitrary::one(strategy, random.bits()) else { continue };
@@ -44,8 +45,9 @@ pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
     cases
 }
 
-/// The case with passes and with a single launch, which give the same bits. None if one block
-/// computes a result, or if the ticket of a single launch does not fit into shared memory.
+/// Returns the case in both launch forms, with several passes and with a single launch, which
+/// compute the same bits. None if one block computes a result, or if the ticket of a single launch
+/// does not fit into shared memory.
 pub fn in_both_forms(case: &Case) -> Option<[Case; 2]> {
     let plan = case.plan();
     let several = plan.has_partials() || plan.share() == Share::Tiles;
@@ -54,13 +56,14 @@ pub fn in_both_forms(case: &Case) -> Option<[Case; 2]> {
     forms.filter(|forms| forms.iter().all(|form| form.spec.plan().is_ok()))
 }
 
-/// True if both launch forms have the bits of the case itself. Tiles may have others.
+/// True if both launch forms have the bits of the given case. A case with tiles may have other
+/// bits.
 pub fn has_bits_of_both(case: &Case) -> bool {
     case.plan().share() != Share::Tiles
 }
 
-/// Case of a spec with test expressions, as far as some suit, and random inputs. None if the spec
-/// is invalid.
+/// Case of a spec with test expressions, if any are valid for it, and random inputs. None if the
+/// spec is invalid.
 pub fn case(spec: &ReduceSpec, random: &mut Random) -> Option<Case> {
     case_of(spec, random, |random| shape(spec.over, random))
 }
@@ -84,14 +87,14 @@ pub fn case_of(
     let fold = if wants < 3 { folds.get(pick(folds.len())).copied() } else { None };
     let shape = shape(random);
     let seed = random.bits();
-    // Expressions that do not fit together are dropped one after the other.
+    // Expressions that are invalid together are dropped one after the other.
     let attempts =
         [(map, finish, fold), (map, finish, None), (map, None, None), (None, None, None)];
     let cases = attempts.into_iter().map(|given| Case::with(spec, given, shape.clone(), seed));
     cases.into_iter().find(|case| case.spec.plan().is_ok())
 }
 
-/// Random length around the sizes of threads, groups and blocks, or arbitrary.
+/// Random length, arbitrary or close to the sizes of threads, groups and blocks.
 fn length(random: &mut Random) -> usize {
     let any = random.bits() as usize;
     match any % 4 {

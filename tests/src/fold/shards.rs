@@ -1,5 +1,5 @@
-//! Reductions of sharded arrays on the simulator. Each shard has a program of its own, and a last
-//! program reduces the partial results, which are placed by run number.
+//! Reductions of sharded arrays on the simulator. A program reduces each shard. A last program
+//! reduces the partial results of all runs, in the order of run numbers.
 
 use super::lying::{Image, Images, Lying};
 use super::simulate::simulate;
@@ -12,7 +12,8 @@ use std::ops::Range;
 /// Outcome of a case that was reduced shard by shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folded {
-    /// Bits of each part of the partial results of all runs.
+    /// Bits of the partial results of all runs. If a partial result has several parts, each part
+    /// has its own array.
     pub partials: Vec<Vec<u64>>,
     /// Bits of each output.
     pub results: Vec<Vec<u64>>,
@@ -42,7 +43,7 @@ impl<'s> Shards<'s> {
         Ok(Self { spec, shard: shard.map_err(text)?, last: last.map_err(text)?, parts })
     }
 
-    /// Reduces a case that is cut into these ranges. `lying` gives the placement of the arrays of
+    /// Reduces a case that is cut into these ranges. `lying` returns the placement of the arrays of
     /// each launch.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Reduction programs on the simulator, and the trait for other machines.
+//! Trait of machines that run reductions, and the simulator as a machine.
 
 use super::Case;
 use super::lying::{Image, Images, Lying, poison};
@@ -14,12 +14,12 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// Machine that runs a reduction: it reads the inputs and overwrites the outputs.
+/// Machine that runs a reduction. It reads the inputs and overwrites the outputs.
 pub trait Machine {
     /// Launches the kernels of a spec and returns the access variant of each.
     ///
     /// # Errors
-    /// Returns the reason for a missing result.
+    /// Returns the reason why there is no result.
     fn launch(&self, case: &Case, images: &mut Images) -> Result<Vec<Variant>, String>;
 }
 
@@ -32,8 +32,8 @@ pub struct Ran {
     pub variants: Vec<Variant>,
 }
 
-/// Runs a case on a machine and judges it. The results must be right, memory beside them unchanged,
-/// and the inputs unchanged.
+/// Runs a case on a machine and checks it. The results must be right. The inputs and the memory
+/// outside of the results must be unchanged.
 ///
 /// # Errors
 /// Returns a description of the failure.
@@ -50,7 +50,7 @@ pub fn run(machine: &impl Machine, case: &Case, lying: &Lying) -> Result<Ran, St
     Ok(Ran { results, variants })
 }
 
-/// The simulator, with its last program cached, since many cases of a spec run consecutively.
+/// Simulator that caches its last program, because many cases of one spec run consecutively.
 #[derive(Default)]
 pub struct Simulator(RefCell<Option<(ReduceSpec, Rc<VerifiedProgram>)>>);
 
@@ -71,16 +71,16 @@ impl Machine for Simulator {
     }
 }
 
-/// Reason for a program without a result.
+/// Reason why a program has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// The arguments meet the contract of none of the kernels.
+    /// The arguments do not meet the contract of any kernel.
     Unmet(Box<ContractError>),
     /// A host expression of the program has no value.
     Host(HostError),
     Sim(SimError),
-    /// A scratch buffer that must be zeroed again is not: its name, and the index of a non-zero
-    /// element.
+    /// A scratch buffer that must be zero after the launch is not. Name of the buffer, and index of
+    /// a non-zero element.
     NotKept(&'static str, usize),
 }
 
@@ -131,10 +131,10 @@ impl SimulatedArray {
     }
 }
 
-/// Back end on the simulator whose scratch buffers contain leftovers of others.
+/// Back end on the simulator. Scratch buffers contain poison, as if other launches had used them.
 struct Harness<'p> {
     program: &'p VerifiedProgram,
-    /// Scratch buffers that must be zeroed again, by name.
+    /// Scratch buffers that must be zero after the launch, by name.
     kept: Vec<(&'static str, Buffer)>,
 }
 
@@ -151,7 +151,7 @@ impl ProgramBackend for Harness<'_> {
 
     fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<SimulatedArray, Failure> {
         let (temp, PackedLayout { axes, len }) = (temporary.temp, temporary.layout.clone());
-        // Poison shows reads of uninitialised elements.
+        // Reads of uninitialised elements return poison.
         let bits = if temp.fill == TempFill::Uninitialised { poison(temp.elem) } else { 0 };
         let whole = Buffer::from_bits(temp.elem, vec![bits; len as usize].into_iter());
         if temp.fill == TempFill::Kept {

@@ -1,4 +1,4 @@
-//! Reductions through the runtime by typed kernels and tables.
+//! Reductions that the runtime launches from typed kernels and tables.
 
 use super::Case;
 use super::device::{Cut, cut, matrix, range, upload};
@@ -14,11 +14,11 @@ use gemm_runtime::{
 };
 use half::{bf16, f16};
 
-/// Device that launches a reduction by its own type.
+/// Machine that launches typed reductions on a device.
 #[derive(Debug)]
 pub struct Typed<'d> {
     pub device: &'d Device,
-    /// True if the spec is a rule of a table that chooses it by the length, false for a plain
+    /// True to launch the spec as a rule of a table that selects by length, false to launch it as a
     /// kernel.
     pub in_table: bool,
 }
@@ -44,7 +44,7 @@ macro_rules! pairs {
                 let launched = launched.map_err(|error| error.to_string())?;
                 match launched.steps().find(|step| step.kernel().contains(OTHER)) {
                     None => Ok(launched.steps().map(|step| step.variant()).collect()),
-                    Some(_) => Err("the row of another length was chosen".to_owned()),
+                    Some(_) => Err("the rule for another length was chosen".to_owned()),
                 }
             }
         }
@@ -63,7 +63,7 @@ pairs! {
     U64 u64 => U64 u64, U8 u8;
 }
 
-/// Element type of the results; several results have the same one.
+/// Element type of the results. All results of a case have the same type.
 fn result(case: &Case) -> Elem {
     case.spec.results()[0].1
 }
@@ -118,7 +118,7 @@ struct By<'b> {
 }
 
 impl By<'_> {
-    /// Launches by the type with the right number of arrays.
+    /// Launches the kernel type that has the right number of arrays.
     fn arrays<T, R, V>(
         &self,
         inputs: &[V],

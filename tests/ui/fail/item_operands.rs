@@ -1,4 +1,4 @@
-//! Operands of a named kernel that are missing, surplus, or not what it takes.
+//! Operands of a named kernel that are missing, surplus, or of a wrong type.
 
 use gemm_runtime::{Buffer, Device, Matrix, sgemm_kernel};
 

@@ -1,4 +1,4 @@
-//! A faulty spec is one mistake: the kernel still has its type, wherever it is used.
+//! A faulty spec is reported once: the kernel still has its type wherever it is used.
 
 use gemm_runtime::{
     Buffer, Device, Error, Matrix, N, ReduceKernel, Sgemm, SgemmKernel, reduce_kernel, sgemm_kernel,

@@ -1,4 +1,4 @@
-//! Operands of a call that are missing, surplus or misplaced, or not what the kernel takes.
+//! Operands of a call that are missing, surplus or misplaced, or of a wrong type.
 
 use gemm_runtime::{Buffer, ByName, Device, M, MN, Matrix, N, Sgemm, SgemmKernel, sgemm_kernel};
 

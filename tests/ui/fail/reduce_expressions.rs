@@ -1,4 +1,4 @@
-//! What is folded, how, and what becomes of it: names, types and forms of the expressions.
+//! Expressions of reductions: faults in names, types and forms of `map`, `fold` and `finish`.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -1,4 +1,4 @@
-//! Keys: unknown, of another macro, misplaced words, duplicate.
+//! Keys that are unknown, of another macro, or duplicate, and misplaced words.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -1,4 +1,4 @@
-//! Sound keys and values that make no kernel.
+//! Valid keys and values for which there is no kernel.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -1,4 +1,4 @@
-//! Commas, colons and angle brackets.
+//! Faulty commas, colons and angle brackets.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -1,4 +1,4 @@
-//! Each mistake in a table is told once, at its own tokens, and the table still has its type.
+//! Each fault in a table is reported once, at its own tokens, and the table still has its type.
 
 use gemm_runtime::{Device, Error, ReduceTable, reduce_table};
 

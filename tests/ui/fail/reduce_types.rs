@@ -1,4 +1,4 @@
-//! Reductions of another type than their spec has, and arrays that do not fit the type.
+//! Reductions whose type differs from that of the spec, and arrays of a wrong type.
 
 use gemm_runtime::half::f16;
 use gemm_runtime::{Buffer, Device, Matrix, ReduceKernel, reduce_kernel};

@@ -1,4 +1,4 @@
-//! Values: missing, of the wrong kind, malformed, not among the words.
+//! Values that are missing, malformed, of the wrong kind, or not among the words of the key.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -1,4 +1,4 @@
-//! Products of tensor cores.
+//! Faulty specs of GEMMs on tensor cores.
 
 use gemm_runtime::{SgemmKernel, SgemmTable, sgemm_kernel, sgemm_table};
 

@@ -1,4 +1,4 @@
-//! Expressions of a product: each fault at its token inside the closure.
+//! Epilogues of GEMMs. Each fault is reported at its token inside the closure.
 
 use gemm_runtime::{SgemmKernel, sgemm_kernel};
 

@@ -1,4 +1,4 @@
-//! Tiles, threads and warps that do not fit one another.
+//! Tiles, threads and warps whose extents contradict each other.
 
 use gemm_runtime::{SgemmKernel, sgemm_kernel};
 

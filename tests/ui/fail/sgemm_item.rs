@@ -1,4 +1,4 @@
-//! The form of an item: what stands before the spec, and operands that cannot be fields.
+//! Faulty items: wrong tokens before the spec, and operands that cannot be fields.
 
 use gemm_runtime::{Device, Matrix, sgemm_kernel};
 

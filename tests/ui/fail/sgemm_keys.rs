@@ -1,4 +1,4 @@
-//! Keys of a product: unknown, or with nothing to act on.
+//! Keys of a GEMM that are unknown or have no effect.
 
 use gemm_runtime::{SgemmKernel, sgemm_kernel};
 

@@ -1,4 +1,4 @@
-//! Pipelines: two at once, too shallow, copies spread too far.
+//! Faulty pipelines: two at once, too few stages, or copies spread over too many steps.
 
 use gemm_runtime::{SgemmKernel, sgemm_kernel};
 

@@ -1,4 +1,4 @@
-//! More registers, shared memory or threads than there are; the sum is shown.
+//! Specs that exceed registers, shared memory or threads. The message shows the sum.
 
 use gemm_runtime::{SgemmKernel, sgemm_kernel};
 

@@ -1,4 +1,4 @@
-//! Products whose warpgroups ask tensor cores.
+//! Faulty specs of GEMMs with `mma: wgmma`.
 
 use gemm_runtime::{SgemmKernel, sgemm_kernel};
 

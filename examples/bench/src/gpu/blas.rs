@@ -1,4 +1,4 @@
-//! cuBLAS, the reference in speed for GEMMs.
+//! cuBLAS, the speed reference for GEMMs.
 
 use super::{Gpu, failed as gpu_failed, library};
 use crate::cli::Failure;
@@ -17,15 +17,15 @@ use gemm_runtime::Error;
 #[derive(Debug)]
 pub struct Blas {
     blas: CudaBlas,
-    /// Workspace on the device; without it cuBLAS allocates its own.
+    /// Workspace on the device. If it is `None`, cuBLAS allocates a workspace.
     _workspace: Option<CudaSlice<u8>>,
 }
 
 /// Size of the workspace in bytes: the largest default of cuBLAS on any GPU.
 const WORKSPACE: usize = 32 << 20;
 
-/// Arguments of a cuBLAS GEMM: packed matrices, A and B in the given layout, the matrices of a
-/// batch one after the other.
+/// Arguments of a cuBLAS GEMM. Matrices are packed, A and B have the given layout, and the matrices
+/// of a batch are contiguous.
 #[derive(Debug)]
 pub struct Product<'o> {
     pub a: &'o CudaSlice<f32>,
@@ -35,7 +35,7 @@ pub struct Product<'o> {
     pub layout: GemmLayout,
     /// Alpha and beta of C = alpha·A·B + beta·C.
     pub factors: [f32; 2],
-    /// Extents, and number of GEMMs.
+    /// Extents of a GEMM, and number of GEMMs.
     pub products: Products,
 }
 
@@ -56,25 +56,25 @@ impl Blas {
         let blas = CudaBlas::new(gpu.stream.clone()).map_err(failed("starting"))?;
         // SAFETY: the handle is live. The default mode computes f32 GEMMs in f32.
         let mode = unsafe { cublasSetMathMode(*blas.handle(), cublasMath_t::CUBLAS_DEFAULT_MATH) };
-        mode.result().map_err(failed("setting its mathematics"))?;
+        mode.result().map_err(failed("setting the math mode"))?;
         Ok(Self { blas, _workspace: None })
     }
 
-    /// Starts cuBLAS for launches that are captured. It gets a workspace, so that no graph
-    /// allocates one.
+    /// Starts cuBLAS for launches that are captured in a graph. cuBLAS gets a workspace, so that no
+    /// graph allocates one.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and the errors of the allocation.
+    /// Returns the errors of [`new`](Self::new) and of the allocation.
     #[allow(unsafe_code, reason = "the library's settings have no safe functions")]
     pub fn for_graphs(gpu: Gpu<'_>) -> Result<Self, Failure> {
         let blas = Self::new(gpu)?.blas;
         let workspace = gpu.stream.alloc_zeros::<u8>(WORKSPACE);
         let mut workspace = workspace.map_err(gpu_failed("allocating a workspace"))?;
         let (at, used) = workspace.device_ptr_mut(gpu.stream);
-        // SAFETY: the handle is live, and the memory lives as long as it does.
+        // SAFETY: the handle is live, and the memory lives as long as the handle.
         let set = unsafe { cublasSetWorkspace_v2(*blas.handle(), at as *mut _, WORKSPACE) };
         drop(used);
-        set.result().map_err(failed("setting its workspace"))?;
+        set.result().map_err(failed("setting the workspace"))?;
         Ok(Self { blas, _workspace: Some(workspace) })
     }
 
@@ -106,7 +106,7 @@ impl Blas {
             return Err(Error::TooLarge {
                 what: format!("a GEMM of {products} for cuBLAS"),
                 limit: i32::MAX.unsigned_abs().into(),
-                remedy: "Use a smaller one",
+                remedy: "Use a smaller GEMM",
             });
         };
         // In column-major order the same memory holds the transposes: Cᵀ = Bᵀ·Aᵀ.

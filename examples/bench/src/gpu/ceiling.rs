@@ -1,10 +1,11 @@
-//! Measured ceilings of the device: multiply-adds, and bytes read.
+//! Measured ceilings of the device: rates of multiply-adds, and of bytes read.
 
 use super::{Gpu, Timer, failed};
 use cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
 use gemm_runtime::Error;
 
-/// Sixteen independent chains of multiply-adds a thread, unrolled to hide the loop's cost.
+/// Kernel with sixteen independent chains of multiply-adds per thread, unrolled to hide the cost of
+/// the loop.
 const FMA: &str = r#"
 extern "C" __global__ void __launch_bounds__(256) fma_rate(float *out, float a, float b,
                                                            int rounds) {
@@ -30,10 +31,10 @@ extern "C" __global__ void __launch_bounds__(256) fma_rate(float *out, float a, 
 const FMA_THREADS: u32 = 256;
 const FMA_BLOCKS_PER_SM: u32 = 8;
 const FMA_ROUNDS: i32 = 2048;
-/// Multiply-adds of a thread in a round.
+/// Multiply-adds of a thread in one iteration of the loop.
 const FMA_PER_ROUND: u32 = 256;
 
-/// Grid-stride loop with four loads of 16 bytes in flight.
+/// Kernel with a grid-stride loop and four 16-byte loads in flight.
 const READ: &str = r#"
 extern "C" __global__ void __launch_bounds__(512) read_rate(const float4 *__restrict__ in,
                                                             float *out, unsigned long long n) {
@@ -56,12 +57,14 @@ extern "C" __global__ void __launch_bounds__(512) read_rate(const float4 *__rest
 
 const READ_THREADS: u32 = 512;
 const READ_BLOCKS_PER_SM: u32 = 2;
-/// Array lengths, tried in turn until one fits into memory. All are larger than any cache.
+/// Array lengths, tried in this order until one fits into memory. All arrays are larger than any
+/// cache.
 const READ_LENGTHS: [usize; 3] = [1 << 28, 1 << 27, 1 << 26];
 
 const ROUNDS: usize = 20;
 
-/// Measures multiply-adds, in 10^9 floating-point operations a second, two for each multiply-add.
+/// Measures the rate of multiply-adds, in 10^9 floating-point operations per second. A multiply-add
+/// is two operations.
 ///
 /// # Errors
 /// Returns the errors of [`Gpu::load`] and of the driver.
@@ -83,7 +86,7 @@ pub fn fma_rate(gpu: Gpu<'_>, timer: &Timer<'_>) -> Result<f64, Error> {
     Ok(flops / time / 1e6)
 }
 
-/// Measures bytes read from memory, in 10^9 bytes a second.
+/// Measures the rate of reads from memory, in 10^9 bytes/s.
 ///
 /// # Errors
 /// Returns the errors of [`Gpu::load`] and of the driver.

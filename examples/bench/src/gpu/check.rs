@@ -1,15 +1,15 @@
-//! Comparison of GEMM results with `f64` on the GPU. Only the errors are copied to the host, which
-//! pays off for many kernels of one shape.
+//! Comparison of GEMM results with `f64` on the GPU. Only errors are copied to the host, which
+//! saves time if many kernels compute the same shape.
 
 use super::{Gpu, failed};
 use crate::shapes::GemmShape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
 use gemm_dsl::spec::{Arith, GemmLayout};
-use gemm_oracle::product::{Size, UNDERFLOW};
+use gemm_oracle::product::{self, Size};
 use gemm_runtime::Error;
 
-/// Computes one element of A·B and of |A|·|B| a thread, over tiles in shared memory, with any
-/// strides of A and B.
+/// Kernel that computes one element of A·B and of |A|·|B| per thread, from tiles in shared memory,
+/// with any strides of A and B.
 const EXPECTED: &str = r#"
 extern "C" __global__ void __launch_bounds__(256)
 expected(const float *__restrict__ a, const float *__restrict__ b, double *values,
@@ -37,8 +37,8 @@ expected(const float *__restrict__ a, const float *__restrict__ b, double *value
 }
 "#;
 
-/// Computes the largest error of each block's elements, relative to |A|·|B|. A NaN counts as
-/// infinite, and so does a changed element behind the result.
+/// Kernel that computes the largest error of each block's elements, relative to |A|·|B|. The error
+/// is infinite if an element is NaN or a guard element behind the result has changed.
 const FURTHEST: &str = r#"
 extern "C" __global__ void __launch_bounds__(256)
 furthest(const float *__restrict__ c, const double *__restrict__ values,
@@ -75,16 +75,16 @@ const TILE: u32 = 16;
 const THREADS: u32 = 256;
 const BLOCKS: usize = 512;
 
-/// Elements that the host recomputes, to detect a fault of the kernels above.
+/// Number of elements that the host recomputes, to detect a fault of the kernels above.
 const SAMPLED: usize = 5;
 
-/// Byte that fills results before a launch: such floats are NaN.
+/// Byte that fills results before a launch. Floats of these bytes are NaN.
 const POISON: u8 = 0xff;
 
-/// Guard elements behind a result, which no launch may change.
+/// Number of guard elements behind a result. No launch may change them.
 pub const BEHIND: usize = 1024;
 
-/// Judge of results against a reference in `f64`.
+/// Comparison of results with a reference in `f64`.
 #[derive(Debug)]
 pub struct Verifier<'d> {
     gpu: Gpu<'d>,
@@ -96,7 +96,7 @@ pub struct Verifier<'d> {
 }
 
 impl<'d> Verifier<'d> {
-    /// Creates a judge of results with at most `most` elements.
+    /// Allocates memory for results of at most `most` elements.
     ///
     /// # Errors
     /// Returns the errors of [`Gpu::load`] and of allocations.
@@ -115,12 +115,12 @@ impl<'d> Verifier<'d> {
         })
     }
 
-    /// Computes the reference of a GEMM. The arrays on the GPU and on the host hold the same
-    /// elements.
+    /// Computes the reference of a GEMM. The arrays on the GPU and on the host must contain the
+    /// same elements.
     ///
     /// # Errors
     /// Returns [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] if the
-    /// host disagrees or an array is too short, and the errors of the driver.
+    /// host computes another result or an array is too short, and the errors of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn expect(
         &mut self,
@@ -229,7 +229,7 @@ impl<'d> Verifier<'d> {
         let Size { m, n, k } = shape.size;
         room(c, shape)?;
         let (elements, behind) = ((m * n) as i64, BEHIND as i64);
-        let underflow = 2.0 * k as f64 * UNDERFLOW;
+        let underflow = product::underflow(arith, k as u64);
         let config = LaunchConfig {
             grid_dim: (BLOCKS as u32, 1, 1),
             block_dim: (THREADS, 1, 1),

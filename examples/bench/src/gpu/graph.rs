@@ -6,19 +6,19 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::Error;
 
 impl Gpu<'_> {
-    /// Stops `cudarc` from recording events for later allocations, because a capture refuses them.
+    /// Stops `cudarc` from recording events for later allocations, because a graph capture refuses
+    /// these events.
     ///
-    /// All work of such a program goes to this one stream, so the events would order nothing.
+    /// The program must submit all work to this one stream. The events are then unnecessary.
     #[allow(unsafe_code, reason = "nothing else orders what several streams would do")]
     pub fn without_events(self) -> Self {
-        // SAFETY: all work goes to the device's one stream, in order.
+        // SAFETY: all work is submitted to the device's one stream, in order.
         unsafe { self.context.disable_event_tracking() };
         self
     }
 }
 
-/// Captures `launches` calls of the work as a graph. The work must not compile or allocate any
-/// more.
+/// Captures `launches` calls of `work` as a graph. The calls must neither compile nor allocate.
 ///
 /// The capture ends even if the work fails.
 ///

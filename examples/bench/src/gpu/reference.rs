@@ -1,4 +1,4 @@
-//! GEMMs in `f64` on the GPU; the host would take minutes for a large one.
+//! GEMMs in `f64` on the GPU. The host would take minutes for a large GEMM.
 
 use super::{Gpu, failed};
 use cudarc::driver::{CudaFunction, CudaSlice, CudaView, LaunchConfig, PushKernelArg};
@@ -6,7 +6,7 @@ use gemm_oracle::product::{Size, Truth};
 use gemm_runtime::Error;
 use std::cell::OnceCell;
 
-/// Computes one element of A·B and of |A|·|B| a thread, over tiles in shared memory.
+/// Kernel that computes one element of A·B and of |A|·|B| per thread, from tiles in shared memory.
 const TRUTH: &str = r#"
 extern "C" __global__ void __launch_bounds__(256) truth(const float *__restrict__ a,
                                                         const float *__restrict__ b,
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(256) truth(const float *__restrict_
 
 const TILE: u32 = 16;
 
-/// Rows that the host recomputes, to detect a fault of the kernel above.
+/// Number of rows that the host recomputes, to detect a fault of the kernel above.
 const CHECKED_ROWS: usize = 2;
 
 /// Reference GEMMs in `f64`, on the GPU or on the host.
@@ -54,17 +54,18 @@ impl<'d> GpuReference<'d> {
 
     fn kernel(&self) -> Result<&CudaFunction, Error> {
         if self.kernel.get().is_none() {
-            // The cell is empty: no other thread can reach it.
+            // The cell is still empty, because no other thread can access it.
             let _ = self.kernel.set(self.gpu.load("truth", TRUTH)?);
         }
         self.kernel.get().ok_or_else(|| Error::Internal("an unexpected kernel".to_owned()))
     }
 
-    /// Computes A·B and |A|·|B|. `a` and `b` hold the same elements on the GPU and on the host.
+    /// Computes A·B and |A|·|B|. `a` and `b` must contain the same elements on the GPU and on the
+    /// host.
     ///
     /// # Errors
     /// Returns [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] if the
-    /// host disagrees, and the errors of the driver.
+    /// host computes another result, and the errors of the driver.
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn product(
         &self,
@@ -108,8 +109,8 @@ impl<'d> GpuReference<'d> {
             .arg(&rows)
             .arg(&cols)
             .arg(&depth);
-        // SAFETY: the arguments are the kernel's parameters; `a` has m·k elements and `b` k·n, as
-        // their copies on the host, which are indexed below; the results have m·n.
+        // SAFETY: the arguments are the kernel's parameters. `a` has m·k elements and `b` has k·n,
+        // as do the copies on the host. The results have m·n elements.
         unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
         let read = |slice: &CudaSlice<f64>| {
             gpu.stream.clone_dtoh(slice).map_err(failed("copying the reference from the GPU"))
@@ -120,7 +121,7 @@ impl<'d> GpuReference<'d> {
     }
 }
 
-/// Compares the first and the last row with the host's.
+/// Compares the first and the last row with the results of the host.
 fn check(truth: &Truth, a: &[f32], b: &[f32], size: Size) -> Result<(), Error> {
     let Size { m, n, k } = size;
     for row in [0, m - 1].into_iter().take(CHECKED_ROWS.min(m)) {

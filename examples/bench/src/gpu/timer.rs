@@ -1,12 +1,12 @@
-//! Launch times by CUDA events.
+//! Launch times, measured with CUDA events.
 
 use super::{Gpu, failed};
 use cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
 use cudarc::driver::{CudaEvent, CudaFunction, LaunchConfig, PushKernelArg};
 use gemm_runtime::Error;
 
-/// Keeps the GPU busy while the host enqueues timed work. Otherwise a gap between two host calls
-/// would count as time of a short kernel.
+/// Kernel that keeps the GPU busy while the host enqueues timed work. Otherwise the time of a short
+/// kernel would include gaps between host calls.
 const DELAY: &str = r#"
 extern "C" __global__ void delay(unsigned long long nanoseconds) {
     unsigned long long start, now;
@@ -17,22 +17,23 @@ extern "C" __global__ void delay(unsigned long long nanoseconds) {
 }
 "#;
 
-/// Head start of the host in nanoseconds: the minimum, and the share of each piece of work.
+/// Duration of the delay in nanoseconds: the minimum, and the part for each piece of work that the
+/// host enqueues.
 ///
-/// A head start that is too short adds host time to the measured time. Work of a single round is
-/// launched on its own, which takes the host longer than a graph.
+/// If the delay is too short, the measured time includes host time. Work that runs once is not
+/// launched as a graph, so the host takes longer for it.
 const HEAD_START: u64 = 1_000_000;
 const HEAD_START_ONCE: u64 = 100_000;
 const HEAD_START_EACH: u64 = 10_000;
 
-/// Rounds enqueued behind one delay.
+/// Number of rounds that are enqueued after one delay.
 const ROUNDS_A_DELAY: usize = 8;
 
-/// Minimum time between two events in milliseconds, about a hundred times the GPU's cost of an
-/// event.
+/// Minimum time between two events in milliseconds. It is about a hundred times the time that the
+/// GPU needs for an event.
 ///
-/// Shorter work is repeated between them, equally often for all work of a round. The limit of
-/// repeats keeps all rounds behind one delay within the capacity of the stream.
+/// Shorter work is repeated between the two events. All work of a round is repeated equally often.
+/// The limit on repeats keeps the rounds after one delay within the capacity of the stream.
 const BETWEEN_EVENTS: f64 = 0.2;
 const MOST_REPEATS: usize = 32;
 
@@ -55,27 +56,40 @@ impl<'d> Timer<'d> {
         Ok(Self { gpu, delay: gpu.load("delay", DELAY)? })
     }
 
-    /// Returns the median time of each piece of work in milliseconds, over `rounds` rounds after
-    /// warm-up.
+    /// Returns the median time of each piece of work in milliseconds, over the rounds of
+    /// [`samples`](Self::samples).
     ///
-    /// Each round runs every piece once, or short ones repeatedly and equally often. Disturbances
-    /// of the GPU thus affect all pieces alike.
+    /// # Errors
+    /// Returns the errors of [`samples`](Self::samples).
+    pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
+        let mut times = self.samples(rounds, work)?;
+        Ok(times.iter_mut().map(|times| median(times)).collect())
+    }
+
+    /// Returns the times of each piece of work in milliseconds, one for each of `rounds` rounds
+    /// after the warm-up.
+    ///
+    /// Each round runs every piece equally often: once, or repeatedly if a piece is short.
+    /// Disturbances of the GPU thus affect all pieces alike.
     ///
     /// # Errors
     /// Returns the errors of the work, and [`Error::Driver`] if a measurement fails.
-    pub fn medians(&self, rounds: usize, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
+    pub fn samples(
+        &self,
+        rounds: usize,
+        work: &mut [&mut Work<'_>],
+    ) -> Result<Vec<Vec<f64>>, Error> {
         work.iter_mut().try_for_each(|work| work())?;
         self.gpu.device.synchronize()?;
         let mut once = self.rounds(1, 1, HEAD_START_EACH, work)?;
         let shortest = once.iter_mut().map(|times| median(times)).fold(f64::INFINITY, f64::min);
-        let mut times = self.rounds(rounds, repeats(shortest), HEAD_START_EACH, work)?;
-        Ok(times.iter_mut().map(|times| median(times)).collect())
+        self.rounds(rounds, repeats(shortest), HEAD_START_EACH, work)
     }
 
     /// Returns the time of each piece of work in milliseconds, run once, without warm-up.
     ///
     /// # Errors
-    /// As [`medians`](Self::medians).
+    /// Returns the errors of [`medians`](Self::medians).
     pub fn once(&self, work: &mut [&mut Work<'_>]) -> Result<Vec<f64>, Error> {
         let mut times = self.rounds(1, 1, HEAD_START_ONCE, work)?;
         Ok(times.iter_mut().map(|times| median(times)).collect())
@@ -132,7 +146,7 @@ impl<'d> Timer<'d> {
         let mut launch = self.gpu.stream.launch_builder(&self.delay);
         let nanoseconds = HEAD_START.max(head_start);
         launch.arg(&nanoseconds);
-        // SAFETY: the kernel's one parameter is a 64-bit number, and it accesses no memory.
+        // SAFETY: the kernel has one parameter, a 64-bit number, and accesses no memory.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(failed("launching the delay"))
     }

@@ -1,4 +1,4 @@
-//! Matrices of all measured GEMMs, as parts of three arrays that are allocated once.
+//! Matrices of all measured GEMMs, in three arrays that are allocated once.
 
 use crate::cli::Failure;
 use crate::data;
@@ -12,8 +12,8 @@ use gemm_runtime::{
     Error, LaunchReport, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
 };
 
-/// Random A and B, and room for C, on a GPU. The matrices of a shape are the first elements of each
-/// array.
+/// Arrays on a GPU for A and B, with random elements, and for C. The matrices of a GEMM are at the
+/// start of the arrays.
 #[derive(Debug)]
 pub struct Arena<'d> {
     gpu: Gpu<'d>,
@@ -29,7 +29,8 @@ impl<'d> Arena<'d> {
     /// Allocates arrays that are large enough for each of the shapes.
     ///
     /// # Errors
-    /// Returns [`Failure::Usage`] if this machine cannot hold them, and the errors of the driver.
+    /// Returns [`Failure::Usage`] if the arrays do not fit into this machine's memory, and the
+    /// errors of the driver.
     pub fn new(gpu: Gpu<'d>, shapes: &[GemmShape], seed: u64) -> Result<Self, Failure> {
         let [a, b, c] = elements(shapes)?;
         let uniform = |seed, len: usize| data::uniform(seed, len.max(1), -1.0, 1.0);
@@ -56,7 +57,7 @@ impl<'d> Arena<'d> {
         self.judge.expect(&self.a, &self.host[0], &self.b, &self.host[1], shape)
     }
 
-    /// Launches a GEMM on a result filled with NaN, and judges it against the
+    /// Fills the result with NaN, launches a GEMM, and compares the result with the
     /// [reference](Self::expect).
     ///
     /// Returns the largest error, and true if it is within the bound of the arithmetic.
@@ -154,7 +155,7 @@ fn views<'v>(
 /// Returns the numbers of elements of the largest A, B and C.
 ///
 /// # Errors
-/// Returns [`Failure::Usage`] if this machine cannot hold them.
+/// Returns [`Failure::Usage`] if the arrays do not fit into this machine's memory.
 pub fn elements(shapes: &[GemmShape]) -> Result<[usize; 3], Failure> {
     let mut most = [0; 3];
     for shape in shapes {

@@ -18,11 +18,11 @@ use std::path::PathBuf;
 pub struct GridOptions {
     #[command(flatten)]
     shapes: Shapes,
-    /// Draw N random sizes instead of the grid: each extent log-uniform from 1 to 8192, and one of
-    /// the layouts
+    /// Measure N random sizes instead of the grid, with extents log-uniform from 1 to 8192 and a
+    /// random layout
     #[arg(long, value_name = "N", conflicts_with_all = ["m", "n", "k", "only"])]
     random: Option<usize>,
-    /// Use the kernel table of a file, as `tune --table` writes it, instead of `sgemm`
+    /// Use the kernels of a table that `tune --table` wrote, instead of `sgemm`
     #[arg(long, value_name = "FILE.rs")]
     table: Option<PathBuf>,
     /// Accuracy class of `sgemm`: `bound` and `norm` allow tensor cores to emulate f32
@@ -74,14 +74,14 @@ fn extent(text: &str) -> Result<usize, String> {
 pub fn accuracy(text: &str) -> Result<Accuracy, String> {
     text.parse().map_err(|_| {
         let words: Vec<&str> = Accuracy::ALL.iter().map(|class| class.word()).collect();
-        format!("`{text}` is not an accuracy class. There are {}", words.join(", "))
+        format!("`{text}` is not an accuracy class. The classes are {}", words.join(", "))
     })
 }
 
 fn layout(text: &str) -> Result<GemmLayout, String> {
     text.parse().map_err(|_| {
         let words: Vec<&str> = GemmLayout::ALL.iter().map(|layout| layout.word()).collect();
-        format!("`{text}` is not a layout. There are {}", words.join(", "))
+        format!("`{text}` is not a layout. The layouts are {}", words.join(", "))
     })
 }
 
@@ -125,7 +125,7 @@ impl GridOptions {
     /// Reads the table that replaces [`sgemm`](gemm_runtime::sgemm), if one is given.
     ///
     /// # Errors
-    /// Returns [`Failure::Usage`] if the table cannot be read, or if its epilogue takes operands.
+    /// Returns [`Failure::Usage`] if the table cannot be read, or if its epilogue has operands.
     pub fn table(&self) -> Result<Option<SgemmTable>, Failure> {
         let Some(path) = &self.table else { return Ok(None) };
         let named =
@@ -135,7 +135,7 @@ impl GridOptions {
         SgemmTable::new(&table).map(Some).map_err(|error| named(error.to_string()))
     }
 
-    /// Returns the selected GEMMs, after all checks that need no measurement.
+    /// Checks all options and returns the selected GEMMs.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
@@ -214,9 +214,12 @@ mod tests {
             ("--random 0", "nothing to measure"),
             ("--only 4x5", "`4x5` is not a size"),
             ("--only 4x0x5", "nothing to measure"),
-            ("--accuracy best", "`best` is not an accuracy class. There are ieee, bound, norm"),
+            (
+                "--accuracy best",
+                "`best` is not an accuracy class. The classes are ieee, bound, norm",
+            ),
             ("--accuracy bound --table a.rs", "cannot be used with"),
-            ("--layout nx", "`nx` is not a layout. There are nn, nt, tn, tt"),
+            ("--layout nx", "`nx` is not a layout. The layouts are nn, nt, tn, tt"),
             ("--random 3 --m 4", "cannot be used with"),
             ("--only 3x3x3 --k 4", "cannot be used with"),
             ("--random 3 --plot a.svg", "cannot be used with"),

@@ -1,7 +1,8 @@
-//! Number of launches and replays. Long launches must not take all the time, and the cost of a
-//! replay must not count for short ones.
+//! Number of launches in a graph, and of replays of the graph. Long launches are repeated less
+//! often, to limit the total time. Short launches are repeated often enough to hide the cost of a
+//! replay.
 
-/// Number of launches in a graph, and number of its replays.
+/// Number of launches in a graph, and number of replays of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Back-to-back launches in a graph.
@@ -10,15 +11,15 @@ pub struct Pace {
     pub replays: usize,
 }
 
-/// Launch time in microseconds from which on a graph has fewer than [`LEAST`] launches.
+/// Launch time in microseconds at and above which a graph has fewer than [`LEAST`] launches.
 pub const LONG: f64 = 2000.0;
 
-/// Minimum number of shorter launches in a graph.
+/// Minimum number of launches in a graph, if a launch takes less than [`LONG`].
 pub const LEAST: usize = 20;
 
 const MOST: usize = 200;
 
-/// Target time of a graph, and of all its replays, in microseconds.
+/// Target time of a graph in microseconds, for short and for long launches.
 const GRAPH: f64 = 1000.0;
 const LONG_GRAPH: f64 = 8000.0;
 const REPLAYS: f64 = 40_000.0;
@@ -34,8 +35,8 @@ pub fn benchmark(us: f64) -> Pace {
     Pace { launches, replays: replays.clamp(3, 11) | 1 }
 }
 
-/// Returns the pace of a search among many kernels, about a millisecond for each. The best kernel
-/// takes `us` microseconds.
+/// Returns the pace for a search among many kernels, in which each kernel gets about a millisecond.
+/// `us` is the time of the best kernel in microseconds.
 pub fn search(us: f64) -> Pace {
     const GRAPH: f64 = 160.0;
     let launches = ((GRAPH / us).ceil() as usize).clamp(1, MOST);

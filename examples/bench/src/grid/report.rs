@@ -1,4 +1,4 @@
-//! Results of `grid` as JSON, and their means.
+//! Results of `grid` as JSON, and their geometric means.
 
 use crate::shapes::GemmShape;
 use gemm_dsl::spec::GemmLayout;
@@ -7,21 +7,21 @@ use serde::Serialize;
 
 /// Assumed limits of a GPU like the H200.
 ///
-/// In order: floating-point operations a second, bytes a second from memory and from the L2 cache,
-/// and microseconds of launch overhead.
+/// In this order: floating-point operations per second, bytes per second from memory and from the
+/// L2 cache, and microseconds of launch overhead.
 const FLOPS: f64 = 54e12;
 const MEMORY: f64 = 4.5e12;
 const CACHE: f64 = 12e12;
 const LAUNCH: f64 = 2.0;
 
-/// Matrices of fewer bytes stay in the L2 cache from launch to launch.
+/// Total bytes below which the matrices stay in the L2 cache between launches.
 const CACHED: f64 = 40e6;
 
-/// Ratio to cuBLAS below which a GEMM counts as behind.
+/// Ratio to cuBLAS below which a GEMM is listed as slow.
 pub const BEHIND: f64 = 0.92;
 
-/// Returns the lower bound of a GEMM's time in microseconds: its operations or the bytes of its
-/// matrices, plus a launch.
+/// Returns the lower bound of a GEMM's time in microseconds. It is the time for the operations or
+/// for the bytes of the matrices, whichever is longer, plus the launch overhead.
 pub fn roof(size: Size) -> f64 {
     let rate = if size.bytes() < CACHED { CACHE } else { MEMORY };
     (size.flops() / FLOPS).max(size.bytes() / rate) * 1e6 + LAUNCH
@@ -32,13 +32,13 @@ pub fn roof(size: Size) -> f64 {
 pub struct GridRow {
     pub m: usize,
     pub n: usize,
-    /// Length of the dot product of an element.
+    /// Extent K: length of the dot product of an element.
     pub k: usize,
     /// Layout of A and B.
     pub layout: &'static str,
     /// Spec that `sgemm` or the table selects.
     pub line: String,
-    /// Condition of the table's rule; `null` for its last one, and for `sgemm`.
+    /// Condition of the table's rule. `null` for the last rule, which has none, and for `sgemm`.
     pub condition: Option<String>,
     /// Time of a launch in microseconds, the median of the replays.
     pub us: Option<f64>,
@@ -55,10 +55,10 @@ pub struct GridRow {
     /// Back-to-back launches in the graph.
     pub launches: Option<usize>,
     pub replays: Option<usize>,
-    /// Largest error of an element of C, relative to the same element of |A|·|B|; `null` without a
-    /// result, or if it is infinite.
+    /// Largest error of an element of C, relative to the same element of |A|·|B|. `null` if there
+    /// is no result or the error is infinite.
     pub error: Option<f64>,
-    /// True if rounding explains all errors; `null` without a result.
+    /// True if all errors are within the rounding bound; `null` if there is no result.
     pub ok: Option<bool>,
     /// Reason why a result or a time is missing.
     pub message: Option<String>,
@@ -112,7 +112,7 @@ pub struct GridReport {
     pub means: Vec<GridMean>,
 }
 
-/// Geometric means over some GEMMs.
+/// Geometric means over a selection of GEMMs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GridMean {
     /// Name of the selection, such as `m or n <= 64`.
@@ -131,8 +131,8 @@ pub struct GridMean {
     pub cublas_of_roof: Option<f64>,
 }
 
-/// Returns the means over all GEMMs, over M or N up to 64, over the others, and over each of
-/// several layouts.
+/// Returns the means over all GEMMs, over those with M or N at most 64, over the others, and over
+/// each layout if there are several.
 pub fn means(rows: &[GridRow]) -> Vec<GridMean> {
     let layouts =
         GemmLayout::ALL.iter().filter(|layout| with_layout(rows, layout).next().is_some());
@@ -175,7 +175,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (logs / values.len() as f64).exp())
 }
 
-/// Returns at most `most` GEMMs that are behind cuBLAS, the worst first.
+/// Returns at most `most` GEMMs with a ratio below [`BEHIND`], the smallest ratio first.
 pub fn worst(rows: &[GridRow], most: usize) -> Vec<&GridRow> {
     let ratio = |row: &&GridRow| row.ratio.unwrap_or(f64::INFINITY);
     let mut behind: Vec<&GridRow> = rows.iter().filter(|row| ratio(row) < BEHIND).collect();

@@ -8,11 +8,11 @@ use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
 use std::path::PathBuf;
 
-/// Climb the ladders of reductions and matrix multiplications.
+/// Run, check and compare the stages of the ladders of reductions and matrix multiplications.
 #[derive(Debug, Parser)]
 #[command(name = "ladder")]
 pub struct LadderOptions {
-    /// Ladder to climb; both by default, and then --n, --block and --op apply to the reductions
+    /// Ladder to run. By default both run, and --n, --block and --op apply to the reductions
     pub ladder: Option<LadderChoice>,
     /// Device that runs the kernels
     #[arg(long, value_enum, default_value_t)]
@@ -35,13 +35,13 @@ pub struct LadderOptions {
         conflicts_with_all = ["m", "k"]
     )]
     pub size: Vec<usize>,
-    /// Batches of this many GEMMs, each of that size: every stage with `batch: strided`, against
-    /// cublasSgemmStridedBatched. Of large batches some GEMMs are checked, the first and the last
-    /// among them
+    /// Number of GEMMs in a batch, each of the given size. Every stage runs with `batch: strided`,
+    /// against cublasSgemmStridedBatched. In large batches only some GEMMs are checked, including
+    /// the first and the last
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub batch: Option<usize>,
-    /// Threads in a reduction's block; or, for GEMMs, the block widths (16,32) of the stages that
-    /// have both
+    /// Threads in a block of a reduction. For GEMMs, block widths (16,32) of the stages that
+    /// support both
     #[arg(long, value_delimiter = ',')]
     pub block: Vec<u32>,
     /// Operator of the reductions: sum, prod, max or min
@@ -50,8 +50,8 @@ pub struct LadderOptions {
     /// Array to reduce, or the two matrices to multiply, as float32 .npy files
     #[arg(long, num_args = 1..=2, value_name = "NPY")]
     pub input: Vec<PathBuf>,
-    /// Print one JSON object a line instead of tables. null marks a value that does not apply;
-    /// numbers that JSON lacks are "inf", "-inf" and "nan"
+    /// Print one JSON object per line instead of tables. null means that a value does not apply;
+    /// numbers that JSON cannot represent are "inf", "-inf" and "nan"
     #[arg(long, conflicts_with = "source")]
     pub json: bool,
     /// Print the CUDA C of a stage, by number or name, and run nothing
@@ -60,7 +60,8 @@ pub struct LadderOptions {
     /// Plot the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
     pub plot: Vec<PathBuf>,
-    /// Write the book of all stages into this folder: a page for each, which explains its speed
+    /// Write the book into this folder: a page for each stage, which explains the speed of its
+    /// kernel
     #[arg(
         long,
         value_name = "DIR",
@@ -85,7 +86,7 @@ pub enum LadderChoice {
     Sgemm,
 }
 
-/// Jobs of the ladders; at least one is present.
+/// Jobs of the two ladders. At least one is `Some`.
 #[derive(Debug)]
 pub struct Jobs {
     pub reduce: Option<ReduceJob>,
@@ -96,7 +97,7 @@ pub struct Jobs {
 #[derive(Debug, Default)]
 pub struct ReduceJob {
     pub op: Op,
-    /// Threads in a block; the catalogue's if `None`.
+    /// Threads in a block. If `None`, each stage has its own number.
     pub block: Option<u32>,
     pub input: ReduceInput,
     pub plots: Vec<PathBuf>,
@@ -116,7 +117,7 @@ pub enum ReduceInput {
 /// Job of the GEMM ladder.
 #[derive(Debug, Default)]
 pub struct SgemmJob {
-    /// Widths for the stages that have several; empty for the catalogue's.
+    /// Block widths for the stages that support several. If empty, each stage has its own width.
     pub blocks: Vec<u32>,
     /// Number of GEMMs in a batch; `None` for single GEMMs.
     pub batch: Option<usize>,
@@ -136,12 +137,12 @@ pub enum SgemmInput {
 }
 
 impl LadderOptions {
-    /// Sorts the options by ladder.
+    /// Returns the job of each ladder from the options.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] for options that conflict.
     pub fn jobs(&self) -> Result<Jobs, Failure> {
-        // Without a named ladder, `--n` belongs to the GEMM if its other extents are given.
+        // If no ladder is named, `--n` applies to the GEMM if other extents of the GEMM are given.
         let product_extents = self.m.is_some() || self.k.is_some();
         let reduce = match self.ladder {
             Some(LadderChoice::Sgemm) => None,
@@ -213,7 +214,7 @@ impl LadderOptions {
             return usage("--input and a size: the files determine the sizes. Leave out the size");
         }
         if products && !self.input.is_empty() && self.batch.is_some() {
-            return usage("--input and --batch: the files hold one GEMM. Leave out --batch");
+            return usage("--input and --batch: the files contain one GEMM. Leave out --batch");
         }
         if self.batch == Some(0) {
             return usage("--batch 0: there is nothing to multiply. Give at least 1");
@@ -224,7 +225,7 @@ impl LadderOptions {
             }
             _ if !self.size.is_empty() => self.size.iter().map(|&n| Size::square(n)).collect(),
             [Some(m), Some(n), Some(k)] => vec![Size { m, n, k }],
-            _ if any => return usage("a GEMM needs all of --m, --n and --k, or --size"),
+            _ if any => return usage("a GEMM requires all of --m, --n and --k, or --size"),
             _ => Vec::new(),
         };
         if let Some(Size { m, n, k }) = sizes.iter().find(|size| size.m == 0 || size.n == 0) {
@@ -233,7 +234,7 @@ impl LadderOptions {
             ));
         }
         let input = match &self.input[..] {
-            [_] if named => return usage("a GEMM needs two files: --input a.npy b.npy"),
+            [_] if named => return usage("a GEMM requires two files: --input a.npy b.npy"),
             [a, b] => SgemmInput::Files(a.clone(), b.clone()),
             _ if sizes.is_empty() => SgemmInput::Default,
             _ => SgemmInput::Random(sizes),
@@ -320,7 +321,8 @@ mod tests {
         assert!(error("reduce --block 64,128").contains("one --block"));
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
         assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
-        // The book has all stages, at its own shapes, on the simulator.
+        // The book always has all stages, at fixed shapes, on the simulator, so no other option
+        // applies.
         let options = <LadderOptions as clap::CommandFactory>::command();
         let others = options.get_arguments().filter_map(|argument| argument.get_long());
         let others: Vec<&str> = others.filter(|other| !["html", "help"].contains(other)).collect();

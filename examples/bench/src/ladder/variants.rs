@@ -1,11 +1,11 @@
-//! Stages that exist for blocks of several widths.
+//! Stages that support several block widths.
 
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Rect, Tile};
 
-/// Returns the catalogue. Given widths replace a stage that has a width by one stage for each of
-/// them.
+/// Returns all stages. If widths are given, a stage that depends on its block width is replaced by
+/// one stage for each width.
 pub fn stages(widths: &[u32]) -> Vec<Stage<SgemmSpec>> {
     let mut all = Vec::new();
     for stage in stages::sgemm() {
@@ -21,13 +21,14 @@ pub fn stages(widths: &[u32]) -> Vec<Stage<SgemmSpec>> {
 
 /// Returns a stage at another block width.
 ///
-/// `None` if the stage does not depend on its width, or does not exist at this one.
+/// Returns `None` if the stage does not depend on its width, or does not support this width.
 fn sized(stage: &Stage<SgemmSpec>, width: u32) -> Option<Stage<SgemmSpec>> {
     let spec = stage.spec.clone();
     let spec = match stage.name {
         "naive" | "unroll" | "coarsen" => spec.block(Block::new(width, width)),
         "shared_tile" | "padded_prefetch" => spec.tile(Tile::new(width, width, width)),
-        // As many columns of threads as rows; each thread has several outputs of a row.
+        // The block has as many columns of threads as rows, and a thread computes several outputs
+        // of a row.
         "private_row" => {
             let outputs = spec.thread.n;
             let cols = width.checked_mul(outputs)?;

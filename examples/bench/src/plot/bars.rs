@@ -1,4 +1,4 @@
-//! Horizontal bar charts with an optional limit.
+//! Horizontal bar charts with an optional upper limit.
 
 use super::{Drawn, FONT, GRID, INK, Picture, axis_end, shade, stroke};
 use crate::change::number;
@@ -10,7 +10,7 @@ use plotters::element::{PathElement, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, TextStyle};
 
-/// One quantity of several items.
+/// Bar chart of one quantity for several items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
     pub title: String,

@@ -8,8 +8,8 @@ use plotters::element::{Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
-/// Several heat maps of ratios, side by side. 1 is white, more is blue, less is red. The colour is
-/// full at a factor of 2.
+/// Several heat maps of ratios, side by side. A ratio of 1 is white, larger ratios are blue,
+/// smaller ones red. The colour is saturated at 2 and at 1/2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heat {
     pub title: String,
@@ -34,7 +34,8 @@ pub struct Panel {
 
 /// Size of a cell in pixels.
 const CELL: (i32, i32) = (40, 20);
-/// Space in pixels left of the cells of a map, above and below them, and around the maps.
+/// Margins in pixels to the left of the cells of a map, above them, below them, and around the
+/// maps.
 const LEFT: i32 = 62;
 const ABOVE: i32 = 26;
 const BELOW: i32 = 34;
@@ -55,7 +56,7 @@ impl Heat {
         self.panels.iter().map(|panel| panel.size().0).max().unwrap_or(LEFT)
     }
 
-    /// Tops of the lines of maps, and the bottom of the last one.
+    /// Top of each line of maps, and the bottom of the last line.
     fn tops(&self) -> Vec<i32> {
         let mut tops = vec![TITLE];
         for line in self.panels.chunks(self.across()) {
@@ -134,7 +135,7 @@ impl Picture for Heat {
 fn color(ratio: f64) -> RGBColor {
     const RED: (f64, f64, f64) = (225.0, 90.0, 75.0);
     const BLUE: (f64, f64, f64) = (95.0, 160.0, 225.0);
-    // NaN is white, too.
+    // NaN is also white.
     let far = ratio.log2().clamp(-1.0, 1.0);
     let far = if far.is_nan() { 0.0 } else { far };
     let to = if far < 0.0 { RED } else { BLUE };

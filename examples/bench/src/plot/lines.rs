@@ -1,4 +1,4 @@
-//! Line charts over a few sizes, labelled at the ends of the lines.
+//! Line charts over a few sizes. Each line is labelled at its end.
 
 use super::{Drawn, FONT, GRID, INK, Picture, axis_end, shade, stroke};
 use plotters::backend::DrawingBackend;
@@ -10,7 +10,7 @@ use plotters::series::LineSeries;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
-/// Several quantities over the same sizes.
+/// Line chart of several quantities over the same sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
     pub title: String,
@@ -31,7 +31,7 @@ pub struct Series {
     pub name: String,
     /// Value for each size, if it was measured.
     pub values: Vec<Option<f64>>,
-    /// Draws the line black and bold, as the reference of the others.
+    /// Draws the line black and bold, as a reference for the others.
     pub emphasis: bool,
 }
 
@@ -120,7 +120,8 @@ impl Picture for Lines {
     }
 }
 
-/// Moves ascending heights apart to at least `gap`, none of them below `lowest`.
+/// Moves ascending heights apart, so that neighbours differ by at least `gap` and none exceeds
+/// `lowest`.
 fn spread(heights: &[i32], gap: i32, lowest: i32) -> Vec<i32> {
     let mut spread = heights.to_vec();
     for i in 1..spread.len() {

@@ -1,9 +1,9 @@
 //! Counts of a GEMM that is too large to simulate.
 //!
-//! Blocks with whole tiles do equal work, and so do all K tiles but the first and the last few.
-//! Each counter of a launch is therefore linear in each extent, as long as the remainder of the
-//! last tile is the same. A few small shapes with the same remainders give the counts at a large
-//! one.
+//! Blocks with whole tiles do equal work, and so do all K tiles except the first few and the last
+//! few. Each counter of a launch is therefore linear in each extent, if the remainder of the last
+//! tile is fixed. The counts at a large shape are extrapolated from a few small shapes with the
+//! same remainders.
 
 use super::LaunchCounts;
 use crate::cli::Failure;
@@ -23,19 +23,20 @@ use gemm_runtime::{Device, Error, LaunchReport, StepReport};
 /// Seed of the operands; counts do not depend on the elements.
 const SEED: u64 = 1;
 
-/// Minimum row length of a sample in elements: two rows in one cache line would count as one.
+/// Minimum row length of a sample in elements. Two shorter rows could be in one cache line, which
+/// is counted once.
 const LINE: usize = 32;
 
 /// Bytes of a machine instruction.
 const INSTRUCTION: f64 = 16.0;
 
-/// Minimum number of K steps after which a kernel without tiles repeats itself.
+/// Number of K steps after which all further steps of a kernel without tiles cost the same.
 const NAIVE_DEPTH: usize = 64;
 
-/// Simulated extents in place of another one, each with its weight.
+/// Simulated extents that replace a large extent, each with its weight.
 type ExtentSamples = Vec<(usize, f64)>;
 
-/// Replaces an extent by two smaller ones with the weights of a linear extrapolation.
+/// Replaces an extent with two smaller ones, weighted for a linear extrapolation.
 pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples {
     if extent <= second {
         return vec![(extent, 1.0)];
@@ -44,10 +45,10 @@ pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples 
     vec![(first, 1.0 - at), (second, at)]
 }
 
-/// Samples rows or columns: whole tiles and the remainder.
+/// Returns the samples for rows or columns: whole tiles, and the remainder.
 ///
-/// If the launch is the only one, all blocks with whole tiles have equal counts, and one represents
-/// all.
+/// If the program has one launch, all blocks with whole tiles have equal counts, and one block
+/// represents all of them.
 fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
     let whole = tile * LINE.div_ceil(tile);
     let left = extent % whole;
@@ -57,7 +58,7 @@ fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
     line(extent, [left + whole, left + 2 * whole])
 }
 
-/// Samples K from the extent on at which all pipeline stages are full.
+/// Returns the samples for K. They start at the extent at which all pipeline stages are full.
 fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
     let depth = plan.depth() as usize;
     let (depth, first) = match plan.kind() {
@@ -75,7 +76,7 @@ fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
 
 /// Counts the launches of a GEMM on `sms` SMs, without their registers.
 ///
-/// The fix-up of `stream_k` counts only as traffic of the partial tiles.
+/// Of the fix-up of `stream_k`, only the traffic of the partial tiles is counted.
 ///
 /// # Errors
 /// Returns the errors of the simulator.
@@ -86,7 +87,8 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     let tiles = (size.m.div_ceil(rows) * size.n.div_ceil(cols)) as f64;
     let slots = f64::from(sms * plan.blocks_per_sm());
     let mut simulated = spec.clone();
-    // The split of K depends on the number of tiles, and the samples have fewer.
+    // The number of split-K partitions depends on the number of tiles, and the samples have fewer
+    // tiles.
     if simulated.split_k == SplitK::Auto {
         simulated.split_k = SplitK::Ranges(((slots / tiles) as u32).max(1));
     }
@@ -119,7 +121,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     for other in &mut all {
         other.launch.reads.once = f64::from(SECTOR_BYTES) * other.launch.work.sectors;
     }
-    // The counters do not depend on the format, and the rates are those of 16-bit formats.
+    // The counters do not depend on the format, but the model's rates are those of 16-bit formats.
     let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
     for other in &mut all {
         let work = &mut other.launch.work;
@@ -140,11 +142,11 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     Ok(all)
 }
 
-/// Models the blocks of `stream_k`: one for each slot, or as many as pay off if there are few
-/// tiles.
+/// Models the blocks of `stream_k`. There is one for each slot, or fewer if there are too few tiles
+/// for all slots.
 ///
-/// A block that does not finish a tile writes its partial accumulators, which another block reads
-/// again.
+/// A block that does not finish a tile writes its partial accumulators, and another block reads
+/// them.
 fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, terms: usize) {
     let worth =
         (1..14).fold(1.0, |root, log| if terms >> (3 + 2 * log) > 0 { 2.0 * root } else { root });
@@ -190,8 +192,7 @@ fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
             launch.waits.code = INSTRUCTION * of_round * unrolled.min(1.0);
         }
     } else {
-        // Threads of a block that read the same data hit the cache of their SM, except for the
-        // first.
+        // If threads of a block read the same data, all but the first hit the L1 cache.
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
         launch.work.sectors = launch.work.sectors.min(once);
     }
@@ -204,7 +205,7 @@ fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
     };
 }
 
-/// Returns the work of a launch, as compiled.
+/// Returns the work of a launch, from the counters of the compiled kernel.
 pub(super) fn work(step: &StepReport<'_>) -> Result<Work, Error> {
     let (text, compiled) = compiled(step)?;
     Ok(Work::compiled(text, compiled))
@@ -232,7 +233,8 @@ fn add(
 mod tests {
     use super::*;
 
-    /// Strips of A and B hold all splits of an element, each with the bytes of its format.
+    /// The strips of A and B contain all components of the split of an element, in the bytes of
+    /// their format.
     #[test]
     fn strips_have_the_bytes_of_their_format() {
         let bytes = |arith: &str| {

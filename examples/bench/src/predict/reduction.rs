@@ -14,13 +14,13 @@ use gemm_runtime::{Device, Error};
 /// Seed of the operands; counts do not depend on the elements.
 const SEED: u64 = 1;
 
-/// Number of simulated blocks if each has its own share.
+/// Number of simulated blocks, if each block reduces a fixed number of elements.
 const BLOCKS: u64 = 16;
 
-/// Counts the launches of an array reduction, without their registers. A later pass has as many
-/// elements as the previous one had blocks.
+/// Counts the launches of a reduction of an array, without their registers. A pass has one element
+/// for each block of the previous pass.
 ///
-/// `None` if the spec does not reduce the whole array.
+/// Returns `None` if the spec does not reduce the whole array.
 ///
 /// # Errors
 /// Returns the errors of the simulator.

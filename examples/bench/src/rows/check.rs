@@ -1,4 +1,4 @@
-//! Check of results against `f64`: all of them, or a random sample of many.
+//! Check of results against `f64`. If there are many results, a random sample is checked.
 
 use super::input::Tile;
 use super::launch::poison;
@@ -12,15 +12,15 @@ use gemm_oracle::depth::Depth;
 use gemm_oracle::fold::{Finish, Folded, Kind, Number, folded};
 use rayon::prelude::*;
 
-/// Limit on the elements that a sample of results is computed from.
+/// Limit on the number of elements that are reduced to check a sample of results.
 const DRAWN_ELEMENTS: usize = 1 << 22;
 
 /// Limit on the number of results in a sample.
 const DRAWN: usize = 256;
 
-/// Longest reduction whose elements are folded one by one.
+/// Maximum length of a reduction for which the reference is computed element by element.
 ///
-/// Longer ones have a reference only for sums, extrema and indices.
+/// Longer reductions have a reference only for sums, extrema and indices.
 pub const ONE_BY_ONE: usize = 1 << 24;
 
 /// Results of a problem, with everything needed to check them.
@@ -29,7 +29,7 @@ pub struct Results<'r> {
     pub problem: &'r ReductionProblem,
     pub spec: &'r ReduceSpec,
     pub tiles: &'r [Tile],
-    /// Segment offsets; none for other problems.
+    /// Segment offsets; `None` for other problems.
     pub offsets: Option<&'r [u32]>,
     /// Bits of all results, for each output.
     pub bits: &'r [Vec<u64>],
@@ -38,8 +38,8 @@ pub struct Results<'r> {
 impl Results<'_> {
     /// Checks the results, and returns the number that was compared with the reference.
     ///
-    /// All are compared if `everything` is true or if the problem is small. Every result is checked
-    /// for having been written.
+    /// All results are compared if `everything` is true or if the problem is small. For every
+    /// result, the check also verifies that it was written.
     ///
     /// # Errors
     /// Returns the fault of the first wrong result.
@@ -59,7 +59,7 @@ impl Results<'_> {
         Ok(at.len())
     }
 
-    /// Draws a sample of results, with the first and the last.
+    /// Draws a random sample of results, which includes the first and the last.
     fn drawn(&self, results: usize, seed: u64) -> Vec<usize> {
         let mut random = Rng::with_seed(seed);
         let mut elements = 0;
@@ -116,7 +116,7 @@ impl Results<'_> {
         Ok(())
     }
 
-    /// Returns the mapped element, in the arithmetic of its type.
+    /// Returns the mapped element. The map is computed in the arithmetic of the accumulator's type.
     fn value(&self, at: usize) -> Number {
         let number = |tile: &Tile| tile.number(at).cast(self.spec.acc_elem());
         let float = |tile: &Tile| number(tile).float() as f32;
@@ -128,10 +128,9 @@ impl Results<'_> {
         }
     }
 
-    /// Computes the bounds of a reduction that is too long to fold one by one.
+    /// Computes the bounds of a reduction that is too long for a reference element by element.
     ///
-    /// The elements are periodic, so that one period is folded. The error bounds are those of the
-    /// reference.
+    /// The elements are periodic, so only one period is reduced.
     fn of_many(&self, plan: &ReducePlan, kind: Kind, len: usize) -> Result<Folded, String> {
         let period = self.tiles.first().map_or(1, Tile::period);
         let acc = self.spec.acc_elem();
@@ -172,12 +171,13 @@ impl Results<'_> {
                     Kind::Sum => gamma(d) * size,
                     _ => unit * value.abs() + 1.01 * gamma(2.0 * d) * gamma(d) * size,
                 };
-                // A few `f64` roundings here, and those of the lower halves of the sums.
+                // Bounds of the few `f64` roundings here, and of the roundings in the lower halves
+                // of the sums.
                 let upper = 8.0 * f64::EPSILON * ((sum * whole).abs() + rest.abs());
                 let own = upper + len as f64 * f64::EPSILON * f64::EPSILON * size;
                 Ok(Folded::Between(value - error - own, value + error + own))
             }
-            other => Err(format!("of {len} elements there is no reference for {other:?}")),
+            other => Err(format!("there is no reference for {other:?} of {len} elements")),
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
         ReductionProblem { shape: shape.to_vec(), along, fold, element: DataType::F32, how: None }
     }
 
-    /// Launches a problem, lets the caller change its results, and checks them.
+    /// Launches a problem, lets the caller change the results, and checks the changed results.
     fn checked(
         problem: &ReductionProblem,
         everything: bool,
@@ -262,7 +262,7 @@ mod tests {
                 assert_eq!(checked(&problem, true, |_| {}), Ok(results), "{problem}");
                 let last = |bits: &mut [Vec<u64>]| {
                     let last = bits.last_mut().and_then(|bits| bits.last_mut());
-                    // Change a float by more than any bound, an index by one.
+                    // A float is changed by more than any bound, an index by one.
                     *last.expect("a result") ^= if fold == Fold::Argmax { 1 } else { 1 << 20 };
                 };
                 let wrong = checked(&problem, true, last).expect_err("a wrong result");
@@ -308,7 +308,7 @@ mod tests {
         for (fold, element) in cases {
             let problem = ReductionProblem { element, ..problem(&[2500], Along::Whole, fold) };
             let chosen = KernelChoice::new(&problem).expect("a kernel");
-            // The period repeats twice, and then in part.
+            // The length is two periods and part of a third.
             let tiles = [1, 2].map(|seed| Tile::new(element, seed, 1000));
             let results = Results {
                 problem: &problem,

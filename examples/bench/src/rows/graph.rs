@@ -6,7 +6,7 @@ use gemm_runtime::Error;
 /// Minimum time of a replay in microseconds, so that its overhead is small.
 pub const REPLAY_US: f64 = 200.0;
 
-/// Minimum and maximum number of launches in a graph. With two, at least one launch follows
+/// Minimum and maximum number of launches in a graph. With at least two, a launch directly follows
 /// another.
 pub const LAUNCHES: (usize, usize) = (2, 256);
 
@@ -21,7 +21,7 @@ pub struct LaunchTime {
     pub launches: usize,
 }
 
-/// Times work that was launched before, so that it neither compiles nor allocates any more.
+/// Times work that was launched before, so that it neither compiles nor allocates.
 ///
 /// # Errors
 /// Returns the errors of the work, and [`Error::Driver`] if a capture or a replay fails.
@@ -35,8 +35,8 @@ pub fn time(
     replayed(gpu, timer, work, launches, REPLAYS)
 }
 
-/// Returns the number of launches for a replay of sufficient length, if one takes `us`
-/// microseconds.
+/// Returns the number of launches for which a replay takes at least [`REPLAY_US`], if a launch
+/// takes `us` microseconds.
 pub fn launches(us: f64) -> usize {
     // The cast turns NaN into 0.
     ((REPLAY_US / us).ceil() as usize).clamp(LAUNCHES.0, LAUNCHES.1)

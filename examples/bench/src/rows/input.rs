@@ -1,4 +1,4 @@
-//! Input arrays: random elements, repeated periodically so that few have to be drawn.
+//! Input arrays of random elements. The elements repeat periodically, so that few must be drawn.
 
 use crate::gpu::{Gpu, failed};
 use cudarc::driver::CudaSlice;
@@ -9,17 +9,17 @@ use gemm_runtime::spec::DataType;
 use gemm_runtime::{Element, Error};
 use rayon::prelude::*;
 
-/// Elements drawn from one generator.
+/// Number of elements that one random generator draws.
 const CHUNK: usize = 1 << 16;
 
-/// Limit on the bytes that are drawn.
+/// Limit on the bytes of random elements.
 const MOST_BYTES: usize = 1 << 26;
 
-/// Reduction of the period, so that an array whose row length is a power of two has no equal rows.
+/// Number of elements by which the period is shortened, so that an array whose row length is a
+/// power of two has no equal rows.
 const FEWER: usize = 3;
 
-/// Elements of an array with period `period`. Floats are uniform in −1..1, integers in their whole
-/// range.
+/// One period of an array's elements. Floats are uniform in −1..1, integers in their whole range.
 #[derive(Clone, Debug)]
 pub struct Tile {
     element: DataType,
@@ -97,7 +97,7 @@ impl Tile {
         chunks.map(T::of_bytes).collect()
     }
 
-    /// Returns an array on a GPU. The period is uploaded once and replicated there.
+    /// Returns an array on a GPU. The period is uploaded once and replicated on the GPU.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`], [`Error::Driver`], and [`Error::Internal`] if the array on
@@ -115,7 +115,7 @@ impl Tile {
         let copied = gpu.stream.memcpy_htod(&self.bytes[..filled], &mut array.slice_mut(..filled));
         copied.map_err(failed("copying elements to the GPU"))?;
         while filled < bytes {
-            // From the start of the array, because its filled part is a multiple of the period.
+            // The source starts at element 0, because the filled part is a multiple of the period.
             let more = filled.min(bytes - filled);
             let (from, mut to) = array.split_at_mut(filled);
             let copied = gpu.stream.memcpy_dtod(&from.slice(..more), &mut to.slice_mut(..more));
@@ -135,7 +135,8 @@ impl Tile {
             let found = found.map_err(failed("copying elements from the GPU"))?;
             let wanted = |k: usize| self.bytes[(start + k) % self.bytes.len()];
             if found.iter().enumerate().any(|(k, byte)| *byte != wanted(k)) {
-                let what = format!("the bytes from {start} on are not those that were copied");
+                let what =
+                    format!("the bytes starting at {start} differ from those that were copied");
                 return Err(Error::Internal(what));
             }
         }

@@ -1,4 +1,4 @@
-//! Launches of the selected kernels, on arrays of the simulator or of a GPU.
+//! Launches of the selected kernels, on arrays on the simulator or on a GPU.
 
 use super::input::{Tile, TileElement};
 use super::problem::ReductionProblem;
@@ -12,17 +12,17 @@ use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
 use gemm_runtime::{Buffer, ByName, Device, Element, Error, LaunchReport, MatrixRef, Segments};
 
-/// Kernel of a problem: selected by the shipped table, unless the problem names its keys.
+/// Kernel of a problem. The shipped table selects it, unless the problem has spec keys.
 #[derive(Clone, Debug)]
 pub struct KernelChoice {
-    /// Condition of the selected rule; none for the last one, or without a table.
+    /// Condition of the selected rule. `None` for the last rule, and if no table was used.
     pub condition: Option<String>,
     pub spec: ReduceSpec,
     kernel: Kernel<ReduceSpec, ByName>,
 }
 
 impl KernelChoice {
-    /// Selects the kernel of a problem as `ReduceTable::tuned` does, unless the problem names its
+    /// Selects the kernel of a problem as `ReduceTable::tuned` does, unless the problem has spec
     /// keys.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl KernelChoice {
         Ok(Self { condition, ..Self::from_spec(row.spec.clone())? })
     }
 
-    /// Takes a spec without a table.
+    /// Creates the choice of a given spec, without a table.
     ///
     /// # Errors
     /// Returns [`Error::Spec`] if the spec is invalid.
@@ -54,7 +54,7 @@ impl KernelChoice {
 /// Input arrays of a reduction, on a GPU or still on the host.
 #[derive(Debug)]
 pub struct Inputs {
-    /// Contents of the arrays, one tile each.
+    /// Period of each array's elements.
     pub tiles: Vec<Tile>,
     len: usize,
     on_gpu: Option<Vec<CudaSlice<u8>>>,
@@ -84,7 +84,7 @@ impl Inputs {
         Ok(Self { tiles, len, on_gpu })
     }
 
-    /// Returns true if a problem takes these arrays.
+    /// Returns true if these arrays are the inputs of a problem.
     pub fn suit(&self, problem: &ReductionProblem) -> bool {
         let elements = self.tiles.first().map(Tile::element);
         let enough = self.tiles.len() >= problem.inputs();
@@ -92,8 +92,8 @@ impl Inputs {
     }
 }
 
-/// Returns the bits of a result before the launch: a NaN that no kernel computes, or neither 0 nor
-/// 1 for a boolean.
+/// Returns the bits of a result before the launch. They are a NaN that no kernel computes, or
+/// neither 0 nor 1 for a boolean.
 pub fn poison(elem: Elem) -> u64 {
     match elem {
         Elem::F64 | Elem::I64 | Elem::U64 => 0x7ff8_dead_7fc0_dead,
@@ -176,7 +176,8 @@ impl Ends {
 pub struct ReductionLaunch<'l> {
     device: &'l Device,
     chosen: &'l KernelChoice,
-    /// Extents of the arrays as (outer, length, inner); the length holds all elements of segments.
+    /// Extents of the arrays as (outer, length, inner). For segments, the length is the total
+    /// number of elements.
     size: (usize, usize, usize),
     segments: Option<Ends>,
     outputs: Vec<(&'static str, Output)>,
@@ -311,7 +312,7 @@ mod tests {
         assert!(lines.len() > 8, "{lines:?}");
     }
 
-    /// Every operator reduces every type that it supports, and writes its result.
+    /// Every operator reduces arrays of every type that it supports, and writes its result.
     #[test]
     fn every_operator_is_launched() {
         let device = Device::simulator();

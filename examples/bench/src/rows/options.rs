@@ -8,9 +8,9 @@ use crate::plot;
 use clap::Parser;
 use std::path::PathBuf;
 
-/// Measure reductions against PyTorch and CUB: whole arrays, rows and columns, segments. Every
-/// result is checked against f64. Without a GPU small shapes run on the simulator, and no times are
-/// printed.
+/// Measure reductions of whole arrays, rows and columns, and segments, against PyTorch and CUB.
+/// Every result is checked against f64. Without a GPU, small shapes run on the simulator, and no
+/// times are printed.
 #[derive(Debug, Parser)]
 #[command(name = "rows")]
 pub struct RowsOptions {
@@ -26,22 +26,22 @@ pub struct RowsOptions {
     /// Measure only reductions along these axes
     #[arg(long, value_delimiter = ',')]
     pub axis: Vec<usize>,
-    /// Measure only these folds
+    /// Measure only these operations
     #[arg(long, value_enum, value_delimiter = ',')]
     pub op: Vec<Fold>,
-    /// Keys of the kernel, such as "group: 32, items: 8, shuffle", instead of the table's choice.
-    /// If repeated, each problem is measured with each of them
+    /// Spec keys of the kernel, such as "group: 32, items: 8, shuffle", instead of the table's
+    /// choice. If repeated, each problem is measured once for each set of keys
     #[arg(long, value_name = "KEYS")]
     pub how: Vec<String>,
-    /// Peers to measure; by default all that are installed. PyTorch is started as `python3`, CUB
-    /// compiled by `nvcc`
+    /// Peers to measure; by default all that are installed. PyTorch runs in `python3`, CUB is
+    /// compiled with `nvcc`
     #[arg(long, value_enum)]
     pub peers: Option<PeersChoice>,
     /// Write the results to a file, as one JSON object
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Plot the times into .svg or .png files, separated by commas; several tables get a file each,
-    /// `a-rows.svg` for `a.svg`
+    /// Plot the times into .svg or .png files, separated by commas. If there are several tables,
+    /// each gets its own file, such as `a-rows.svg` for `a.svg`
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     pub plot: Vec<PathBuf>,
     /// Seed of the random elements; random by default
@@ -61,8 +61,7 @@ fn shape(text: &str) -> Result<ProblemExtents, String> {
 pub type ProblemTable = (Kind, Vec<ReductionProblem>);
 
 impl RowsOptions {
-    /// Returns the selected problems for the simulator or a GPU, after all checks that need no
-    /// measurement.
+    /// Checks all options and returns the selected problems, for the simulator or a GPU.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
@@ -89,10 +88,14 @@ impl RowsOptions {
             return Err(Failure::Usage(nothing(&all, simulator)));
         }
         if simulator && self.peers.is_some_and(|peers| peers != PeersChoice::None) {
-            return usage("--peers: nothing is timed on the simulator. Use a GPU, or leave it out");
+            return usage(
+                "--peers: nothing is timed on the simulator. Use a GPU, or leave out --peers",
+            );
         }
         if simulator && !self.plot.is_empty() {
-            return usage("--plot: it draws times, and none are taken on the simulator. Use a GPU");
+            return usage(
+                "--plot: a plot shows times, and nothing is timed on the simulator. Use a GPU",
+            );
         }
         for (kind, _) in &tables {
             for path in self.plots(*kind, tables.len()) {
@@ -106,7 +109,7 @@ impl RowsOptions {
         Ok(tables)
     }
 
-    /// Combines each problem with each of the given keys.
+    /// Combines each problem with each given set of spec keys.
     fn computed(&self, problems: Vec<ReductionProblem>) -> Result<Vec<ReductionProblem>, Failure> {
         if self.how.is_empty() {
             return Ok(problems);
@@ -137,7 +140,7 @@ fn usage<T>(message: &str) -> Result<T, Failure> {
     Err(Failure::Usage(message.to_owned()))
 }
 
-/// Lists the available shapes and folds, for the message of an empty selection.
+/// Returns the message for an empty selection, which lists the available shapes and operations.
 fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     let mut shapes: Vec<String> = Vec::new();
     let mut folds: Vec<&str> = Vec::new();
@@ -152,8 +155,8 @@ fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     }
     let on = if simulator { " on the simulator" } else { "" };
     format!(
-        "--only, --shape, --axis and --op leave nothing to measure{on}. There are --shape {} and \
-         --op {}, but not every combination",
+        "--only, --shape, --axis and --op leave nothing to measure{on}. Available are --shape {} \
+         and --op {}, but not every combination",
         shapes.join(","),
         folds.join(",")
     )

@@ -19,7 +19,7 @@ const CUB: &str = include_str!("../../peers/cub_rows.cu");
 /// Time limit for loading the libraries, and for compiling.
 const START: Duration = Duration::from_secs(240);
 
-/// Time limit for an answer.
+/// Time limit for the response to a request.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Selection of peers on the command line.
@@ -35,7 +35,7 @@ pub enum PeersChoice {
     All,
 }
 
-/// Peer with its own columns in the tables.
+/// Kind of a peer. Each has its own columns in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerKind {
     Torch,
@@ -65,25 +65,25 @@ impl PeerKind {
     }
 }
 
-/// Running peers. Their processes end when this is dropped.
+/// Running peers. Their processes end when this value is dropped.
 #[derive(Debug, Default)]
 pub struct Peers {
     all: Vec<(PeerKind, Peer)>,
     names: Vec<(PeerKind, String)>,
-    /// Directory of the peers' programs and of the segment offsets.
+    /// Directory for the programs of the peers and for the file of segment offsets.
     directory: Option<TempDir>,
 }
 
-/// Answers of the peers to a problem.
+/// Responses of the peers to a problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// Times of a launch in microseconds, of each peer that answered.
+    /// Time of a launch in microseconds, for each peer that responded with a time.
     pub times: Vec<(PeerKind, f64)>,
-    /// Messages of the other peers.
+    /// Error messages of the other peers.
     pub complaints: Vec<String>,
 }
 
-/// Question to a peer, sent as a line of JSON.
+/// Request to a peer, sent as a line of JSON.
 #[derive(Debug, Serialize)]
 struct Question<'q> {
     shape: &'q [usize],
@@ -100,7 +100,7 @@ struct Question<'q> {
 }
 
 impl Peers {
-    /// Starts the peers, and returns a message for each that cannot be started.
+    /// Starts the peers. Returns them, and a message for each peer that cannot be started.
     ///
     /// # Errors
     /// Returns [`Failure::Output`] if no temporary directory can be written.
@@ -136,12 +136,14 @@ impl Peers {
         Ok((peers, lacks))
     }
 
-    /// Returns the peers that started, with their versions, even if they have ended since.
+    /// Returns the peers that started, with their versions. Peers that have ended since are
+    /// included.
     pub fn names(&self) -> &[(PeerKind, String)] {
         &self.names
     }
 
-    /// Asks each peer that supports the problem for the time of a graph with `launches` launches.
+    /// Requests the time of a launch from each peer that supports the problem. The peer runs graphs
+    /// of `launches` launches.
     ///
     /// # Errors
     /// Returns [`Failure::Output`] if the segment offsets cannot be written.
@@ -165,7 +167,7 @@ impl Peers {
                 Along::Axis(axis) => Some(axis),
                 Along::Whole | Along::Segments(..) => None,
             },
-            // The peers have a plain sum only.
+            // The peers have only a plain sum.
             op: if problem.fold == Fold::Compensated { Fold::Sum } else { problem.fold }.name(),
             r#type: problem.element.to_string(),
             launches,
@@ -203,7 +205,7 @@ fn cub(directory: &Path) -> Result<Peer, PeerError> {
     let mut compile = Command::new("nvcc");
     compile.args(["-O3", "-arch=native", "-std=c++17", "-o"]).arg(&program).arg(source);
     peer::run(compile, START).map_err(|error| match error {
-        PeerError::Ended(why) => PeerError::Missing(format!("nvcc does not compile it: {why}")),
+        PeerError::Ended(why) => PeerError::Missing(format!("nvcc cannot compile it: {why}")),
         other => other,
     })?;
     Peer::start(Command::new(program), START)
@@ -232,7 +234,7 @@ mod tests {
     use super::*;
     use gemm_runtime::spec::DataType;
 
-    /// Replaces CUB by a shell that runs the script for each question, which is in `$line`.
+    /// Replaces CUB with a shell that runs the script for each request. The request is in `$line`.
     fn peers(script: &str) -> Peers {
         let script = format!("echo '{{\"name\": \"it\"}}'; while read -r line; do {script}; done");
         let mut command = Command::new("sh");
@@ -250,7 +252,7 @@ mod tests {
         ReductionProblem { shape: vec![100], along, fold, element: DataType::F32, how: None }
     }
 
-    /// Returns a complaint that contains the question.
+    /// Returns a message that contains the request.
     fn echoed(along: Along, fold: Fold, offsets: Option<&[u32]>) -> String {
         let mut peers = peers(r#"echo "{\"error\": \"$(echo "$line" | tr -d '"')\"}""#);
         let answers = peers.ask(&problem(along, fold), 7, offsets).expect("answers");
@@ -281,7 +283,7 @@ mod tests {
         let mut peers = peers("echo 'no memory' >&2; exit 1");
         let whole = problem(Along::Whole, Fold::Sum);
         let answers = peers.ask(&whole, 2, None).expect("answers");
-        assert_eq!(answers.complaints, ["CUB, sum of 100: it ended: no memory"]);
+        assert_eq!(answers.complaints, ["CUB, sum of 100: the peer ended: no memory"]);
         assert_eq!(peers.ask(&whole, 2, None).expect("answers"), Answers::default());
         assert_eq!(peers.names().len(), 1, "its column stays");
     }

@@ -1,4 +1,4 @@
-//! Reduction problem: a fold of an array, of its rows or columns, or of its segments.
+//! Reduction problem: an operation on a whole array, on its rows or columns, or on its segments.
 
 use super::segments::Lengths;
 use clap::ValueEnum;
@@ -23,12 +23,12 @@ pub enum Fold {
     MeanVar,
     /// Logarithm of the sum of exponentials
     Logsumexp,
-    /// Compensated sum, which adds up its rounding errors too
+    /// Compensated sum, which also adds up its rounding errors
     Compensated,
 }
 
 impl Fold {
-    /// Folds of rows and columns.
+    /// Operations on rows and columns.
     pub const OF_ROWS: [Self; 7] =
         [Self::Sum, Self::Max, Self::Argmax, Self::Norm, Self::Dot, Self::MeanVar, Self::Logsumexp];
 
@@ -45,7 +45,7 @@ impl Fold {
         }
     }
 
-    /// Keys of the fold in the DSL.
+    /// Spec keys of the operation.
     fn keys(self) -> &'static str {
         match self {
             Self::Sum => "op: sum",
@@ -87,13 +87,13 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
     Whole,
-    /// Over an axis of its shape.
+    /// Reduction over an axis of the shape.
     Axis(usize),
-    /// Over segments with this distribution of lengths, and this mean length.
+    /// Reduction over segments with this distribution of lengths, and this mean length.
     Segments(Lengths, usize),
 }
 
-/// Reduction of an array, without its elements.
+/// Reduction of an array. The elements are not part of the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReductionProblem {
     /// Extents of the array, the outermost first.
@@ -101,7 +101,7 @@ pub struct ReductionProblem {
     pub along: Along,
     pub fold: Fold,
     pub element: DataType,
-    /// Keys of the kernel, instead of the shipped table's choice.
+    /// Spec keys of the kernel, instead of the shipped table's choice.
     pub how: Option<String>,
 }
 
@@ -141,7 +141,7 @@ impl ReductionProblem {
         }
     }
 
-    /// Returns the elements that form one result, in the DSL's terms.
+    /// Returns the value of the DSL's key `over`: the elements that form one result.
     pub fn over(&self) -> Over {
         match (self.along, self.size()) {
             (Along::Whole, _) => Over::All,
@@ -152,7 +152,7 @@ impl ReductionProblem {
         }
     }
 
-    /// Returns the spec, with the keys of the kernel if they are given.
+    /// Returns the spec, including the keys of [`how`](Self::how).
     ///
     /// # Errors
     /// Returns the faults of a spec that is not valid DSL.
@@ -178,12 +178,12 @@ impl ReductionProblem {
         self.len() as u64 * self.inputs() as u64 * u64::from(self.element.elem().size())
     }
 
-    /// Formats the shape as `--shape` takes it: `2^20x128`.
+    /// Formats the shape in the notation of `--shape`: `2^20x128`.
     pub fn shape_text(&self) -> String {
         shape_text(&self.shape)
     }
 
-    /// Formats the direction for a reader: the axis, `all`, or the lengths of the segments.
+    /// Formats the reduced direction: the axis, `all`, or the lengths of the segments.
     pub fn along_text(&self) -> String {
         match self.along {
             Along::Whole => "all".to_owned(),
@@ -206,7 +206,7 @@ impl fmt::Display for ReductionProblem {
     }
 }
 
-/// Formats extents, with powers of two from 2^13 on: `2^20x128`.
+/// Formats extents. Powers of two of at least 2^13 are written as powers: `2^20x128`.
 pub fn shape_text(shape: &[usize]) -> String {
     let extent = |&n: &usize| {
         let power = n.is_power_of_two() && n >= 1 << 13;

@@ -1,19 +1,20 @@
-//! Results of `rows` as JSON, and their means.
+//! Results of `rows` as JSON, and their geometric means.
 
 use super::peers::PeerKind;
 use super::problem::{Kind, ReductionProblem};
 use serde::Serialize;
 
-/// Input size in bytes beyond which inputs are read from memory.
+/// Input size in bytes above which inputs are read from memory, not from the L2 cache.
 const BEYOND_CACHE: u64 = 256 << 20;
 
-/// Input size in bytes from which on start-up and tail are negligible.
+/// Input size in bytes at and above which start-up and tail are negligible.
 const LONG: u64 = 1 << 30;
 
-/// Expected shares of the plain read rate, for inputs beyond the cache and for long ones.
+/// Expected shares of the rate of a kernel that only reads, for inputs beyond the cache and for
+/// long inputs.
 const EXPECTED: (f64, f64) = (0.88, 0.95);
 
-/// Result of a problem. `null` stands for a value that was not measured.
+/// Result of a problem. `null` means that a value was not measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReductionRow {
     /// Name of the table: `whole`, `rows` or `segments`.
@@ -23,15 +24,15 @@ pub struct ReductionRow {
     pub along: String,
     pub op: &'static str,
     pub r#type: String,
-    /// Condition of the selected rule; `null` for the last one, and with `--how`.
+    /// Condition of the selected rule. `null` for the last rule, and with `--how`.
     pub condition: Option<String>,
     /// Keys that `--how` gave for the kernel.
     pub how: Option<String>,
     pub spec: String,
     /// Number of results compared with the reference.
     pub checked: usize,
-    /// True if all of them are correct; `null` if the problem does not fit into the device's
-    /// memory.
+    /// True if all checked results are correct. `null` if the problem does not fit into the
+    /// device's memory.
     pub ok: Option<bool>,
     /// Fault, or the reason for a missing result.
     pub error: Option<String>,
@@ -43,21 +44,21 @@ pub struct ReductionRow {
     pub launches: Option<usize>,
     /// Time of a launch in microseconds, the median of the replays.
     pub time_us: Option<f64>,
-    /// 10^9 bytes read a second.
+    /// Read rate in 10^9 bytes/s.
     pub read_gb_s: Option<f64>,
-    /// 10^9 bytes moved a second.
+    /// Rate of moved bytes in 10^9 bytes/s.
     pub moved_gb_s: Option<f64>,
-    /// Read rate over the plain read rate.
+    /// Read rate divided by the rate of a kernel that only reads.
     pub of_reading: Option<f64>,
     /// Time of PyTorch in microseconds.
     pub torch_us: Option<f64>,
-    /// Time of PyTorch over ours.
+    /// Time of PyTorch divided by our time.
     pub vs_torch: Option<f64>,
     /// Time of CUB in microseconds.
     pub cub_us: Option<f64>,
-    /// Time of CUB over ours.
+    /// Time of CUB divided by our time.
     pub vs_cub: Option<f64>,
-    /// Text of the problem, for a reader.
+    /// Description of the problem.
     #[serde(skip)]
     pub title: String,
 }
@@ -79,7 +80,7 @@ impl ReductionRow {
         }
     }
 
-    /// Returns the time of a peer over ours.
+    /// Returns the time of a peer divided by our time.
     pub fn versus(&self, who: PeerKind) -> Option<f64> {
         match who {
             PeerKind::Torch => self.vs_torch,
@@ -87,7 +88,7 @@ impl ReductionRow {
         }
     }
 
-    /// Returns the read rate of a peer, in 10^9 bytes a second.
+    /// Returns the read rate of a peer, in 10^9 bytes/s.
     pub fn rate_of(&self, who: PeerKind) -> Option<f64> {
         let us = match who {
             PeerKind::Torch => self.torch_us,
@@ -96,7 +97,7 @@ impl ReductionRow {
         Some(rate(self.bytes_read, us?))
     }
 
-    /// Returns the expected share of the plain read rate, by the size of the input.
+    /// Returns the expected share of the rate of a kernel that only reads. `None` for small inputs.
     pub fn expected(&self) -> Option<f64> {
         match self.bytes_read {
             LONG.. => Some(EXPECTED.1),
@@ -106,7 +107,7 @@ impl ReductionRow {
     }
 }
 
-/// Returns bytes over microseconds, in 10^9 bytes a second.
+/// Returns bytes divided by microseconds, in 10^9 bytes/s.
 fn rate(bytes: u64, us: f64) -> f64 {
     bytes as f64 / us / 1e3
 }
@@ -147,7 +148,7 @@ pub struct ReductionReport {
     pub device: String,
     /// Seed of the random elements.
     pub seed: u64,
-    /// Plain read rate, in 10^9 bytes a second.
+    /// Rate of a kernel that only reads, in 10^9 bytes/s.
     pub read_gb_s: Option<f64>,
     /// Peers that started, with their versions.
     pub peers: Vec<String>,
@@ -155,20 +156,20 @@ pub struct ReductionReport {
     pub means: Vec<ReductionMean>,
 }
 
-/// Geometric mean of ratios over a fold's problems in one table.
+/// Geometric mean of ratios over all problems of one operation in one table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReductionMean {
     pub table: &'static str,
     pub op: &'static str,
     /// Peer of the ratios: `PyTorch` or `CUB`.
     pub peer: &'static str,
-    /// Mean of the peer's times over ours.
+    /// Mean of the peer's time divided by our time.
     pub ratio: f64,
     pub count: usize,
     pub least: f64,
 }
 
-/// Returns the geometric means for each table, fold and peer.
+/// Returns the geometric means for each table, operation and peer.
 pub fn means(rows: &[ReductionRow]) -> Vec<ReductionMean> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
@@ -202,8 +203,8 @@ pub fn means(rows: &[ReductionRow]) -> Vec<ReductionMean> {
     all
 }
 
-/// Returns two lists, a line for each row: rows slower than a peer, and rows below the expected
-/// share of the plain read rate.
+/// Returns two lists with a line per row: rows that are slower than a peer, and rows below the
+/// expected share of the read rate.
 pub fn behind(rows: &[ReductionRow]) -> (Vec<String>, Vec<String>) {
     let (mut peers, mut reading) = (Vec::new(), Vec::new());
     for row in rows {

@@ -6,16 +6,17 @@ use fastrand::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
     Uniform,
-    /// A few long ones and many short ones: the share of those longer than x falls as x^−1.5.
+    /// A few long segments and many short ones. The share of segments longer than x decreases as
+    /// x^−1.5.
     PowerLaw,
-    /// Nine of ten are empty.
+    /// Nine of ten segments are empty.
     MostlyEmpty,
 }
 
 /// Exponent of the power law.
 const EXPONENT: f64 = 1.5;
 
-/// Number of segments of which one has elements, on average.
+/// One of this number of segments has elements, on average.
 const EMPTY: u32 = 10;
 
 impl Lengths {
@@ -46,7 +47,7 @@ impl Lengths {
         }
         let offset = |part: &f64| (f64::from(len) * part / sum) as u32;
         let mut offsets: Vec<u32> = sums.iter().map(offset).collect();
-        // Correct the rounding of the last quotient, and the case that all are empty.
+        // Corrects the rounding of the last quotient, and the case that all segments are empty.
         if let Some(last) = offsets.last_mut() {
             *last = len;
         }

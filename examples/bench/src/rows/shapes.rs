@@ -1,11 +1,11 @@
-//! Problems of each table: those of a GPU, and smaller ones for the simulator.
+//! Problems of each table, for a GPU, and smaller problems for the simulator.
 
 use super::check::ONE_BY_ONE;
 use super::problem::{Along, Fold, Kind, ReductionProblem};
 use super::segments::Lengths;
 use gemm_runtime::spec::DataType;
 
-/// Folds of whole arrays besides the sum.
+/// Operations on whole arrays other than the sum.
 const FOLDS: [Fold; 7] = [
     Fold::Max,
     Fold::Dot,
@@ -16,17 +16,17 @@ const FOLDS: [Fold; 7] = [
     Fold::Compensated,
 ];
 
-/// Element types of sums besides `f32`.
+/// Element types of sums other than `f32`.
 const ELEMENTS: [DataType; 5] =
     [DataType::F16, DataType::Bf16, DataType::I8, DataType::I32, DataType::F64];
 
 /// Sizes of a device's problems.
 struct Sizes {
-    /// Lengths of summed arrays, as powers of two.
+    /// Lengths of summed arrays, as exponents of two.
     sums: &'static [u32],
-    /// Lengths for the other folds, as powers of two.
+    /// Lengths for the other operations, as exponents of two.
     folds: &'static [u32],
-    /// Length for the other element types, as a power of two.
+    /// Length for the other element types, as an exponent of two.
     elements: u32,
     /// Tensors, each with the axes that are reduced.
     tensors: &'static [(&'static [usize], &'static [usize])],

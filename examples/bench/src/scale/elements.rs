@@ -1,5 +1,5 @@
-//! Elements of GEMMs and sums. They depend only on the seed and the position, not on the rank that
-//! asks.
+//! Elements of GEMMs and sums. They depend only on the seed and the position, so that all ranks
+//! compute the same elements.
 
 use crate::data;
 use gemm_world::Block;

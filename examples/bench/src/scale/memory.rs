@@ -3,21 +3,21 @@
 use crate::cli::Failure;
 use gemm_runtime::Device;
 
-/// Minimum number of bytes needed at the same time.
+/// Minimum number of bytes that a measurement needs at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// On the device of each rank.
+    /// Bytes on the device of each rank.
     pub device: u128,
-    /// On the device of rank 0, in addition.
+    /// Additional bytes on the device of rank 0.
     pub of_first: u128,
-    /// On the host, while a rank draws its elements.
+    /// Bytes on the host, while a rank draws its elements.
     pub host: u128,
 }
 
 const ELEMENT: u128 = 4;
 
-/// Returns the demand of a GEMM. It has shards of A, B and C, a second C, a full A, and room for
-/// the gathered parts of A.
+/// Returns the demand of a GEMM: shards of A, B and C, a second C, a full A, and buffers for the
+/// gathered parts of A.
 pub fn product(n: usize, ranks: usize, is_weak: bool) -> Need {
     let (n, p) = (n as u128, ranks.max(1) as u128);
     let cols = if is_weak { n } else { n.div_ceil(p) };
@@ -50,8 +50,8 @@ pub fn check(
     let wants = |rank: usize| need.device.saturating_add(if rank == 0 { need.of_first } else { 0 });
     let wanted = |what: String, bytes: u128, there: Option<u64>| match there {
         Some(there) if bytes > u128::from(there) => Err(Failure::Usage(format!(
-            "{option} {value}: on {} this needs at least {} of {what}, of which {} are free. Ask \
-             for less, or for more ranks",
+            "{option} {value}: on {} this needs at least {} of {what}, of which {} are free. \
+             Choose a smaller size, or more ranks",
             if ranks == 1 { "1 rank".to_owned() } else { format!("{ranks} ranks") },
             text(bytes),
             text(u128::from(there)),
@@ -65,7 +65,7 @@ pub fn check(
             host = host.saturating_add(wants(*rank));
             continue;
         };
-        // The first rank on a GPU counts the demand of all ranks that share it.
+        // For the first rank on a GPU, the demand of all ranks that share the GPU is checked.
         let is_same = |other: &(usize, Device)| {
             other.1.cudarc().is_some_and(|(of, _)| of.ordinal() == context.ordinal())
         };
@@ -80,7 +80,7 @@ pub fn check(
     wanted("the memory of this host".to_owned(), host, free_of_host())
 }
 
-/// Checks that the matrices of a prediction fit into an address space.
+/// Checks that the matrices of a prediction fit into the address space.
 ///
 /// # Errors
 /// Returns [`Failure::Usage`], which names the option and its value.
@@ -95,7 +95,8 @@ pub fn countable(n: usize, ranks: usize, is_weak: bool) -> Result<(), Failure> {
     }
 }
 
-/// Returns the bytes that this process may still allocate, if the system tells.
+/// Returns the bytes that this process may still allocate, or `None` if the system does not report
+/// them.
 fn free_of_host() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
     use crate::scale::table::layouts;
 
-    /// The demand equals the shards of the layouts, of the rank with the largest ones.
+    /// The demand equals the size of the shards of the rank with the largest shards.
     #[test]
     fn a_product_takes_its_shards_and_its_rooms() {
         for (n, ranks, is_weak) in [(1, 1, false), (10, 3, false), (10, 3, true), (7, 9, false)] {

@@ -15,14 +15,14 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// Largest number of predicted ranks: the model visits every pair of them.
+/// Maximum number of predicted ranks. The model computes the exchange of every pair of ranks.
 const MOST_PREDICTED: usize = 2048;
 
 /// Parses a number of ranks that can be predicted.
 fn predictable(text: &str) -> Result<usize, String> {
     match some(text)? {
         ranks if ranks > MOST_PREDICTED => Err(format!(
-            "it has to be at most {MOST_PREDICTED}: the exchange between ranks is modelled pair \
+            "it must be at most {MOST_PREDICTED}: the exchange between ranks is modelled pair \
              by pair"
         )),
         ranks => Ok(ranks),
@@ -37,7 +37,8 @@ pub struct ScaleOptions {
     #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true,
         conflicts_with = "gpus")]
     pub simulated: Option<usize>,
-    /// GPU ordinals, each a rank; a repeated ordinal shares the GPU's time. Default: all GPUs
+    /// GPU ordinals, one for each rank. Ranks with the same ordinal share the GPU. Default: all
+    /// GPUs
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     pub gpus: Vec<usize>,
     /// Numbers of ranks. Default: 1, 2, 4 and so on
@@ -49,8 +50,8 @@ pub struct ScaleOptions {
     /// Extents m = n = k of the GEMMs
     #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
     pub size: Vec<usize>,
-    /// Weak scaling: each rank has as many columns of C as a single one, so that the GEMM grows
-    /// with the ranks
+    /// Weak scaling: each rank computes as many columns of C as a single device, so that the GEMM
+    /// grows with the ranks
     #[arg(long)]
     pub weak: bool,
     /// Spec of the GEMM kernel. Default: the stage `fastest`
@@ -71,7 +72,7 @@ pub struct ScaleOptions {
         conflicts_with_all = ["simulated", "gpus", "ranks"]
     )]
     pub predict: Vec<usize>,
-    /// GPUs of a host, for predictions
+    /// Number of GPUs per host in predictions
     #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true,
         requires = "predict")]
     pub host: usize,
@@ -128,7 +129,7 @@ impl ScaleOptions {
         self.rounds.unwrap_or(if is_simulated { 1 } else { 21 })
     }
 
-    /// Returns the numbers of ranks; each is measured in a world of its own.
+    /// Returns the numbers of ranks. Each is measured in its own world.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if there are fewer devices.
@@ -158,19 +159,19 @@ impl ScaleOptions {
         }
     }
 
-    /// Joins the job of a launcher, if this process is one of its ranks, and returns the world and
-    /// the device.
+    /// Joins the job of a launcher, if this process is a rank of one. Returns the world and the
+    /// device.
     ///
     /// # Errors
-    /// Returns the errors of the rendezvous, and [`Failure::Usage`] for options that the launcher
-    /// determines.
+    /// Returns the errors of the rendezvous, and [`Failure::Usage`] if an option is given that the
+    /// launcher determines.
     pub fn job(&self) -> Result<Option<(World, Device)>, Failure> {
         let simulated = self.simulated.is_some() || Device::auto()?.is_simulator();
         let mut made = None;
         let own = |local: usize| {
             let device = match (simulated, gpus_there()) {
                 (true, _) | (false, 0) => Device::simulator(),
-                // The launcher shows each process its own GPU only.
+                // The launcher makes only one GPU visible to each process.
                 (false, 1) => Device::cuda(0)?,
                 (false, _) => Device::cuda(local)?,
             };
@@ -223,8 +224,8 @@ impl ScaleOptions {
         }
     }
 
-    /// Checks that the files can be written, before a measurement whose results a failure would
-    /// lose.
+    /// Checks that the files can be written. Called before a measurement, whose results would
+    /// otherwise be lost.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] and [`Failure::Plot`], which name the file.
@@ -281,12 +282,13 @@ impl ScaleOptions {
         if spec.over != Over::All {
             let over = spec.over;
             return Err(wrong(&format!(
-                "it reduces {over}, and only reductions of a whole array can be split over ranks"
+                "it reduces {over}, and only reductions of a whole array can be distributed over \
+                 ranks"
             )));
         }
         if spec.run.is_none() {
             return Err(wrong(
-                &"it has no runs at which an array can be split; add one, as in `run: 65536`",
+                &"it has no key `run`, which sets where arrays can be cut. Add it, as in `run: 65536`",
             ));
         }
         Ok(spec)
@@ -301,7 +303,7 @@ impl ScaleOptions {
             .map_err(|error| wrong("--sum-line", &self.sum_line, &error))
     }
 
-    /// Returns the machine that a prediction assumes.
+    /// Returns the model of the machine for a prediction.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if the rates of the transport are unknown.
@@ -329,7 +331,7 @@ impl ScaleOptions {
         Ok(ClusterModel { hosts, ..one })
     }
 
-    /// Checks all predictions before the first one runs.
+    /// Checks all predictions before the first is computed.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if a spec has no known rate or a prediction is impossible.
@@ -363,7 +365,7 @@ fn fastest() -> Result<SgemmSpec, Failure> {
     stage.map(|stage| stage.spec).ok_or_else(missing)
 }
 
-/// Reports the fault of an option's spec.
+/// Returns the failure for a faulty spec in an option.
 fn wrong(option: &str, line: &str, reason: &dyn Display) -> Failure {
     Failure::Usage(format!("{option} \"{line}\": {reason}"))
 }
@@ -373,12 +375,12 @@ fn gpus_there() -> usize {
     (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count()
 }
 
-/// Returns the requested numbers of ranks, or the powers of two below the number of devices and
-/// that number.
+/// Returns the requested numbers of ranks. By default they are the powers of two below the number
+/// of devices, and the number of devices.
 fn ranks_of(asked: &[usize], most: usize) -> Result<Vec<usize>, Failure> {
     if let Some(ranks) = asked.iter().find(|ranks| **ranks == 0 || **ranks > most) {
         return Err(Failure::Usage(format!(
-            "--ranks {ranks}: it has to be from 1 to {most}, the number of devices"
+            "--ranks {ranks}: it must be from 1 to {most}, the number of devices"
         )));
     }
     if !asked.is_empty() {

@@ -1,25 +1,25 @@
-//! Model of a distributed sum's time: bytes read by a rank, partial results written and exchanged,
-//! and launches.
+//! Time model of a distributed sum. It includes the bytes that a rank reads, the partial results
+//! that are written and exchanged, and the launches.
 
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
 use gemm_world::ClusterModel;
 
-/// Predicted time in seconds, and efficiency.
+/// Predicted time and efficiency.
 #[derive(Clone, Copy, Debug)]
 pub struct PredictedTimes {
-    /// Time of all ranks together.
+    /// Seconds on all ranks together.
     pub time: f64,
-    /// Speed of each rank over that of a single device.
+    /// Speed of each rank divided by the speed of a single device.
     pub efficiency: f64,
 }
 
 /// Times of a sum, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SumTimes {
-    /// Time of one GPU with the whole array.
+    /// Seconds on one GPU with the whole array.
     pub one: f64,
-    /// Time of all ranks together.
+    /// Seconds on all ranks together.
     pub all: f64,
 }
 
@@ -35,11 +35,12 @@ impl SumTimes {
     }
 }
 
-/// Predicts the sum of an `f32` array that is cut between runs.
+/// Predicts the time of the sum of an `f32` array that is distributed in whole runs.
 ///
-/// The array is read once, at the rate of copies. Each run's partial result is written and read.
-/// Each rank receives the partial results of all other ranks and folds them in a second launch. The
-/// model ignores the skew between ranks, and kernels that read more slowly than copies.
+/// The array is read once, at the rate of copies. The partial result of each run is written and
+/// read. Each rank receives the partial results of all other ranks and adds them in a second
+/// launch. The model ignores that ranks start at different times, and that kernels may read more
+/// slowly than copies.
 pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &ClusterModel) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
@@ -88,7 +89,7 @@ mod tests {
         assert!(one.one >= read && one.one < 1.01 * read && one.efficiency(1) == 1.0, "{one:?}");
         let four = predicted(&line, len, 4, &machine);
         assert_eq!(four.one, one.one);
-        // 2^16 runs leave 4 bytes each, of which three quarters are exchanged.
+        // 2^16 runs have partial results of 4 bytes, three quarters of which are exchanged.
         let beside = 45e-6 + 196_608.0 / 330e9 + 2.0 * 3.2e-6;
         assert!((four.all - read / 4.0 - beside).abs() < 1e-6, "{four:?}");
         assert!(four.efficiency(4) > 0.93 && four.efficiency(4) < 1.0, "{four:?}");

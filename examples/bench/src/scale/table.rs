@@ -26,45 +26,47 @@ pub fn layouts(n: usize, ranks: usize, weak: bool) -> Distributions {
 pub struct ScaleRow {
     /// Kind of the measurement: `product` or `sum`.
     what: &'static str,
-    /// Device; a prediction is marked as such.
+    /// Device. For a prediction, the name says that it was not measured.
     device: String,
     ranks: usize,
     shape: String,
     /// Label of the extent that does not depend on the number of ranks, such as `product of 8192`.
     size: String,
-    /// Milliseconds on one device with all data: of a GEMM the part of one rank, of a sum the whole
-    /// array.
+    /// Milliseconds on one device that has all data: for the part of one rank of a GEMM, or for a
+    /// sum of the whole array.
     alone_ms: Option<f64>,
     /// Milliseconds on all ranks together.
     ms: Option<f64>,
-    /// Speed of each rank over that of the single device.
+    /// Speed of each rank divided by the speed of the single device.
     efficiency: Option<f64>,
-    /// Machine of the prediction, and the predicted time and efficiency.
+    /// Machine for which the time and the efficiency below are predicted.
     predicted_of: &'static str,
     predicted_ms: Option<f64>,
     predicted: Option<f64>,
-    /// Hidden share of the gather's cost, if parts arrive during the GEMM.
+    /// Share of the gather's cost that overlapping saves, if parts of A arrive during the GEMM.
     hidden: Option<f64>,
-    /// True if the bits equal those of one device; none for a prediction.
+    /// True if the result has the same bits as on one device; `None` for a prediction.
     is_right: Option<bool>,
 }
 
 /// Measured times in milliseconds, medians over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredTimes {
-    /// On one device, as the baseline.
+    /// Time on one device, the baseline.
     pub alone: f64,
-    /// On all ranks together, with the chosen strategy.
+    /// Time on all ranks together, with the chosen strategy.
     pub shared: f64,
-    /// On all ranks, with a complete gather before the GEMM.
+    /// Time on all ranks, with a complete gather before the GEMM.
     pub in_turn: Option<f64>,
 }
 
-/// Minimum share of the gather's cost in the total time; below it no hidden share is reported.
+/// Minimum share of the gather's cost in the total time. If it is smaller, no hidden share is
+/// reported.
 const SEEN: f64 = 0.005;
 
 impl MeasuredTimes {
-    /// Returns the hidden share of the gather's cost; negative if overlapping costs more.
+    /// Returns the share of the gather's cost that overlapping saves. It is negative if overlapping
+    /// takes longer.
     fn hidden(&self) -> Option<f64> {
         let in_turn = self.in_turn?;
         let cost = in_turn - self.alone;
@@ -136,7 +138,7 @@ impl ScaleRow {
         }
     }
 
-    /// Creates the row of a prediction, with the seconds of one device and of all.
+    /// Creates the row of a prediction from the seconds on one device and on all devices.
     fn predicted(
         of: RowSubject,
         machine: &ClusterModel,
@@ -243,7 +245,7 @@ fn table(rows: &[ScaleRow]) -> Table {
     table
 }
 
-/// Names the machines of the predictions, which may differ from the measured ones.
+/// Names the machines for which times are predicted. They may differ from the measured machine.
 fn machines(rows: &[ScaleRow]) -> String {
     let mut names: Vec<&str> = rows.iter().map(|row| row.predicted_of).collect();
     names.dedup();
@@ -271,7 +273,8 @@ pub fn print(options: &ScaleOptions, rows: &[ScaleRow]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Plots the efficiency over the ranks, a line for each size; predictions have lines of their own.
+/// Plots the efficiency over the ranks, with a line for each size and a separate line for its
+/// prediction.
 fn picture(options: &ScaleOptions, rows: &[ScaleRow]) -> Lines {
     let mut ranks: Vec<usize> = rows.iter().map(|row| row.ranks).collect();
     ranks.sort_unstable();
@@ -332,7 +335,7 @@ mod tests {
             );
             let efficiency = json["predicted"].as_f64().expect("a number");
             assert!(efficiency > 0.5 && efficiency <= 1.0, "{json}");
-            // The single device computes a part of a GEMM, but all of a sum.
+            // For a GEMM, the single device computes one part. For a sum, it computes all.
             let ranks = if row.what == "sum" { row.ranks as f64 } else { 1.0 };
             let ratio = json["alone_ms"].as_f64().expect("a number")
                 / json["predicted_ms"].as_f64().expect("a number");
@@ -348,7 +351,7 @@ mod tests {
         assert_eq!(of(8.0, 8.5, Some(10.0)), Some(0.75));
         assert_eq!(of(8.0, 8.0, Some(10.0)), Some(1.0));
         assert_eq!(of(8.0, 11.0, Some(10.0)), Some(-0.5));
-        // Without a cost there is no hidden share.
+        // If the gather costs nothing, there is no hidden share.
         assert_eq!(of(8.0, 8.0, Some(8.0)), None);
         assert_eq!(of(8.0, 8.0, Some(7.9)), None);
         assert_eq!(of(8.0, 8.0, None), None);

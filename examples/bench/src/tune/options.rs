@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 use gemm_oracle::product::Size;
 use gemm_perf::{DEVICES, DeviceModel};
 
-/// Search the space of specs for the fastest.
+/// Search a space of specs for the fastest.
 #[derive(Debug, Parser)]
 #[command(name = "tune")]
 pub struct TuneOptions {
@@ -20,16 +20,16 @@ pub struct TuneOptions {
     /// Named search space, instead of --space
     #[arg(long, value_enum, default_value_t = Preset::Large, conflicts_with = "space")]
     preset: Preset,
-    /// Search space: a DSL spec with alternatives, as in "stages: 3 | 4, raster: none | 8". Repeat
-    /// the option, or repeat the first key behind a `|`, for a union of several specs
+    /// Search space: a spec with alternatives, as in "stages: 3 | 4, raster: none | 8". For a union
+    /// of several specs, repeat the option, or repeat the first key after a `|`
     #[arg(long)]
     space: Vec<String>,
     /// Sizes m = n = k of GEMMs (each GEMM of a batch), or lengths of arrays; accepts 2^20+7
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     size: Vec<usize>,
-    /// Search for batches of this many GEMMs: specs get `batch: strided`, and are compared with
-    /// cublasSgemmStridedBatched. Each finalist's results are checked; of large batches those of
-    /// some GEMMs, the first and the last among them
+    /// Search for batches of this many GEMMs. Specs get `batch: strided` and are compared with
+    /// cublasSgemmStridedBatched. The results of each finalist are checked; in large batches only
+    /// those of some GEMMs, including the first and the last
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     batch: Option<usize>,
     /// Time limit of the search, in seconds
@@ -38,23 +38,24 @@ pub struct TuneOptions {
     /// Number of specs timed thoroughly, for each size
     #[arg(long, default_value_t = 10)]
     pub finalists: usize,
-    /// Time this many specs, drawn at random, instead of searching, as far as the time limit
-    /// allows. This gives an unbiased sample of the space to validate a model with, not its best
-    /// specs
+    /// Instead of searching, time this many random specs, or as many as the time limit allows. The
+    /// result is an unbiased sample of the space, to validate a model
     #[arg(long, value_parser = count, allow_negative_numbers = true, conflicts_with = "model_of")]
     pub sample: Option<usize>,
-    /// Print one JSON object a line instead of a table; a ratio is null if cuBLAS is not installed
+    /// Print one JSON object per line instead of a table; a ratio is null if cuBLAS is not
+    /// installed
     #[arg(long)]
     pub json: bool,
-    /// Device that times the specs; the simulator times nothing, and the time model ranks the space
+    /// Device that times the specs. On the simulator nothing is timed, and the time model ranks the
+    /// space
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
-    /// Device of the time model: a search on a GPU starts from its ranking, which takes up to 30 %
-    /// of the time limit
+    /// Device of the time model. With this option, a search on a GPU starts from a ranking by the
+    /// model, which takes up to 30 % of the time limit
     #[arg(long = "for", value_parser = model_of)]
     pub model_of: Option<&'static DeviceModel>,
-    /// Largest number of spec classes that the model ranks. Default: as many as the time limit
-    /// allows. With this option a ranking is the same on every machine that is fast enough
+    /// Maximum number of spec classes that the model ranks. Default: as many as the time limit
+    /// allows. With this option, the ranking is the same on every machine that reaches the number
     #[arg(long, value_parser = some, requires = "model_of")]
     pub classes: Option<usize>,
     /// Seed of the operands and of the order
@@ -77,7 +78,7 @@ pub fn model_of(name: &str) -> Result<&'static DeviceModel, String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Preset {
-    /// GEMMs from 2048 on, arrays beyond the cache
+    /// GEMMs of at least 2048, arrays larger than the cache
     Large,
     /// GEMMs up to 2048, for which large tiles would leave SMs idle
     Small,
@@ -90,7 +91,7 @@ const LARGE: &[&str] = &["tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32
      float4, fragment: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
      spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16 | 20 | 24 | 30,
      raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
-     blocks_per_sm: 1 | 2"];
+     blocks_per_sm: none | 2"];
 
 /// Small tiles, for more blocks than SMs.
 const SMALL: &[&str] = &[
@@ -101,7 +102,7 @@ const SMALL: &[&str] = &[
      float4, fragment: split, transpose, pad_a: none | 4 | 8,
      double_buffer | stages: 2 | 3 | 4 | 5 | 6, spread: none | 2 | 4 | 6 | 8 | 12 | 16,
      raster: none | 8, order: row | column_serpentine | row_serpentine | column,
-     blocks_per_sm: 1 | 2 | 3 | 4, none | pitched",
+     blocks_per_sm: none | 2 | 3 | 4, none | pitched",
 ];
 
 const REDUCTIONS: &[&str] =
@@ -128,13 +129,14 @@ impl TuneOptions {
         {
             let name = line.trim().to_lowercase();
             return Err(Failure::Usage(format!(
-                "--space {line}: not a spec, but the name of a space. Did you mean --preset {name}?"
+                "--space {line}: this is the name of a space, not a spec. Did you mean --preset \
+                 {name}?"
             )));
         }
         Space::parse(&lines).map_err(Failure::Usage)
     }
 
-    /// Returns the sizes to search at.
+    /// Returns the sizes for which to search.
     fn sizes(&self) -> Result<Vec<usize>, Failure> {
         if self.size.contains(&0) {
             let nothing = "--size 0: there is nothing to time. Give at least 1".to_owned();
@@ -149,7 +151,7 @@ impl TuneOptions {
     }
 }
 
-/// Problems that specs are timed on.
+/// Problems on which specs are timed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TuneProblem {
     Products(Vec<Products>),
@@ -158,11 +160,11 @@ pub enum TuneProblem {
 }
 
 impl TuneOptions {
-    /// Returns the problems to search at.
+    /// Returns the problems for which to search.
     ///
     /// # Errors
-    /// Returns [`Failure::Usage`] if a size leaves nothing to time or exceeds this machine's
-    /// memory, and for a batch of reductions.
+    /// Returns [`Failure::Usage`] if a size is 0 or exceeds this machine's memory, and for a batch
+    /// of reductions.
     pub fn problem(&self) -> Result<TuneProblem, Failure> {
         let (sizes, batch) = (self.sizes()?, self.batch()?);
         match self.family {
@@ -185,7 +187,7 @@ impl TuneOptions {
     fn batch(&self) -> Result<Option<usize>, Failure> {
         let refused = match (self.batch, self.family) {
             (Some(0), _) => "--batch 0: there is nothing to time. Give at least 1",
-            (Some(_), Family::Reduce) => "--batch: an option of GEMMs. Leave it out",
+            (Some(_), Family::Reduce) => "--batch: an option of GEMMs. Leave out --batch",
             _ => return Ok(self.batch),
         };
         Err(Failure::Usage(refused.to_owned()))

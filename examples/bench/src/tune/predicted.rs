@@ -1,9 +1,9 @@
 //! Ranking of a search space by the time model, without a GPU.
 //!
 //! The model ignores the order of a thread's multiplications, the spread of copies over steps, and
-//! the cost of row strides as parameters. Specs that differ only in these form a class, which is
-//! simulated once. A class is represented by the spec whose keys were fastest in all measurements.
-//! Classes are drawn at random first, then around the best ones.
+//! the cost of row strides as parameters. Specs that differ only in these keys form a class, which
+//! is simulated once. A class is represented by the spec whose keys were the fastest in
+//! measurements. First, classes are drawn at random. Then neighbours of the best classes are drawn.
 
 #[cfg(test)]
 mod tests;
@@ -31,39 +31,39 @@ pub struct PredictedSpec {
     pub bound: Bound,
 }
 
-/// Share of the limit for classes drawn at random.
+/// Share of the limit that is used for classes drawn at random.
 const RANDOM_SHARE: f64 = 0.4;
-/// Classes simulated between two checks of the limit.
+/// Number of classes that are simulated between two checks of the limit.
 const BATCH: usize = 8;
 /// Number of best specs whose neighbours are tried.
 const PARENTS: usize = 6;
-/// Best share of a tile's steps over which copies are spread.
+/// Share of a tile's steps over which copies are spread in the fastest specs.
 const SPREAD: f64 = 0.75;
 /// Draws without a new class after which the space counts as exhausted.
 const DRAWS: usize = 4_000;
-/// Ratio of times up to which two specs count as equally fast.
+/// Maximum ratio of the times of two specs that count as equally fast.
 const ALIKE: f64 = 1.01;
 /// Pipeline stages of the fastest specs.
 const STAGES: u32 = 3;
-/// Registers of a thread besides accumulators and fragments: addresses and counters.
+/// Registers of a thread for addresses and counters, in addition to accumulators and fragments.
 const OTHER_REGISTERS: u32 = 40;
 
-/// Limit of a ranking: the first bound that is reached ends it.
+/// Limits of a ranking. It ends when the first limit is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     pub time: Duration,
-    /// Largest number of simulated classes. A ranking that ends at this number, or exhausts its
+    /// Maximum number of simulated classes. A ranking that reaches this number, or exhausts the
     /// space, is the same on every machine.
     pub classes: usize,
     /// Seed of the random draws.
     pub seed: u64,
 }
 
-/// Ranks the classes of a space for GEMMs of one size: the best of each kind first, then all
-/// others.
+/// Ranks the classes of a space for GEMMs of one size. One class of each kind is first, then all
+/// others follow.
 ///
 /// # Errors
-/// Returns the errors of the simulator, and the faults of a space without a valid spec.
+/// Returns the errors of the simulator, and faults if the space contains no valid spec.
 pub fn rank(
     space: &Space,
     size: Size,
@@ -78,7 +78,7 @@ pub fn rank(
     };
     let mut random = fastrand::Rng::with_seed(limit.seed);
     let mut known: HashSet<String> = HashSet::new();
-    // Invalid points and those of known classes would otherwise be parsed again and again.
+    // Prevents that invalid points and points of known classes are parsed repeatedly.
     let mut seen: HashSet<Point> = HashSet::new();
     let mut found: Vec<PredictedSpec> = Vec::new();
     let mut faults = None;
@@ -123,17 +123,18 @@ pub fn rank(
         }
     }
     match faults {
-        // A sensible space may contain invalid combinations, but not only such.
+        // A space may contain invalid combinations, but it must contain a valid one.
         Some(faults) if known.is_empty() => return Err(faults.into()),
         _ => {}
     }
     Ok(varied(found).into_iter().map(|one| preferred(space, one)).collect())
 }
 
-/// Moves one spec of each kind to the front. A kind is a block tile with a thread tile.
+/// Moves one spec of each kind to the front. Specs with the same block tile and thread tile are of
+/// one kind.
 ///
-/// The model cannot distinguish the pipelines of a kind reliably. The representative is therefore
-/// the one with the fastest pipeline of all measurements.
+/// The model cannot reliably distinguish the pipelines of a kind. The spec moved to the front is
+/// therefore the one whose pipeline was the fastest in measurements.
 fn varied(found: Vec<PredictedSpec>) -> Vec<PredictedSpec> {
     let kind = |one: &PredictedSpec| format!("{:?} {:?}", one.spec.tile, one.spec.thread);
     let from_best = |one: &PredictedSpec| one.spec.stages.map_or(u32::MAX, |n| n.abs_diff(STAGES));
@@ -175,8 +176,8 @@ fn predict(
     }))
 }
 
-/// Estimates the registers that the compiler assigns to a thread: accumulators, two fragments of
-/// each operand and a constant, within the block's limit.
+/// Estimates the registers that the compiler assigns to a thread: those for accumulators, for two
+/// fragments of each operand, and a constant. The estimate is at most the block's limit.
 fn registers(plan: &SgemmPlan) -> u32 {
     let thread = plan.spec().thread;
     let wanted = match plan.kind() {
@@ -196,10 +197,10 @@ fn registers(plan: &SgemmPlan) -> u32 {
     wanted.min(gemm_dsl::target::arch::LARGEST.registers_per_thread(warps))
 }
 
-/// Returns the spec of a class that is tried first.
+/// Returns the spec that represents a class.
 ///
-/// On an H200, serpentine orders were the fastest, and copies spread over three quarters of a
-/// tile's steps. Row strides as parameters cost small GEMMs 5 %.
+/// On an H200, the fastest specs had serpentine orders, and copies spread over three quarters of a
+/// tile's steps. Row strides as parameters slowed small GEMMs by 5 %.
 fn preferred(space: &Space, mut best: PredictedSpec) -> PredictedSpec {
     let class_of_all = class(&best.spec);
     loop {
@@ -216,13 +217,13 @@ fn preferred(space: &Space, mut best: PredictedSpec) -> PredictedSpec {
     }
 }
 
-/// Rates the keys that the model ignores; less is better.
+/// Rates the keys that the model ignores. A lower rating is better.
 fn rank_of(spec: &SgemmSpec) -> f64 {
     let order = match spec.order {
         Order::ColumnSerpentine | Order::RowSerpentine => 0.0,
         _ => 1.0,
     };
-    // Each thread goes along its longer side, as in the fastest specs of either shape.
+    // In the fastest specs, a thread multiplies along the longer side of its tile first.
     let along = match (spec.order, spec.thread.m >= spec.thread.n) {
         (Order::ColumnSerpentine, true) | (Order::RowSerpentine, false) => 0.25,
         _ => 0.0,

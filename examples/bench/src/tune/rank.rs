@@ -9,13 +9,13 @@ use gemm_runtime::compile::Resources;
 pub struct RankedSpec<S> {
     pub spec: S,
     pub point: Point,
-    /// Resources of its machine code.
+    /// Resources of the compiled kernel.
     pub resources: Resources,
     /// Quick times, one for each size.
     pub quick: Vec<SpecTime>,
 }
 
-/// All specs of a search so far.
+/// All specs that a search has timed so far.
 #[derive(Debug)]
 pub struct Ranking<S>(Vec<RankedSpec<S>>);
 

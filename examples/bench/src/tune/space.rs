@@ -2,11 +2,12 @@
 //!
 //! A space is a DSL spec whose entries may have alternatives, separated by `|`:
 //! `tile: 64x64x8 | 64x64x16, double_buffer | stages: 3 | 4, raster: none | 8`. A value without a
-//! key belongs to the previous key in its entry; `none` leaves the entry out. A closure is a value
-//! like any other: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
+//! key belongs to the previous key in its entry; `none` leaves the entry out. A closure can also be
+//! an alternative: `epilogue: |acc| acc | |acc| max(acc, 0.0) | none`.
 //!
-//! A spec never has a key twice. An alternative of a later entry that repeats the first entry's key
-//! therefore begins another spec: `tile: 16x16x16, pad_a: 4 | tile: 8x8x8, thread: 1x2` is two.
+//! A spec has each key at most once. If an alternative of a later entry repeats the first entry's
+//! key, it therefore begins another spec: `tile: 16x16x16, pad_a: 4 | tile: 8x8x8, thread: 1x2` is
+//! two specs.
 
 use gemm_dsl::parse;
 
@@ -14,10 +15,10 @@ use gemm_dsl::parse;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space(Vec<Vec<SpaceEntry>>);
 
-/// Alternatives of an entry; an empty text leaves it out.
+/// Alternatives of an entry. An empty alternative leaves the entry out.
 type SpaceEntry = Vec<String>;
 
-/// Point of a space: a spec of the union, and the chosen alternative of each of its entries.
+/// Point of a space: the index of a spec in the union, and the chosen alternative of each entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Point {
     line: usize,
@@ -34,7 +35,7 @@ impl Space {
     pub fn parse(lines: &[&str]) -> Result<Self, String> {
         let lines: Result<Vec<_>, _> = lines.iter().map(|line| unions(line)).collect();
         let lines = lines?.concat();
-        if lines.is_empty() { Err("a space needs a line".to_owned()) } else { Ok(Self(lines)) }
+        if lines.is_empty() { Err("a space needs a spec".to_owned()) } else { Ok(Self(lines)) }
     }
 
     /// Returns the number of points, valid or not.
@@ -44,7 +45,7 @@ impl Space {
         self.0.iter().map(points).fold(0, usize::saturating_add)
     }
 
-    /// Describes the size of the space in words.
+    /// Describes the size of the space.
     pub fn describe(&self) -> String {
         match self.count() {
             1 => "1 combination".to_owned(),
@@ -98,7 +99,7 @@ impl Space {
     }
 }
 
-/// Splits a text into specs, at each repetition of the first entry's key.
+/// Splits a text into specs. Each repetition of the first entry's key begins a new spec.
 fn unions(text: &str) -> Result<Vec<Vec<SpaceEntry>>, String> {
     let entries = parse::entries(text).map_err(|faults| faults.to_string())?;
     let key = |text| keyed(text).map(|(key, _)| key);

@@ -10,9 +10,9 @@ use gemm_runtime::spec::Spec;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpecTime {
     pub time: f64,
-    /// 10^9 floating-point operations, or bytes, a second.
+    /// Rate in 10^9 floating-point operations per second, or in 10^9 bytes/s.
     pub rate: f64,
-    /// Rate over the baseline's in the same run; NaN without a baseline.
+    /// Rate divided by the rate of the baseline in the same run. NaN without a baseline.
     pub ratio: f64,
 }
 
@@ -21,29 +21,31 @@ pub trait Target {
     type Spec: Spec;
 
     const UNIT: &'static str;
-    /// Name of the baseline of ratios.
+    /// Name of the baseline for ratios.
     const BASELINE: &'static str;
 
-    /// Returns the sizes in words.
+    /// Returns descriptions of the sizes.
     fn sizes(&self) -> Vec<String>;
 
-    /// Parses a spec and adds the keys that the sizes require; `None` if it is invalid.
+    /// Parses a spec and adds the keys that the sizes require. Returns `None` if the spec is
+    /// invalid.
     fn spec(&self, line: &str) -> Option<Self::Spec> {
         line.parse().ok()
     }
 
-    /// Returns a function that compiles, loads and launches a spec on a few elements, and reports
-    /// its resources. Several threads may call it at once.
+    /// Returns a function that compiles and loads a spec, launches it on a few elements, and
+    /// returns its resources. Several threads may call the function at the same time.
     fn compiler(&self) -> impl Fn(&Self::Spec) -> Result<Resources, Error> + Sync;
 
     /// Checks a spec on a small problem, or at a size. Returns the error, and true if it is within
-    /// rounding.
+    /// the rounding bound.
     ///
     /// # Errors
     /// Returns the errors of the launch.
     fn check(&mut self, size: Option<usize>, spec: &Self::Spec) -> Result<(f64, bool), Error>;
 
-    /// Measures the cost of a spec's epilogue at a size, if it has one, over some rounds.
+    /// Measures the cost of a spec's epilogue at a size, over `rounds` rounds. Returns `None` if
+    /// the spec has no epilogue.
     ///
     /// # Errors
     /// Returns the errors of the launches.
@@ -56,7 +58,7 @@ pub trait Target {
         Ok(None)
     }
 
-    /// Times a spec at a size, over some rounds.
+    /// Times a spec at a size, over `rounds` rounds.
     ///
     /// # Errors
     /// Returns the errors of the launches.

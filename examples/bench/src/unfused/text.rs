@@ -18,8 +18,8 @@ __device__ __forceinline__ float gelu_tanh(float x) {
 
 /// Returns a kernel that applies the epilogue in one pass, in vectors of `width` elements.
 ///
-/// Its parameters are C, any separate results of cuBLAS, the operands in order, the number of
-/// vectors, and m, n and k of each GEMM.
+/// The parameters are C, the results of cuBLAS if they are separate, the operands in order, the
+/// number of vectors, and m, n and k of each GEMM.
 pub(super) fn source(
     name: &str,
     closure: &Closure,
@@ -38,7 +38,7 @@ pub(super) fn source(
         };
         let place = match (i, along(&param.name)) {
             (0, _) if sums_apart => "((const Vector *)sums)[v]".to_owned(),
-            // C itself, or the results of cuBLAS in its place.
+            // The vector is read from C, or from the results of cuBLAS if they are in C.
             (0, _) | (_, None) => "((const Vector *)C)[v]".to_owned(),
             (_, Some(Along::Nothing)) => {
                 let _ = write!(params, "float {name}, ");
@@ -95,7 +95,7 @@ extern \"C\" __global__ void __launch_bounds__({THREADS})
 
 pub(super) const THREADS: u32 = 256;
 
-/// Writes the statements of a block; the last one returns its value.
+/// Writes the statements of a block. The last statement returns the value of the block.
 fn block(block: &Block) -> String {
     let mut text = String::new();
     for definition in &block.lets {
@@ -130,7 +130,7 @@ fn call(function: Function, operands: &[String]) -> String {
             return format!("min(max({x}, {low}), {high})");
         }
         Function::Relu => return format!("fmaxf({}, 0.0f)", operands.concat()),
-        // Integers are supported, too.
+        // These functions also support integers.
         Function::Min => "min",
         Function::Max => "max",
         Function::Abs => "abs",

@@ -18,7 +18,7 @@ fn refusal(name: &str, line: &str) -> String {
 fn what_cannot_be_measured_is_refused_before_the_gpu() {
     for (line, reason) in [
         ("--m 0", "nothing to measure"),
-        ("--layout nx", "There are nn, nt, tn, tt"),
+        ("--layout nx", "The layouts are nn, nt, tn, tt"),
         ("--only 4x5", "as in 4096x4x512"),
         ("--m 2^40 --n 2^40", "memory"),
         ("--random 3 --plot a.svg", "cannot be used with"),
@@ -39,7 +39,7 @@ fn what_cannot_be_measured_is_refused_before_the_gpu() {
     }
 }
 
-/// Writes a file of times: the first spec is the best for a short K, the second one elsewhere.
+/// Writes a file of times. The first spec is the fastest for small K, the second elsewhere.
 fn times(path: &Path) {
     let mut lines = vec![json!({ "device": "it", "arch": 90, "sms": 132 }).to_string()];
     for m in [16, 64, 100, 1024, 3000] {

@@ -80,7 +80,7 @@ fn what_cannot_be_measured_is_refused_before_it_is() {
     let message = refusal("--only segments --op dot");
     assert!(message.contains("leave nothing to measure") && message.contains("2^14"), "{message}");
     assert!(refusal("--peers torch --only segments").contains("Use a GPU"));
-    assert!(refusal("--plot a.svg").contains("none are taken on the simulator"));
+    assert!(refusal("--plot a.svg").contains("nothing is timed on the simulator"));
     assert!(refusal("--json no-such-directory/a.json").contains("no-such-directory/a.json"));
     assert!(refusal("--shape 3x3").contains("--shape 1024,4096"));
     assert!(refusal("--shape 3x").contains("not a whole number"));

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 /// Starts the ranks of a job on this machine, each a process with a simulated device.
 fn job(ranks: usize, words: &[&str]) -> Vec<Child> {
-    // The port is free, and unlikely to be taken before the job starts.
+    // The port is free now, and unlikely to be used by another program before the job starts.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = port.expect("a port").port().to_string();
     let start = |rank: usize| {

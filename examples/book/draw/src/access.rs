@@ -11,13 +11,14 @@ use std::ops::Range;
 const SECTOR_WORDS: i64 = arch::SECTOR_BYTES as i64 / 4;
 /// 4-byte words of a cache line.
 const LINE_WORDS: i64 = arch::LINE_SECTORS as i64 * SECTOR_WORDS;
-/// Offset that keeps word numbers positive: a multiple of every modulus that is applied to them.
+/// Offset that keeps word numbers positive. It is a multiple of every modulus that is applied to
+/// word numbers.
 const BIAS: i64 = 1 << 24;
 
 /// Pattern in which warps access a buffer in one statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Access {
-    /// Line of the kernel's text, counted from 1.
+    /// Line of the kernel's source, counted from 1.
     pub line: usize,
     pub buffer: String,
     /// Memory space: `shared` or `global`.
@@ -26,24 +27,25 @@ pub struct Access {
     pub kind: &'static str,
     /// Bytes accessed by each lane.
     pub bytes: u32,
-    /// Number of times the recorded block did it.
+    /// Number of accesses with this pattern in the recorded block.
     pub times: u64,
-    /// Number of lanes that take part.
+    /// Number of active lanes.
     pub lanes: u32,
     /// Cost of one access: wavefronts (shared) or sectors (global).
     pub cost: u64,
-    /// Minimum cost of an access of as many bytes.
+    /// Minimum cost of an access to the same number of bytes.
     pub least: u64,
-    /// Strides over the bits of the lane number in elements, if the addresses are linear in those
+    /// Stride in elements of each bit of the lane number, if the addresses are linear in these
     /// bits.
     pub strides: Option<String>,
     /// Two lanes with a bank conflict.
     pub collision: Option<Collision>,
     /// Layout change that avoids the conflicts. It keeps the vector width of all accesses to the
-    /// buffer and lowers their total cost.
+    /// buffer and reduces their total cost.
     pub cure: Option<Suggestion>,
     pub grid: Grid,
-    /// Rows and columns of the lanes and the row length in words, for an array with a padding key.
+    /// Row and column of each lane's element, and the row length in words, for an array with a
+    /// padding key.
     #[serde(skip)]
     pub(crate) lies: Option<(WarpAccess, u32)>,
 }
@@ -68,8 +70,8 @@ pub enum LayoutChange {
 }
 
 impl Suggestion {
-    /// Evaluates an access under a layout that stores the element at a row and column in the
-    /// returned word.
+    /// Evaluates an access under a changed layout. `word` returns the word of the element at a row
+    /// and column.
     pub(crate) fn new(by: LayoutChange, way: &WarpAccess, word: impl Fn(u32, u32) -> u32) -> Self {
         let wavefronts = way.wavefronts_at(&word);
         Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
@@ -96,7 +98,7 @@ pub struct Row {
 /// Adjacent columns with the same content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// Number of columns it covers.
+    /// Number of columns that the cell covers.
     pub span: u32,
     /// Lanes that access these words.
     pub lanes: Vec<u32>,
@@ -122,11 +124,11 @@ impl Cell {
     }
 }
 
-/// Returns the access patterns of a block's warps in the order of the text, and for one statement
-/// in the order of their first occurrence.
+/// Returns the access patterns of a block's warps in source order, and for one statement in the
+/// order of their first occurrence.
 pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access> {
-    // Patterns that differ only in their first bank or in their offset within a sector are merged
-    // into the first of them.
+    // Patterns that differ only in the first bank or in the offset within a sector are merged into
+    // the first of these patterns.
     let patterns = &trace.patterns;
     let first_like = |n: &Pattern| {
         let way = |p: &Pattern| (p.buffer, p.kind, p.lanes, p.bytes, p.cost);
@@ -153,8 +155,8 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
 /// Shared-memory arrays of a GEMM that have a padding key.
 const PADDED: [&str; 2] = ["As", "Bs"];
 
-/// Suggests one padding for each buffer. `patterns` holds the pattern of each access, its count and
-/// the element of its first occurrence.
+/// Suggests a padding for each buffer. `patterns` contains the pattern of each access, the number
+/// of occurrences, and the element of the first occurrence.
 fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u32)]) {
     let buffers = kernel.buffers.iter().enumerate();
     let buffers = buffers.filter(|(_, buffer)| PADDED.contains(&&*buffer.name));
@@ -179,7 +181,7 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
     }
 }
 
-/// Returns a pattern as rows and columns of an array whose rows have `row` words.
+/// Converts a pattern to rows and columns of an array whose rows have `row` words.
 fn way(pattern: &Pattern, times: u64, first: u32, row: u32) -> WarpAccess {
     let place = |at: i32| {
         let at = (i64::from(first) + i64::from(at)) as u32;
@@ -254,7 +256,7 @@ pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> 
     found
 }
 
-/// Words of a row of an array in shared memory, padding included. `None` if the array has one
+/// Words of a row of an array in shared memory, including padding. `None` if the array has one
 /// dimension or is swizzled.
 fn row_of(kernel: &Kernel, buffer: &Buffer) -> Option<u32> {
     let BufferLayout::Array { order, pad, swizzle: None, .. } = &buffer.layout else { return None };
@@ -324,8 +326,8 @@ fn lanes_of(mask: u32) -> Vec<u32> {
     (0..arch::WARP).filter(|lane| mask >> lane & 1 == 1).collect()
 }
 
-/// Merges adjacent cells that have the same lanes or are equally idle, but never across a sector
-/// boundary.
+/// Merges adjacent cells with the same lanes, or without lanes. Cells of different sectors are not
+/// merged.
 fn joined(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
     let (mut all, mut column): (Vec<Cell>, u32) = (Vec::new(), 0);
     for cell in cells {

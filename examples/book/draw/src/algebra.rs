@@ -1,16 +1,16 @@
-//! Linear algebra of warp accesses: the stride of each bit of the lane number, colliding bits, and
-//! the padding that avoids the conflicts.
+//! Linear algebra of warp accesses: the stride of each bit of the lane number, lanes with bank
+//! conflicts, and the padding that avoids the conflicts.
 
 use gemm_dsl::target::arch::WARP;
 use gemm_sim::cost;
 use gemm_sim::cost::BANKS;
 use serde::Serialize;
 
-/// Lanes of a warp, and bits of a lane number.
+/// Number of lanes in a warp, and number of bits in a lane number.
 const LANES: usize = WARP as usize;
 const BITS: usize = WARP.ilog2() as usize;
 
-/// Address strides of the five bits of the lane number, for accesses that are linear in these bits.
+/// Address strides of the five bits of the lane number, for an access that is linear in these bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Strides(pub [i32; BITS]);
 
@@ -50,7 +50,7 @@ pub struct Collision {
     pub lanes: [u32; 2],
     /// Distance of their words, a multiple of the number of banks.
     pub words: i64,
-    /// Bit in which the lane numbers differ, if it is only one.
+    /// Bit in which the lane numbers differ, if they differ in only one.
     pub bit: Option<u32>,
 }
 
@@ -66,8 +66,8 @@ pub fn groups(words: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     groups
 }
 
-/// Returns a pair of lanes that access different words of one bank in the same phase. Among all
-/// pairs, their numbers differ in the fewest bits.
+/// Returns two lanes that access different words of one bank in the same phase. Among all such
+/// pairs, it is the one whose lane numbers differ in the fewest bits.
 pub fn collision(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Option<Collision> {
     let width = (bytes / 4).max(1);
     let bank = |word: u32| word / width % (BANKS as u32 / width);
@@ -110,7 +110,7 @@ impl WarpAccess {
         groups(self.places.iter().map(|(lane, (row, column))| (*lane, word(*row, *column))))
     }
 
-    /// Wavefronts of one access under such a layout.
+    /// Wavefronts of one access, for a layout given as a map from row and column to word.
     pub fn wavefronts_at(&self, word: impl Fn(u32, u32) -> u32) -> u64 {
         cost::wavefronts(&self.words(word), self.bytes, self.writes).wavefronts
     }
@@ -121,9 +121,9 @@ impl WarpAccess {
     }
 }
 
-/// Returns the smallest row padding with the lowest total cost of all accesses, or `None` if no
-/// padding lowers it. Paddings are multiples of the widest access, which keeps vectors aligned.
-/// `row` is the row length in words, existing padding included.
+/// Returns the smallest row padding in words with the lowest total cost of all accesses, or `None`
+/// if no padding lowers the cost. Paddings are multiples of the widest access, which keeps vectors
+/// aligned. `row` is the row length in words, including existing padding.
 pub fn cure(ways: &[WarpAccess], row: u32) -> Option<u32> {
     let cost =
         |pad: u32| -> u64 { ways.iter().map(|way| way.times * way.wavefronts(row + pad)).sum() };
@@ -188,8 +188,8 @@ mod tests {
         assert_eq!(cure(&[], 32), None);
     }
 
-    /// One padding is chosen for the array: 16-byte accesses stay aligned, and the total cost
-    /// counts.
+    /// The padding of an array has the lowest total cost of all accesses, and 16-byte accesses stay
+    /// aligned.
     #[test]
     fn a_padding_is_one_for_all_ways_to_access_an_array() {
         let row = WarpAccess {

@@ -1,5 +1,5 @@
-//! Registers reported by the pinned compiler for each stage. They are read from the snapshots, so
-//! that the book is the same on every machine.
+//! Registers of each stage, as reported by the pinned compiler release. They are read from the
+//! snapshots, so that the book is the same on every machine.
 
 use crate::occupancy::Registers;
 use gemm_dsl::ir::Variant;
@@ -70,8 +70,8 @@ const SGEMM: &[(&str, &str)] = pinned! { "sgemm":
     "43_cluster_multicast"
 };
 
-/// Returns the registers of a stage's variant on each architecture. The result is empty for an
-/// unknown stage.
+/// Returns the registers of a variant of a stage's kernel on each architecture. The result is empty
+/// for an unknown stage.
 pub fn registers(ladder: &str, stem: &str, variant: Variant) -> Vec<Registers> {
     let all = if ladder == "reduce" { REDUCE } else { SGEMM };
     let report = all.iter().find(|(known, _)| *known == stem).map_or("", |(_, report)| report);

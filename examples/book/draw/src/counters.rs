@@ -16,8 +16,8 @@ pub struct CounterValue {
     pub tolerance: String,
 }
 
-/// SASS counters that correspond to a counter of the text, by its field. The profiler does not
-/// count the others.
+/// SASS counters that correspond to each source counter. A source counter is given by its field.
+/// Source counters that are not listed have no SASS counter.
 pub const AS_COMPILED: [(&str, &[&str]); 17] = [
     ("instructions", &["instructions"]),
     ("fma", &["ffma"]),
@@ -43,7 +43,7 @@ pub fn counted(counters: &Counters) -> Vec<CounterValue> {
     let of = |(name, says, value): (&'static str, String, u64)| {
         let stand = AS_COMPILED.iter().find(|(field, _)| *field == name);
         let stand = quantities(stand.map_or(&[], |(_, names)| names));
-        // The metric with the largest tolerance gives the tolerance of the counter.
+        // The tolerance of the counter is the largest tolerance of its metrics.
         let rough = stand.iter().max_by(|a, b| a.tolerance.total_cmp(&b.tolerance));
         (value > 0).then(|| CounterValue {
             name: written(name),
@@ -90,7 +90,7 @@ counters! {
 }
 
 impl Counter {
-    /// Returns its value in a list that leaves out counters of 0.
+    /// Returns the value of the counter in a list that omits counters of 0.
     pub fn among(self, all: &[CounterValue]) -> u64 {
         all.iter().find(|counted| counted.name == self.name()).map_or(0, |counted| counted.value)
     }
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use gemm_sim::SassCounters;
 
-    /// Every name in the table exists. Every SASS counter but `atomics` corresponds to a counter of
-    /// the text; the text counts atomics among stores.
+    /// Every name in the table exists. Every SASS counter but `atomics` corresponds to a source
+    /// counter. Source counters count atomics as stores.
     #[test]
     fn what_stands_for_a_counter_is_there() {
         let fields: Vec<&str> = Counters::default().each().map(|(name, _)| name).collect();

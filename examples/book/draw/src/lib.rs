@@ -1,5 +1,5 @@
-//! Data shown on the pages of a kernel: its text with the cost of each line, memory accesses,
-//! occupancy, and the small shape for its simulation.
+//! Data shown on the page of a kernel: the source with the cost of each line, memory accesses,
+//! occupancy, and the small shape for the simulation.
 //!
 //! The crate depends on the generator and its simulator, not on a device. The static pages of the
 //! book and the live page in a browser therefore share one implementation.

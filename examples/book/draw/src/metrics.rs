@@ -14,12 +14,12 @@ pub struct Metric {
     pub value: u64,
     /// Maximum error of the prediction: `exact`, or a percentage.
     pub tolerance: String,
-    /// Reason for a known error beyond the tolerance.
+    /// Reason why the prediction is known to exceed the tolerance, if it does.
     pub further_off: Option<String>,
 }
 
-/// Returns the counts that are not 0. `further_off` maps the name of a count to the reason for a
-/// known error beyond its tolerance.
+/// Returns the counts that are not 0. `further_off` maps the name of a count to the reason why its
+/// prediction is known to exceed the tolerance.
 pub fn predicted(
     counts: &SassCounters,
     further_off: impl Fn(&'static str) -> Option<String>,

@@ -47,7 +47,7 @@ pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Occupancy> {
             spilled: of.spilled,
             blocks: fits.blocks,
             warps: [fits.blocks * threads.div_ceil(WARP), sm.threads / WARP],
-            limit: names.join(" and ") + if full { ": there is no room for more" } else { "" },
+            limit: names.join(" and ") + if full { ": the SM is full" } else { "" },
         })
     });
     known.collect()

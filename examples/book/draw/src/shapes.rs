@@ -1,12 +1,13 @@
-//! Small problem shapes for the simulation of a spec: as few blocks as show its behaviour.
+//! Small problem shapes for the simulation of a spec. The number of blocks is just large enough to
+//! show its behaviour.
 
 use gemm_dsl::plan::{Blocks, KernelKind, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Bounds, Over};
 
-/// Limits of a simulated reduction: blocks that share a result, and rounds of a block.
+/// Maximum number of blocks that share a result of a simulated reduction, and of rounds of a block.
 const PARTS: u32 = 4;
 const ROUNDS: u64 = 2;
-/// Block tiles along M and N of a simulated GEMM, and tiles along K.
+/// Number of block tiles along M and along N of a simulated GEMM, and number of K tiles.
 const TILES: usize = 2;
 const DEPTH: usize = 8;
 /// Extent of K for a kernel without tiles.
@@ -20,7 +21,7 @@ pub struct SimulationLimits {
     pub fmas: u64,
 }
 
-/// Shape of the arrays that a reduction folds.
+/// Shape of the input arrays of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrays {
     /// Extents (outer, length, inner). For segments, their number and length.
@@ -43,13 +44,13 @@ impl Arrays {
     }
 }
 
-/// Returns a shape for eight blocks of several rounds each, or for fewer blocks or rounds within
-/// the limits.
+/// Returns a shape for eight blocks with several rounds each. If this shape exceeds the limits, it
+/// has fewer blocks or rounds.
 ///
 /// # Errors
 /// Returns a message if a single block exceeds the limit.
 pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, String> {
-    // Elements a block folds in one step, and the number of such steps that a result takes.
+    // Number of elements that a block reduces in one step, and number of such steps for a result.
     let (part, parts) = match plan.blocks() {
         Blocks::One => (plan.elements_per_round(), ROUNDS),
         Blocks::InTurn(most) => (plan.elements_per_round(), ROUNDS.max(most.min(PARTS).into())),
@@ -79,16 +80,17 @@ pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, Strin
     })
 }
 
-/// Number of GEMMs in a launch. It is one, or a full block if a block computes several GEMMs of a
-/// batch. If a block may be partially filled, a second block is added that lacks one GEMM.
+/// Number of GEMMs in a launch. It is 1, unless a block computes several GEMMs of a batch. Then the
+/// launch has one full block and, if blocks may be partially filled, a second block that lacks one
+/// GEMM.
 pub fn products(plan: &SgemmPlan) -> usize {
     let of_block = plan.products() as usize;
     let must_be_full = of_block == 1 || plan.spec().bounds == Bounds::Aligned;
     if must_be_full { of_block } else { 2 * of_block - 1 }
 }
 
-/// Returns the extents (m, n, k) of each of the [products]: whole tiles, several of them if the
-/// limits allow it.
+/// Returns the extents (m, n, k) of each of the [products]. They are multiples of the tile, several
+/// tiles if the limits allow it.
 ///
 /// # Errors
 /// Returns a message if a single tile exceeds the limits.

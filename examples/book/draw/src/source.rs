@@ -1,4 +1,4 @@
-//! Text of a kernel by line: classified words, and the cost of each line.
+//! Source of a kernel, line by line: words with highlighting classes, and the cost of each line.
 
 use gemm_dsl::ir::{Kernel, Space};
 use gemm_sim::{Counters, Profile, SassCounters};
@@ -6,12 +6,12 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Line of a kernel's text.
+/// Line of a kernel's source.
 #[derive(Clone, Debug, Serialize)]
 pub struct SourceLine {
     /// Line number, counted from 1.
     pub number: usize,
-    /// Words that concatenate to the whole line.
+    /// Words of the line. Concatenated, they are the whole line.
     pub words: Vec<Word>,
     /// Cost of the statements that begin on the line, if there are any.
     pub charged: Option<LineCost>,
@@ -75,8 +75,8 @@ impl MachineCounts {
     }
 }
 
-/// Returns the lines of a text, each with the cost and the predicted counts of the statements that
-/// begin on it. Without a profile there are none.
+/// Returns the lines of a source, each with the cost and the predicted counts of the statements
+/// that begin on it. Without a profile, lines have neither.
 pub fn lines(
     kernel: &Kernel,
     text: &str,
@@ -175,7 +175,7 @@ impl<'k> Names<'k> {
         }
     }
 
-    /// Splits a line into words and the text between them.
+    /// Splits a line into words. The text between two words is a word without a class.
     fn words(&self, line: &str) -> Vec<Word> {
         let word = |class, text: &str| Word { class, text: text.to_owned() };
         if line.trim_start().starts_with('#') {

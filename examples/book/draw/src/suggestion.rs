@@ -6,9 +6,9 @@ use gemm_dsl::ir::{BufferLayout, Swizzle};
 use gemm_dsl::spec::SgemmSpec;
 use std::collections::BTreeSet;
 
-/// Drops the suggestions that no plan can follow. For a GEMM with a spec these are layouts that its
-/// keys cannot express; for any other kernel all. Where no padding remains, a swizzle is suggested
-/// if it reduces conflicts.
+/// Drops suggestions that no spec can express. With the spec of a GEMM, these are layouts for which
+/// it has no keys or which it rejects. Without a spec, all suggestions are dropped. For an array
+/// without a padding, a swizzle is suggested if it reduces conflicts.
 pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> {
     let buffers: BTreeSet<String> = accesses
         .iter()

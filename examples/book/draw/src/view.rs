@@ -6,11 +6,11 @@ use crate::source::{self, LineCost, Word};
 use gemm_dsl::target::arch::{BANKS, LINE_SECTORS};
 use std::collections::BTreeMap;
 
-/// Maximum number of patterns drawn for each line, buffer and kind. Those furthest above their
-/// minimum cost are chosen.
+/// Maximum number of patterns drawn for each line, buffer and kind. The patterns furthest above
+/// their minimum cost are drawn.
 const DRAWN: usize = 2;
 
-/// Shares of all instructions from which on a line gets the next shade.
+/// Share of all instructions at which each shade of a line begins.
 const STEPS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct LineView<'r> {
     pub number: usize,
     pub words: &'r [Word],
     pub instructions: String,
-    /// Wavefronts of shared memory, with those beyond the minimum in brackets.
+    /// Wavefronts of shared memory, with the excess over the minimum in brackets.
     pub wavefronts: String,
     pub sectors: String,
     /// Instructions, wavefronts and sectors as predicted for the compiled kernel.
@@ -38,7 +38,7 @@ pub struct Group<'r> {
     pub line: usize,
     /// Drawn accesses, the furthest above their minimum cost first.
     pub drawn: Vec<AccessView<'r>>,
-    /// Sentence about the accesses that are not drawn. Empty if all are.
+    /// Sentence about the accesses that are not drawn. Empty if all are drawn.
     pub others: String,
 }
 
@@ -59,7 +59,7 @@ pub struct AccessView<'r> {
     pub times: String,
     /// Cost of one access, in `unit`.
     pub cost: u64,
-    /// Minimum cost of an access of as many bytes.
+    /// Minimum cost of an access to the same number of bytes.
     pub least: u64,
     /// Unit of the cost: wavefronts or sectors.
     pub unit: &'static str,
@@ -90,8 +90,8 @@ impl AccessView<'_> {
     }
 }
 
-/// Returns the instructions of each line and their total. Counts of the compiled kernel are used if
-/// any line has them, otherwise those of the text.
+/// Returns the instructions of each line and their total. Compiled counts are used if any line has
+/// them, otherwise source counts.
 pub fn executed(source: &[source::SourceLine]) -> (Vec<u64>, u64) {
     let compiled =
         |line: &source::SourceLine| line.compiled.and_then(|machine| machine.instructions);
@@ -105,7 +105,7 @@ pub fn executed(source: &[source::SourceLine]) -> (Vec<u64>, u64) {
     (each, all)
 }
 
-/// Returns the indices of the shaded lines, costliest first. Ties are in the order of the text.
+/// Returns the indices of the shaded lines, costliest first. Ties are in source order.
 fn costly(executed: &[u64], all: u64) -> Vec<usize> {
     let is_costly = |at: &usize| executed[*at] as f64 >= STEPS[0] * all.max(1) as f64;
     let mut costly: Vec<usize> = (0..executed.len()).filter(is_costly).collect();
@@ -205,7 +205,7 @@ fn left_out(others: &[&Access]) -> String {
     match others.len() {
         0 => String::new(),
         count => format!(
-            "{count} more {} not drawn, with {}: none is further above its minimum than those \
+            "{count} more {} not drawn, with {}: none is further above its minimum cost than those \
              drawn of the same kind and buffer.",
             if count == 1 { "pattern is" } else { "patterns are" },
             costs.join(" and ")
@@ -292,8 +292,7 @@ mod tests {
     use crate::algebra::Strides;
     use crate::source::Word;
 
-    /// The links from the costliest line visit all costly lines in descending order of cost, and
-    /// lead back.
+    /// The links visit all costly lines in descending order of cost, and lead back.
     #[test]
     fn costly_lines_lead_to_one_another() {
         let counts = [0, 7, 300, 7, 1, 120, 300, 0];
@@ -342,8 +341,8 @@ mod tests {
         }
     }
 
-    /// For random accesses: each is either drawn or left out, and the sentence about those left out
-    /// is true.
+    /// Of random accesses, each is either drawn or left out, and the sentence about the accesses
+    /// left out is true.
     #[test]
     fn what_is_left_out_takes_no_more_beyond_the_least() {
         let mut state = 1u64;
@@ -401,7 +400,7 @@ mod tests {
         let more = [&all[0], &all[1], &all[1], &all[1]];
         let (_, others) = parted(more.to_vec());
         let said = "2 more patterns are not drawn, with 5 to 16 sectors: none is further above \
-                    its minimum than those drawn of the same kind and buffer.";
+                    its minimum cost than those drawn of the same kind and buffer.";
         assert_eq!(left_out(&others), said);
     }
 

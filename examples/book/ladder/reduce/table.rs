@@ -11,7 +11,7 @@ use gemm_dsl::stages::Stage;
 use gemm_runtime::sim::Counters;
 use gemm_runtime::spec::ReduceSpec;
 
-/// Number of changes that a row names.
+/// Maximum number of changed counters in a row.
 const CHANGES: usize = 2;
 
 fn quantities(counters: &Counters) -> Vec<Quantity> {

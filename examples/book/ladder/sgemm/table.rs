@@ -15,10 +15,11 @@ use gemm_runtime::SgemmSpec;
 use gemm_runtime::sim::Counters;
 use std::path::Path;
 
-/// Number of changes that a row names.
+/// Maximum number of changed counters in a row.
 const CHANGES: usize = 2;
 
-/// Quantities that explain a stage: ratios that show its limit, then totals.
+/// Quantities that explain the speed of a stage: first ratios that show its bottleneck, then
+/// totals.
 fn quantities(counters: &Counters, flops: f64) -> [Quantity; 7] {
     let ratio = |a: u64, b: u64| a as f64 / b as f64;
     [
@@ -106,7 +107,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
     table
 }
 
-/// Times that an epilogue is compared with.
+/// Times with which a fused epilogue is compared.
 fn compared(fusion: &Fusion) -> Vec<(String, f64)> {
     let over = table::signed_percent(fusion.over_plain());
     let plain = (format!("  without epilogue (with: {over})"), fusion.plain);
@@ -141,7 +142,7 @@ fn label(stage: &Stage<SgemmSpec>, rung: &Rung) -> String {
     }
 }
 
-/// Median rate of cuBLAS beside the stages, in GFLOP/s.
+/// Median rate of cuBLAS over the runs of all stages, in GFLOP/s.
 fn blas_rate(rung: &Rung) -> Option<f64> {
     let times = rung.rows.iter().filter_map(|(_, ran)| ran.done()?.times?.blas);
     let mut times: Vec<f64> = times.collect();

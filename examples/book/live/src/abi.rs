@@ -1,13 +1,14 @@
-//! Functions exported to the page. Arguments and results are numbers and addresses in the module's
-//! memory.
+//! Functions that the module exports to the page. Arguments and results are numbers and addresses
+//! in the module's memory.
 //!
 //! ```text
-//! at = room(bytes)        the page writes the name of a macro, a newline and a line there
-//! run()                   answers them
-//! result(), length()      where the answer is, and how many bytes: a `Report` as JSON
+//! at = room(bytes)        input buffer, for the name of a macro, a newline and a spec
+//! run()                   runs the spec
+//! result(), length()      address and length in bytes of the result: a `Report` as JSON
 //! ```
 //!
-//! A panic traps. `result` then holds its message, and the page instantiates the module anew.
+//! A panic traps. `result` then returns the message of the panic, and the page instantiates the
+//! module again.
 
 #![allow(unsafe_code, reason = "names that a page calls are unsafe attributes")]
 
@@ -34,7 +35,7 @@ extern "C" fn room(bytes: usize) -> *mut u8 {
     given.as_mut_ptr()
 }
 
-/// Answers the request in the input buffer.
+/// Runs the spec in the input buffer and stores the report.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn run() {
@@ -49,14 +50,14 @@ extern "C" fn run() {
     *lock(&RESULT) = report.unwrap_or_else(|error| panic!("a report is JSON: {error}"));
 }
 
-/// Address of the answer, valid until the next call of `run`.
+/// Address of the report, valid until the next call of `run`.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn result() -> *const u8 {
     lock(&RESULT).as_ptr()
 }
 
-/// Length of the answer in bytes.
+/// Length of the report in bytes.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn length() -> usize {

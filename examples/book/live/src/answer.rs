@@ -17,7 +17,7 @@ use serde::Serialize;
 pub struct Report {
     /// Ranges of the faults that have a position, in UTF-16 code units as used by scripts.
     pub marks: Vec<[usize; 2]>,
-    /// Immediate answer as HTML: a sentence, or the faults.
+    /// Message about the spec as HTML: a sentence, or the faults.
     pub said: String,
     /// Report of the simulated launch as HTML. Empty if nothing was launched.
     pub seen: String,
@@ -56,7 +56,7 @@ struct RunView<'r> {
     launches: usize,
     residents: &'r [Occupancy],
     counters: &'r [CounterValue],
-    /// Empty if the model cannot predict the machine code of the kernel.
+    /// Predicted counts. Empty if the model cannot predict the compiled kernel.
     compiled: &'r [Metric],
     lines: Vec<LineView<'r>>,
     groups: Vec<Group<'r>>,
@@ -83,7 +83,7 @@ pub fn unknown(name: &str) -> Report {
 }
 
 fn said(sentence: &str, faults: &[Fault<'_>]) -> String {
-    // Rendering to memory fails only on a fault of the template, which is shown instead.
+    // Rendering to memory fails only if the template is faulty. The error is shown instead.
     Said { sentence, faults }.render().unwrap_or_else(|error| error.to_string())
 }
 
@@ -129,7 +129,8 @@ fn place(text: &str, excerpt: &Excerpt) -> [usize; 2] {
     [at(excerpt.column - 1), at(excerpt.column - 1 + excerpt.width)]
 }
 
-/// Launches the program and renders the report. The error is the reason for a missing launch.
+/// Launches the program and renders the report. The error is the reason why the program cannot be
+/// launched.
 fn seen(subject: &Subject) -> Result<Report, String> {
     let program = subject.program().map_err(|faults| faults.to_string())?;
     let decisions = subject.decisions();
@@ -169,8 +170,8 @@ fn seen(subject: &Subject) -> Result<Report, String> {
 mod tests {
     use super::*;
 
-    /// Padding is suggested where it reduces conflicts and a plan accepts it, not where shared
-    /// memory is full.
+    /// Padding is suggested only if it reduces conflicts and the padded arrays fit in shared
+    /// memory.
     #[test]
     fn no_padding_is_advised_that_the_plan_refuses() {
         let advised = |line: &str| answer(Family::Sgemm, line).seen.contains(" of padding per row");

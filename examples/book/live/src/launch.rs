@@ -1,5 +1,5 @@
-//! Execution of a program on the simulator, with packed arrays whose shapes follow from the extents
-//! of the problem.
+//! Execution of a program on the simulator. The arrays are packed, and their shapes follow from the
+//! extents of the problem.
 
 use crate::operands::{Numbers, argument};
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, Contract, ContractError, Region};
@@ -23,7 +23,7 @@ pub struct RunRecord {
     pub kernel: VerifiedKernel,
     /// Blocks of the grid along x, y and z.
     pub grid: [u32; 3],
-    /// Counters of all its statements.
+    /// Counters of all statements of the kernel.
     pub profile: Profile,
     /// Trace of its first block.
     pub trace: Trace,
@@ -54,8 +54,8 @@ pub enum Failure {
     NothingLaunched,
 }
 
-/// Runs a program on named extents. `offsets` replaces the contents of the last input: the offsets
-/// of segments.
+/// Runs a program with the given extents. `offsets`, the offsets of segments, replaces the contents
+/// of the last input.
 ///
 /// # Errors
 /// Returns an error if the program cannot be launched or the simulator finds a fault.
@@ -125,7 +125,7 @@ fn check_len(len: u64) -> Result<(), Failure> {
     if len > ELEMENTS { Err(Failure::TooLarge(len)) } else { Ok(()) }
 }
 
-/// True if a kernel takes the matrices of the array column-major.
+/// True if a kernel requires the matrices of the array to be column-major.
 fn is_by_column(program: &LaunchProgram, array: &Array<HostExpr>) -> bool {
     let mut taken = program.contracts.iter().flat_map(Contract::arrays);
     taken.any(|of| of.operand == array.operand && of.contiguous_dim() + 2 == of.rank())
@@ -202,8 +202,8 @@ mod tests {
         launch(program, &extents.collect::<Vec<_>>(), None)
     }
 
-    /// A launch stops at the instruction limit: 2^16 blocks with K = 256 exceed it, one block with
-    /// K = 16 does not.
+    /// A launch stops at the instruction limit. A launch of 2^16 blocks with K = 256 exceeds it, a
+    /// launch of one block with K = 16 does not.
     #[test]
     fn a_launch_that_takes_long_is_given_up() {
         let plan: SgemmPlan = "block: 1x1".parse().expect("a line");

@@ -1,8 +1,9 @@
-//! Live page of the book: it takes a spec, and shows the results of the compiler and the simulator.
+//! Module of the live page of the book, which runs the compiler and the simulator on a spec that
+//! the reader types.
 //!
 //! ```text
-//! a line ──parse, plan──► faults ─────────────────────────────────┐
-//!          └──► program ──launch──► what was seen ──draw──► HTML ──┴──► Report ──abi──► a page
+//! a spec ──parse, plan──► faults ─────────────────────────────────┐
+//!          └──► program ──launch──► recorded run  ──draw──► HTML ──┴──► Report ──abi──► a page
 //! ```
 //!
 //! The crate is built for `wasm32-unknown-unknown` and embedded in a page. Tests call the same

@@ -1,5 +1,5 @@
-//! Contents of the arrays of a launch. The counters of a kernel hardly depend on them, but results
-//! must be finite.
+//! Contents of the arrays of a launch. The counters of a kernel hardly depend on the contents, but
+//! results must be finite.
 
 use gemm_dsl::ir::{Elem, Ty};
 use gemm_sim::Buffer;
@@ -44,7 +44,7 @@ fn element(elem: Elem, random: u64) -> u64 {
     (random & 1) << (bits - 1) | exponent << mantissa | fraction
 }
 
-/// Bits of a scalar argument: 0.5 for floats, otherwise 1.
+/// Bits of a scalar argument: of 0.5 for a float, otherwise of 1.
 pub(crate) fn argument(ty: Ty) -> u64 {
     match ty {
         Ty::Scalar(Elem::F64) => 0.5_f64.to_bits(),

@@ -1,4 +1,4 @@
-//! A spec of either family, and the small problem for its simulation.
+//! A spec of either macro, and the small problem on which it is simulated.
 
 use crate::launch::{self, RunRecord};
 use gemm_draw::shapes::{self, SimulationLimits};
@@ -9,16 +9,15 @@ use gemm_dsl::stages::{self, Stage};
 use gemm_dsl::tables::Target;
 use gemm_dsl::{Plan as _, SpecErrors};
 
-/// Limits of a simulation while the reader waits: the fastest GEMM is answered in a quarter of a
-/// second.
+/// Limits of a simulation while the reader waits. The fastest GEMM takes a quarter of a second.
 const MOST: SimulationLimits = SimulationLimits { elements: 1 << 21, fmas: 1 << 25 };
 
 /// Simulation time per multiply-add, relative to plain kernels. Kernels with inter-block
-/// synchronisation run in several orders, and tensor cores are simulated bit by bit.
+/// synchronisation are run in several orders, and tensor cores are simulated bit by bit.
 const ORDERS: u64 = 8;
 const TENSOR_CORES: u64 = 4;
 
-/// GEMMs of a batch, unless a block computes more.
+/// Minimum number of GEMMs in a batch. A block may compute more.
 const PRODUCTS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +105,8 @@ impl Subject {
         }
     }
 
-    /// Returns the problem that the page of a stage uses, or a smaller one if that takes too long.
+    /// Returns the problem that the page of a stage uses, or a smaller problem if its simulation
+    /// would take too long.
     ///
     /// # Errors
     /// Returns a message if a block is too large to simulate, or if an extent of the program is
@@ -170,11 +170,11 @@ impl Subject {
         orders * products
     }
 
-    /// Returns the matching stage of a ladder: the folder of its snapshots, and their name.
+    /// Returns the stage with this spec, if there is one, as the folder and the name of its
+    /// snapshots.
     pub fn stage(&self) -> Option<(&'static str, String)> {
         fn stem<S: PartialEq>(spec: &S, stages: &[Stage<S>]) -> Option<String> {
-            let stage = stages.iter().find(|stage| stage.spec == *spec)?;
-            Some(format!("{:02}_{}", stage.index, stage.name))
+            Some(stages.iter().find(|stage| stage.spec == *spec)?.stem())
         }
         match self {
             Self::Reduce(plan) => Some(("reduce", stem(plan.spec(), &stages::reduce())?)),
@@ -182,7 +182,7 @@ impl Subject {
         }
     }
 
-    /// Returns the registers of a variant of its kernel, for each architecture with a pinned
+    /// Returns the registers of a variant of the kernel, for each architecture with a pinned
     /// compiler report.
     pub fn registers(&self, variant: Variant) -> Vec<gemm_draw::occupancy::Registers> {
         let of =
@@ -207,7 +207,7 @@ impl Subject {
 mod tests {
     use super::*;
 
-    /// Multiply-adds of a line's problem, and true if its blocks synchronise with each other.
+    /// Multiply-adds of the problem of a spec, and true if its blocks synchronise with each other.
     fn fmas(line: &str) -> (u64, bool) {
         let subject = Subject::parse(Family::Sgemm, line).expect("a line");
         let program = subject.program().expect("a program");
@@ -217,7 +217,7 @@ mod tests {
         (own.map(|(_, extent)| extent).product(), program.preferred().communicates())
     }
 
-    /// A launch that is simulated in several orders gets a smaller problem.
+    /// A spec whose launches are simulated in several orders gets a smaller problem.
     #[test]
     fn what_takes_several_orders_is_smaller() {
         let line = "tile: 128x256x16, thread: 8x16";

@@ -35,7 +35,8 @@ impl<'a> Base<'a> {
         Ok(Some(Self { title, line, spec: Spec::parse(subject.family, line)? }))
     }
 
-    /// Compares both kernels at a shape: specs, texts, counters, and accesses to the same arrays.
+    /// Compares the specs, sources, counters, and accesses to the same arrays of both kernels at a
+    /// shape.
     ///
     /// # Errors
     /// Returns the error of the base's launch.

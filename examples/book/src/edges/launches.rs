@@ -1,5 +1,5 @@
-//! Launches for the analysis of edges: at the ragged shape, at that shape with full K tiles, and
-//! with all tiles full.
+//! Launches for the analysis of edges: at the ragged shape, at the ragged shape with full K tiles,
+//! and with all tiles full.
 
 use super::SIZE;
 use crate::edges::requests;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Names of the arrays of the three matrices.
 const NAMES: [&str; 3] = ["A", "B", "C"];
-/// Instruction limit of a second run, which repeats the first.
+/// Limit on the simulated instructions of a repeated launch.
 const INSTRUCTIONS: u64 = 1 << 36;
 
 /// Launch with the traces of all its blocks.
@@ -30,7 +30,8 @@ struct NumberedLaunch {
     traces: Vec<Trace>,
 }
 
-/// Behaviour at edges: of each block along M and N, of the first block along K, and of statements.
+/// Behaviour at edges: accesses of each block along M and N, zeros of the first block along K, and
+/// guards of statements.
 #[derive(Default)]
 pub(super) struct Edge {
     pub(super) blocks: Vec<EdgeRequests>,
@@ -61,15 +62,16 @@ impl EdgeLaunch {
         Ok(NumberedLaunch { matrices, traces: replay.traces })
     }
 
-    /// Zeros that TMA boxes of a block contain.
+    /// Number of zeros in the TMA boxes of a block.
     fn boxes(&self, trace: &Trace) -> ([Option<u64>; 2], BTreeSet<u32>) {
         let kernel = &self.looked.kernel;
         requests::boxes(kernel, &self.looked.arguments.scalars(kernel), trace)
     }
 }
 
-/// Analyses the edges of a GEMM from its ragged launch. `tile` is the tile of a cluster, `depth`
-/// the extent of a K tile. `None` if full tiles select another kernel or grid.
+/// Analyses the edges of a GEMM from its launch at the ragged shape. `tile` is the tile of a
+/// cluster, `depth` the extent of a K tile. Returns `None` if a launch on full tiles selects
+/// another kernel or grid.
 pub(super) fn edge(
     spec: &Spec,
     ragged: &EdgeLaunch,

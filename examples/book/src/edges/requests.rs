@@ -10,21 +10,22 @@ use gemm_runtime::sim::watch::{AccessEvent, Action, BoxCopy, Kind, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Padding value of A, whose product with a zero of B leaves an accumulator unchanged.
+/// Padding value of A. Its product with a zero of B leaves an accumulator unchanged.
 const NEGATIVE_ZERO: u32 = 1 << 31;
 
 /// Accesses of a tile at an edge, in elements. All counts are 0 for a full tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct EdgeRequests {
-    /// Elements of A, B and C that lanes would access in a full tile, and skip.
+    /// Elements of A, B and C that lanes would access in a full tile, but skip here.
     pub off: [u64; 3],
-    /// Elements of A and B that lanes would access in a full tile, and replace by others.
+    /// Elements of A and B that lanes would access in a full tile, but clamp here to other
+    /// elements.
     pub moved: [u64; 2],
     /// Elements of A and B that are filled with zeros in shared memory.
     pub zeros: [u64; 2],
 }
 
-/// Guard of a line of the text at edges.
+/// Guard of a line of the source at edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Guard {
     /// Lanes beyond the edge skip their access.
@@ -38,7 +39,7 @@ pub enum Guard {
 /// Accesses of a block to the matrices, by statement.
 #[derive(Default)]
 struct BlockRequests {
-    /// Statement and matrix, with the number of elements and of those beyond the edges.
+    /// Number of elements, and number of elements beyond the edges, by statement and matrix.
     all: BTreeMap<(u32, usize), [u64; 2]>,
 }
 
@@ -70,7 +71,7 @@ impl BlockRequests {
         Self { all }
     }
 
-    /// Number of accessed elements of a matrix, and of those beyond the edges.
+    /// Number of accessed elements of a matrix, and number of them beyond the edges.
     fn of_matrix(&self, number: usize) -> [u64; 2] {
         let own = self.all.iter().filter(|((_, of), _)| *of == number);
         own.fold([0; 2], |[all, beyond], (_, [n, more])| [all + n, beyond + more])
@@ -113,8 +114,8 @@ pub(super) fn asked(beside: &LaunchPair<'_>) -> EdgeFindings {
     (blocks.collect(), statements)
 }
 
-/// Words written to shared memory in a launch on numbered elements. For each buffer it counts the
-/// words that name an element of A or of B, and the zeros with their statements.
+/// Words written to shared memory in a launch on numbered elements. For each buffer, the counts of
+/// words that name an element of A or of B, and of zeros with their statements.
 #[derive(Default)]
 struct NumberedWords {
     named: BTreeMap<usize, [u64; 2]>,
@@ -148,8 +149,8 @@ impl NumberedWords {
 }
 
 /// Counts the zeros that each block writes to shared memory for elements of A and of B, with their
-/// statements. The third result is true for a matrix whose zeros can be attributed: without edges
-/// its buffer has elements of one matrix and no zeros.
+/// statements. The third result is true for a matrix whose zeros can be attributed. They can if, on
+/// full tiles, the buffer holds elements of one matrix and no zeros.
 pub(super) fn zeros(
     kernel: &Kernel,
     beside: &LaunchPair<'_>,
@@ -187,9 +188,9 @@ pub(super) fn zeros(
     (of_blocks, statements, [0, 1].map(|side| sides.contains(&side)))
 }
 
-/// Counts the elements of TMA boxes of A and of B that are out of bounds, which the hardware fills
-/// with zeros. `None` for a matrix without boxes. The second result is the statements of these
-/// copies.
+/// Counts the elements of TMA boxes of A and of B that are out of bounds. The hardware fills them
+/// with zeros. The count is `None` for a matrix without boxes. The second result is the set of
+/// statements that copy such boxes.
 pub(super) fn boxes(
     kernel: &Kernel,
     scalars: &Scalars,

@@ -18,7 +18,7 @@ pub struct Attempt {
     pub width: u32,
     /// Extents of the buffer. For a pointer, the extent of its whole array.
     pub extents: Vec<u64>,
-    /// Number of the array within a list, if a pointer selects it.
+    /// Index of the array in a pointer list, if the access goes through a list.
     pub of_list: Option<i128>,
     pub lanes: Vec<Lane>,
 }
@@ -69,7 +69,7 @@ impl Attempt {
         format!("{of_list} has {} {elements}", extents.join(" × "))
     }
 
-    /// Names the refused lanes in words.
+    /// Describes the lanes whose access is refused.
     pub fn refused(&self) -> String {
         let all: Vec<u32> = self.of_refused().collect();
         let word = if all.len() == 1 { "Lane" } else { "Lanes" };
@@ -81,8 +81,8 @@ impl Attempt {
     }
 }
 
-/// Returns the number of the array that a lane points into. The index of a list has one number more
-/// than the array has extents.
+/// Returns the index in the list of the array that a lane accesses. An access through a list has
+/// one index more than the array has extents.
 fn of_list(refused: &RefusedAccess, lane: u32) -> Option<i128> {
     let reach = refused.lanes.iter().find(|reach| reach.lane == lane)?;
     let is_of_list = reach.index.len() > refused.extents.len();

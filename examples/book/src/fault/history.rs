@@ -1,4 +1,4 @@
-//! History of the faulty element, with the faulty access. It exists only for faults in memory
+//! History of the element that the faulty access touches. It exists only for faults in memory
 //! accesses of lanes.
 
 use crate::ownership::moves::elements_of;
@@ -26,7 +26,7 @@ pub(super) struct ElementAccess<'t> {
     pub(super) kind: Kind,
     /// Threads that touch the element, by their numbers in the block.
     threads: Vec<u32>,
-    /// Thread shown in the report.
+    /// Thread named in the report.
     pub(super) thread: u32,
     /// Access pattern of the warp. `None` if the access was refused.
     pub(super) pattern: Option<&'t Pattern>,

@@ -55,7 +55,8 @@ fn looked(line: &str) -> Observation {
     spec.look(spec.at().expect("a shape")).expect("a launch")
 }
 
-/// First fault of a kernel without one of its synchronisations whose message starts with `what`.
+/// Removes each synchronisation of a kernel in turn. Returns the first fault whose message starts
+/// with `what`.
 fn fault(line: &str, what: &str) -> FaultReport {
     let looked = looked(line);
     let lines = sync::lines(&looked.kernel, &cuda::listing(&looked.kernel));
@@ -64,7 +65,7 @@ fn fault(line: &str, what: &str) -> FaultReport {
     found.expect("a synchronisation prevents it")
 }
 
-/// The sentence reports the simulated order. If a tile is read before it is filled, the read comes
+/// The caption reports the simulated order. If a tile is read before it is filled, the read is
 /// first.
 #[test]
 fn the_fault_may_come_before_what_it_is_not_ordered_with() {
@@ -78,7 +79,7 @@ fn the_fault_may_come_before_what_it_is_not_ordered_with() {
     assert!(early.past[at + 1..].iter().any(|past| past.kind == "store"), "{:?}", early.past);
 }
 
-/// Faults of a barrier's initialisation and of operands read by matrix instructions are not memory
+/// Faults in the initialisation of a barrier, or in operands of matrix instructions, are not memory
 /// accesses of a thread.
 #[test]
 fn what_is_no_access_is_not_drawn() {
@@ -145,8 +146,8 @@ fn drawn_of(looked: &Observation, kernel: &VerifiedKernel, grid: [u32; 3]) -> Fa
     found.expect("a launch").expect("a fault")
 }
 
-/// One thread stores to an element repeatedly. In one block another thread stores to it too,
-/// unordered.
+/// One thread stores to an element repeatedly. In one block, another thread also stores to the
+/// element, without an order between the two.
 #[test]
 fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
     let looked = looked("tile: 32x32x32");
@@ -167,7 +168,7 @@ fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
     assert_eq!(broken.accesses.iter().map(|lit| &lit.lanes[..]).collect::<Vec<_>>(), [[0], [5]]);
 }
 
-/// The history starts at a read that happens too early, and keeps it although many writes follow.
+/// The fault is a read that happens too early. The history lists it although many writes follow.
 #[test]
 fn what_comes_behind_a_fault_leaves_it_in_the_list() {
     let looked = looked("tile: 32x32x32");

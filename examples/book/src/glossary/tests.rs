@@ -17,7 +17,7 @@ fn terms_are_in_order_and_have_places_of_their_own() {
     }
 }
 
-/// Texts of all kernels of all stages.
+/// Sources of all kernels of all stages.
 fn texts() -> Vec<String> {
     let of_products =
         stages::sgemm().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
@@ -31,8 +31,8 @@ fn texts() -> Vec<String> {
         .collect()
 }
 
-/// Returns the CUDA words of a text: names with leading underscores, coordinates, directives,
-/// vector types, and the opcode of each quoted PTX instruction.
+/// Returns the CUDA words of a source: names with leading underscores, coordinates such as
+/// `threadIdx`, directives, vector types, and the opcode of each quoted PTX instruction.
 fn words_of_cuda(text: &str) -> BTreeSet<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words = text.split(|c| !is_word(c)).filter(|word| {
@@ -55,7 +55,8 @@ fn words_of_cuda(text: &str) -> BTreeSet<String> {
     words.map(str::to_owned).chain(directives).chain(quoted.filter_map(opcode)).collect()
 }
 
-/// A PTX instruction needs an entry for its opcode or for a prefix that ends at a dot.
+/// A PTX instruction needs an entry for its opcode, or for a part of the opcode that ends before a
+/// dot.
 #[test]
 fn each_word_of_cuda_has_an_entry() {
     let words: BTreeSet<String> = texts().iter().flat_map(|text| words_of_cuda(text)).collect();

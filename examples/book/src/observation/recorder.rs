@@ -5,11 +5,10 @@ use gemm_runtime::sim::watch::{Arguments, KernelRun, Profile, Trace, VerifiedKer
 use gemm_runtime::sim::{SimError, Simulation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Records the first blocks of the main launch, as many as `count` returns for a grid, and the
-/// first launch with a fault.
+/// Records the first `count(grid)` blocks of the main launch, and the first launch with a fault.
 pub(super) struct Recorder {
     count: fn([u32; 3]) -> u32,
-    /// Name of the kernel to record, in place of the main one.
+    /// Name of the kernel to record instead of the main one.
     kernel: Option<String>,
     kept: Mutex<(Option<Recording>, Option<LaunchRecord>)>,
 }
@@ -25,7 +24,7 @@ pub(super) struct Recording {
     pub(super) arguments: Arguments,
 }
 
-/// Launch with its kernel, grid and arguments.
+/// Kernel, grid and arguments of a launch.
 pub(crate) struct LaunchRecord {
     pub(crate) kernel: VerifiedKernel,
     pub(crate) grid: [u32; 3],
@@ -52,7 +51,7 @@ impl Recorder {
         self.kept().0.take()
     }
 
-    /// Takes the launch with a fault.
+    /// Removes and returns the recorded launch with a fault.
     pub(super) fn failed(&self) -> Option<LaunchRecord> {
         self.kept().1.take()
     }
@@ -129,7 +128,7 @@ mod tests {
         assert!(broken.change.is_none());
         assert!(broken.fault.what.starts_with("data race on As[0][0]"), "{:?}", broken.fault);
         assert_eq!(broken.accesses.len(), 2);
-        // A launch without a fault leaves no record.
+        // A launch without a fault is not recorded as failed.
         assert!(spec.failed(spec.at().expect("a shape")).is_none());
     }
 }

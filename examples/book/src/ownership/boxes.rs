@@ -1,5 +1,5 @@
-//! Tiles that no thread moves element by element: one lane issues their TMA copies, and matrix
-//! instructions of a warpgroup read them.
+//! Tiles that no thread moves element by element. One lane issues the TMA copies of a tile, and
+//! matrix instructions of a warpgroup read the tile.
 
 use super::{MOST, NAMES, OwnedTile};
 use crate::ownership::rectangles::{Area, Rect, areas};
@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Producers and consumers of a tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TileRole {
-    /// Warps whose lanes issue the copies, each as the rank of its block in the cluster and its
-    /// number in the block.
+    /// Warps whose lanes issue the copies. A warp is given by the rank of its block in the cluster
+    /// and its number in the block.
     pub bringers: BTreeSet<(u32, u32)>,
     /// Distinct boxes that form the tile.
     pub boxes: Vec<Rect>,
-    /// Regions read by instructions, each with the warps of the block that read exactly this
-    /// region.
+    /// Regions that matrix instructions read, each with the warps of the block that read exactly
+    /// this region.
     pub read: Vec<(Vec<u32>, Vec<Rect>)>,
 }
 
@@ -43,7 +43,7 @@ impl TileRole {
     }
 }
 
-/// Returns the tiles of A and B that boxes bring to the first block.
+/// Returns the tiles of A and B that boxes copy to the first block.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Vec<OwnedTile> {
     [0, 1].into_iter().filter_map(|side| tile(kernel, trace, side)).collect()
 }
@@ -55,8 +55,8 @@ fn place(first: u32, [rows, terms]: [u64; 2]) -> [u64; 2] {
 }
 
 fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
-    // Arrays of the operand, and the region read by each warp. A warp reads a quarter of the rows
-    // of A, and all of B.
+    // Arrays of the operand, and the region that each warp reads. A warp reads a quarter of its
+    // warpgroup's rows of A, and all of B.
     let mut read: BTreeMap<u32, BTreeSet<Rect>> = BTreeMap::new();
     let mut arrays: BTreeMap<usize, [u64; 2]> = BTreeMap::new();
     for detail in trace.details.iter().filter(|detail| detail.rank == 0) {
@@ -91,7 +91,7 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
     if boxes.is_empty() || !is_one_tile || extents.iter().any(|extent| *extent > MOST) {
         return None;
     }
-    // Rectangles of B are transposed, to draw B above C with K downwards.
+    // Rectangles of B are transposed, because B is drawn above C with K pointing down.
     let turned = |rect: Rect| match side {
         0 => rect,
         _ => Rect { x: rect.y, y: rect.x, width: rect.height, height: rect.width },
@@ -150,8 +150,8 @@ mod tests {
         ownership::ownership(&looked.kernel, &named, &looked.trace).expect("tiles").tiles
     }
 
-    /// For all stages with boxes: boxes fill each tile exactly, every element is read, and the
-    /// extents of A and B match C.
+    /// For all stages with boxes, the boxes fill each tile exactly, every element is read, and the
+    /// extents of A and B match those of C.
     #[test]
     fn boxes_fill_the_tiles_that_instructions_read() {
         let mut seen = 0;
@@ -187,8 +187,8 @@ mod tests {
         assert!(seen > 4, "{seen} stages");
     }
 
-    /// Two warpgroups multiply 64 rows each, 16 per warp, by all columns. The third warpgroup
-    /// issues the copies.
+    /// Two warpgroups multiply 64 rows each by all columns, with 16 rows per warp. The third
+    /// warpgroup issues the copies.
     #[test]
     fn producers_bring_and_consumers_read() {
         let line =

@@ -10,7 +10,8 @@ const PIXELS: [u64; 2] = [1000, 640];
 const LETTERS: u64 = 14;
 /// Maximum number of warp rectangles drawn for a tile.
 const MOST_RECTS: usize = 600;
-/// Number of threads whose owned elements, and whose read elements, are drawn without the script.
+/// Number of threads whose owned elements are drawn without the script, and number of threads whose
+/// read elements are.
 const OWN: u32 = 2;
 const READ: u32 = 1;
 
@@ -29,7 +30,7 @@ pub struct TilePicture {
 pub struct PlacedTile {
     /// Name of the matrix, or of the array in shared memory.
     pub name: String,
-    /// Attributes for the script of the page, by name and value.
+    /// Attributes for the script of the page, each as name and value.
     pub told: Vec<(&'static str, String)>,
     /// First column and first row.
     pub at: [u64; 2],
@@ -73,7 +74,7 @@ impl Ownership {
         let extent = |name, side: usize| of(name).map_or(0, |tile: &OwnedTile| tile.extents[side]);
         let letters = letters(self.tiles.iter().map(|tile| tile.extents));
         let gap = 2 * letters;
-        // K of A runs to the right and K of B downwards: both end at C.
+        // K of A points right and K of B points down, so that both end at C.
         let corner = [extent("A", 1) + gap, extent("B", 0) + gap];
         let at = |tile: &OwnedTile| match &*tile.name {
             "A" => [0, corner[1]],
@@ -100,7 +101,7 @@ impl Ownership {
     }
 }
 
-/// Draws a single tile without its neighbours.
+/// Draws a single tile.
 pub(super) fn alone(tile: &OwnedTile) -> TilePicture {
     let letters = letters([tile.extents].into_iter());
     picture(vec![of_tile(tile, [2 * letters; 2], letters)], letters)
@@ -139,7 +140,7 @@ fn of_tile(tile: &OwnedTile, at: [u64; 2], letters: u64) -> PlacedTile {
         drawn.boxes = role.boxes.iter().map(|of| outline(&[*of], at)).collect();
         for (warps, rects) in &role.read {
             let first = warps.first().copied().unwrap_or(0);
-            // A region that all warps read has one colour.
+            // A region that all warps read has the first colour.
             let shade = if role.read.len() == 1 { 0 } else { first % 4 };
             drawn.outlines.push((format!("w{shade} edge"), outline(rects, at)));
             drawn.labels.extend(number(rects, at, ranges(warps.iter().copied())));
@@ -220,7 +221,7 @@ fn drawn(shown: &TileView<'_>, at: [u64; 2], letters: u64) -> PlacedTile {
     if all().count() <= MOST_RECTS {
         for area in shown.warps {
             outlines.push((format!("w{}{edge}", area.owner % 4), outline(&area.rects, at)));
-            // The number is drawn only where it fits.
+            // A number is drawn only in a rectangle that is large enough.
             let fits: Vec<Rect> =
                 area.rects.iter().filter(|rect| least(rect) >= letters).copied().collect();
             labels.extend(number(&fits, at, area.owner.to_string()));

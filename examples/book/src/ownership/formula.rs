@@ -1,19 +1,21 @@
-//! Compact encoding of a number for each element of a tile, so that a page can hold all of them.
+//! Compact encoding of a number for each element of a tile, so that a page can contain the numbers
+//! of all elements.
 
 use serde::{Serialize, Serializer};
 
 /// Numbers of elements as a function of row and column, with a text encoding for the script of a
 /// page.
 ///
-/// * `s5;1,2;4`: the sum of 5, of 1 and 2 for the two bits of the row, and of 4 for the bit of the
+/// * `s5;1,2;4`: sum of 5, of 1 and 2 for the set bits of the row, and of 4 for the set bit of the
 ///   column;
 /// * `x5;1,2;4`: the same with exclusive or;
-/// * `l7*3,,8`: a row-major list with run lengths; empty for an element without a number.
+/// * `l7*3,,8`: a row-major list with run lengths. An entry is empty for an element without a
+///   number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formula {
     /// Base plus a stride for each set bit of row and column.
     Sum(i64, [Vec<i64>; 2]),
-    /// Base xor a stride for each set bit of row and column.
+    /// Exclusive or of a base and a stride for each set bit of row and column.
     Xor(i64, [Vec<i64>; 2]),
     /// Explicit list of the numbers, row-major.
     List(Vec<Option<i64>>),
@@ -81,7 +83,7 @@ impl Serialize for Formula {
 }
 
 /// Returns the base, and the strides of the bits of row and column. `less` is the inverse of the
-/// operation that combines them.
+/// operation that combines base and strides.
 fn strides(
     numbers: &[Option<i64>],
     [rows, columns]: [usize; 2],
@@ -105,7 +107,7 @@ fn strides(
 mod tests {
     use super::*;
 
-    /// Decodes a text like the script.
+    /// Decodes a text as the script does.
     fn numbers(text: &str, [rows, columns]: [usize; 2]) -> Vec<Option<i64>> {
         let (kind, rest) = text.split_at(1);
         if kind == "l" {
@@ -142,14 +144,14 @@ mod tests {
         text
     }
 
-    /// Every list of numbers is restored by its text, and layouts have short texts.
+    /// Every list of numbers is restored from its text. The texts of regular layouts are short.
     #[test]
     fn a_law_gives_back_its_numbers() {
         let of = |number: usize| Some(number as i64);
         // Padded rows, and their transpose.
         assert_eq!(law([4, 8], |r, c| of(r * 9 + c)), "s0;9,18;1,2,4");
         assert_eq!(law([8, 4], |r, c| of(7 + c * 132 + r)), "s7;1,2,4;132,264");
-        // Three columns are no power of two, but the layout is still linear.
+        // Three is no power of two, but the layout is still linear.
         assert_eq!(law([3, 3], |r, c| of(r * 3 + c)), "s0;3,6;1,2");
         assert_eq!(law([4, 4], |r, c| of(r * 4 + (c ^ r))), "x0;5,10;1,2");
         assert_eq!(law([2, 6], |_, c| of(c / 3)), "l0*3,1*3,0*3,1*3");

@@ -1,4 +1,4 @@
-//! Layout of a tile in shared memory, with its padding, transposition and swizzle as recorded.
+//! Layout of a tile in shared memory, with padding, transposition and swizzle, from a recorded run.
 
 use super::{MOST, SHOWN};
 use crate::ownership::formula::Formula;
@@ -23,9 +23,9 @@ pub struct SharedTile {
     pub lies: Formula,
     /// Areas that each warp writes.
     pub warps: Vec<Area>,
-    /// Areas that each of the first threads writes.
+    /// Areas that each lane of the first warp writes.
     pub threads: Vec<Area>,
-    /// Areas that each of the first threads reads.
+    /// Areas that each lane of the first warp reads.
     pub read: Vec<Area>,
     /// Row and column in the slot, by element.
     #[serde(skip)]
@@ -48,8 +48,8 @@ impl SharedTile {
         format!("{} has {rows} rows of {columns} words{slot}{unused}", self.name)
     }
 
-    /// Returns the layout if each element has exactly one position, all in the same slot. With
-    /// `is_shuffled` the readers of single lanes are unknown.
+    /// Returns the layout if each element has exactly one position and all positions are in one
+    /// slot. With `is_shuffled` the lanes that read an element are unknown.
     pub(super) fn from_moves(
         kernel: &Kernel,
         moved: &MatrixMoves,

@@ -13,7 +13,7 @@ pub(crate) type Position = (u64, u64);
 pub(crate) struct GlobalMatrix {
     /// Index of its buffer in the kernel.
     pub(crate) buffer: usize,
-    /// Numbers held by its elements.
+    /// Numbers of its elements, which are also their values.
     numbers: Range<u64>,
     /// Row stride and column stride, in elements.
     strides: [u64; 2],
@@ -22,7 +22,8 @@ pub(crate) struct GlobalMatrix {
 }
 
 impl GlobalMatrix {
-    /// Returns the matrix of this array name, if it is an f32 matrix with positive strides.
+    /// Returns the matrix with this array name, if the array is an f32 matrix with positive
+    /// strides.
     pub(crate) fn new(
         kernel: &Kernel,
         name: &str,
@@ -81,7 +82,8 @@ impl GlobalMatrix {
 pub(super) struct MatrixMoves {
     /// Threads that copied or stored each element.
     pub(super) owned: BTreeMap<Position, BTreeSet<u32>>,
-    /// Elements copied in one round of the loop, or read in it if they are not copied.
+    /// Elements copied in one round of the loop. If elements are not copied, those read in the
+    /// round.
     pub(super) steady: BTreeSet<Position>,
     /// Buffer and index in shared memory to which each element was copied.
     pub(super) lies: BTreeMap<Position, BTreeSet<(usize, u64)>>,
@@ -89,8 +91,8 @@ pub(super) struct MatrixMoves {
     pub(super) readers: BTreeMap<Position, BTreeMap<u32, u64>>,
 }
 
-/// Returns the movements of A, B and C. `steady` is the variable of a loop, and its value in one
-/// round.
+/// Returns the movements of A, B and C. `steady` is the variable of a loop and the value of the
+/// variable in one round.
 pub(super) fn moves(
     kernel: &Kernel,
     trace: &Trace,
@@ -172,12 +174,12 @@ impl MatrixMoves {
     }
 }
 
-/// Returns the 4-byte elements of an access by lane, each with its thread.
+/// Returns the 4-byte elements of an access, in the order of lanes, each with its thread.
 pub(crate) fn elements(access: &AccessEvent<'_>) -> Vec<(u32, u64)> {
     elements_of(access, 4)
 }
 
-/// Returns the elements of `size` bytes of an access by lane, each with its thread.
+/// Returns the elements of `size` bytes of an access, in the order of lanes, each with its thread.
 pub(crate) fn elements_of(access: &AccessEvent<'_>, size: u32) -> Vec<(u32, u64)> {
     let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
     let lanes = pattern.lanes.iter().zip(0u32..);
@@ -207,7 +209,7 @@ pub(crate) fn written(bytes_of_lane: u32, words: &[u32], size: u32) -> Vec<Vec<u
 mod tests {
     use super::*;
 
-    /// Elements of all sizes, single and in vectors.
+    /// Elements of all sizes are decoded, alone and in vectors.
     #[test]
     fn words_are_taken_apart() {
         assert_eq!(written(4, &[7, 9], 4), [[7], [9]]);

@@ -8,14 +8,14 @@ use gemm_dsl::ir::{BufferLayout, Kernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Columns of the picture if the array has no short rows.
+/// Columns of the picture for an array that is not a matrix with short rows.
 const WIDTH: u64 = 64;
-/// Longest row stride for which rows of the array are rows of the picture.
+/// Longest row stride of a matrix whose rows are drawn as rows of the picture.
 const LONGEST: u64 = 1024;
 /// Maximum number of drawn rows.
 const ROWS: usize = 64;
 
-/// Elements that the recorded block folds, row by row. Rows without such elements are omitted.
+/// Elements that the recorded block reduces, row by row. Rows without such elements are omitted.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReducedElements {
     pub array: String,
@@ -25,7 +25,7 @@ pub struct ReducedElements {
     pub rows: Vec<u64>,
     /// First drawn column of the array.
     pub column: u64,
-    /// Number of rows beyond the drawn ones.
+    /// Number of rows that are not drawn.
     pub others: usize,
     /// Number of elements that the block loads, and the number drawn.
     pub elements: [usize; 2],
@@ -40,7 +40,7 @@ impl ReducedElements {
         drawing::alone(&self.tile)
     }
 
-    /// Describes the number of elements that the first thread folds.
+    /// Describes the number of elements that the first thread reduces.
     pub fn of_thread_0(&self) -> String {
         match self.of_first {
             [all, drawn] if all == drawn => format!("reduces {all}"),
@@ -48,7 +48,7 @@ impl ReducedElements {
         }
     }
 
-    /// Describes the number of elements that the block folds, and the drawn ones.
+    /// Describes the number of elements that the block reduces, and the drawn part of them.
     pub fn counted(&self) -> String {
         match self.elements {
             [all, drawn] if all == drawn => self.places(),
@@ -64,7 +64,7 @@ impl ReducedElements {
         }
     }
 
-    /// Describes the position of the rows.
+    /// Describes the extents and the position of the drawn part.
     fn extent(&self) -> String {
         let [rows, columns] = self.tile.extents;
         let first = self.rows.first().copied().unwrap_or(0);
@@ -91,7 +91,7 @@ impl ReducedElements {
     }
 }
 
-/// Builds the picture of an array's elements from the threads that load each.
+/// Builds the picture of an array's elements from the threads that load each element.
 pub(crate) fn elements(
     kernel: &Kernel,
     array: usize,

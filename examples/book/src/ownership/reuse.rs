@@ -6,7 +6,8 @@ use crate::ownership::moves::{MatrixMoves, Position};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of positions named individually if they do not form rows and columns.
+/// Maximum number of positions that are named individually. Positions that form rows and columns
+/// are named as ranges.
 const NAMED: usize = 4;
 
 /// Elements of a tile with the same readers and number of reads.
@@ -19,7 +20,7 @@ pub struct ReuseGroup {
     pub lie: String,
     /// Threads that copy the elements.
     pub owners: Threads,
-    /// Threads that read each element, or `None` if readers are not known by lane.
+    /// Threads that read each element, or `None` if the lanes that read it are unknown.
     pub readers: Option<Threads>,
     /// Number of reads of each element.
     pub reads: u64,
@@ -43,8 +44,8 @@ impl ReuseGroup {
     }
 }
 
-/// Groups the elements of a tile, and returns the group of each. With `is_shuffled` the readers are
-/// not known by lane.
+/// Groups the elements of a tile, and returns the groups and the group of each element. With
+/// `is_shuffled` the lanes that read an element are unknown.
 pub(super) fn groups(
     moved: &MatrixMoves,
     elements: &BTreeSet<Position>,
@@ -104,8 +105,8 @@ pub(super) fn places(all: &BTreeSet<Position>) -> String {
     }
 }
 
-/// Formats numbers as ranges. More than three evenly spaced ranges are abbreviated to the first two
-/// and the last: `0–3, 8–11, … 56–59`.
+/// Formats numbers as ranges. If more than three ranges are evenly spaced, only the first two and
+/// the last are printed: `0–3, 8–11, … 56–59`.
 fn runs(numbers: &BTreeSet<u64>) -> String {
     let mut runs: Vec<[u64; 2]> = Vec::new();
     for &number in numbers {

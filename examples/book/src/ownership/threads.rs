@@ -4,7 +4,8 @@ use crate::wgmma::ranges;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Set of threads. Each entry has the bit masks of warps and of the lanes they share.
+/// Set of threads. Each entry is a bit mask of warps and a bit mask of lanes, which are the same in
+/// all these warps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Threads(Vec<[u32; 2]>);
 

@@ -16,8 +16,8 @@ struct SharedStep {
     cells: Vec<Option<PartialValue>>,
 }
 
-/// Returns the steps that write each array in shared memory, with the index of the first event.
-/// Arrays of one element are skipped.
+/// Returns a table for each array in shared memory, with the index of the first event that writes
+/// the array. Arrays of one element are skipped.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -42,7 +42,8 @@ pub(super) fn tables(
         });
         let key = (event.stmt, event.rounds);
         let at = *known.entry(key).or_insert_with(|| {
-            // Writes of the same statement to other words than before belong to the same step.
+            // A write belongs to the last step if it is by the same statement and to words not yet
+            // written in the step.
             let is_beside = |step: &SharedStep| {
                 step.stmt == event.stmt && !elements.iter().any(|(_, at)| step.written.contains(at))
             };
@@ -100,7 +101,7 @@ fn extent(kernel: &Kernel, buffer: usize) -> u64 {
     dims.iter().map(|dim| of(dim).unwrap_or(1)).product()
 }
 
-/// Word of an array in the notation of the text.
+/// Word of an array in the notation of the source.
 fn place(kernel: &Kernel, buffer: usize, word: u64) -> String {
     let buffer = &kernel.buffers[buffer];
     let dims: Option<Vec<u64>> = buffer.physical_dims().and_then(|dims| {

@@ -26,8 +26,8 @@ struct WarpStore<'k> {
     of: Vec<&'k Var>,
 }
 
-/// Returns the steps of each statement that shuffles values, with the number of events before the
-/// first.
+/// Returns a table for each statement that shuffles values, with the number of events before its
+/// first step.
 pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
@@ -70,8 +70,8 @@ pub(super) fn tables(
         };
         let own = read(run.stmt);
         let result = stores.iter().find(|stored| is_made_of(&own, stored));
-        // A store computed only from other parts is not the result of this one. A store computed
-        // from a result is not a part itself.
+        // A store that is computed only from other parts is not the result of this part. A store
+        // that is computed from a result is not a part.
         let result = result.or(stores.first().filter(|stored| !is_made_of(&shuffled, stored)));
         if let Some(WarpStore { stmt, bits, elem: Some(elem), .. }) = result {
             let line = listing.lines[*stmt as usize].start + 1;
@@ -107,8 +107,8 @@ pub(super) fn tables(
     runs.iter().filter_map(table).collect()
 }
 
-/// Returns true if a step is in the same iteration of all loops but the innermost as the steps
-/// before.
+/// Returns true if a step is in the same iteration of all outer loops as the previous steps. Only
+/// the innermost loop may advance.
 fn goes_on(trace: &Trace, run: &ShuffleRun<'_>, step: &Detail) -> bool {
     let outer = |rounds: u32| {
         let all = &trace.rounds[rounds as usize];

@@ -26,12 +26,13 @@ fn step(column: &PartialStep) -> usize {
     s.split(',').next().and_then(|s| s.parse().ok()).expect("a number")
 }
 
-/// Sum of the last digits of these indices, in order.
+/// Sum of the last digits of these indices, in this order.
 fn own_sum(elements: &[u64]) -> f32 {
     elements.iter().fold(-0.0, |sum, element| sum + (element % 10) as f32)
 }
 
-/// Trees in shared memory equal the same tree over 256 numbers, of which the first 32 are shown.
+/// Each step of a tree in shared memory equals the same step over 256 numbers. The table shows the
+/// first 32.
 #[test]
 fn trees_fold_as_they_are_drawn() {
     type Fold = fn(&[f32], usize) -> Vec<f32>;
@@ -83,7 +84,7 @@ fn trees_fold_as_they_are_drawn() {
     }
 }
 
-/// Shuffles equal the same tree over the sums of the lanes.
+/// Shuffles compute the same tree over the sums of the lanes.
 #[test]
 fn shuffles_fold_as_they_are_drawn() {
     for (name, group) in [("shuffle", 32), ("ticket", 32), ("grid_stride", 32), ("rows", 32)] {
@@ -99,7 +100,7 @@ fn shuffles_fold_as_they_are_drawn() {
             let own: Vec<Option<u32>> = lanes.iter().map(|lane| Some(lane.to_bits())).collect();
             assert_eq!(shown, own, "{name}, {}", column.name);
             let s = step(column);
-            // The lanes not yet folded are the active ones.
+            // The active lanes are those not yet combined into another lane.
             let counts = |(lane, cell): (usize, &Option<PartialValue>)| {
                 cell.as_ref().is_some_and(|cell| cell.counts) == (lane % group < 2 * s)
             };
@@ -113,13 +114,13 @@ fn shuffles_fold_as_they_are_drawn() {
     }
 }
 
-/// Each column of a matrix is folded by a tree over the rows of threads.
+/// A tree over the rows of threads reduces each column of a matrix.
 #[test]
 fn columns_fold_down_their_threads() {
     let folds = stage("columns");
     let table = folds.tables.first().expect("an array");
     assert_eq!(folds.loaded, [1, 1]);
-    // 16 rows of threads: their sums, and four steps.
+    // One column for the sums of the 16 rows of threads, and four for the steps.
     assert_eq!(table.columns.len(), 5);
     for pair in table.columns[1..].windows(2) {
         assert_eq!(step(&pair[0]), 2 * step(&pair[1]));
@@ -170,7 +171,7 @@ fn elements_are_named_by_runs() {
     assert_eq!(Partials::elements_of(&[]), "");
 }
 
-/// Trees of other types equal the exact sums of last digits in each step.
+/// In each step, trees of other types contain the exact sums of last digits.
 #[test]
 fn other_types_fold_as_they_are_drawn() {
     for of in ["f16", "bf16", "f64", "i8", "i32", "u32", "i64"] {
@@ -272,7 +273,8 @@ fn each_element_is_drawn_with_its_thread() {
     }
 }
 
-/// The captions of a block and of its first thread count all elements and name the drawn ones.
+/// The captions of a block and of its first thread state the number of all elements and name the
+/// drawn elements.
 #[test]
 fn elements_that_are_not_drawn_are_counted() {
     for (name, [block, thread]) in [
@@ -294,7 +296,7 @@ fn elements_that_are_not_drawn_are_counted() {
         assert_eq!([drawn.counted(), drawn.of_thread_0()], [block, thread], "{name}");
         assert_eq!(drawn.elements[0], folds.elements, "{name}");
     }
-    // A row of the picture is longer than the elements loaded by one warp.
+    // A row of the picture has more elements than one warp loads.
     let short = folded("block: 32, shuffle");
     let short = short.folded.expect("elements");
     assert_eq!(short.counted(), "32 elements among 64 elements starting at 0");

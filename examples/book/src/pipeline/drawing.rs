@@ -8,11 +8,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Width of all pieces, and of the gap between two.
+/// Width of all pieces together, and width of the gap between two pieces, in pixels.
 const WIDTH: u64 = 920;
 const GAP: u64 = 12;
-/// Maximum number of rounds drawn in full. Of longer loops the second, the third and the last round
-/// are drawn.
+/// Maximum number of rounds of a loop that is drawn in full. Of a longer loop, the second, the
+/// third and the last round are drawn.
 const FEW: usize = 4;
 
 /// Part of the run of a warp.
@@ -24,7 +24,7 @@ pub struct Piece {
     /// Left edge in the picture.
     pub x: u64,
     pub width: u64,
-    /// Number of actions in each row, and of multiply-adds.
+    /// Number of actions in each row, and number of multiply-adds.
     pub counts: Vec<(String, u64)>,
     #[serde(skip)]
     events: Range<usize>,
@@ -136,7 +136,7 @@ fn counts(events: &[&Event], acts: &[ActionAt], piece: &Piece) -> Vec<(String, u
     counts.into_values().collect()
 }
 
-/// Drawn actions: all but the announcement of expected bytes.
+/// Returns the drawn actions: all except announcements of expected bytes.
 fn seen(acts: &[ActionAt]) -> impl Iterator<Item = &ActionAt> {
     acts.iter().filter(|act| !matches!(act.act, WarpAction::Expect(_)))
 }
@@ -153,7 +153,7 @@ struct RowKey {
 }
 
 impl RowKey {
-    /// Returns the row of an action. `slot` is given if slots have rows of their own.
+    /// Returns the row of an action. `slot` is `Some` if each slot has its own row.
     fn new(act: WarpAction, slot: Option<u64>) -> Self {
         let (place, name, class) = match act {
             WarpAction::Load => (0, "loads from global memory", "load"),
@@ -182,7 +182,7 @@ impl RowKey {
 /// Returns the rows from top to bottom, with the marks of all pieces.
 pub(super) fn rows(ring: &TileArrays, acts: &[ActionAt], pieces: &[Piece]) -> Vec<PipelineRow> {
     let mut rows: BTreeMap<u32, PipelineRow> = BTreeMap::new();
-    // There is room for ten slots.
+    // The picture has space for ten slots.
     let is_told_apart = ring.slots > 1 && ring.slots <= 10;
     // Slots that occur only in omitted rounds have rows too.
     for act in acts.iter().filter(|_| is_told_apart) {

@@ -11,13 +11,13 @@ pub(crate) enum WarpAction {
     Copy,
     /// Start of a TMA copy.
     Box,
-    /// Announcement of the expected bytes at the mbarrier with this declaration.
+    /// Announcement of expected bytes at an mbarrier of the declaration with this index.
     Expect(usize),
     /// Commit of a group of copies.
     Commit,
     /// Wait until at most this many groups of copies are pending.
     Wait(u64),
-    /// Wait at the mbarrier with this declaration.
+    /// Wait at an mbarrier of the declaration with this index.
     Await(usize),
     /// Barrier of any scope, or a named barrier.
     Barrier,
@@ -40,7 +40,7 @@ pub(crate) struct ActionAt {
     pub(crate) act: WarpAction,
     /// Slot of the ring that is written or read.
     pub(crate) slot: Option<u64>,
-    /// Instructions executed before by the warp, and multiply-adds among them.
+    /// Instructions that the warp executed before the action, and multiply-adds among them.
     pub(crate) executed: [u64; 2],
     /// Index of the event among those of the warp.
     pub(crate) event: usize,
@@ -60,7 +60,7 @@ impl TileArrays {
             matches!(&buffer.layout, BufferLayout::Array { order, .. } if order.len() > 2 && order[0] == 0)
                 && buffer.space == Space::Shared
         };
-        // A ring has arrays for A and for B. A single stacked array serves another purpose.
+        // A ring has an array for A and one for B. A single array with several tiles is no ring.
         let is_ring = |buffer: &&Buffer| {
             let all = kernel.buffers.iter().filter(|other| stacked(other));
             stacked(buffer)
@@ -136,7 +136,7 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
                 return None;
             }
         },
-        // Accesses are separate events. The other statements compute, or signal without a wait.
+        // Accesses are separate events. These statements compute, or signal without waiting.
         Stmt::Let { .. }
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }
@@ -154,7 +154,6 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
         | Stmt::ProxyFence(_)
         | Stmt::WgmmaSync(WgmmaSync::Fence { .. } | WgmmaSync::Commit)
         | Stmt::RegisterLimit(_)
-        | Stmt::Assume(_)
         | Stmt::Comment(_) => return None,
     })
 }

@@ -63,7 +63,7 @@ pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overla
             WarpAction::Wait(pending) => {
                 while groups.len() as u64 > pending {
                     if let Some(start) = groups.pop_front().flatten() {
-                        used("the commit of copies and their wait", start);
+                        used("the commit of copies and the wait for them", start);
                     }
                 }
             }
@@ -71,7 +71,7 @@ pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overla
             WarpAction::Await(barrier) => {
                 let asked = boxes.get_mut(&barrier).and_then(VecDeque::pop_front);
                 if let Some(start) = asked.flatten() {
-                    used("the request of a tile and its wait", start);
+                    used("the request of a tile and the wait for it", start);
                 }
             }
             WarpAction::Load => loads.extend(start),

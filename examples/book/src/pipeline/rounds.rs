@@ -26,9 +26,10 @@ impl Rounds {
 /// Returns the rounds of the loop along K.
 ///
 /// Candidates are loops with several rounds that access shared memory, copy tiles or issue matrix
-/// instructions. The outermost one that executes most of the instructions is chosen, otherwise the
-/// one with the most instructions. Epilogues and the f32 fallback can take longer, but do not
-/// access shared memory. If no loop accesses shared memory, all loops are candidates.
+/// instructions. If there are none, all loops are candidates. The outermost candidate that executes
+/// at least half of the instructions is chosen, otherwise the candidate with the most instructions.
+/// Epilogues and the f32 fallback can take longer, but they are no candidates, because they do not
+/// access shared memory.
 pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
     let statements = kernel.statements();
     let is_of_tiles = |event: &Event| match &event.what {

@@ -1,12 +1,13 @@
-//! Contradictions between recorded tensor-core events: faults of the book, not of the kernel.
+//! Contradictions between recorded tensor-core events. A contradiction is a fault of the book, not
+//! of the kernel.
 
 use thiserror::Error;
 
 /// Contradiction between two recorded events.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Contradiction {
-    /// An event refers to a barrier that the kernel does not have.
-    #[error("barrier {barrier} was used in a kernel that has {barriers}")]
+    /// An event refers to a barrier that the kernel does not declare.
+    #[error("barrier {barrier} was used in a kernel that has {barriers} barriers")]
     NoBarrier {
         barrier: u32,
         /// Number of barriers of the kernel.
@@ -26,11 +27,11 @@ pub enum Contradiction {
     /// A barrier completed a phase other than its current one.
     #[error("`{barrier}` completed phase {completed} while in phase {phase}")]
     OtherPhase { barrier: String, phase: u32, completed: u32 },
-    /// A slot was released for a phase without a tile.
-    #[error("{by} released slot {slot} in phase {phase}, which nobody requested")]
+    /// A slot was released in a phase in which no tile was requested.
+    #[error("{by} released slot {slot} in phase {phase}, for which no tile was requested")]
     NothingGiven { by: String, slot: u64, phase: u32 },
-    /// A warp waited for a phase without a tile.
-    #[error("{by} waited for phase {phase} of `{barrier}`, which nobody requested")]
+    /// A warp waited for a phase in which no tile was requested.
+    #[error("{by} waited for phase {phase} of `{barrier}`, for which no tile was requested")]
     NothingAwaited { by: String, barrier: String, phase: i64 },
     /// Matrix instructions read a slot before any store.
     #[error("{by} multiplied before anything was stored")]
@@ -49,7 +50,9 @@ pub enum Contradiction {
         read: u32,
     },
     /// The rows of a box and of the tile that it fills differ in length.
-    #[error("a box has rows of {written} bytes, and the tile of `{array}` rows of {read}")]
+    #[error(
+        "a box has rows of {written} bytes, and the tile of `{array}` has rows of {read} bytes"
+    )]
     OtherRows {
         array: String,
         /// Bytes of a row of the box.
@@ -58,12 +61,12 @@ pub enum Contradiction {
         read: u32,
     },
     /// TMA boxes fill an array, but no tile that is read starts at a box.
-    #[error("boxes are written to `{array}`, but no read of it begins at one of them")]
+    #[error("boxes are written to `{array}`, but no read of the array begins at a box")]
     NoBeginning { array: String },
     /// An array read by tensor cores has no rows.
     #[error("`{array}`, which tensor cores read, is not row-major")]
     NoRows { array: String },
     /// A tile has more rows than are recorded.
-    #[error("row {row} of a tile of `{array}` was recorded, of {rows}")]
+    #[error("row {row} of a tile of `{array}` was recorded, but the tile has {rows} rows")]
     NoRow { array: String, row: u32, rows: u32 },
 }

@@ -15,7 +15,7 @@ pub struct Fragment {
     pub arrays: [String; 2],
     /// First of 64 rows of the tile of A.
     pub row: u64,
-    /// First row of the tile of B, which is a column of C, and the number of rows.
+    /// First row of the tile of B, and number of rows. A row of B is a column of C.
     pub columns: [u64; 2],
 }
 
@@ -26,7 +26,8 @@ impl Fragment {
     }
 }
 
-/// Lane and index of the accumulator at a row and column of the first 16 x 8 tile of D.
+/// Lane that holds the accumulator at a row and column of the first 16 x 8 tile, and index of the
+/// accumulator in the lane.
 pub fn lane_of(row: &usize, column: &usize) -> Option<(usize, usize)> {
     let lanes = (0..32).flat_map(|lane| (0..4).map(move |sum| (lane, sum)));
     lanes.into_iter().find(|(lane, sum)| Wgmma::place_of_d(*lane, *sum) == (*row, *column))

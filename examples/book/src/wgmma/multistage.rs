@@ -1,6 +1,6 @@
-//! Tiles that pass through the ring of slots: requests, arriving bytes, waits for phases of
-//! barriers, reads, and releases. The picture shows order, not time: events of one tile are
-//! sequential, and events of two tiles are ordered only by their barriers.
+//! Tiles in the slots of a ring: requests, arriving bytes, waits for phases of barriers, reads, and
+//! releases. The picture shows order, not time. Events of one tile are sequential, and only
+//! barriers order events of two tiles.
 
 mod barriers;
 mod single;
@@ -12,10 +12,10 @@ use gemm_runtime::sim::watch::Trace;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Number of tiles shown, from the first.
+/// Maximum number of shown tiles.
 pub const SHOWN: usize = 12;
 
-/// Tiles that passed through the ring.
+/// Tiles that were in the ring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tiles {
     pub slots: u64,
@@ -41,7 +41,7 @@ pub struct Barriers {
     pub waiting: String,
 }
 
-/// Passage of a tile through a slot.
+/// Use of a slot by one tile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Turn {
     pub slot: u64,
@@ -51,9 +51,9 @@ pub struct Turn {
     pub barrier: String,
     /// Warps that request or store the tile.
     pub asked_by: BTreeSet<(u32, u32)>,
-    /// Earlier turn whose release of the slot was awaited.
+    /// Earlier turn that used the slot. The requesting warp waited for its release.
     pub after: Option<usize>,
-    /// Barrier and phase of that wait.
+    /// Barrier and phase of the wait for the release.
     pub waited_at: Option<(String, i64)>,
     /// Bytes that the barrier expects.
     pub expected: u64,
@@ -78,7 +78,7 @@ pub struct Turn {
 /// State of a slot while a tile is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum SlotState {
-    /// No tile that is still needed.
+    /// The slot has no tile that is still needed.
     Empty,
     /// Requested tile, in flight or complete.
     Asked(usize),
@@ -87,8 +87,8 @@ pub enum SlotState {
 }
 
 impl Tiles {
-    /// Returns the most that the slots can hold while a turn is read. All earlier turns are
-    /// released, and producers have requested all that the barriers allow.
+    /// Returns the state of each slot while a turn is read. All earlier turns are released, and the
+    /// producers have requested as many tiles as the barriers allow.
     pub fn while_read(&self, turn: &usize) -> Vec<SlotState> {
         let turn = *turn;
         let of = |slot: u64| {
@@ -182,8 +182,8 @@ impl Turn {
     }
 }
 
-/// Returns the tiles of the ring that TMA fills, or of the single slot that threads fill. `None`
-/// for a kernel with neither.
+/// Returns the tiles of the ring that TMA fills, or of the single slot that threads fill. Returns
+/// `None` for a kernel that has neither.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
     match Multistage::new(kernel, trace)? {
         Some(mut ring) => {

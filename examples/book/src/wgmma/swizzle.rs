@@ -1,5 +1,5 @@
-//! Layout of a tile in shared memory: eight of its rows, in parts of 16 bytes, over eight groups of
-//! four banks.
+//! Layout of a tile in shared memory: eight rows, in parts of 16 bytes, over eight groups of four
+//! banks.
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::Kernel;
@@ -7,7 +7,7 @@ use gemm_runtime::sim::watch::{Action, BoxCopy, Kind, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups of four banks, which is the number of 16-byte parts that a wavefront transfers.
+/// Number of groups of four banks. A wavefront transfers one 16-byte part per group.
 pub const GROUPS: u32 = 8;
 /// Bytes of a part of a row.
 const PART: u32 = 16;
@@ -29,7 +29,7 @@ pub struct SwizzledTile {
     pub cells: Vec<Vec<Option<SwizzleCell>>>,
     /// Part at each row and group of banks without a swizzle.
     pub plain: Vec<Vec<Option<u32>>>,
-    /// Wavefronts for the same part of eight rows, with the swizzle and without.
+    /// Wavefronts that a read of the same part of eight rows takes, with the swizzle and without.
     pub wavefronts: [u64; 2],
 }
 
@@ -94,13 +94,14 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<SwizzledTile>, C
     Ok(found)
 }
 
-/// Returns the operands that form the first tile of each array, each at another column.
+/// Returns the operands that form the first tile of each array. Each operand has different columns
+/// of the tile.
 fn first_tiles<'t>(
     kernel: &Kernel,
     trace: &'t Trace,
 ) -> Result<BTreeMap<usize, Vec<&'t Operand>>, Contradiction> {
-    // For a box of several splits only the first rows are recorded. They need not be the first that
-    // are multiplied.
+    // For a box with several components of a split, only the first rows are recorded. They need not
+    // be the rows that are multiplied first.
     let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
         Action::BoxCopy(boxed) => Some((boxed.to, boxed.first)),
         _ => None,
@@ -167,7 +168,7 @@ struct TileTrace {
 }
 
 impl TileTrace {
-    /// Builds the tile that the operands are parts of.
+    /// Builds a tile from the operands that are parts of it.
     fn new(
         kernel: &Kernel,
         trace: &Trace,
@@ -201,8 +202,8 @@ impl TileTrace {
         Ok(tile)
     }
 
-    /// Adds the parts that a box writes. Parts that no instruction reads are included; the others
-    /// must have the address of the read.
+    /// Adds the parts that a box writes, including parts that no instruction reads. A part that is
+    /// read must be written at the address of the read.
     fn is_written_by(&mut self, boxed: &BoxCopy, size: u32) -> Result<(), Contradiction> {
         let row = boxed.tile.last().and_then(|extent| u32::try_from(*extent).ok()).unwrap_or(0);
         if row * size != self.row {
@@ -262,7 +263,8 @@ fn read(operands: &[&Operand]) -> BTreeMap<TilePart, (u32, Option<u32>)> {
     places
 }
 
-/// Wavefronts for the same part of all rows: the maximum number of them in one group of banks.
+/// Wavefronts that a read of the same part of all rows takes: the maximum number of these parts in
+/// one group of banks.
 fn wavefronts(rows: &[Vec<Option<u32>>]) -> u64 {
     let most = |group: usize| {
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();

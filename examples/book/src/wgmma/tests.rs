@@ -36,7 +36,7 @@ fn has_boxes(stage: &Stage<SgemmSpec>) -> bool {
     stage.spec.to_string().contains("copy: tma")
 }
 
-/// Swizzled address of a byte in shared memory, by the address bits that PTX specifies.
+/// Swizzled address of a byte in shared memory, computed from the address bits as PTX specifies.
 fn exchanged(at: u32, mode: u64) -> u32 {
     match mode {
         1 => at ^ (at >> 3 & 0x70),
@@ -46,7 +46,8 @@ fn exchanged(at: u32, mode: u64) -> u32 {
     }
 }
 
-/// Each part of eight rows occurs once in the picture, at the position of the formula.
+/// Checks that each part of eight rows is in the picture once, at the position that the formula
+/// gives.
 fn lies_as_said(swizzled: &swizzle::SwizzledTile) {
     let mode = swizzled.descriptor >> 62;
     let mut seen = 0;
@@ -81,7 +82,7 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
             assert!(cells().all(|cell| cell.instruction == Some(cell.part / 2)));
             assert_eq!(cells().all(|cell| cell.thread.is_some()), !swizzled.is_boxed);
         }
-        // Each part that an instruction reads was written to the same address by a box or a thread.
+        // A box or a thread wrote each part to the address from which an instruction reads it.
         let mut written = std::collections::BTreeSet::new();
         for detail in &trace.details {
             match &detail.did {
@@ -102,7 +103,7 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
     }
 }
 
-/// Narrower rows have the swizzle of their length.
+/// The swizzle mode depends on the row length.
 #[test]
 fn rows_of_64_bytes_are_exchanged_every_two() {
     let line = "tile: 128x128x32, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
@@ -116,7 +117,7 @@ fn rows_of_64_bytes_are_exchanged_every_two() {
 fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
     let slots = tiles.slots as usize;
     assert!(tiles.turns.len() > slots, "{name}");
-    // The text declares the number of arrivals.
+    // The source declares the number of arrivals.
     let made: Vec<u32> = kernel
         .mbarriers
         .iter()
@@ -176,7 +177,7 @@ fn slots_are_handed_on_by_the_phases_that_the_text_makes() {
     }
 }
 
-/// All warps store and read each tile in the single slot.
+/// Checks that all warps store and read each tile in the single slot.
 fn stores(stage: &Stage<SgemmSpec>, tiles: &Tiles) {
     let plan = stage.spec.plan().expect("a plan");
     let (rows, columns) = plan.block_tile();
@@ -266,7 +267,7 @@ fn lines(seed: u64) -> impl Iterator<Item = String> {
     .filter(|line| Spec::parse(Family::Sgemm, line).is_ok_and(|spec| spec.at().is_ok()))
 }
 
-/// Every tensor-core kernel is drawn without a contradiction.
+/// Checks that a tensor-core kernel is drawn without a contradiction.
 fn is_drawn(line: &str) {
     let tensor = watched(line).tensor.expect(line);
     let tiles = tensor.ring.unwrap_or_else(|| panic!("{line}: no ring"));

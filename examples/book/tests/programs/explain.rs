@@ -34,8 +34,8 @@ fn a_spec_is_explained() {
     }
 }
 
-/// A kernel without a barrier gets a page with its race. For a line without a barrier, the message
-/// names the lines with one.
+/// If a barrier is removed, the page shows the race. If the line has no barrier, the message names
+/// the lines with a barrier.
 #[test]
 fn a_fault_is_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -54,7 +54,7 @@ fn a_fault_is_drawn() {
     assert!(text(&nowhere.stderr).contains("Give --html FILE"), "{}", text(&nowhere.stderr));
 }
 
-/// The fault commands of the guide create their pages.
+/// The commands of the guide that draw a fault create their pages.
 #[test]
 fn the_guide_draws_a_fault() {
     let guide = include_str!("../../../../runtime/docs/guide/races.md");
@@ -76,7 +76,7 @@ fn the_guide_draws_a_fault() {
     }
 }
 
-/// An architecture-specific kernel is compiled for its architecture, and all others are refused.
+/// An architecture-specific kernel is compiled for its architecture and refused on all others.
 /// Labels do not touch their values.
 #[test]
 fn warpgroups_are_explained_where_they_are() {
@@ -84,7 +84,10 @@ fn warpgroups_are_explained_where_they_are() {
     let all = explain(&[line, "--no-source"]);
     let shown = text(&all.stdout);
     assert!(all.status.success(), "{}", text(&all.stderr));
-    assert!(shown.contains("2 x 1 multiply") && !shown.contains("could not compile"), "{shown}");
+    assert!(
+        shown.contains("2 x 1, each 64 x 128") && !shown.contains("could not compile"),
+        "{shown}"
+    );
     if !shown.contains("NVRTC") {
         assert_eq!(
             shown.matches("needs sm_90a").count(),
@@ -109,8 +112,8 @@ fn warpgroups_are_explained_where_they_are() {
 
 #[test]
 fn no_count_is_called_a_limit() {
-    // Stage 12: a GPU reaches 0.51 of its peak FMA rate, although the wavefronts of the text would
-    // allow only 0.32.
+    // On stage 12, a GPU reaches 0.51 of its peak FMA rate, although the wavefronts of the source
+    // would allow only 0.32.
     for spec in ["", "tile: 64x64x8, thread: 8x8", "block: 128, items: 4, shuffle"] {
         let report = report(spec);
         assert!(report.contains("A GPU may need less"), "{report}");
@@ -187,7 +190,7 @@ fn a_line_goes_to_the_macro_that_it_is_written_for() {
         assert!(text(&explain(words).stdout).starts_with(other));
     }
 
-    // The note suggests the other macro only if the line is valid for it.
+    // The note suggests the other macro only if the spec is valid for it.
     for (line, read) in [("block: 256", "reduce_kernel"), ("block: 16x16", "sgemm_kernel")] {
         let output = explain(&[line, "--no-source", "--arch", "90"]);
         let note = text(&output.stderr);
@@ -215,8 +218,8 @@ fn a_refusal_is_on_the_page() {
     assert!(html.contains("explain --html FILE --family sgemm --arch 80 &#39;tile: 64x64x16"));
 }
 
-/// A page is written to the given file and shows the changes since another spec. An error leaves no
-/// file.
+/// A page is written to the given file and shows the changes since another spec. After an error
+/// there is no file.
 #[test]
 fn a_page_is_written() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -274,15 +277,15 @@ fn a_page_is_written() {
     assert!(!folder.path().join("-").exists());
 }
 
-/// Output of `explain --json` for a line.
+/// Output of `explain --json` for these arguments.
 fn object(words: &[&str]) -> serde_json::Value {
     let output = explain(&[&["--json"], words].concat());
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// A GEMM with `bounds: aligned` has a page that explains the missing edges. Lists of matrices, and
-/// `any` and `all`, have pages too.
+/// The page of a GEMM with `bounds: aligned` explains the missing edges. Specs with pointer lists,
+/// and reductions with `any` and `all`, also have pages.
 #[test]
 fn lines_of_every_kind_have_a_page() {
     for line in [
@@ -316,8 +319,8 @@ fn lines_of_every_kind_have_a_page() {
     assert!(report("tile: 32x32x8, thread: 4x4, batch: pointers").contains("multiply-adds"));
 }
 
-/// Two specs are compared at a common shape. If there is none, or the other spec fails, the message
-/// names it.
+/// Two specs are compared at a common shape. If there is no common shape, or the other spec fails,
+/// the message says so.
 #[test]
 fn specs_are_compared_where_both_can_be_launched() {
     let small = "tile: 32x32x8, thread: 4x4";
@@ -328,16 +331,16 @@ fn specs_are_compared_where_both_can_be_launched() {
     let same = object(&[small, "--against", small]);
     assert_eq!(same["change"]["is_same_kernel"], true);
     let page = text(&explain(&["--html", "-", small, "--against", small]).stdout);
-    assert!(page.contains("<p>The two are the same <a") && !page.contains("<tbody></tbody>"));
-    // A GEMM without a batch is launched once for each GEMM of the other's batch.
+    assert!(page.contains("<p>Both specs have the same <a") && !page.contains("<tbody></tbody>"));
+    // A spec without a batch is launched once for each GEMM of the batch of the other spec.
     let batch = object(&[small, "--against", &format!("{small}, batch: strided, products: 2")]);
     assert_eq!(batch["change"]["launches"], serde_json::json!([1, 3]));
     let coprime = object(&["tile: 48x48x12, thread: 4x4, bounds: aligned", "--against", large]);
     assert_eq!(coprime["shape"], "m = 384, n = 384, k = 96");
 
     for (line, other, says) in [
-        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "both specs share no shape"),
-        (small, "reduce_kernel!(items: 4)", "the spec is of reduce_kernel!"),
+        ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "no shape that both specs accept"),
+        (small, "reduce_kernel!(items: 4)", "the spec is a call of reduce_kernel!"),
     ] {
         let output = explain(&["--json", line, "--against", other]);
         let message = text(&output.stderr);

@@ -242,7 +242,7 @@ fn sources_and_pictures() {
     let source = text(&ladder("sgemm --source double_buffer").stdout);
     assert!(source.contains("__global__") && source.contains("double_buffer"));
     assert_eq!(source, text(&ladder("sgemm --source 17").stdout));
-    // Stages that are not in the table have a source too.
+    // Stages that are not in the table also have a source.
     let online = text(&ladder("reduce --source online --op max").stdout);
     assert!(online.contains("reduce_kernel!(op: logsumexp"), "{online}");
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -269,7 +269,7 @@ fn a_book_that_cannot_be_written_is_refused_at_once() {
     assert!(refusal(&format!("--html {} --seed 3", file.display())).contains("--seed"));
 }
 
-/// `profile` refuses impossible requests. `--compiled` implies the simulator.
+/// `profile` refuses requests that it cannot run. `--compiled` requires the simulator.
 #[test]
 fn a_profile_of_nothing_is_refused() {
     for (line, says) in [

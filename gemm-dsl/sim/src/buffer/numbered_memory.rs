@@ -1,17 +1,17 @@
 //! Memory of a global parameter, one buffer or a list of buffers, with numbered elements.
 //!
-//! The elements of one buffer are numbered from its first on. In a list, the buffers of one
-//! allocation form one stretch, in address order, and the stretches follow one another. An element
-//! shared by two buffers of the list thus has one number, so per-element records detect the
-//! overlap.
+//! The elements of a single buffer are numbered from its first element on. In a list, the buffers
+//! of one allocation form one stretch, in address order, and the stretches follow one another. An
+//! element that two buffers of the list share therefore has one number, so records per element
+//! detect the overlap.
 
 use crate::buffer::Buffer;
 use crate::buffer::BufferArg;
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-/// Alignment of stretches, in elements, both in their allocation and in the numbering: a number is
-/// 32-byte aligned exactly if its address is.
+/// Alignment of stretches, in elements, both in their allocation and in the numbering. A number is
+/// a multiple of 32 bytes exactly if the address is.
 const STEP: usize = 32;
 
 #[derive(Clone)]
@@ -67,7 +67,7 @@ impl NumberedMemory {
         (Self { parts }, listed)
     }
 
-    /// End of the numbering; some numbers below it have no element.
+    /// End of the numbering. Some numbers below it belong to no element.
     pub(crate) fn len(&self) -> usize {
         self.parts.last().map_or(0, |(first, stretch)| first + stretch.len())
     }
@@ -101,7 +101,7 @@ impl NumberedMemory {
         stretch.write(at, bits);
     }
 
-    /// Copies the current contents into memory of its own, with the same numbers.
+    /// Copies the current content into new memory with the same numbers.
     pub(crate) fn copied(&self) -> Self {
         let copied = |(first, stretch): &(usize, Buffer)| (*first, stretch.copied());
         Self { parts: self.parts.iter().map(copied).collect() }

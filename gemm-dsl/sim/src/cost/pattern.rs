@@ -1,4 +1,4 @@
-//! Position-independent address pattern of a warp's access, and its cost.
+//! Address pattern of a warp's access that does not depend on its position, and the access's cost.
 
 use crate::cost::Wavefronts;
 use crate::mask::WARP;
@@ -28,12 +28,12 @@ impl Kind {
 pub struct Pattern {
     pub buffer: usize,
     pub kind: Kind,
-    /// Distance of each active lane from the first active one, in elements.
+    /// Distance of each active lane from the first active lane, in elements.
     pub lanes: [Option<i32>; WARP],
     /// Bytes accessed by each active lane.
     pub bytes: u32,
-    /// Position of the first lane: bytes since the last sector boundary in global memory, or words
-    /// from bank 0 in shared memory.
+    /// Position of the first active lane: bytes since the last sector boundary in global memory, or
+    /// words since bank 0 in shared memory.
     pub skew: u32,
     pub cost: Price,
 }

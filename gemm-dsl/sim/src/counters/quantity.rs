@@ -33,8 +33,8 @@ impl Tally for Option<u64> {
     }
 }
 
-/// Defines the counts, each with its profiler metric, its tolerance, and the count that the
-/// tolerance is a share of.
+/// Defines the counts. Each has a profiler metric, a tolerance, and a count of which the tolerance
+/// is a fraction.
 macro_rules! compiled {
     ($($(#[doc = $doc:literal])* $field:ident: $ty:ty, $metric:literal, $tolerance:expr, of $whole:ident;)*) => {
         /// Predicted hardware counters of a launch. Accesses and instructions are counted per warp.
@@ -66,18 +66,18 @@ macro_rules! compiled {
     };
 }
 
-/// Predicted count, with its profiler metric and tolerance.
+/// Predicted count, with the profiler's metric and a tolerance.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Quantity {
     pub name: &'static str,
-    /// Profiler name: an `ncu` metric, or an opcode among the instances of
+    /// Name in the profiler: an `ncu` metric, or an opcode among the instances of
     /// `sass__inst_executed_per_opcode`.
     pub metric: &'static str,
-    /// Maximal intended error, as a share of a measured value; 0 for exact counts.
+    /// Maximum intended error, as a fraction of a measured value; 0 for exact counts.
     pub tolerance: f64,
-    /// Name of the quantity whose measured value the tolerance refers to: the quantity itself,
-    /// except all wavefronts for bank conflicts.
+    /// Name of the quantity of whose measured value the tolerance is a fraction. It is the quantity
+    /// itself, except that bank conflicts use all wavefronts.
     pub share_of: &'static str,
     /// Reads the value; `None` if it is unknown.
     pub of: fn(&SassCounters) -> Option<u64>,
@@ -94,7 +94,7 @@ impl SassCounters {
 const NEAR: f64 = 0.05;
 /// Tolerance of the total instruction count.
 const ROUGH: f64 = 0.2;
-/// Tolerance of counts that follow directly from the text.
+/// Tolerance of counts that follow directly from the CUDA source.
 const EXACT: f64 = 0.0;
 
 compiled! {

@@ -9,21 +9,21 @@ use crate::mask::WARP;
 use crate::observe::{AccessKind, BoxedTrap, Observer, Request, Sync};
 use gemm_dsl::ir::Space;
 
-/// Traffic and barriers of the blocks run so far.
+/// Traffic and barriers of the blocks that have run so far.
 pub(crate) struct Traffic<'l> {
     statements: Vec<Counters>,
-    /// Number of blocks, and barriers of the block with most.
+    /// Number of blocks, and number of barriers in the block that has the most.
     blocks: Counters,
     warps: u32,
-    /// Barriers of the block and of its warps, for each block of the cluster.
+    /// Number of block barriers and of warp barriers, for each block of the cluster.
     barriers: Vec<[u64; 2]>,
-    /// Fate of each access in the machine code, and the machine counters per statement number, if
+    /// Fate of each access in the machine code, and machine counters by statement number, if
     /// requested.
     compiled: Option<(&'l [AccessFate], Vec<SassCounters>)>,
 }
 
 impl<'l> Traffic<'l> {
-    /// Counts for clusters of `cluster` blocks with `warps` warps each.
+    /// Creates counters for clusters of `cluster` blocks with `warps` warps each.
     pub(crate) fn new(
         warps: u32,
         cluster: u32,
@@ -104,8 +104,8 @@ impl<'l> Traffic<'l> {
         }
     }
 
-    /// Returns the per-block counters, including the last block, the counters per statement and the
-    /// machine counters per statement.
+    /// Returns the per-block counters including the last block, the counters of each statement, and
+    /// the machine counters of each statement.
     pub(crate) fn finish(mut self) -> (Counters, Vec<Counters>, Vec<SassCounters>) {
         self.settle();
         let compiled = self.compiled.map_or_else(Vec::new, |(_, statements)| statements);

@@ -6,14 +6,14 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingWarp {
     pub block: (u32, u32, u32),
-    /// Warp number within the block.
+    /// Number of the warp in the block.
     pub warp: u32,
     /// First line of the statement at which the warp waits.
     pub statement: String,
     pub waits_for: WaitReason,
 }
 
-/// Condition for which a warp waits.
+/// Reason why a warp waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     Block,
@@ -26,16 +26,16 @@ pub enum WaitReason {
     },
     Phase {
         barrier: String,
-        /// Index in an array of mbarriers.
+        /// Index in the declared array of mbarriers.
         index: u32,
         parity: u32,
         /// Number of the incomplete phase.
         phase: u32,
         arrivals: u32,
-        /// Bytes still expected; negative if more bytes have arrived than were expected.
+        /// Number of bytes still expected; negative if more bytes have arrived than were expected.
         bytes: i64,
     },
-    /// A write to memory by other threads: the warp polls in a loop while all others are idle.
+    /// A write to memory by other threads. The warp polls in a loop, and all other warps are idle.
     Change,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for WaitingWarp {
     }
 }
 
-/// Lists missing arrivals and bytes of a phase, or excess bytes.
+/// Lists the missing arrivals and bytes of a phase, or the surplus bytes.
 fn lacking(arrivals: u32, bytes: i64) -> String {
     let count = |n: u64, of: &str| format!("{n} {of}{}", if n == 1 { "" } else { "s" });
     let lacks = [(u64::from(arrivals), "arrival"), (bytes.max(0).unsigned_abs(), "byte")];
@@ -83,10 +83,10 @@ fn lacking(arrivals: u32, bytes: i64) -> String {
     }
 }
 
-/// Maximal number of warps in a deadlock message.
+/// Maximum number of warps that a deadlock message names.
 const NAMED: usize = 4;
 
-/// Names the first [`NAMED`] waiting warps.
+/// Describes the first [`NAMED`] waiting warps.
 pub(super) fn named(waiting: &[WaitingWarp]) -> String {
     let names: Vec<String> = waiting.iter().take(NAMED).map(|w| w.to_string()).collect();
     let more = match waiting.len().saturating_sub(NAMED) {
@@ -96,7 +96,7 @@ pub(super) fn named(waiting: &[WaitingWarp]) -> String {
     names.join("; ") + &more
 }
 
-/// Names the number of blocks that have not started.
+/// Mentions the number of blocks that have not started.
 pub(super) fn not_begun(blocks: u32) -> String {
     match blocks {
         0 => String::new(),

@@ -16,18 +16,19 @@ pub struct Fault {
     pub kernel: String,
     pub block: (u32, u32, u32),
     pub thread: (u32, u32),
-    /// First line of the statement's text.
+    /// First line of the statement's CUDA source.
     pub statement: String,
     /// Number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
     pub number: u32,
-    /// Pattern of the refused access, if no lane made it because some lane was out of bounds or not
-    /// 16-byte aligned.
+    /// Pattern of the refused access. It is set if no lane performed the access because some lane
+    /// was out of bounds or not aligned to 16 bytes.
     pub refused: Option<Box<RefusedAccess>>,
-    /// Block order, if blocks synchronise and several orders were run: ascending, descending,
-    /// shuffled with a seed, or interleaved.
+    /// Block order in which the fault occurred, if several were run because blocks synchronise:
+    /// ascending, descending, shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
-    /// Thread interleaving, if threads synchronise by atomics within a block, no block order says
-    /// it, and it was not the forward one: reversed, interleaved, both, or shuffled with a seed.
+    /// Thread interleaving in which the fault occurred: reversed, interleaved, both, or shuffled
+    /// with a seed. `None` for the forward interleaving, if threads of a block do not synchronise
+    /// by atomics, or if `order` already determines it.
     pub turns: Option<&'static str>,
     pub kind: FaultKind,
 }
@@ -39,8 +40,8 @@ pub struct Position {
     pub space: Space,
     /// One index per logical dimension.
     pub index: Vec<i128>,
-    /// Distance from the first element of the buffer, in elements, as in recorded accesses. `None`
-    /// for an element that does not exist.
+    /// Distance from the first element of the buffer in elements, as in recorded accesses. `None`
+    /// if the element does not exist.
     pub at: Option<u64>,
 }
 
@@ -51,14 +52,14 @@ impl fmt::Display for Position {
     }
 }
 
-/// Earlier of two unordered accesses.
+/// Earlier of two accesses that are not ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierAccess {
     pub block: (u32, u32, u32),
     pub thread: (u32, u32),
     pub wrote: bool,
-    /// Prefix for messages that names the asynchronous unit of an access; empty for the thread's
-    /// own statements.
+    /// Prefix for messages that names the asynchronous unit that made the access. It is empty for
+    /// the thread's own statements.
     pub(crate) by: &'static str,
 }
 
@@ -68,7 +69,7 @@ impl EarlierAccess {
         format!("{}thread ({x}, {y}) of block {block}", self.by)
     }
 
-    /// Returns true if an asynchronous copy of the thread made the access.
+    /// Returns true if an asynchronous unit made the access for the thread.
     pub fn by_copy(&self) -> bool {
         !self.by.is_empty()
     }
@@ -88,14 +89,14 @@ pub enum FaultKind {
     OutOfBounds {
         place: Position,
         extents: Vec<u64>,
-        /// Elements per access: 1, or the vector width.
+        /// Number of elements per access: 1, or the vector width.
         width: u32,
     },
-    /// An access through a pointer, which has no extents, is outside the launch's allocation.
+    /// An access through a pointer, which has no extents, is outside the allocation.
     #[error("{place} is out of bounds: it is element {offset} of an allocation of {len}")]
     BeyondAllocation {
         place: Position,
-        /// Distance from the base, in elements.
+        /// Distance from the base of the allocation, in elements.
         offset: u64,
         len: u64,
     },
@@ -107,7 +108,7 @@ pub enum FaultKind {
     Misaligned { place: Position },
     #[error("{place} is read but was never written")]
     Uninitialised { place: Position },
-    /// Two accesses of one element are unordered, and one is a write.
+    /// Two accesses of the same element are not ordered, and at least one is a write.
     #[error("data race on {place}: this {} is not ordered after {earlier}", verb(*.writes))]
     Race {
         place: Position,
@@ -115,22 +116,23 @@ pub enum FaultKind {
         writes: bool,
         earlier: EarlierAccess,
     },
-    /// Data of an asynchronous copy is read before the copying thread waits for it.
+    /// Data of an asynchronous copy is read before the thread that issued the copy has waited for
+    /// it.
     #[error("asynchronous copy consumed before its wait: {place} is being written by \
         {}", .earlier.who())]
     CopyNotAwaited { place: Position, earlier: EarlierAccess },
     #[error("barrier {barrier}[{index}]{}: {wrong}", of_block(*.block))]
     Mbarrier {
         barrier: String,
-        /// Index in an array of mbarriers.
+        /// Index in the declared array of mbarriers.
         index: u32,
-        /// Block whose memory holds the mbarrier, if it is another block of the cluster.
+        /// Block whose shared memory contains the mbarrier, if it is another block of the cluster.
         block: Option<(u32, u32, u32)>,
         wrong: MbarrierFault,
     },
     #[error("block {block} does not exist in a cluster of {blocks}")]
     NoSuchBlock { block: i64, blocks: u32 },
-    /// A multicast TMA copy names no block, or blocks outside the cluster.
+    /// A multicast TMA copy selects no block, or a block that is not in the cluster.
     #[error("the block mask {mask:#b} of a copy does not fit a cluster of {blocks}")]
     NoSuchBlocks {
         /// Bit mask of the destination blocks.
@@ -143,23 +145,23 @@ pub enum FaultKind {
     )]
     BoxOutside {
         place: Position,
-        /// Tile extents along the last dimensions.
+        /// Extents of the tile along the last dimensions.
         tile: Vec<u64>,
         extents: Vec<u64>,
     },
-    /// A TMA box or a tile is not aligned to the repeat of its swizzle pattern.
+    /// A TMA box or a tile is not aligned to the period of its swizzle.
     #[error("the tile at {place} is not aligned to {bytes} bytes")]
     MisalignedTile { place: Position, bytes: u64 },
-    /// A TMA box does not start on a multiple of 16 bytes within a row. An H200 reports the copy as
+    /// A TMA box does not start at a multiple of 16 bytes in a row. An H200 reports such a copy as
     /// an illegal instruction.
     #[error(
         "a box begins at element {index} of a row, {bytes} bytes from its start: not a multiple \
          of 16"
     )]
     MisalignedBox {
-        /// First element of the box within a row.
+        /// Index of the box's first element in the row.
         index: i64,
-        /// Offset of that element, in bytes.
+        /// Offset of this element in bytes.
         bytes: i64,
     },
     /// Accumulators are read or written while a matrix instruction is in flight.
@@ -167,53 +169,54 @@ pub enum FaultKind {
         "{place} is an accumulator in flight: no wait that names it covers its matrix instruction"
     )]
     AccumulatorsInFlight { place: Position },
-    /// No fence that names these accumulators follows their last ordinary access before the matrix
-    /// instruction.
+    /// Accumulators were accessed by ordinary statements, and no fence that names them follows
+    /// before the matrix instruction.
     #[error("no fence orders the accesses to `{buffer}` before the matrix instruction")]
     AccumulatorsNotFenced { buffer: String },
     #[error("the threads of the warpgroup name different operands")]
     OperandsDiffer,
-    /// A warp executes a statement or operands that the other warps of its warpgroup do not.
+    /// The warps of a warpgroup execute different statements, or the same statement with different
+    /// operands.
     #[error("the warps of a warpgroup have diverged: {}", apart(.other.as_deref()))]
     WarpgroupApart {
-        /// Statement that another warp has reached; `None` if that warp has left the kernel.
+        /// Statement that another warp has reached; `None` if the other warp has left the kernel.
         other: Option<String>,
     },
-    /// A `setmaxnreg` limit that gives no registers, or takes none back.
+    /// A `setmaxnreg` requests an increase that is none, or a decrease that is none.
     #[error("{}: a thread has {has}", limited(.limit))]
     RegisterLimit {
         limit: RegisterLimit,
-        /// Registers per thread of the warp before the change.
+        /// Registers per thread of the warp before the statement.
         has: u32,
     },
-    /// The warps of a block ask for more registers than the block has, so one of them waits
+    /// The warps of a block request more registers than the block has, so one of them waits
     /// forever.
     #[error(
         "registers that never become free: the warps of the block request {asked} in total, and \
          the block has {given}"
     )]
     TooManyRegisters {
-        /// Registers the warps would hold in the end.
+        /// Number of registers that all warps would have in the end.
         asked: u32,
-        /// Registers allocated to the block at its start.
+        /// Number of registers that were allocated to the block at its start.
         given: u32,
     },
     /// Only some threads of a barrier's scope reach it.
     #[error("{} under divergence: {absent} of its threads are absent", barrier(*.scope))]
     DivergentBarrier {
         scope: Scope,
-        /// Missing threads of the scope.
+        /// Number of threads of the scope that do not reach the barrier.
         absent: u32,
     },
     /// Only some lanes of a warp reach a named barrier.
     #[error("barrier {barrier} under divergence: {absent} lanes of the warp are absent")]
     DivergentNamedBarrier {
         barrier: u32,
-        /// Missing lanes of the warp.
+        /// Number of lanes of the warp that do not reach the barrier.
         absent: u32,
     },
-    /// A warp arrives at a named barrier, and nothing orders the arrival after the completion of
-    /// the previous round. The arrival may count in that round.
+    /// A warp arrives at a named barrier, and nothing orders this arrival after the completion of
+    /// the previous round. The arrival may therefore count in the previous round.
     #[error(
         "this arrival is not ordered after the last round of barrier {barrier}: it may count in \
          that round"
@@ -223,41 +226,39 @@ pub enum FaultKind {
     #[error("deadlock: {}{}", named(.waiting), not_begun(*.to_come))]
     Deadlock {
         waiting: Vec<WaitingWarp>,
-        /// Blocks that have not started and need not start before the waiting ones finish.
+        /// Number of blocks that have not started, and that need not start before the waiting
+        /// blocks finish.
         to_come: u32,
     },
-    /// Threads of a block, or of a cluster, wait at two barriers at once.
+    /// Threads of a block or cluster wait at two different barriers at once.
     #[error("threads wait here while others wait at `{other}`")]
     BarrierMismatch {
-        /// Text of the other barrier and its surroundings.
+        /// Source of the other barrier and of its surroundings.
         other: String,
     },
-    /// Some threads of a block, or of a cluster, wait at its barrier after others have left the
+    /// Some threads of a block or cluster wait at its barrier, but other threads have left the
     /// kernel.
     #[error("threads wait at this barrier, but {exited} threads of its scope have left the kernel")]
     BarrierAfterExit { exited: u32 },
     #[error("`{intrinsic}` under divergence: {absent} lanes of the warp are absent")]
     DivergentIntrinsic {
-        /// Name in the CUDA text.
+        /// Name of the intrinsic in the CUDA source.
         intrinsic: &'static str,
-        /// Missing lanes of the warp.
+        /// Number of lanes of the warp that do not execute the intrinsic.
         absent: u32,
     },
-    /// The distance or lane mask of a shuffle is outside 0 to 31, or the source lane does not exist
-    /// because the last warp of the block is partial.
+    /// The distance or lane mask of a shuffle is not from 0 to 31, or the source lane does not
+    /// exist because the last warp of the block is partial.
     #[error("a shuffle by {delta} reads a lane that does not exist")]
     ShuffleSource {
-        /// Distance (`shfl.down`), or lane mask (`shfl.bfly`).
+        /// Distance (`shfl.down`) or lane mask (`shfl.bfly`).
         delta: i32,
     },
     #[error("{} of {} and {} overflows", operator(*.op), .operands[0], .operands[1])]
     Overflow { op: BinaryOp, operands: [i128; 2] },
-    /// An assumption given to the compiler (`__builtin_assume`) is false.
-    #[error("the assumption does not hold")]
-    BrokenAssumption,
     #[error("division by zero")]
     DivisionByZero,
-    /// A converted or negated value does not fit its integer type.
+    /// The result of a conversion or negation is out of range for its integer type.
     #[error("{value} does not fit {ty}")]
     Conversion { value: i128, ty: Ty },
 }

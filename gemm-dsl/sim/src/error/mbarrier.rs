@@ -1,8 +1,8 @@
-//! Faults that a kernel commits at an mbarrier.
+//! Faults of a kernel at an mbarrier.
 
 use thiserror::Error;
 
-/// Misuse of an mbarrier by a thread.
+/// Wrong use of an mbarrier by a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MbarrierFault {
@@ -12,47 +12,49 @@ pub enum MbarrierFault {
     /// Nothing orders the initialisation before the use.
     #[error("this use is not ordered after its initialisation")]
     NotKnown,
-    /// No fence makes the initialisation visible to asynchronous units, or to another block of the
+    /// No fence makes the initialisation visible to asynchronous units or to another block of the
     /// cluster.
     #[error("no fence makes its initialisation visible to the copy or to another block")]
     NotShown,
     /// The mbarrier is initialised while it is in use.
     #[error("it is initialised already")]
     AlreadyMade,
-    /// A thread arrives, or a copy counts bytes, and nothing orders it after the completion of the
-    /// previous phase. It may count in that phase.
+    /// A thread arrives or issues a copy, and nothing orders this after the completion of the
+    /// previous phase. The arrival or the bytes may therefore count in the previous phase.
     #[error(
         "this operation is not ordered after the phase before phase {phase}: it may count in that \
          phase"
     )]
     TooEarly { phase: u32 },
-    /// A thread arrives in a phase that has all its arrivals.
+    /// A thread arrives in a phase that already has all its arrivals.
     #[error("phase {phase} has all its arrivals, but bytes are missing")]
     TooManyArrivals { phase: u32 },
-    /// The pending byte count exceeds the range of an mbarrier.
+    /// The number of pending bytes exceeds the range of an mbarrier.
     #[error("it cannot count {bytes} bytes")]
     TooManyBytes {
-        /// Byte count after the operation; negative if the bytes arrived before they were expected.
+        /// Number of pending bytes after the operation; negative if bytes arrived before they were
+        /// expected.
         bytes: i64,
     },
-    /// A phase completes before all waiters of the previous phase are known to have returned. They
-    /// would wait forever.
+    /// A phase completes before all waits for the previous phase are known to have returned. A
+    /// thread still in such a wait would wait forever.
     #[error(
         "phase {phase} completes before all waits for the previous phase are known to have returned"
     )]
     NotObserved { phase: u32 },
-    /// A thread waits for a phase that is neither the current nor the previous one.
+    /// A thread waits for a phase that is neither the current nor the previous phase.
     #[error("a wait for phase {phase}, but phase {now} has begun")]
     TooLate {
-        /// Awaited phase; -1 for the phase before the first.
+        /// Phase for which the thread waits; -1 for the phase before phase 0.
         phase: i64,
         now: u32,
     },
-    /// A copy counts at the mbarrier, and all threads have left the kernel without waiting for it.
+    /// All threads of the block have left the kernel, but none has waited for a copy that counts at
+    /// the mbarrier.
     #[error("a copy that no thread has waited for may write after the block has exited")]
     LeftBehind,
-    /// A thread of another block arrives, and nothing orders the arrival before the exit of the
-    /// mbarrier's own block.
+    /// A thread of another block arrives at the mbarrier, and nothing orders this arrival before
+    /// the exit of the mbarrier's block.
     #[error(
         "this arrival from another block is not ordered before the exit of the barrier's block"
     )]

@@ -1,17 +1,16 @@
-//! Assignments to variables, and to elements of register arrays at static indices.
+//! Assignments to variables, and to elements of register arrays whose indices are static.
 
 use super::lanes::{Lanes, blend, fma};
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
-use crate::error::FaultKind;
 use crate::lower::code::expr::{Lane, Pred, Vector, Wide};
 use crate::lower::code::{AsyncCopy, NOWHERE};
 use crate::mask::WARP;
-use crate::observe::{BoxedTrap, trap};
+use crate::observe::BoxedTrap;
 use std::ops::Range;
 
 impl Registers {
-    /// Sets a lane slot in the active lanes and marks it as initialised.
+    /// Sets the slot of a 32-bit variable in the active lanes, and marks it as initialised.
     #[inline]
     fn set(&mut self, slot: u32, value: &Lanes, mask: u32) {
         blend(&mut self.lanes[slot as usize].0, &value.0, mask);
@@ -126,7 +125,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Issues an asynchronous copy in the lanes selected by its guard.
+    /// Issues an asynchronous copy in the lanes in which its guard is true.
     #[inline(always)]
     pub(super) fn async_copy(
         &mut self,
@@ -145,18 +144,5 @@ impl Machine<'_> {
             self.copy(&copy.target, &copy.source, valid, regs, written)?;
         }
         Ok(())
-    }
-
-    /// Traps in the first lane whose condition is false.
-    pub(super) fn assume(
-        &mut self,
-        cond: &Pred,
-        regs: &Registers,
-        mask: u32,
-    ) -> Result<(), BoxedTrap> {
-        match mask & !self.pred(cond, regs, mask)? {
-            0 => Ok(()),
-            broken => Err(trap(broken.trailing_zeros(), FaultKind::BrokenAssumption)),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Execution of atomics, lane after lane.
+//! Execution of atomics, one lane after another.
 
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
@@ -9,7 +9,7 @@ use crate::observe::{AccessKind, AtomicRequest, BoxedTrap, Observer, Sync, trap}
 use gemm_dsl::ir::{BinaryOp, Elem};
 
 impl Machine<'_> {
-    /// Executes an atomic lane by lane.
+    /// Executes an atomic, one lane after another.
     pub(crate) fn atomic(
         &mut self,
         atomic: &Atomic,
@@ -115,7 +115,7 @@ fn updated(update: &Update, elem: Elem, old: u64, operand: u64) -> Result<u64, [
             }
         }
         Update::Exchange => operand,
-        Update::CompareExchange(_) => unreachable!("it compares before it writes"),
+        Update::CompareExchange(_) => unreachable!("a compare-and-exchange is handled earlier"),
     })
 }
 

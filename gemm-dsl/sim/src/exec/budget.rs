@@ -13,14 +13,14 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// Number of instructions of a warp between two checks of the budget. Only code without a
-    /// backward jump may exceed it.
+    /// backward jump may exceed this number.
     pub(crate) const STRIDE: u64 = 1 << 12;
 
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, spent: AtomicU64::new(0) }
     }
 
-    /// Builds the error of a spent budget.
+    /// Creates the error for a spent budget.
     pub(crate) fn spent(&self, launch: &Launch<'_>, at: UnfinishedWarp) -> SimError {
         let (kernel, instructions) = (launch.kernel.name.clone(), self.limit);
         SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) }

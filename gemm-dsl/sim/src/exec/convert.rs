@@ -6,7 +6,7 @@ use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::{CANONICAL_NAN, CanonicalFloat};
 use half::{bf16, f16};
 
-/// Number of any type, decoded.
+/// Decoded number of any type.
 enum DecodedNumber {
     Integer(i128),
     Single(f32),
@@ -16,13 +16,13 @@ enum DecodedNumber {
 /// Bit pattern of a digit, 0 to 9, in an element type.
 pub fn digit(elem: Elem, digit: u8) -> u64 {
     let bits = convert(Elem::U8, elem, digit.into());
-    bits.unwrap_or_else(|_| unreachable!("every type has the digits"))
+    bits.unwrap_or_else(|_| unreachable!("every type can represent 0 to 9"))
 }
 
-/// Converts the bits of a value to another type. An integer that does not fit an integer type is an
-/// error; a floating-point number saturates.
+/// Converts the bits of a value to another type. Returns an error for an integer that is out of
+/// range for an integer type. A floating-point number saturates.
 pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind> {
-    // A conversion that only moves bits keeps the payload of a NaN.
+    // A conversion that only moves bits keeps the payload of NaN.
     match (from, to) {
         (Elem::Bf16, Elem::F32) => return Ok(bits << 16),
         (Elem::Tf32, Elem::F32) => return Ok(bits),
@@ -38,7 +38,8 @@ pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind>
         (DecodedNumber::Integer(value), to) => single(to, value as f32),
         (DecodedNumber::Single(value), Elem::F64) => f64::from(value).canonical().to_bits(),
         (DecodedNumber::Single(value), to) if to.is_float() => single(to, value),
-        // NaN becomes 0 in a 4-byte integer, and otherwise just the topmost bit of 64.
+        // NaN becomes 0 in a 4-byte integer, and otherwise a 64-bit pattern with only the topmost
+        // bit set.
         (DecodedNumber::Single(value), to) => match (value.is_nan(), to.size()) {
             (true, 4) => 0,
             (true, _) => 1 << 63,
@@ -66,7 +67,8 @@ fn read(elem: Elem, bits: u64) -> DecodedNumber {
     }
 }
 
-/// Returns the bits of an integer if it fits the type, sign-extended to the width of a lane slot.
+/// Returns the bits of an integer, sign-extended to the width of a lane's slot; `None` if it is out
+/// of range for the type.
 fn fitting(value: i128, to: Elem) -> Option<u64> {
     let bits = 8 * to.size();
     let (min, max) = match to.is_signed() {
@@ -77,7 +79,7 @@ fn fitting(value: i128, to: Elem) -> Option<u64> {
     (min..=max).contains(&value).then_some(value as u64 & lane)
 }
 
-/// NaN of a 16-bit type: all bits but the sign.
+/// NaN of a 16-bit type: all bits set except the sign.
 const NAN_OF_HALF: u64 = 0x7fff;
 
 /// Converts a binary32 to a floating-point type of at most 4 bytes.

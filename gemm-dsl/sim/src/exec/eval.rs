@@ -26,8 +26,8 @@ fn conversion(lane: u32, value: i128, ty: Ty) -> BoxedTrap {
 }
 
 impl Machine<'_> {
-    /// Evaluates a 32-bit value per lane. Returns its slot if it is stored in one, else fills and
-    /// returns `out`.
+    /// Evaluates a 32-bit value for each lane. If the value is already in a slot, it returns the
+    /// slot; otherwise it writes the value to `out` and returns `out`.
     #[inline]
     pub(crate) fn lane<'r>(
         &mut self,
@@ -146,7 +146,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Negates an `I32`; overflow is an error.
+    /// Negates an `I32`. Returns an error on overflow.
     fn negate(
         &mut self,
         e: &Lane,
@@ -278,7 +278,7 @@ impl Machine<'_> {
             let fault = || trap(l as u32, FaultKind::ShuffleSource { delta });
             let by = usize::try_from(delta).ok().filter(|&by| by < WARP).ok_or_else(fault)?;
             let source = match shuffle {
-                // A lane whose source is beyond the warp's end reads itself.
+                // A lane whose source would be past the end of the warp reads its own value.
                 Shuffle::Down if l + by < WARP => l + by,
                 Shuffle::Down => l,
                 Shuffle::Xor => l ^ by,
@@ -291,7 +291,7 @@ impl Machine<'_> {
         Ok(sources)
     }
 
-    /// Records a shuffle in the trace, if the block is watched.
+    /// Records a shuffle in the trace, if the block is recorded.
     pub(crate) fn shuffled(&mut self, values: [u64; WARP], sources: &[usize; WARP], mask: u32) {
         let rank = self.rank;
         if let Some(recorder) = self.recorder() {
@@ -301,7 +301,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Traps unless all existing lanes of the warp execute the intrinsic.
+    /// Returns a fault unless all existing lanes of the warp execute the intrinsic.
     pub(crate) fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), BoxedTrap> {
         let absent = (self.existing & !mask).count_ones();
         if absent == 0 {
@@ -311,7 +311,7 @@ impl Machine<'_> {
         Err(trap(mask.trailing_zeros(), kind))
     }
 
-    /// Evaluates each arm of a select in the lanes that need it.
+    /// Evaluates each branch of a select in the lanes that select it.
     fn choose<T>(
         &mut self,
         choice: &Choice<T>,
@@ -329,7 +329,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Evaluates a boolean per lane, as the mask of the active lanes where it is true.
+    /// Evaluates a boolean for each lane. Returns the mask of the active lanes in which it is true.
     pub(crate) fn pred(
         &mut self,
         pred: &Pred,
@@ -406,7 +406,7 @@ impl Machine<'_> {
         self.pred(&lazy.value, regs, mask)
     }
 
-    /// Evaluates 16 bytes per lane, as four words.
+    /// Evaluates 16 bytes for each lane, as four words.
     pub(crate) fn vector(
         &mut self,
         vector: &Vector,

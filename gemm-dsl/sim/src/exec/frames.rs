@@ -10,7 +10,7 @@ pub(crate) enum Outcome {
     Pred(u32),
 }
 
-/// Start of a function's variables in each stack.
+/// Position in each stack at which a function's variables start.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FrameBase {
     lanes: usize,
@@ -18,13 +18,13 @@ pub(crate) struct FrameBase {
     preds: usize,
 }
 
-/// Variables of the active functions, innermost last.
+/// Variables of the functions that are being called; those of the innermost function are last.
 #[derive(Default)]
 pub(crate) struct Frames {
     lanes: Vec<Lanes>,
     wides: Vec<WideLanes>,
     preds: Vec<u32>,
-    /// Base of the innermost function.
+    /// Start of the innermost function's frame.
     base: FrameBase,
 }
 
@@ -41,7 +41,7 @@ impl Frames {
         self.preds[self.base.preds + local as usize]
     }
 
-    /// Base of the next function's frame.
+    /// Start of the frame for the next function.
     pub(crate) fn top(&self) -> FrameBase {
         FrameBase { lanes: self.lanes.len(), wides: self.wides.len(), preds: self.preds.len() }
     }
@@ -55,7 +55,8 @@ impl Frames {
         }
     }
 
-    /// Enters a function whose arguments were pushed from `base` on. Returns the caller's base.
+    /// Enters a function whose arguments were pushed from `base` on. Returns the start of the
+    /// caller's frame.
     pub(crate) fn enter(&mut self, base: FrameBase, slots: Slots) -> FrameBase {
         self.lanes.resize(base.lanes + slots.lanes as usize, Lanes::ZERO);
         self.wides.resize(base.wides + slots.wides as usize, [0; WARP]);
@@ -72,7 +73,7 @@ impl Frames {
         }
     }
 
-    /// Drops the frame and returns to the caller's.
+    /// Drops the current frame and returns to the caller's frame.
     pub(crate) fn leave(&mut self, caller: FrameBase) {
         self.lanes.truncate(self.base.lanes);
         self.wides.truncate(self.base.wides);

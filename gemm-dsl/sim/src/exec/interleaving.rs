@@ -1,9 +1,9 @@
-//! Thread interleavings: orders that hardware is free to choose.
+//! Thread interleavings, which are orders that hardware may choose.
 //!
-//! The order and progress of warps matters only if threads synchronise by atomics. Such a block
-//! runs in each of these interleavings.
+//! The order and progress of warps affects a result only if threads synchronise by atomics. A block
+//! whose threads do so runs in each of these interleavings.
 
-/// Deterministic shuffle, given by its seed.
+/// Deterministic shuffle, identified by its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shuffle {
     pub(crate) seed: u64,
@@ -18,14 +18,14 @@ pub(crate) const SHUFFLES: [Shuffle; 4] = [
     Shuffle { seed: 4, name: "shuffled (seed 4)" },
 ];
 
-/// Additional shuffles for `count` items: 3 items have few enough orders to run them all.
+/// Additional shuffles for `count` items. With them, 3 items are run in all of their orders.
 pub(crate) fn more(count: usize) -> &'static [Shuffle] {
     if count == 3 { &SHUFFLES[2..] } else { &[] }
 }
 
 impl Shuffle {
-    /// Returns a permutation of `0..count` drawn from the seed and from `more`. For three or more
-    /// items it differs from the ascending and descending order and from all earlier shuffles.
+    /// Returns a permutation of `0..count` that the seed and `more` determine. For three or more
+    /// items, it differs from the ascending order, the descending order and all earlier shuffles.
     pub(crate) fn order(self, count: u32, more: u64) -> Vec<u32> {
         let ascending: Vec<u32> = (0..count).collect();
         if count < 3 {
@@ -60,7 +60,7 @@ impl Random {
         (self.0 >> 33) as usize % n
     }
 
-    /// Shuffles by the Fisher-Yates algorithm.
+    /// Shuffles with the Fisher-Yates algorithm.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -68,17 +68,17 @@ impl Random {
     }
 }
 
-/// Order of the warps of a block, and of the lanes of a warp at an atomic.
+/// Order of the warps of a block, and of the lanes of a warp in an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interleaving {
     /// Ascending order; each warp runs until it must wait.
     Forward,
-    /// Descending order. Lanes that fail the condition of a branch run before the others.
+    /// Descending order. Lanes for which the condition of a branch is false run before the others.
     Reversed,
-    /// Ascending or descending order, and a warp yields after each atomic. After many rounds it
-    /// yields at random, because warps in lockstep may block each other forever.
+    /// Ascending or descending order, in which a warp yields after each atomic. After many rounds
+    /// the warps yield at random, because warps in lockstep can block each other forever.
     Interleaved { reversed: bool },
-    /// Random in each round: the order of warps, the order of lanes, and yields after atomics.
+    /// Random order of warps and lanes, and random yields after atomics, drawn again in each round.
     Shuffled(Shuffle),
 }
 
@@ -93,7 +93,7 @@ pub(crate) const INTERLEAVINGS: [Interleaving; 6] = [
 ];
 
 impl Interleaving {
-    /// Returns true if the order is descending without a random draw.
+    /// Returns true for a descending order that is not drawn at random.
     pub(crate) fn are_reversed(self) -> bool {
         matches!(self, Interleaving::Reversed | Interleaving::Interleaved { reversed: true })
     }

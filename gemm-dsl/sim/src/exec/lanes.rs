@@ -1,6 +1,6 @@
-//! Values of a warp, one per lane, and their arithmetic.
+//! Values of a warp, one per lane, and arithmetic on them.
 //!
-//! Operations compute all 32 lanes. Values of inactive lanes are never used.
+//! Operations compute all 32 lanes. The values of inactive lanes are never used.
 
 use crate::error::FaultKind;
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
@@ -62,11 +62,11 @@ pub(crate) fn blend<T: Copy>(target: &mut [T; WARP], value: &[T; WARP], mask: u3
     }
 }
 
-/// Computes `a * b + c` with one rounding, by the host's FMA instruction if it has one.
+/// Computes `a * b + c` with one rounding. It uses the host's FMA instruction if there is one.
 #[inline]
 pub(crate) fn fma(arch: Arch, a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
-    // A local result, unlike an output parameter, cannot alias the operands, so the loop
-    // vectorises.
+    // The result is a local variable. Unlike an output parameter, it cannot alias the operands, so
+    // the loop vectorises.
     arch.dispatch(
         #[inline(always)]
         || {
@@ -114,7 +114,7 @@ fn each_float(a: &Lanes, b: &Lanes, out: &mut Lanes, f: impl Fn(f32, f32) -> f32
     }
 }
 
-/// Compares the values of all lanes and returns the mask of true results.
+/// Compares the values of all lanes, and returns the mask of lanes in which the comparison is true.
 #[inline]
 pub(crate) fn compare<T: PartialOrd + Copy>(op: Cmp, a: &[T; WARP], b: &[T; WARP]) -> u32 {
     match op {
@@ -127,7 +127,7 @@ pub(crate) fn compare<T: PartialOrd + Copy>(op: Cmp, a: &[T; WARP], b: &[T; WARP
     }
 }
 
-/// Applies an operator to `I32` values in the active lanes; overflow is an error.
+/// Applies an operator to `I32` values in the active lanes. Returns an error on overflow.
 #[inline]
 pub(crate) fn int(
     op: BinaryOp,
@@ -136,7 +136,7 @@ pub(crate) fn int(
     mask: u32,
     out: &mut Lanes,
 ) -> Result<(), ArithmeticFault> {
-    // The sign bit of `wrong` is set if some lane overflowed, active or not.
+    // The sign bit of `wrong` is set if a lane overflows, even an inactive one.
     let mut wrong = 0u32;
     match op {
         BinaryOp::ADD => {
@@ -198,7 +198,7 @@ pub(crate) fn wide(
     Ok(())
 }
 
-/// Applies an operator to `I64` values in the active lanes; overflow is an error.
+/// Applies an operator to `I64` values in the active lanes. Returns an error on overflow.
 pub(crate) fn long(
     op: BinaryOp,
     a: &WideLanes,

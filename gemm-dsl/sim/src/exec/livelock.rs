@@ -1,24 +1,23 @@
 //! Livelock detection: warps that poll forever.
 //!
-//! A warp that polls lets the others run. It polls forever if it returns to an earlier state and
-//! nothing has happened in between, because it will then repeat the same steps. Variables that do
-//! not influence the loop, such as a round counter, are not part of its state ([`crate::lower`]
+//! A warp that polls lets other warps run. It polls forever if it returns to an earlier state and
+//! no event has occurred since, because it then repeats the same steps. Variables that do not
+//! influence the loop, such as a round counter, are not part of the state ([`crate::lower`]
 //! determines them). The same holds for all warps of a block that meet in every round.
 
-/// State to which a warp, or all warps of a block, may return.
+/// Detector of a repeated state of a warp, or of all warps of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LivelockDetector {
-    /// Event count at the last check.
+    /// Number of events at the last check.
     events: u64,
-    /// Number of checks since the last event, and the state at one of them: its brief hash and its
-    /// full hash.
+    /// Number of checks since the last event. `state` is the state at one of these checks, as a
+    /// brief hash and a full hash.
     looks: u32,
     state: Option<(u64, u64)>,
 }
 
 impl LivelockDetector {
-    /// Returns true if the event count is unchanged since the last call. Otherwise restarts the
-    /// detection.
+    /// Returns true if no event has occurred since the last call. Otherwise restarts the detection.
     pub(crate) fn is_quiet(&mut self, events: u64) -> bool {
         let quiet = self.events == events;
         if !quiet {
@@ -27,12 +26,12 @@ impl LivelockDetector {
         quiet
     }
 
-    /// Returns true if the state has occurred before in the quiet period. The full hash is computed
-    /// only if the brief one does not already differ.
+    /// Returns true if the state has occurred before since the last event. The full hash is
+    /// computed only if the brief hash is equal.
     pub(crate) fn again(&mut self, brief: u64, whole: impl FnOnce() -> u64) -> bool {
         self.looks += 1;
-        // Brent's cycle detection: the stored state is replaced at every power of two, so cycles of
-        // any length are found.
+        // Brent's cycle detection. The stored state is replaced at every power of two, which finds
+        // cycles of any length.
         let younger = self.looks.is_power_of_two();
         if !younger && self.state.is_none_or(|(then, _)| then != brief) {
             return false;

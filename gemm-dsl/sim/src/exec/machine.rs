@@ -1,4 +1,4 @@
-//! Execution state of warps: registers, memory of the block, and observers.
+//! Execution state of warps: registers, the memory of the block, and observers.
 
 use super::frames::Frames;
 use super::lanes::{Lanes, WideLanes};
@@ -21,19 +21,19 @@ use crate::region::{THREAD_X, THREAD_Y};
 use crate::trace::recorder::Recorder;
 use pulp::Arch;
 
-/// Number of atomics of a block that are always followed by a yield in interleaved turns. Later
-/// ones are followed by a yield at random.
+/// Number of atomics of a block after which a warp always yields, in interleaved order. After later
+/// atomics, it yields at random.
 const IN_STEP: u32 = 1 << 10;
 
 /// Variables and register arrays of a warp.
 pub(crate) struct Registers {
     pub(crate) lanes: Vec<Lanes>,
-    /// Lanes with a value, per lane slot.
+    /// Mask of the lanes that have a value, for each lane slot.
     pub(crate) ready: Vec<u32>,
     pub(crate) wides: Vec<WideLanes>,
     pub(crate) preds: Vec<u32>,
     pub(crate) uniforms: Vec<i64>,
-    /// Matrix instructions of the warp in flight.
+    /// Matrix instructions of the warp that are in flight.
     pub(crate) flight: Flight,
 }
 
@@ -49,9 +49,9 @@ impl Registers {
         }
     }
 
-    /// Resets to the start of a warp whose first thread has this index. A variable always has a
-    /// value where it is visible, so its slots count as initialised. Register arrays, from slot 2
-    /// to `first_variable`, are uninitialised.
+    /// Resets to the start of a warp whose first thread has this index. Variables always have a
+    /// value where they are visible, so their slots count as initialised. Register arrays occupy
+    /// the slots from 2 to `first_variable` and are uninitialised.
     pub(crate) fn reset(&mut self, launch: &Launch<'_>, first_thread: u32) {
         self.ready.fill(ALL);
         self.flight = Flight::default();
@@ -99,62 +99,61 @@ impl Observer for Observers<'_> {
     }
 }
 
-/// Shared memory of a block of a cluster and its detectors, while warps of another block run.
+/// Shared memory of a block of a cluster, with its detectors, while warps of another block run.
 struct ParkedBlock {
     shared: Vec<u32>,
     init: Init,
     shadow: Shadow,
 }
 
-/// Executes the warps of one block after another, or the warps of a cluster's blocks together.
+/// Executes one block after another, or all blocks of a cluster together.
 pub(crate) struct Machine<'l> {
     pub(crate) launch: &'l Launch<'l>,
     pub(crate) code: &'l Code<'l>,
     pub(crate) arch: Arch,
     pub(crate) shared: Vec<u32>,
-    /// State of each block of the cluster except the running warp's.
+    /// State of each block of the cluster, except that of the running warp.
     parked: Vec<ParkedBlock>,
     /// Mbarriers of all blocks of the cluster.
     pub(crate) mbarriers: Mbarriers,
-    /// Steps that the warps of each warpgroup execute together.
+    /// Steps that all warps of a warpgroup execute.
     pub(crate) warpgroups: Warpgroups,
     pub(crate) limits: RegisterLimits,
     pub(crate) observers: Observers<'l>,
     pub(crate) group_cache: GroupCache,
     executions: Executions,
-    /// Recorder of events, if some block is watched.
+    /// Recorder of events, if some block is recorded.
     pub(crate) recorder: Option<Box<Recorder<'l>>>,
     pub(crate) frames: Frames,
-    /// Cluster number, rank of the running warp's block in the cluster, and the block's `blockIdx`.
+    /// Number of the cluster. `rank` is the rank of the running warp's block in the cluster.
     pub(crate) cluster: u32,
     pub(crate) rank: u32,
     pub(crate) block: (u32, u32, u32),
-    /// Running warp, numbered across all blocks of the cluster, its existing lanes, and its
-    /// statement number.
+    /// Number of the running warp across all blocks of the cluster. `existing` is the mask of its
+    /// lanes that exist.
     pub(crate) warp: u32,
     pub(crate) existing: u32,
     pub(crate) stmt: u32,
-    /// Number of memory changes by this machine, and by other blocks. A warp that waits for
-    /// anything else waits in vain.
+    /// Number of memory changes by this machine; `elsewhere` counts those by other blocks. A warp
+    /// that polls waits for such a change.
     pub(crate) happened: u64,
     pub(crate) elsewhere: u64,
-    /// True if each write is compared with the old contents. Until then every write counts as a
+    /// True if each write is compared with the old content. Otherwise every write counts as a
     /// change.
     pub(crate) compares_writes: bool,
-    /// Number of meetings of warps of the block.
+    /// Number of times that warps of the block have met.
     pub(crate) meetings: u64,
-    /// True if lanes execute atomics in descending order, and the lanes of an `else` run before
-    /// those of its `if`.
+    /// True if lanes execute atomics in descending order, and lanes of an `else` run before those
+    /// of its `if`.
     pub(crate) reversed: bool,
-    /// Thread interleaving of the block, and its random numbers.
+    /// Thread interleaving of the block; `random` supplies its random numbers.
     pub(crate) turns: Interleaving,
     pub(crate) random: Random,
     /// Number of yields after atomics.
     handed: u32,
-    /// Last statement of the running warp that read memory, for livelock detection. Set only if
-    /// `careful`.
+    /// Last statement of the running warp that read memory, for livelock detection.
     pub(crate) asked: Option<u32>,
-    /// Old contents of global memory written by the block, if it is to be run again.
+    /// Old content of the global memory that the block has written, if the block is to run again.
     pub(crate) undo_log: Option<UndoLog>,
     pub(crate) budget: &'l Budget,
 }
@@ -232,7 +231,7 @@ impl<'l> Machine<'l> {
         self.mbarriers.begin(blocks * launch.mbarriers());
         let warps = (blocks * launch.warps()) as usize;
         self.warpgroups.begin(warps);
-        self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
+        self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm.unwrap_or(1));
         (self.compares_writes, self.meetings, self.handed) = (self.undo_log.is_some(), 0, 0);
         if let Some(recorder) = &mut self.recorder {
             let numbers = (0..blocks).map(|rank| launch.of_cluster(cluster, rank));
@@ -250,14 +249,14 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Recorder, if a block of this cluster is watched.
+    /// Recorder, if a block of this cluster is recorded.
     #[inline(always)]
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder<'l>> {
         self.recorder.as_deref_mut().filter(|recorder| recorder.is_on())
     }
 
-    /// Notes in the recorder that the warp reaches an instruction; `again` is true if the warp has
-    /// been waiting there.
+    /// Records that the warp reaches an instruction. `again` is true if the warp has been waiting
+    /// at it.
     #[cold]
     #[inline(never)]
     pub(crate) fn reach(&mut self, instr: &Instr, regs: &Registers, mask: u32, again: bool) {
@@ -280,7 +279,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Returns the counters of all blocks run here.
+    /// Returns the counters of all blocks that ran on this machine.
     pub(crate) fn finish(self) -> Profile {
         let (total, statements, compiled_statements) = self.observers.traffic.finish();
         let mut profile = Profile { total, statements, compiled_statements, ..Profile::default() };
@@ -290,12 +289,12 @@ impl<'l> Machine<'l> {
         profile
     }
 
-    /// Number of memory changes, by this machine and by other blocks.
+    /// Number of memory changes by this machine and by other blocks.
     pub(crate) fn changes(&self) -> u64 {
         self.happened + self.elsewhere
     }
 
-    /// Number of events that a polling warp may react to: memory changes and meetings.
+    /// Number of events to which a polling warp may react: memory changes and meetings.
     pub(crate) fn events(&self) -> u64 {
         self.changes() + self.meetings
     }
@@ -326,7 +325,7 @@ impl<'l> Machine<'l> {
         if rank == self.rank {
             return;
         }
-        // The parked entry of the current block is empty, so two swaps exchange the blocks.
+        // The parked entry of the current block is empty, so two swaps exchange the two blocks.
         self.exchange(self.rank);
         self.exchange(rank);
         self.rank = rank;

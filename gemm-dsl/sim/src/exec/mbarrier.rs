@@ -1,5 +1,5 @@
-//! Mbarrier operations, and TMA copies counted by mbarriers. Mbarriers are numbered across all
-//! blocks of a cluster; the numbering within each block is the same.
+//! Mbarrier operations, and TMA copies whose bytes count at mbarriers. Mbarriers are numbered
+//! across all blocks of a cluster, in the same order in each block.
 
 use super::machine::{Machine, Registers};
 use crate::error::{FaultKind, MbarrierFault, Position};
@@ -11,19 +11,19 @@ use crate::region::Region;
 use crate::trace::{Action, BoxCopy};
 use gemm_dsl::ir::{ProxyFence, Space};
 
-/// Maximal number of rows of a TMA box whose addresses are recorded.
+/// Maximum number of rows of a TMA box whose addresses are recorded.
 const ROWS: u64 = 8;
 
 /// Mbarrier phase for which a warp waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AwaitedPhase {
-    /// Mbarrier number within the cluster.
+    /// Number of the mbarrier in the cluster.
     pub(crate) slot: u32,
     pub(crate) parity: u32,
 }
 
 impl Machine<'_> {
-    /// Numbers of the mbarriers named by the lanes.
+    /// Numbers of the mbarriers that the lanes name.
     fn barriers(
         &mut self,
         at: &Barriers,
@@ -46,18 +46,18 @@ impl Machine<'_> {
         Ok(index.map(|index| first + index as usize))
     }
 
-    /// Number of the corresponding mbarrier of another block of the cluster.
+    /// Number of the same mbarrier in another block of the cluster.
     fn slot_in(&self, slot: usize, rank: u32) -> usize {
         let of_block = self.launch.mbarriers() as usize;
         slot % of_block + rank as usize * of_block
     }
 
-    /// Cluster rank of the block that holds an mbarrier.
+    /// Cluster rank of the block whose memory contains an mbarrier.
     pub(crate) fn rank_of_barrier(&self, slot: usize) -> u32 {
         slot as u32 / self.launch.mbarriers()
     }
 
-    /// Name of an mbarrier's declaration, and its index there.
+    /// Name of the array in which an mbarrier is declared, and its index.
     pub(crate) fn name_of_barrier(&self, slot: usize) -> (String, u32) {
         let slot = self.slot_in(slot, 0);
         let numbers = self.launch.mbarrier_numbers.iter().zip(&self.launch.kernel.mbarriers);
@@ -70,7 +70,7 @@ impl Machine<'_> {
         found.unwrap_or_default()
     }
 
-    /// Builds an mbarrier fault as seen by threads of the block with rank `seen_by`.
+    /// Creates an mbarrier fault. `seen_by` is the rank of the block whose threads commit it.
     pub(crate) fn at_barrier(&self, slot: usize, seen_by: u32, wrong: MbarrierFault) -> FaultKind {
         let (barrier, index) = self.name_of_barrier(slot);
         let rank = self.rank_of_barrier(slot);
@@ -84,7 +84,7 @@ impl Machine<'_> {
         trap(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
     }
 
-    /// Records an action at an mbarrier, and the completion of `phase` if the action caused it.
+    /// Records an action at an mbarrier, and the completion of `phase` if the action completed it.
     fn did_at(&mut self, slot: usize, phase: u32, did: impl FnOnce(u32) -> Action) {
         let rank = self.rank_of_barrier(slot);
         let barrier = slot as u32 % self.launch.mbarriers();
@@ -97,7 +97,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes an mbarrier operation. Returns the phase if the warp has to wait.
+    /// Executes an mbarrier operation. Returns the awaited phase if the warp has to wait.
     pub(crate) fn mbarrier(
         &mut self,
         barrier: &Mbarrier,
@@ -175,7 +175,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Waits for the phases that the lanes name by parity. Returns the first incomplete one.
+    /// Waits for the phases with the parities that the lanes name. Returns the first incomplete
+    /// phase.
     fn wait_for_phase(
         &mut self,
         slots: &[usize; WARP],
@@ -220,8 +221,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Issues a TMA copy in each lane. The data moves at once; an access before the copy is known
-    /// to be complete is a race.
+    /// Issues a TMA copy in each lane. The data is moved at once. An access is a race unless the
+    /// thread knows that the copy is complete.
     pub(crate) fn tensor_copy(
         &mut self,
         copy: &TensorCopy,
@@ -260,7 +261,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Writes the TMA box of a lane to the entered block, and counts its bytes there.
+    /// Writes the TMA box of a lane to the current block, and counts its bytes at the block's
+    /// mbarrier.
     fn box_arrives(
         &mut self,
         copy: &TensorCopy,
@@ -312,11 +314,11 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// First element of a TMA box in the destination array, inside which the whole box must lie.
+    /// First element of a TMA box in the destination array. The whole box must be inside the array.
     fn start_of_box(&self, copy: &TensorCopy, offset: u32, lane: usize) -> Result<u32, BoxedTrap> {
         let to = self.region(&copy.to);
         let start = to.exchanged(offset);
-        // The leading unit extents of a box need no dimension in the array.
+        // Leading extents of 1 need no dimension in the array.
         let deep = copy.tile.iter().position(|extent| *extent > 1);
         let tile = &copy.tile[deep.unwrap_or(copy.tile.len() - 1)..];
         let outer = to.dims.len() - tile.len();
@@ -346,14 +348,14 @@ impl Machine<'_> {
         }
     }
 
-    /// Copies the elements of the TMA box at `at`; elements outside the source array are zero.
+    /// Copies the elements of the TMA box at `at`. Elements outside the source array are zero.
     fn move_box(&mut self, copy: &TensorCopy, at: &[i64], to: &Region, start: u32) {
         let from = &self.launch.regions[copy.from as usize];
         let row = copy.tile.last().copied().unwrap_or(1);
         let rows = copy.tile.iter().rev().skip(1).product::<u64>();
         let (column, outer) = at.split_last().map_or((0, at), |(column, outer)| (*column, outer));
         for number in 0..rows {
-            // Decompose the row number, innermost dimension first.
+            // Splits the row number into indices, starting with the innermost dimension.
             let (mut rest, mut offset, mut inside) = (number, 0, true);
             for (d, first) in outer.iter().enumerate().rev() {
                 let index = first + (rest % copy.tile[d]) as i64;

@@ -30,7 +30,8 @@ impl<'l> Machine<'l> {
         &self.launch.regions[memory.region as usize]
     }
 
-    /// Evaluates the elements that the lanes access, and checks bounds and alignment.
+    /// Evaluates the offsets of the elements that the lanes access, and checks bounds and
+    /// alignment.
     pub(crate) fn offsets(
         &mut self,
         memory: &Memory,
@@ -42,8 +43,8 @@ impl<'l> Machine<'l> {
         }
         let region = self.region(memory);
         let width = region.width(memory.vector);
-        // An in-bounds offset is inside the allocation and fits 32 bits, so it may be computed
-        // modulo 2^32.
+        // An offset within bounds is inside the allocation and fits in 32 bits, so it may be
+        // computed modulo 2^32.
         let mut offsets = [0; WARP];
         let mut wrong = if memory.vector && memory.index.is_empty() { mask } else { 0 };
         for (d, index) in memory.index.iter().enumerate() {
@@ -106,7 +107,8 @@ impl<'l> Machine<'l> {
         Ok(offsets)
     }
 
-    /// Evaluates and checks the elements that the lanes access, and notifies the observers.
+    /// Evaluates and checks the offsets of the elements that the lanes access, and notifies the
+    /// observers.
     #[inline]
     pub(crate) fn accessed(
         &mut self,
@@ -153,7 +155,7 @@ impl<'l> Machine<'l> {
         self.observers.access(&request)
     }
 
-    /// Evaluates the elements of a read, as [`Self::accessed`] does, and returns the region too.
+    /// Evaluates the offsets of a read like [`Self::accessed`], and also returns the region.
     fn reading(
         &mut self,
         memory: &Memory,
@@ -292,7 +294,8 @@ impl<'l> Machine<'l> {
         Ok(())
     }
 
-    /// Evaluates the value of a store: the words of a vector, or one value with its low word first.
+    /// Evaluates the value of a store: the words of a vector, or one value whose low word comes
+    /// first.
     pub(crate) fn value(
         &mut self,
         value: &StoredValue,
@@ -367,7 +370,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Notes the old contents in the undo log, and counts a change only if a write changes memory.
+    /// Adds the old content to the undo log. Counts a change only if the write changes memory.
     #[cold]
     #[inline(never)]
     fn look_at_write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
@@ -389,8 +392,8 @@ impl<'l> Machine<'l> {
         self.happened += u64::from(changes);
     }
 
-    /// Issues an asynchronous copy. The data moves at once; an access before the copy is known to
-    /// be complete is a race.
+    /// Issues an asynchronous copy. The data is moved at once. An access is a race unless the
+    /// thread knows that the copy is complete.
     pub(crate) fn copy(
         &mut self,
         target: &Memory,

@@ -1,4 +1,4 @@
-//! Matrix instructions of a warp: the lanes' fragments are gathered, and each lane gets its
+//! Matrix instructions of a warp. They gather the lanes' fragments, and each lane receives its
 //! accumulators.
 
 use super::lanes::Lanes;
@@ -12,17 +12,17 @@ use crate::tensor_core::MmaOperand;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
 use gemm_dsl::target::Format;
 
-/// Instruction names, as messages show them.
+/// Name of the instruction in messages.
 const MULTIPLY: &str = "mma";
 const LOAD: &str = "ldmatrix";
 
 /// Rows and columns of an `ldmatrix` matrix.
 const SIDE: usize = 8;
 
-/// Maximal K of an `mma` instruction.
+/// Greatest K of an `mma` instruction.
 const TERMS: usize = Format::MOST_TERMS;
 
-/// Rows of A, or columns of B, each with its K elements.
+/// Rows of A or columns of B, with all their K elements.
 type Lines<const N: usize> = [[MmaOperand; TERMS]; N];
 
 impl Machine<'_> {
@@ -49,13 +49,15 @@ impl Machine<'_> {
         let slots = self.fragment::<{ Matrix::OF_D }>(&mma.d, regs)?;
         self.written(&slots, regs)?;
         let rules = self.launch.tensor_cores;
-        for (lane, slots) in slots.into_iter().enumerate() {
-            for (sum, slot) in slots.into_iter().enumerate() {
-                let (row, col) = Matrix::place_of_d(lane, sum);
-                let word = &mut regs.lanes[slot as usize].0[lane];
-                *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
+        self.arch.dispatch(|| {
+            for (lane, slots) in slots.into_iter().enumerate() {
+                for (sum, slot) in slots.into_iter().enumerate() {
+                    let (row, col) = Matrix::place_of_d(lane, sum);
+                    let word = &mut regs.lanes[slot as usize].0[lane];
+                    *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
+                }
             }
-        }
+        });
         let stmt = self.stmt;
         self.observers.traffic.multiplied(stmt, 2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);
         Ok(())
@@ -71,7 +73,7 @@ impl Machine<'_> {
     ) -> Result<Lines<N>, BoxedTrap> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
-        let mut lines = [[MmaOperand::Nan; TERMS]; N];
+        let mut lines = [[MmaOperand::NAN; TERMS]; N];
         let per_word = format.per_word();
         for (lane, slots) in slots.into_iter().enumerate() {
             for (word, slot) in slots.into_iter().enumerate() {
@@ -95,7 +97,7 @@ impl Machine<'_> {
     ) -> Result<(), BoxedTrap> {
         self.converged(LOAD, mask)?;
         let count = usize::from(load.count);
-        // One lane per row holds the row's address.
+        // One lane for each row supplies the row's address.
         let asked = ALL >> (WARP - SIDE * count);
         let mut rows = Quad::default();
         self.load_vector(&load.from, regs, asked, AccessKind::Read, &mut rows)?;
@@ -107,7 +109,7 @@ impl Machine<'_> {
                     |row: usize| rows.each_ref().map(|words: &Lanes| words.0[SIDE * matrix + row]);
                 let value = match load.transposed {
                     false => row(at)[word],
-                    // Takes this column's element from each of two adjacent rows.
+                    // Takes the element in this column from each of two adjacent rows.
                     true => {
                         let half = |row: [u32; 4]| row[at / 2] >> (16 * (at % 2)) & 0xffff;
                         half(row(2 * word)) | half(row(2 * word + 1)) << 16
@@ -120,7 +122,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Lane slots of each lane's fragment.
+    /// Lane slots of the fragment of each lane.
     fn fragment<const COUNT: usize>(
         &mut self,
         fragment: &Fragment,
@@ -137,7 +139,7 @@ impl Machine<'_> {
         Ok(first.map(|first| std::array::from_fn(|at| first + at as u32)))
     }
 
-    /// Traps unless all slots have values.
+    /// Returns a fault unless all slots have values.
     fn written<const COUNT: usize>(
         &self,
         slots: &[[u32; COUNT]; WARP],

@@ -1,5 +1,5 @@
-//! Pointers of a running warp. A pointer's slot holds, per lane, an element number of its buffer;
-//! for a list it also holds the number of the array.
+//! Pointers of a running warp. The slot of a pointer contains an element number of its buffer for
+//! each lane. For a list, it also contains the number of the array.
 
 use super::lanes::Lanes;
 use super::machine::{Machine, Registers};
@@ -11,11 +11,11 @@ use crate::mask::{WARP, lanes_of};
 use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
 
-/// Position of the array number in the value of a pointer into a list.
+/// Bit position of the array number in a pointer into a list.
 const LIST: u32 = 40;
 
 impl Machine<'_> {
-    /// Evaluates an index in all lanes; negative values are in two's complement.
+    /// Evaluates an index in all lanes. Negative values are in two's complement.
     pub(crate) fn distances(
         &mut self,
         index: &Index,
@@ -57,7 +57,7 @@ impl Machine<'_> {
         Ok(index.map(|i| pointer.first + i as u32))
     }
 
-    /// Sets a pointer to a place. Bounds are checked only by accesses.
+    /// Sets a pointer to an element. Only accesses check bounds.
     pub(crate) fn point(
         &mut self,
         pointer: &Pointer,
@@ -72,8 +72,8 @@ impl Machine<'_> {
             let mut index = self.distances(index, regs, mask)?;
             let mut stride = stride;
             if let (0, Some(list)) = (d, &region.list) {
-                // An array number beyond the list is clamped to the list's length, which no array
-                // has.
+                // An array number beyond the list is clamped to the list's length, which is not the
+                // number of an array.
                 index = index.map(|nth| nth.min(list.len() as u64));
                 stride = 1 << LIST;
             }
@@ -87,7 +87,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Traps unless the list has the chosen array in each lane.
+    /// Returns a fault unless the chosen array of the list exists in each lane.
     pub(crate) fn chosen(
         &mut self,
         list: u32,
@@ -126,8 +126,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Evaluates the elements that the lanes access through a pointer, and checks allocation bounds
-    /// and alignment.
+    /// Evaluates the elements that the lanes access through a pointer. Checks alignment and the
+    /// bounds of the allocation.
     pub(crate) fn pointed(
         &mut self,
         memory: &Memory,
@@ -167,7 +167,7 @@ impl Machine<'_> {
         Ok(words)
     }
 
-    /// Slot of the pointer in each lane, and the distance of the access from its target.
+    /// Slot of the pointer in each lane, and the distance of the accessed element from the pointer.
     pub(crate) fn pointers(
         &mut self,
         memory: &Memory,
@@ -186,16 +186,16 @@ impl Machine<'_> {
 
 /// Target of a lane's access through a pointer.
 pub(crate) struct PointerTarget {
-    /// Number of the array in a list.
+    /// Number of the array, for a pointer into a list.
     pub(crate) nth: Option<i128>,
-    /// Element of the array, in two's complement if it is before the first.
+    /// Element number in the array, in two's complement if the element is before the first.
     pub(crate) word: u64,
-    /// Accessed array; empty if the list has no such array.
+    /// Array that is accessed; empty if the list has no such array.
     pub(crate) array: ListedArray,
 }
 
 impl PointerTarget {
-    /// Target at a distance from a pointer's value. `None` if the pointer was never set.
+    /// Element at a distance from a pointer's value. `None` if the pointer was never set.
     #[inline]
     pub(crate) fn new(region: &Region, from: u64, distance: u64) -> Option<Self> {
         if from == NOWHERE {
@@ -206,7 +206,7 @@ impl PointerTarget {
             let array = ListedArray { first: 0, len: region.len };
             return Some(Self { nth: None, word, array });
         };
-        // A position before the array has borrowed from the array number.
+        // A position before the start of the array has borrowed from the array number.
         let word = word.wrapping_add(1 << (LIST - 1));
         let nth = (word >> LIST) as usize;
         let none = ListedArray { first: 0, len: 0 };

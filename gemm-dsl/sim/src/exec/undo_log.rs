@@ -13,12 +13,12 @@ fn bits(regions: &[Region], at: ElementId) -> u64 {
 }
 
 impl UndoLog {
-    /// Notes the old bits of an element before a write.
+    /// Stores the old bits of an element before a write.
     pub(crate) fn note(&mut self, at: ElementId, bits: u64) {
         self.0.entry(at).or_insert(bits);
     }
 
-    /// Current contents of the noted elements.
+    /// Current content of the elements in the log.
     pub(crate) fn contents(&self, regions: &[Region]) -> Self {
         Self(self.0.keys().map(|&at| (at, bits(regions, at))).collect())
     }
@@ -31,8 +31,8 @@ impl UndoLog {
     }
 
     /// Returns the first element of a result buffer that differs from `contents`, with the expected
-    /// and the found bits. An element that `contents` lacks is expected to hold its originally
-    /// noted bits.
+    /// and the actual bits. If `contents` does not have an element, its expected bits are those
+    /// before the first write.
     pub(crate) fn differing(
         &self,
         regions: &[Region],

@@ -1,4 +1,4 @@
-//! Execution of one warp, until it must wait or yields.
+//! Execution of one warp until it must wait or yields.
 
 use super::machine::{Machine, Registers};
 use crate::error::FaultKind;
@@ -13,21 +13,22 @@ use gemm_dsl::ir::Scope;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Warp of a cluster, with its registers and position. It is a coroutine: [`Warp::run`] returns at
-/// every statement that other warps may have to precede, and continues behind it at the next call.
+/// every statement before which other warps may have to run, and continues after the statement at
+/// the next call.
 pub(crate) struct Warp {
     pub(crate) number: u32,
     pub(crate) regs: Registers,
     pc: usize,
     mask: u32,
     frames: Vec<BranchFrame>,
-    /// Atomics since the last yield.
+    /// Number of atomics since the last yield.
     atomics: u32,
     /// Number of completed budget strides.
     strides: u32,
     livelock: LivelockDetector,
     /// Last statement that read memory, for livelock detection.
     asked: Option<u32>,
-    /// True if the previous instruction is a wait that has not ended.
+    /// True if the previous instruction is a wait that is not over.
     waits: bool,
 }
 
@@ -36,41 +37,41 @@ const TURN: u32 = 64;
 /// Number of budget strides after which a warp is checked for livelock.
 const PATIENCE: u32 = 8;
 
-/// Entered `if` or loop, with the lanes to restore.
+/// State of an `if` or loop that the warp is in.
 #[derive(Hash)]
 struct BranchFrame {
-    /// Lanes that are active after it.
+    /// Mask of the lanes that are active after the `if` or loop.
     after: u32,
-    /// Lanes that wait for the other branch.
+    /// Mask of the lanes that wait for the other branch.
     waiting: u32,
     /// Start of the `then` branch, if the `else` branch runs first.
     then: usize,
 }
 
-/// Reason for the return of [`Warp::run`].
+/// Reason why [`Warp::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Barrier of the block, in this statement.
+    /// Wait at a barrier of the block; the number is that of the statement.
     Barrier(u32),
-    /// Barrier of the cluster, in this statement.
+    /// Wait at a barrier of the cluster; the number is that of the statement.
     Cluster(u32),
-    /// Named barrier, in this statement.
+    /// Wait at a named barrier.
     Named {
         barrier: u32,
         threads: u32,
         wait: bool,
         stmt: u32,
     },
-    /// Wait for a phase of an mbarrier, in this statement.
+    /// Wait for a phase of an mbarrier.
     Phase {
         awaited: AwaitedPhase,
         stmt: u32,
     },
-    /// Polling loop that cannot end without an event; its statement.
+    /// Polling loop that cannot end without an event; the number is that of the statement.
     Polling(u32),
-    /// Yield after an atomic or a round of a loop.
+    /// Yield after an atomic or after an iteration of a loop.
     Turn,
-    /// Instruction limit of the launch is spent.
+    /// The instruction limit of the launch is spent.
     Spent,
     Exit,
 }
@@ -113,7 +114,7 @@ impl Warp {
         Ok(if machine.budget.charge(steps) { reached } else { Progress::Spent })
     }
 
-    /// Executes the pending wait again. Returns the progress if the warp still waits.
+    /// Executes the pending wait again. Returns the reason if the warp must still wait.
     fn resume_wait(&mut self, machine: &mut Machine<'_>) -> Result<Option<Progress>, BoxedTrap> {
         let before = machine.code.instrs.get(self.pc.wrapping_sub(1));
         if let Some((instr, Op::Mbarrier(barrier))) = before.map(|i| (i, &i.op)) {
@@ -191,7 +192,6 @@ impl Warp {
                 Op::Test(test, end) => self.test(machine, test, *end)?,
                 Op::End => self.end(),
                 Op::Choose(chosen) => machine.chosen(chosen.0, &chosen.1, regs, mask)?,
-                Op::Assume(cond) => machine.assume(cond, regs, mask)?,
                 Op::Fence(scope) => {
                     let (warp, scope) = (self.number, *scope);
                     machine.observers.sync(Sync::Fence { warp, mask, scope });
@@ -231,7 +231,7 @@ impl Warp {
         Ok(Progress::Exit)
     }
 
-    /// Enters an `if`; lanes of the other branch wait.
+    /// Enters an `if`. Lanes of the other branch wait.
     #[inline]
     fn enter_if(
         &mut self,
@@ -268,7 +268,7 @@ impl Warp {
         }
     }
 
-    /// Deactivates the lanes whose loop test fails.
+    /// Deactivates the lanes in which the loop test is false.
     #[inline]
     fn test(&mut self, machine: &mut Machine<'_>, test: &Pred, end: u32) -> Result<(), BoxedTrap> {
         let mask = self.mask;
@@ -281,7 +281,7 @@ impl Warp {
         Ok(())
     }
 
-    /// Ends an `if` or a loop, or starts its other branch if lanes wait for it.
+    /// Ends an `if` or loop. If lanes wait for the other branch, starts that branch instead.
     #[inline]
     fn end(&mut self) {
         if let Some(frame) = self.frames.last_mut()
@@ -294,8 +294,7 @@ impl Warp {
         }
     }
 
-    /// Executes a synchronising instruction. Returns the progress if the warp has to wait or
-    /// yields.
+    /// Executes a synchronising instruction. Returns the reason if the warp must wait or yields.
     fn meet(&mut self, machine: &mut Machine<'_>, op: &Op) -> Result<Option<Progress>, BoxedTrap> {
         let (mask, stmt) = (self.mask, machine.stmt);
         let absent = (machine.existing & !mask).count_ones();
@@ -346,7 +345,7 @@ impl Warp {
         Ok(None)
     }
 
-    /// Yields after a budget stride, as the warp may be polling by loads alone.
+    /// Yields after a budget stride, because the warp may be polling with plain loads.
     #[cold]
     fn stride(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         self.strides += 1;
@@ -357,18 +356,18 @@ impl Warp {
         self.hand_over(machine, stmt)
     }
 
-    /// Yields in this statement. A warp that polls in vain is not resumed before an event.
+    /// Yields in this statement. If the warp polls in vain, it resumes only after an event.
     #[cold]
     fn hand_over(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         if !self.livelock.is_quiet(machine.events()) {
-            // Its next poll may read something else.
+            // The next poll may read another location.
             machine.asked = None;
             return Progress::Turn;
         }
         let (code, mut livelock) = (machine.code, self.livelock);
         let livelocked_at = livelock.again(self.brief(code), || self.state(code));
         self.livelock = livelock;
-        // Reports the load that the warp polls by, rather than the statement in between.
+        // Reports the load with which the warp polls, not a statement after it.
         if livelocked_at {
             Progress::Polling(machine.asked.unwrap_or(stmt))
         } else {
@@ -386,8 +385,8 @@ impl Warp {
         self.mask.trailing_zeros() % WARP as u32
     }
 
-    /// Brief state hash: position, active lanes and uniform variables, which usually differ between
-    /// states.
+    /// Brief hash of the state: position, active lanes and uniform variables. These usually differ
+    /// between states.
     pub(crate) fn brief(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         (self.pc, self.mask).hash(&mut state);
@@ -396,7 +395,8 @@ impl Warp {
         state.finish()
     }
 
-    /// Hash of the remaining state. Outside all loops a warp never returns to a state.
+    /// Hash of the rest of the state. Outside of all loops, a warp never returns to an earlier
+    /// state.
     pub(crate) fn state(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         self.frames.hash(&mut state);

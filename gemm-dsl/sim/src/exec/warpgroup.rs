@@ -1,5 +1,5 @@
-//! State of warpgroups: steps executed together, accumulators in flight, and register limits.
-//! `wgmma` updates it.
+//! State of warpgroups: steps that all warps execute, accumulators in flight, and register limits.
+//! `wgmma` updates this state.
 
 mod flight;
 mod limits;

@@ -1,12 +1,12 @@
 //! Matrix instructions of a warpgroup (`wgmma`).
 //!
-//! Each warp computes its quarter of the accumulators when it reaches the instruction. A warpgroup
-//! executes one sequence of steps: the first warp to arrive appends a step, and the others must
-//! reach the same one ([`crate::exec::warpgroup`]). The descriptor alone determines the operand
-//! elements, which are decoded once for all four warps.
+//! Each warp computes its quarter of the accumulators when it reaches the instruction. All warps of
+//! a warpgroup must execute the same steps: the first warp that arrives appends a step, and the
+//! others must reach the same step ([`crate::exec::warpgroup`]). The operands depend only on the
+//! descriptors, and are decoded once for all four warps.
 //!
-//! Accumulators are computed at once, but count as uninitialised until the warp has waited for them
-//! ([`crate::exec::warpgroup::Flight`]).
+//! Accumulators are computed at once. They count as uninitialised until the warp has waited for
+//! them ([`crate::exec::warpgroup::Flight`]).
 
 use super::machine::{Machine, Registers};
 use crate::error::FaultKind;
@@ -23,9 +23,9 @@ use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
 use gemm_dsl::target::Format;
 use std::rc::Rc;
 
-/// Contiguous bytes under every swizzle.
+/// Number of bytes that stay contiguous under every swizzle.
 const PART: u32 = 16;
-/// Instruction name, as messages show it.
+/// Name of the instruction in messages.
 const NAME: &str = "wgmma";
 
 impl Machine<'_> {
@@ -82,7 +82,8 @@ impl Machine<'_> {
                     flight.over.extend(group);
                 }
                 let mut over = std::mem::take(&mut flight.over);
-                // Accumulators that a group in flight changes again become ready with that group.
+                // If a group in flight changes accumulators again, they become ready only with that
+                // group.
                 over.retain(|sums| !flight.in_flight().any(|other| other.overlaps(sums)));
                 let (there, unnamed) =
                     over.into_iter().partition(|sums| arrays.contains(&sums.array));
@@ -99,7 +100,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Traps if accumulators in flight have been written.
+    /// Returns a fault if accumulators in flight were written.
     fn untouched(&self, sums: &Accumulators, regs: &Registers) -> Result<(), BoxedTrap> {
         match sums.slots().find(|&slot| regs.ready[slot as usize] != 0) {
             None => Ok(()),
@@ -107,13 +108,14 @@ impl Machine<'_> {
         }
     }
 
-    /// Builds the fault of a lane that has accessed an accumulator in flight.
+    /// Creates the fault for a lane that accessed an accumulator in flight.
     #[cold]
     pub(crate) fn touched(&self, slot: u32, lane: u32) -> BoxedTrap {
         trap(lane, FaultKind::AccumulatorsInFlight { place: self.position_of(slot) })
     }
 
-    /// Records an ordinary use of an accumulator array; `declared` is true for its declaration.
+    /// Records that an ordinary statement uses an accumulator array. `declared` is true for the
+    /// declaration of the array.
     pub(crate) fn use_accumulators(
         &self,
         array: u32,
@@ -165,17 +167,19 @@ impl Machine<'_> {
         self.warpgroups.forget(self.warp);
         let (rules, terms) = (self.launch.tensor_cores, format.terms());
         let quarter = self.warp as usize % WARPS * WARP;
-        for (sum, slot) in sums.slots().enumerate() {
-            for lane in 0..WARP {
-                let (row, column) = Matrix::place_of_d(quarter + lane, sum);
-                let word = &mut regs.lanes[slot as usize].0[lane];
-                let c = if accumulates { *word } else { 0 };
-                let (a, b) =
-                    (&tiles.a[row * terms..][..terms], &tiles.b[column * terms..][..terms]);
-                *word = rules.dot(format, a, b, c);
+        self.arch.dispatch(|| {
+            for (sum, slot) in sums.slots().enumerate() {
+                for lane in 0..WARP {
+                    let (row, column) = Matrix::place_of_d(quarter + lane, sum);
+                    let word = &mut regs.lanes[slot as usize].0[lane];
+                    let c = if accumulates { *word } else { 0 };
+                    let (a, b) =
+                        (&tiles.a[row * terms..][..terms], &tiles.b[column * terms..][..terms]);
+                    *word = rules.dot(format, a, b, c);
+                }
+                regs.ready[slot as usize] = 0;
             }
-            regs.ready[slot as usize] = 0;
-        }
+        });
         regs.flight.open.push(sums);
         let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
         self.observers.traffic.multiplied(self.stmt, flops as u64);
@@ -209,7 +213,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Accumulators of a matrix instruction. Traps if it may not change them.
+    /// Accumulators of a matrix instruction. Returns a fault if the instruction must not change
+    /// them.
     fn changed(
         &mut self,
         wgmma: &Wgmma,
@@ -233,7 +238,7 @@ impl Machine<'_> {
             return Err(trap(0, FaultKind::AccumulatorsNotFenced { buffer }));
         }
         let flight = &mut regs.flight;
-        // Instructions of one shape may use the same accumulators back to back.
+        // Consecutive instructions with the same shape may use the same accumulators.
         if let Some(other) = flight
             .in_flight()
             .chain(&flight.over)
@@ -251,8 +256,8 @@ impl Machine<'_> {
         Ok(sums)
     }
 
-    /// Locates an operand tile of `rows` rows, and checks bounds, alignment and agreement of the
-    /// lanes.
+    /// Locates an operand tile with `rows` rows. Checks bounds and alignment, and that all lanes
+    /// name the same tile.
     fn tile(
         &mut self,
         tile: &Tile,
@@ -319,7 +324,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Decodes the tile elements that the descriptor selects, row by row.
+    /// Decodes the elements of the tile that the descriptor selects, row by row.
     fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<MmaOperand> {
         let (terms, size) = (format.terms() as u32, format.bits() / 8);
         let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
@@ -331,7 +336,7 @@ impl Machine<'_> {
     }
 }
 
-/// Located tile in shared memory.
+/// Tile in shared memory, with its location.
 struct PlacedTile {
     region: usize,
     descriptor: Descriptor,

@@ -9,7 +9,7 @@ use gemm_dsl::ir::{
     Stmt, TensorCopy, Wgmma, WgmmaSync,
 };
 
-/// For each buffer: true if it holds accumulators of warpgroup matrix instructions.
+/// For each buffer: true if its elements are accumulators of `wgmma` instructions.
 pub(super) fn sums(kernel: &Kernel) -> Vec<bool> {
     let mut sums = vec![false; kernel.buffers.len()];
     kernel.visit(&mut |stmt| {
@@ -21,7 +21,7 @@ pub(super) fn sums(kernel: &Kernel) -> Vec<bool> {
 }
 
 impl Lowering<'_, '_> {
-    /// Records ordinary uses of warpgroup accumulators by a statement.
+    /// Records that a statement uses accumulators of warpgroups as an ordinary statement.
     pub(super) fn touched(&mut self, stmt: &Stmt) {
         if !self.sums.contains(&true) || matches!(stmt, Stmt::Wgmma(_)) {
             return;
@@ -58,7 +58,7 @@ impl Lowering<'_, '_> {
         let kernel = self.launch.kernel;
         let descriptor = Descriptor::from_buffer(kernel, &kernel[first.buffer]);
         let descriptor = descriptor
-            .unwrap_or_else(|| unreachable!("verified: the tile lies as a descriptor says"));
+            .unwrap_or_else(|| unreachable!("verified: a descriptor expresses the tile's layout"));
         self.code.loaded[first.buffer.id] = true;
         Tile { first: self.memory(first), descriptor }
     }
@@ -137,7 +137,7 @@ impl Lowering<'_, '_> {
                 self.cost.add(IrClass::Sync);
                 Op::WgmmaSync(Box::new(WgmmaSyncOp::Limit(*limit)))
             }
-            stmt => unreachable!("{stmt:?} is no statement of an asynchronous unit"),
+            stmt => unreachable!("{stmt:?} is not a statement of an asynchronous unit"),
         };
         self.emit(op);
     }

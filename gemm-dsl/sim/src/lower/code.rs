@@ -1,7 +1,7 @@
-//! Lowered kernel: linear code over typed expressions with resolved names.
+//! Lowered kernel: linear code of typed expressions with resolved names.
 //!
-//! A value that is the same in all threads of a block is a [`Uniform`], computed once per warp. All
-//! other values are computed for the 32 lanes together.
+//! A value that is the same in all threads of a block is a [`Uniform`], and is computed once per
+//! warp. All other values are computed for all 32 lanes at once.
 
 mod effect;
 pub(crate) mod expr;
@@ -21,7 +21,7 @@ use gemm_dsl::target::Format;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Pointer, or element of an array of pointers: a slot that holds an element number of its buffer.
+/// Pointer, or element of an array of pointers. Its slot contains an element number of the buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Pointer {
     /// Slot of the first pointer of the array.
@@ -31,16 +31,16 @@ pub(crate) struct Pointer {
     pub(crate) index: Option<Index>,
 }
 
-/// Value of an unset pointer. It is as far from every buffer as possible, because a pointer before
-/// its buffer can be moved inside like any other.
+/// Value of a pointer that was never set. It is as far as possible from every buffer, because a
+/// pointer to a position before its buffer is valid until it is used.
 pub(crate) const NOWHERE: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    /// Number of the access within the kernel.
+    /// Number of the access in the kernel.
     pub(crate) access: u32,
     pub(crate) region: u32,
-    /// Base pointer of the single index, for an access through a pointer.
+    /// Pointer to which the single index is relative, for an access through a pointer.
     pub(crate) pointer: Option<Box<Pointer>>,
     pub(crate) space: Space,
     pub(crate) index: Vec<Index>,
@@ -65,7 +65,7 @@ pub(crate) struct LoadMatrix {
     pub(crate) from: Memory,
 }
 
-/// Mbarrier of a declared array.
+/// Mbarrier in a declared array.
 #[derive(Clone, Debug)]
 pub(crate) struct Barriers {
     pub(crate) declaration: u32,
@@ -80,13 +80,14 @@ pub(crate) struct Mbarrier {
 
 #[derive(Clone, Debug)]
 pub(crate) enum MbarrierOp {
-    /// Initialises the mbarrier, with the arrivals of a phase.
+    /// Initialises the mbarrier. The number is that of the arrivals of each phase.
     Init(u32),
-    /// Arrives, with the bytes to expect, if any.
+    /// Arrives. The index is the number of bytes to expect, if any.
     Arrive(Option<Index>),
-    /// Arrives at another block of the cluster: its rank, and true if the order is relaxed.
+    /// Arrives at another block of the cluster, given by its rank. The flag is true for a relaxed
+    /// arrival.
     ArriveRemote(Index, bool),
-    /// Waits for the phase of this parity.
+    /// Waits for the phase with this parity.
     Wait(Index),
 }
 
@@ -98,7 +99,7 @@ pub(crate) struct TensorCopy {
     pub(crate) swizzle: TensorSwizzle,
     pub(crate) to: Memory,
     pub(crate) barrier: Barriers,
-    /// Mask of the destination blocks; `None` for the thread's own block only.
+    /// Mask of the destination blocks; `None` for the thread's own block.
     pub(crate) multicast: Option<Index>,
 }
 
@@ -119,7 +120,8 @@ pub(crate) struct Tile {
     pub(crate) descriptor: Descriptor,
 }
 
-/// Synchronisation executed by a whole warpgroup. Accumulator arrays are given by buffer number.
+/// Synchronisation that a whole warpgroup executes. Accumulator arrays are given by their buffer
+/// numbers.
 #[derive(Clone, Debug)]
 pub(crate) enum WgmmaSyncOp {
     Fence(Vec<u32>),
@@ -132,7 +134,7 @@ pub(crate) enum WgmmaSyncOp {
     Limit(RegisterLimit),
 }
 
-/// Matrix fragment of a lane: its first element, and that element's slot if the index is static.
+/// Fragment of a lane: its first element, and the slot of this element if its index is static.
 #[derive(Clone, Debug)]
 pub(crate) struct Fragment {
     pub(crate) first: Memory,
@@ -150,7 +152,7 @@ pub(crate) enum StoredValue {
 pub(crate) struct AsyncCopy {
     pub(crate) target: Memory,
     pub(crate) source: Memory,
-    /// Condition of the copy; the flag is true if zeros are written where it fails.
+    /// Condition of the copy. The flag is true if zeros are written when the condition is false.
     pub(crate) guard: Option<(Pred, bool)>,
 }
 
@@ -171,7 +173,7 @@ pub(crate) struct Atomic {
     pub(crate) value: StoredValue,
     pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
-    /// Slot of the variable that receives the former value.
+    /// Slot of the variable that receives the previous value.
     pub(crate) old: Option<u32>,
 }
 
@@ -182,11 +184,11 @@ pub(crate) enum Op {
     SetLane(u32, Lane),
     SetWide(u32, Wide),
     SetPred(u32, Pred),
-    /// Sets a 16-byte variable, or the slots of a vector of a register array.
+    /// Sets a 16-byte variable, or the slots of a vector in a register array.
     SetVector(u32, Vector),
-    /// Sets an 8-byte element of a register array at a static index.
+    /// Sets an 8-byte element of a register array whose index is static.
     SetElement(u32, Wide),
-    /// Sets a variable, or an element of a register array at a static index, to a multiply-add of
+    /// Sets a variable, or an element of a register array with a static index, to a multiply-add of
     /// such operands.
     Fma {
         target: u32,
@@ -207,7 +209,7 @@ pub(crate) enum Op {
         first: u32,
         count: u32,
     },
-    /// Sets a pointer to a place, which may be out of bounds.
+    /// Sets a pointer to an element, which may be out of bounds.
     Point(Box<(Pointer, Memory)>),
     Advance(Box<(Pointer, Index)>),
     StoreRegister(Box<(Memory, StoredValue)>),
@@ -215,19 +217,20 @@ pub(crate) enum Op {
     /// Jumps to the target if the uniform condition is false.
     Unless(Uniform, u32),
     Jump(u32),
-    /// Enters an `if`: lanes with a false condition wait for `Else`. Jumps to the `Else` at the
-    /// target if no lane has a true condition.
+    /// Enters an `if`. Lanes in which the condition is false wait for the `Else`. If it is false in
+    /// all lanes, jumps to the `Else` at the target.
     If(Pred, u32),
-    /// Activates the waiting lanes, or jumps to the target, an `End`, if there are none.
+    /// Activates the waiting lanes. If there are none, jumps to the `End` at the target.
     Else(u32),
-    /// Restores the lanes active before the `If` or `Loop`.
+    /// Restores the lanes that were active before the `If` or `Loop`.
     End,
-    /// Saves the active lanes for the `End` of a loop.
+    /// Saves the active lanes for the `End` of the loop.
     Loop,
-    /// Deactivates the lanes whose test fails. Jumps to the target, an `End`, if no lane is left.
+    /// Deactivates the lanes in which the test is false. If no lane is left, jumps to the `End` at
+    /// the target.
     Test(Pred, u32),
     Barrier(Scope),
-    /// Arrives at a named barrier, and with `wait` blocks until all have arrived.
+    /// Arrives at a named barrier. With `wait`, waits until all threads have arrived.
     Named {
         barrier: u32,
         threads: u32,
@@ -245,31 +248,30 @@ pub(crate) enum Op {
     TensorCopy(Box<TensorCopy>),
     Wgmma(Box<Wgmma>),
     WgmmaSync(Box<WgmmaSyncOp>),
-    /// Marks an ordinary use, or the declaration, of an accumulator array, given by buffer number.
+    /// Marks that an ordinary statement uses or declares an accumulator array, given by its buffer
+    /// number.
     UseAccumulators {
         array: u32,
         declared: bool,
     },
-    /// Traps if the condition is false.
-    Assume(Pred),
-    /// Traps if a list, given by buffer number, has no array of this index.
+    /// Returns a fault if a list, given by its buffer number, has no array with this index.
     Choose(Box<(u32, Index)>),
 }
 
-/// Instruction with its cost site and its statement.
+/// Instruction, with its cost site and its statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Instr {
     pub(crate) op: Op,
     pub(crate) site: u32,
     pub(crate) stmt: u32,
-    /// Enclosing loops: an index into [`Code::rounds`].
+    /// Index into [`Code::rounds`] of the instruction's enclosing loops.
     pub(crate) rounds: u32,
 }
 
 /// Current value of a loop variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LoopIndex {
-    /// Value in a round of an unrolled loop.
+    /// Value in one iteration of an unrolled loop.
     Static(i64),
     Uniform(u32),
     Lane(u32),
@@ -285,7 +287,7 @@ pub(crate) struct Slots {
     pub(crate) preds: u32,
 }
 
-/// Slots of the variables that determine the behaviour of a warp in a loop.
+/// Slots of the variables that determine what a warp does in a loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopState {
     pub(crate) uniforms: Vec<u32>,
@@ -294,7 +296,7 @@ pub(crate) struct LoopState {
     pub(crate) preds: Vec<u32>,
 }
 
-/// Outermost loop; a warp enters it at most once.
+/// Outermost loop. A warp enters it at most once.
 #[derive(Clone, Debug)]
 pub(crate) struct Loop {
     pub(crate) code: Range<usize>,
@@ -309,10 +311,11 @@ pub(crate) struct Code<'k> {
     pub(crate) stmts: Vec<&'k Stmt>,
     pub(crate) accesses: u32,
     pub(crate) slots: Slots,
-    /// Slot counts of register arrays and pointers, which come before those of variables.
+    /// Numbers of slots of register arrays and pointers. These slots come before those of
+    /// variables.
     pub(crate) arrays: Slots,
-    /// Sets of enclosing loops, by variable number, outermost first. All are empty if no block is
-    /// watched.
+    /// Sets of enclosing loops, given by variable number, outermost first. All are empty if no
+    /// block is recorded.
     pub(crate) rounds: Vec<Vec<(usize, LoopIndex)>>,
     /// Outermost loops in code order.
     pub(crate) loops: Vec<Loop>,
@@ -322,11 +325,11 @@ pub(crate) struct Code<'k> {
     pub(crate) stored: Vec<bool>,
     /// For each buffer: true if the kernel has atomics on it.
     pub(crate) atomics: Vec<bool>,
-    /// Fate of each access in the machine code, if requested.
+    /// Fate of each access in the machine code; `None` if it was not requested.
     pub(crate) fates: Option<Vec<AccessFate>>,
 }
 
-/// Thread of a block and its current statement, by number.
+/// Thread of a block and its current statement, given by their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadStmt {
     pub(crate) block: u32,

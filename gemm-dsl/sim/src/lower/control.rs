@@ -8,12 +8,12 @@ use crate::lower::code::{LoopIndex, Op};
 use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
-/// Maximal number of rounds of an unrolled loop.
+/// Maximum number of iterations of a loop that is unrolled.
 const MAX_ROUNDS: usize = 1 << 12;
-/// Maximal number of instructions of one unrolled loop.
+/// Maximum number of instructions of one unrolled loop.
 const MAX_UNROLLED: usize = 1 << 18;
-/// Maximal waste of all unrolling in a kernel: rounds without an instruction, plus abandoned
-/// instructions.
+/// Maximum wasted work of all unrolling in a kernel: iterations without an instruction, and
+/// discarded instructions.
 const MAX_WASTED: usize = 1 << 20;
 
 impl<'k> Lowering<'_, 'k> {
@@ -103,8 +103,8 @@ impl<'k> Lowering<'_, 'k> {
         }
     }
 
-    /// Lowers the body once per round, if the rounds are static and not too many. Returns false
-    /// otherwise.
+    /// Lowers the body once for each iteration, if the iterations are static and not too many.
+    /// Returns false otherwise.
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
         let before = (self.code.instrs.len(), self.code.sites.len(), self.code.loops.len());
@@ -136,7 +136,7 @@ impl<'k> Lowering<'_, 'k> {
         true
     }
 
-    /// Values of the loop variable, if all are static.
+    /// Values of the loop variable; `None` if some value is not static.
     fn rounds(&mut self, l: &Loop) -> Option<Vec<i64>> {
         let mut rounds = Vec::new();
         let mut value = self.fixed(&l.from);
@@ -158,7 +158,7 @@ impl<'k> Lowering<'_, 'k> {
     }
 }
 
-/// Value of the loop variable in the next round.
+/// Value of the loop variable in the next iteration.
 fn stepped(l: &Loop) -> Expr {
     let (op, by) = match &l.change {
         Change::Add(by) => (BinaryOp::ADD, by),

@@ -4,10 +4,10 @@ use crate::lower::code::LoopIndex;
 use std::collections::HashMap;
 
 pub(super) struct EnclosingLoops {
-    /// True if some block is watched.
+    /// True if some block is recorded.
     is_wanted: bool,
     loops: Vec<(usize, LoopIndex)>,
-    /// Number of the current set of loops, if it was requested before.
+    /// Number of the current set of loops; `None` until it is requested.
     number: Option<u32>,
     numbers: HashMap<Vec<(usize, LoopIndex)>, u32>,
 }
@@ -18,7 +18,7 @@ impl EnclosingLoops {
         Self { is_wanted, loops: Vec::new(), number: Some(0), numbers }
     }
 
-    /// Enters a loop, or a round of an unrolled one.
+    /// Enters a loop, or an iteration of an unrolled loop.
     pub(super) fn enter(&mut self, var: usize, round: LoopIndex) {
         self.loops.push((var, round));
         self.number = None;

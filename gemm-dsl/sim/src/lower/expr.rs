@@ -11,7 +11,7 @@ use gemm_dsl::ir::{
 use gemm_dsl::target::intrinsic::{Semantics, canonical};
 
 impl Lowering<'_, '_> {
-    /// Returns true if the expression is an integer or boolean shared by all threads.
+    /// Returns true if the expression is an integer or boolean that is the same in all threads.
     pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
         !uniformity::differs(expr, &self.varying)
     }
@@ -45,8 +45,8 @@ impl Lowering<'_, '_> {
                 Some(convert) => Lane::Convert(Box::new(convert)),
                 None => self.lane(e),
             },
-            // A lane holds a narrow integer extended to 32 bits, so its own bits must be extracted
-            // first.
+            // A lane has a narrow integer extended to 32 bits, so the integer's own bits must be
+            // extracted first.
             Expr::Bitcast(to, e) => match to {
                 Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 | Elem::F16 | Elem::Bf16 => {
                     let vector = self.alone(*to, e);
@@ -152,7 +152,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Packs a single number into a vector, to access its bits.
+    /// Packs a single number into a vector, in order to access its bits.
     fn alone(&mut self, elem: Elem, value: &Expr) -> Vector {
         let value = self.number(value);
         Vector::Pack(elem, vec![value])
@@ -350,7 +350,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Lowers a select, or only the chosen arm if the condition is static.
+    /// Lowers a select. If the condition is static, lowers only the selected branch.
     fn choice<T>(
         &mut self,
         cond: &Expr,

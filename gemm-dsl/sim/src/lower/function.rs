@@ -1,4 +1,4 @@
-//! Lowering of functions, once each, and of their calls.
+//! Lowering of device functions, once each, and of their calls.
 
 use super::Lowering;
 use crate::lower::code::Slots;
@@ -6,7 +6,7 @@ use crate::lower::code::expr::{Apply, Datum, Function};
 use gemm_dsl::ir::{Expr, FunctionId, Stmt, Ty, Var};
 
 impl Lowering<'_, '_> {
-    /// Lowers the kernel's functions; a function follows those it calls.
+    /// Lowers the kernel's device functions. A function comes after the functions that it calls.
     pub(super) fn functions(&mut self) {
         self.inside = true;
         for function in &self.launch.kernel.functions {
@@ -33,7 +33,7 @@ impl Lowering<'_, '_> {
         self.inside = false;
     }
 
-    /// Assigns a slot to a variable of a function.
+    /// Assigns a slot to a variable of a device function.
     fn local(&mut self, slots: &mut Slots, var: Var) {
         let count = match var.ty {
             Ty::Bool => &mut slots.preds,

@@ -1,16 +1,16 @@
-//! Variables that belong to the state of a warp in a loop, because they determine its behaviour
-//! there.
+//! Variables that are part of a warp's state in a loop, because they determine what the warp does
+//! in the loop.
 //!
-//! A variable that is read only to assign variables outside the state is not part of it. An example
-//! is a round counter that is read only after the loop. A warp enters an outermost loop only once,
-//! so nothing else matters while it iterates.
+//! A variable is not part of the state if it is read only to assign variables outside the state. An
+//! example is a round counter that is read only after the loop. A warp enters an outermost loop
+//! only once, so nothing else affects what it does while it iterates.
 
 use gemm_dsl::ir::{Change, Expr, Loop, Stmt};
 
 /// For each of `vars` variables: true if it is part of the state in the loop.
 pub(super) fn in_loop(vars: usize, l: &Loop) -> Vec<bool> {
     let mut pass = LoopStatePass { matters: vec![false; vars], changed: true };
-    // Each pass adds the variables that known ones are computed from.
+    // Each pass adds the variables from which variables of the state are computed.
     while pass.changed {
         pass.changed = false;
         pass.head(l);
@@ -42,10 +42,10 @@ impl LoopStatePass {
         self.given(l.var.id, by);
     }
 
-    /// Marks the variables read by `value` if the assignment belongs to the warp's behaviour.
+    /// Marks the variables that `value` reads, if the assignment affects what the warp does.
     fn given(&mut self, var: usize, value: &Expr) {
         let mut acts = self.matters[var];
-        // Memory accesses, and the convergence of lanes at a shuffle, are behaviour of the warp.
+        // Memory accesses, and calls that require converged lanes, are part of what the warp does.
         value.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
         if acts {
             self.read(value);

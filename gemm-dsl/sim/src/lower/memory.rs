@@ -6,7 +6,7 @@ use crate::lower::code::{Fragment, Memory, Pointer};
 use gemm_dsl::ir::{Access, BufferId, Expr, Space, Ty};
 
 impl Lowering<'_, '_> {
-    /// Lowers a place that is read, and counts the load.
+    /// Lowers the access of a load, and counts the load.
     pub(super) fn load(&mut self, access: &Access) -> Memory {
         let memory = self.memory(access);
         match memory.space {
@@ -28,16 +28,16 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Lowers a pointer, and returns it with the buffer it points into.
+    /// Lowers a pointer. Returns it with the buffer at which it points.
     pub(super) fn pointer(&mut self, buffer: BufferId, index: &[Expr]) -> (Pointer, BufferId) {
         let Some((first, count, into)) = self.pointers[buffer.id] else {
-            unreachable!("verified: the buffer stands for pointers");
+            unreachable!("verified: the buffer contains pointers");
         };
         let index = index.first().map(|e| self.index(e));
         (Pointer { first, count, index }, into)
     }
 
-    /// Lowers a place without counting an access instruction.
+    /// Lowers an access without counting an instruction for it.
     pub(super) fn memory(&mut self, access: &Access) -> Memory {
         if self.pointers[access.buffer.id].is_some()
             && let Some((last, index)) = access.index.split_last()
@@ -76,8 +76,8 @@ impl Lowering<'_, '_> {
         self.code.accesses - 1
     }
 
-    /// Lane slot of an element of a register array, or of the first word of a vector, if the index
-    /// is static and in bounds.
+    /// Lane slot of an element of a register array, or of the first word of a vector. `None` unless
+    /// the index is static and in bounds.
     pub(super) fn element(&self, place: &Memory) -> Option<u32> {
         let region = &self.launch.regions[place.region as usize];
         if place.space != Space::Register {
@@ -95,7 +95,7 @@ impl Lowering<'_, '_> {
             }
             offset += index * region.strides[d];
         }
-        // A vector maps directly to lane slots only if its elements are at least one word each.
+        // A vector consists of whole lane slots only if its elements have at least one word.
         let width = region.width(place.vector);
         let right = !place.vector
             || (region.elem.size() >= 4

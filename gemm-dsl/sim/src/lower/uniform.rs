@@ -1,4 +1,4 @@
-//! Lowering of integers and booleans shared by all threads.
+//! Lowering of integers and booleans that are the same in all threads.
 
 use super::super::counters::IrClass;
 use super::Lowering;
@@ -15,7 +15,7 @@ impl Lowering<'_, '_> {
                 let kernel = self.launch.kernel;
                 match kernel.eval_const(expr) {
                     Ok(value) => Uniform::Static(value as i64),
-                    // The value wraps or overflows in its own type, which exact evaluation does not
+                    // The value wraps or overflows in its type, which exact evaluation does not
                     // model.
                     Err(_) => self.uniform(&kernel[*c].value),
                 }
@@ -119,8 +119,8 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// Builds an operation on uniforms, folded if the operands are known. It costs one integer
-    /// instruction unless all operands are static.
+    /// Builds an operation on uniform values. If the operands are known, it is folded. It costs one
+    /// integer instruction unless all operands are static.
     fn fold<const N: usize>(
         &mut self,
         operands: [Uniform; N],

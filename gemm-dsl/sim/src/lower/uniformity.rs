@@ -1,21 +1,22 @@
-//! Uniformity analysis: variables that hold the same value in all threads that can see them.
+//! Uniformity analysis: finds the variables that have the same value in all threads that can see
+//! them.
 //!
-//! A variable is uniform under two conditions. Every assigned value is computed from literals,
-//! constants, parameters, block coordinates and uniform variables. No assignment is under more
-//! divergence than the declaration. Divergence around the declaration is harmless: an inactive
-//! thread never sees the variable.
+//! A variable is uniform under two conditions. First, every assigned value is computed from
+//! literals, constants, parameters, block coordinates and uniform variables. Second, no assignment
+//! is in more divergent statements than the declaration. Divergence around the declaration is
+//! harmless, because an inactive thread never sees the variable.
 
 use gemm_dsl::ir::{Change, Expr, Kernel, Special, Stmt, Ty};
 
-/// For each variable: true if it may differ between threads.
+/// For each variable: true if its value may differ between threads.
 pub(crate) fn varying(kernel: &Kernel) -> Vec<bool> {
     let floats = kernel.vars.iter();
     let varying: Vec<bool> = floats.map(|v| matches!(v.ty, Ty::F32 | Ty::F32X4)).collect();
-    // Function parameters may differ from one call to the next.
+    // Parameters of a device function may differ from call to call.
     let own = kernel.own_variables();
     let varying: Vec<bool> = varying.iter().zip(own).map(|(v, own)| *v || !own).collect();
     let mut pass = UniformityPass { depth: vec![0; varying.len()], varying, changed: true };
-    // Optimistic fixed point: each pass finds variables that depend on those found before.
+    // Optimistic fixed point: each pass finds variables that depend on the ones found before.
     while pass.changed {
         pass.changed = false;
         pass.block(&kernel.body, 0);
@@ -23,8 +24,8 @@ pub(crate) fn varying(kernel: &Kernel) -> Vec<bool> {
     pass.varying
 }
 
-/// Returns true if an expression may differ between threads. Only integers and booleans over
-/// integers are treated as uniform; other types gain nothing.
+/// Returns true if the value of an expression may differ between threads. Only integers, and
+/// booleans computed from integers, are treated as uniform; other types would gain nothing.
 pub(crate) fn differs(expr: &Expr, varying: &[bool]) -> bool {
     let mut differs = false;
     expr.visit(&mut |e| {
@@ -47,7 +48,7 @@ pub(crate) fn differs(expr: &Expr, varying: &[bool]) -> bool {
 
 struct UniformityPass {
     varying: Vec<bool>,
-    /// Number of divergent statements around each variable's declaration.
+    /// Number of divergent statements that enclose each variable's declaration.
     depth: Vec<u32>,
     changed: bool,
 }
@@ -99,7 +100,7 @@ impl UniformityPass {
                     self.declare(l.var.id, inner);
                     self.block(&l.body, inner);
                 }
-                // Each lane of an atomic reads a different old value.
+                // Each lane of an atomic may read a different old value.
                 Stmt::Atomic(atomic) => {
                     if let Some(old) = atomic.old {
                         self.declare(old.id, depth);
@@ -125,7 +126,6 @@ impl UniformityPass {
                 | Stmt::Choose { .. }
                 | Stmt::CopyCommit
                 | Stmt::CopyWait { .. }
-                | Stmt::Assume(_)
                 | Stmt::Comment(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Lanes of a warp grouped by the first element of their access.
+//! Lanes of a warp, grouped by the first element that they access.
 
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
 
@@ -11,7 +11,7 @@ pub(crate) struct LaneGroups {
 impl LaneGroups {
     pub(crate) fn new(words: &[u32; WARP], mask: u32) -> Self {
         let mut found = Self { len: 0, groups: [(0, 0); WARP] };
-        // Strictly ascending words are all different, so no search is needed.
+        // If words are strictly ascending, all are different, so no search is needed.
         let rising = (1..WARP).fold(true, |rising, l| rising & (words[l - 1] < words[l]));
         if rising {
             for lane in lanes_of(mask) {
@@ -42,14 +42,14 @@ impl LaneGroups {
         Self { len: self.len, groups }
     }
 
-    /// Each accessed word with the mask of its lanes.
+    /// Each accessed word, with the mask of its lanes.
     pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
         &self.groups[..self.len]
     }
 }
 
-/// Last lane groups of each access of a kernel. A loop usually shifts an access as a whole, which
-/// keeps its groups, so most accesses need no search.
+/// Latest lane groups of each access of a kernel. In a loop, all lanes of an access usually move by
+/// the same distance, which does not change the groups. Most accesses therefore need no search.
 pub(crate) struct GroupCache(Vec<Option<CachedGroups>>);
 
 struct CachedGroups {
@@ -63,7 +63,7 @@ impl GroupCache {
         Self((0..accesses).map(|_| None).collect())
     }
 
-    /// Groups the lanes of an access by their first words.
+    /// Groups the lanes of an access by the first words that they access.
     #[inline]
     pub(crate) fn groups(&mut self, access: u32, words: &[u32; WARP], mask: u32) -> LaneGroups {
         let known = &mut self.0[access as usize];

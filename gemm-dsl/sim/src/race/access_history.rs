@@ -1,10 +1,10 @@
-//! Race detector for words accessed by atomics, and for global memory of kernels whose blocks
+//! Race detection for words that atomics access, and for global memory in kernels whose blocks
 //! synchronise.
 //!
-//! Two atomics do not race if each is in the other's scope. An ordinary access must be ordered with
-//! all others, except a read with reads. All accesses of a word are kept until the next ordinary
-//! write. Release sequences are kept separately ([`crate::race::release_sequence`]), as most words
-//! have none. A word with just a write takes 24 bytes.
+//! Two atomics do not race if each is in the scope of the other. All other pairs of accesses must
+//! be ordered, except two reads. The history keeps all accesses of a word until the next ordinary
+//! write. Release sequences are kept separately ([`crate::race::release_sequence`]), because most
+//! words have none. A word with only a write takes 24 bytes.
 
 use super::clock::Clocks;
 use crate::race::model::{Timeline, WordEffect};
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Bound;
 
-/// Agent of an access: a timeline of a thread.
+/// Agent of an access, which is a timeline of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Agent {
     pub(crate) block: u32,
-    /// Agent number within the block.
+    /// Number of the agent in the block.
     pub(crate) number: u32,
 }
 
@@ -30,11 +30,12 @@ pub(crate) struct Access<'c> {
     pub(crate) thread: usize,
     pub(crate) on: Timeline,
     pub(crate) touch: WordEffect,
-    /// True if the buffer is declared exclusive: only accesses of the same thread count as ordered.
+    /// True if the buffer is declared exclusive. Then only accesses of the same thread count as
+    /// ordered.
     pub(crate) exclusive: bool,
 }
 
-/// Earlier access without an order to the current one.
+/// Earlier access that is not ordered with the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnorderedAccess {
     pub(crate) agent: Agent,
@@ -42,7 +43,7 @@ pub(crate) struct UnorderedAccess {
     pub(crate) wrote: bool,
 }
 
-/// Last epoch of each agent's accesses of one kind.
+/// Last epoch in which each agent made an access of one kind.
 #[derive(Clone, Debug)]
 enum LastEpochs {
     /// List sorted by agent.
@@ -50,7 +51,7 @@ enum LastEpochs {
     Many(BTreeMap<Agent, u32>),
 }
 
-/// Maximal length of [`LastEpochs::Few`], beyond which a tree is used.
+/// Maximum length of [`LastEpochs::Few`]. A longer list becomes a tree.
 const FEW: usize = 16;
 
 impl Default for LastEpochs {
@@ -74,8 +75,8 @@ impl LastEpochs {
         }
     }
 
-    /// Returns the first agent, in ascending order, for which `of` is true. Agents of the block
-    /// `but` are skipped without a test.
+    /// Returns the first agent, in ascending order, for which `of` is true. Agents of block `but`
+    /// are skipped.
     fn find(&self, but: Option<u32>, of: impl Fn(Agent, u32) -> bool) -> Option<(Agent, u32)> {
         let counts = |agent: Agent| but != Some(agent.block);
         match self {
@@ -95,7 +96,7 @@ impl LastEpochs {
 
 #[derive(Clone, Debug)]
 struct AtomicHistory {
-    /// Atomics of block scope, then atomics of device scope.
+    /// Atomics of block scope, and atomics of device scope.
     by_scope: [LastEpochs; 2],
     last: Agent,
 }
@@ -120,7 +121,7 @@ struct LaterAccesses {
 type HistoryPage = Box<[WordHistory]>;
 const PAGE: usize = 64;
 
-/// Access histories by buffer and element number.
+/// Access histories, by buffer number and element number.
 #[derive(Debug, Default)]
 pub(crate) struct AccessHistory {
     buffers: Vec<Vec<Option<HistoryPage>>>,
@@ -171,7 +172,7 @@ impl AccessHistory {
                 access.after(reads, false, None)?;
             }
             if let Some(AtomicHistory { by_scope: [block, device], .. }) = atomics.as_deref() {
-                // Two atomics of one block are in each other's scope, whatever the scope is.
+                // Two atomics of the same block are in each other's scope, whatever the scopes are.
                 let own = Some(access.block);
                 match access.touch {
                     WordEffect::Read | WordEffect::Write => {
@@ -246,8 +247,8 @@ impl Access<'_> {
         }
     }
 
-    /// Returns an error if the access is unordered with one of the past accesses; those of block
-    /// `but` are skipped.
+    /// Returns an error if the access is not ordered with one of the past accesses. Accesses of
+    /// block `but` are skipped.
     fn after(
         &self,
         past: &LastEpochs,

@@ -15,16 +15,16 @@ pub(crate) struct Check<'a> {
     on: Timeline,
     writes: bool,
     row: usize,
-    /// Mbarrier whose agent makes the access, for a TMA copy.
+    /// For a TMA copy, the mbarrier whose agent makes the access.
     slot: Option<usize>,
-    /// Acquired clock and own clock of all lanes, if both are the same in all lanes.
+    /// Acquired clock and own clock, if they are the same in all lanes.
     common: Option<(&'a VectorClock, u32)>,
 }
 
-/// Access that is unordered with an earlier one.
+/// Access that is not ordered after an earlier access.
 pub(crate) struct Conflict {
     pub(crate) lane: u32,
-    /// Offset of the word from the first word of the access.
+    /// Distance of the word from the first word of the access.
     pub(crate) offset: u32,
     pub(crate) earlier: UnorderedAccess,
 }
@@ -42,8 +42,8 @@ impl<'a> Check<'a> {
         Self { clocks, block, warp, on, writes, row, slot: None, common }
     }
 
-    /// Creates the check of a TMA copy's writes: a lane of the warp issues it and an mbarrier
-    /// counts it.
+    /// Creates the check for the writes of a TMA copy, which a lane of the warp issues and an
+    /// mbarrier counts.
     pub(crate) fn by_copy(
         clocks: &'a Clocks,
         block: u32,
@@ -54,8 +54,8 @@ impl<'a> Check<'a> {
         Self { slot: Some(slot), ..Self::new(clocks, block, warp, on, true) }
     }
 
-    /// Checks and records a read by the warp as a whole: all lanes must be ordered after the
-    /// writes, and the read is recorded for the first lane.
+    /// Checks and records a read by the warp as a whole. All lanes must be ordered after the
+    /// writes. The read is recorded for the first lane.
     pub(crate) fn read_as_one(
         &self,
         shadow: &mut Shadow,
@@ -72,12 +72,12 @@ impl<'a> Check<'a> {
             place.ordered_after(word.agent, word.epoch, true)?;
         }
         let epoch = self.clocks.epoch(self.warp as usize * WARP, self.on);
-        // The order is already checked above.
+        // The order was already checked above.
         _ = shadow.read(at, width as usize, self.row, Reads { epoch, lanes: 1 }, |_| true);
         Ok(())
     }
 
-    /// Checks and records an access of some lanes to `width` words from `at` on.
+    /// Checks and records an access of some lanes to `width` words, starting at `at`.
     #[inline]
     pub(crate) fn access(
         &self,
@@ -124,7 +124,7 @@ impl WordAccess<'_> {
         self.check.warp as usize * WARP + lane
     }
 
-    /// Returns a conflict if some lane is unordered with an epoch of an agent.
+    /// Returns a conflict if some lane is not ordered after an epoch of an agent.
     fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
         let Check { clocks, on, .. } = *self.check;
         let ordered = |lane| clocks.ordered(self.thread(lane), on, agent as usize, epoch);
@@ -170,7 +170,7 @@ impl WordAccess<'_> {
         let Check { clocks, on, row, .. } = *self.check;
         for lane in lanes_of(self.lanes) {
             let epoch = clocks.epoch(self.thread(lane), on);
-            // The order is already checked by the caller.
+            // The caller has already checked the order.
             _ = shadow.read(self.at, 1, row, Reads { epoch, lanes: 1 << lane }, |_| true);
         }
     }
@@ -184,7 +184,7 @@ impl WordAccess<'_> {
             None => ((row * WARP + lane) as u32, clocks.epoch(self.thread(lane), on)),
         };
         shadow.write(self.at, agent, epoch);
-        // Two lanes that write one word in one statement are unordered as well.
+        // Two lanes that write the same word in one statement are not ordered either.
         match self.lanes & (self.lanes - 1) {
             0 => Ok(()),
             others => Err(self.conflict(others.trailing_zeros(), agent, epoch, true)),

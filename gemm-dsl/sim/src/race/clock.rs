@@ -3,11 +3,11 @@
 //! An agent is a timeline of a thread (see [`crate::race::model`]). Agents are numbered by
 //! timeline, then by thread, so the agents of a warp's timeline form a *row* of 32. The epoch of an
 //! ordinary access is the thread's clock, which ticks when the thread releases its accesses to
-//! others. The epoch of an asynchronous access is the number of its group.
+//! other threads. The epoch of an asynchronous access is the number of its group.
 //!
-//! Invariant: no thread knows more of another thread's timeline than that thread itself. A thread's
-//! own components are therefore stored apart from its acquired ones, and threads that have met
-//! share one [`AcquiredClock`].
+//! Invariant: no thread knows more of another thread's timeline than that thread itself. What a
+//! thread knows of itself is therefore stored separately from its acquired clock, and threads that
+//! have met share one [`AcquiredClock`].
 
 use crate::mask::WARP;
 use crate::race::model::{AcquireRule, AwaitRule, MeetRule, Model, Timeline, WAITS};
@@ -22,20 +22,19 @@ use std::rc::Rc;
 /// Vector clocks of a block.
 pub(crate) struct Clocks {
     model: &'static Model,
-    /// Threads, rounded up to whole warps. The padding threads never act.
+    /// Number of threads, rounded up to whole warps. The additional threads never act.
     threads: usize,
-    /// Acquired clock of each thread, per proxy view.
+    /// Acquired clock of each thread, for each proxy view.
     acquired: Vec<Rc<AcquiredClock>>,
     /// Own clock of each thread. Epochs of accesses start at 1.
     own: Vec<u32>,
-    /// Number of closed groups, per timeline and thread. `ticked` holds the numbers at the last
-    /// tick of the thread's clock.
+    /// Number of closed groups for each timeline and thread. `ticked` contains these numbers at the
+    /// last tick of the thread's clock.
     closed: Vec<u32>,
     ticked: Vec<u32>,
-    /// Last complete epoch of each agent as known to its own thread, per proxy view.
+    /// Last epoch of each agent that its own thread knows to be complete, for each proxy view.
     known: Vec<u32>,
-    /// True if all lanes of a warp have the same acquired clock and own clock, per proxy view and
-    /// warp.
+    /// For each proxy view and warp, true if all lanes have the same acquired clock and own clock.
     alike: Vec<bool>,
 }
 
@@ -88,14 +87,14 @@ impl Clocks {
         }
     }
 
-    /// Timeline index of an agent. Timeline 0 is the most frequent case and needs no division.
+    /// Timeline of an agent. Timeline 0 is the most frequent, and needs no division.
     #[inline]
     fn timeline(&self, agent: usize) -> usize {
         if agent < self.threads { 0 } else { agent / self.threads }
     }
 
-    /// Last epoch of an agent known to be complete by its own thread, in a proxy view. An ungrouped
-    /// timeline that uses the same proxy executes in order, so all of its epochs count.
+    /// Last epoch of an agent that its own thread knows to be complete, in a proxy view. A timeline
+    /// without groups executes in order, so all of its epochs count if it uses the same proxy.
     fn own_known(&self, view: usize, agent: usize) -> u32 {
         let track = self.model.timelines[self.timeline(agent)];
         match !track.grouped && track.proxy == view {
@@ -121,7 +120,7 @@ impl Clocks {
         }
     }
 
-    /// Returns true if an epoch of another block's agent happens before the next access of a
+    /// Returns true if an epoch of an agent in another block happens before the next access of a
     /// thread.
     pub(crate) fn knows(
         &self,
@@ -136,8 +135,8 @@ impl Clocks {
         blocks.get(block).is_some_and(|acquired| acquired.covers(agent, epoch))
     }
 
-    /// Acquired clock and own clock shared by all lanes of a warp, in a timeline's proxy view.
-    /// `None` if the lanes differ.
+    /// Acquired clock and own clock, if all lanes of a warp have the same ones in the proxy view of
+    /// a timeline. `None` if the lanes differ.
     #[inline]
     pub(crate) fn common(&self, warp: u32, on: Timeline) -> Option<(&VectorClock, u32)> {
         let view = self.model.timelines[on.0].proxy * self.threads;
@@ -146,8 +145,8 @@ impl Clocks {
         alike.then(|| (&self.acquired[view + first].here, self.own[first]))
     }
 
-    /// Releases: adds the knowledge and accesses of arriving threads to a barrier clock. Their
-    /// clocks tick, so that later accesses are not included.
+    /// Releases: adds the knowledge and accesses of arriving threads to a barrier clock. The clocks
+    /// of these threads tick, so their later accesses are not included.
     pub(crate) fn give(&mut self, givers: Range<usize>, into: &mut BarrierClock) {
         for view in 0..self.model.proxies {
             self.give_view(view, givers.clone(), into);
@@ -183,8 +182,8 @@ impl Clocks {
         }
     }
 
-    /// Returns true if in this view no thread can know more of a thread's timelines than the thread
-    /// itself. With several proxies, another thread may have merged the views.
+    /// Returns true if no thread can know more of a thread's timelines than the thread itself, in
+    /// this view. With several proxies another thread can, because it may have merged the views.
     fn is_own(&self, view: usize) -> bool {
         self.model.timelines.iter().all(|track| track.proxy == view)
     }
@@ -199,8 +198,8 @@ impl Clocks {
         }
     }
 
-    /// Returns true if the agent's own thread closed this group after its clock's last tick. No
-    /// other thread can then be ordered even after the issue of the group.
+    /// Returns true if the agent's own thread closed this group after the last tick of its clock.
+    /// Then no other thread is ordered even after the issue of the group.
     pub(crate) fn has_just_closed(&self, agent: u32, epoch: u32) -> bool {
         let agent = agent as usize;
         self.ticked[agent] < epoch && epoch <= self.closed[agent]
@@ -216,8 +215,8 @@ impl Clocks {
         own.fill(next);
     }
 
-    /// Acquires: replaces the clocks of the takers by the gathered one. The takers also contributed
-    /// to it, so it covers everything each of them knew.
+    /// Acquires: replaces the clocks of `takers` by the gathered clock. The takers have contributed
+    /// to this clock, so it includes everything that they knew.
     pub(crate) fn take(
         &mut self,
         rule: &MeetRule,
@@ -243,7 +242,7 @@ impl Clocks {
         let warps = self.threads / WARP;
         for taker in takers {
             if taker.start.is_multiple_of(WARP) && taker.end.is_multiple_of(WARP) {
-                // Lanes that have met know the same, and their clocks ticked together.
+                // Lanes that have met know the same, and their clocks have ticked together.
                 let of = taker.start / WARP..taker.end / WARP;
                 rule.views.iter().for_each(|v| self.alike[v * warps..][of.clone()].fill(true));
             } else {
@@ -252,7 +251,7 @@ impl Clocks {
         }
     }
 
-    /// Synchronises threads at a barrier that waits for no others.
+    /// Synchronises threads at a barrier at which no other threads take part.
     pub(crate) fn meet(&mut self, threads: Range<usize>) {
         let mut gathered = BarrierClock::default();
         self.give(threads.clone(), &mut gathered);
@@ -268,15 +267,15 @@ impl Clocks {
         self.closed[of.0 * self.threads + thread] += 1;
     }
 
-    /// Records a wait, which is a group of its own. Returns the agent and epoch by which others
-    /// know of it.
+    /// Records a wait, which forms a group of its own. Returns the agent and epoch by which other
+    /// threads can know of the wait.
     pub(crate) fn waits(&mut self, rule: &AwaitRule, thread: usize) -> (u32, u32) {
         self.close(thread, WAITS);
         self.wait(rule, thread, 0);
         (self.agent(thread, WAITS), self.closed[WAITS.0 * self.threads + thread])
     }
 
-    /// Completes all but the `pending` newest groups of a thread.
+    /// Completes all groups of a thread except the `pending` newest.
     pub(crate) fn wait(&mut self, rule: &AwaitRule, thread: usize, pending: u32) {
         for of in rule.over {
             let agent = of.0 * self.threads + thread;
@@ -288,16 +287,16 @@ impl Clocks {
         }
     }
 
-    /// Returns the clock that a thread of `block` releases to a word: its knowledge and all its
-    /// accesses.
+    /// Returns the clock that a thread of `block` releases to a word. It consists of the thread's
+    /// knowledge and all its accesses.
     pub(crate) fn release(&mut self, block: u32, thread: usize) -> ReleaseClock {
         let pending_release = self.pending_release(thread);
         self.compare(thread..thread + 1);
         pending_release.left(block).clone()
     }
 
-    /// Returns a clock that a thread may release later: its current knowledge and all its accesses.
-    /// Its clock ticks, so the caller must call [`Self::compare`] for its warp.
+    /// Returns a clock that a thread may release later, with its current knowledge and all its
+    /// accesses. The thread's clock ticks, so the caller must call [`Self::compare`] for its warp.
     pub(crate) fn pending_release(&mut self, thread: usize) -> PendingRelease {
         let agents = self.closed.len();
         let learnt =
@@ -318,13 +317,13 @@ impl Clocks {
         pending_release
     }
 
-    /// Acquires a released clock, for a thread of `block`.
+    /// Acquires a released clock for a thread of `block`.
     pub(crate) fn acquire(&mut self, block: u32, thread: usize, left: &ReleaseClock) {
         for &view in self.model.acquire.views {
             let slot = &mut self.acquired[view * self.threads + thread];
             let blocks = slot.blocks.and(&left.0[view]);
             if blocks.is(&slot.blocks) {
-                // Nothing new was released.
+                // This clock contains nothing new.
                 continue;
             }
             let mut agents = slot.here.agents().to_vec();
@@ -342,8 +341,8 @@ impl Clocks {
         self.acquired[thread].here.agents()[agent as usize]
     }
 
-    /// Acquired clock shared by all lanes of a warp, in a timeline's proxy view. `None` if the
-    /// lanes differ. Own clocks may differ.
+    /// Acquired clock, if all lanes of a warp have the same one in the proxy view of a timeline.
+    /// `None` if the lanes differ. Their own clocks may differ.
     pub(crate) fn acquired_by_all(&self, warp: u32, on: Timeline) -> Option<&VectorClock> {
         let view = self.model.timelines[on.0].proxy * self.threads;
         let lanes = &self.acquired[view + warp as usize * WARP..][..WARP];
@@ -357,7 +356,7 @@ impl Clocks {
         self.compare(thread..thread + 1);
     }
 
-    /// Releases only a thread's knowledge of asynchronous work, at a relaxed arrival.
+    /// Releases only what a thread knows of asynchronous work, at a relaxed arrival.
     pub(crate) fn arrive_relaxed(&mut self, thread: usize, into: &mut BarrierClock) {
         let mut all = BarrierClock::default();
         self.give(thread..thread + 1, &mut all);
@@ -376,7 +375,7 @@ impl Clocks {
         self.compare(thread..thread + 1);
     }
 
-    /// Synchronises a thread with itself, to merge proxy views.
+    /// Synchronises a thread with itself, which merges its proxy views.
     pub(crate) fn meet_itself(&mut self, rule: &MeetRule, thread: usize) {
         let mut gathered = BarrierClock::default();
         self.give(thread..thread + 1, &mut gathered);
@@ -404,8 +403,8 @@ impl Clocks {
         }
     }
 
-    /// Completes all but the `pending` newest groups of a warp, which belong to its first lane. All
-    /// lanes acquire this.
+    /// Completes all groups of a warp except the `pending` newest. The groups belong to the warp's
+    /// first lane, and all lanes acquire the completion.
     pub(crate) fn wait_together(&mut self, rule: &AwaitRule, warp: u32, pending: u32) {
         let first = warp as usize * WARP;
         for of in rule.over {
@@ -422,7 +421,7 @@ impl Clocks {
     }
 
     /// Changes the acquired clocks of threads of a warp in a view. Threads that shared a clock
-    /// share the new one.
+    /// share the new one as well.
     fn update(
         &mut self,
         view: usize,

@@ -1,11 +1,10 @@
-//! Race detector: two accesses of one word, one of them a write, must be ordered by
-//! synchronisation.
+//! Race detector. If two accesses of a word include a write, synchronisation must order them.
 //!
-//! The order is happens-before by the vector clocks of [`super::clock`]. The simulator's execution
-//! order of warps and lanes orders nothing. Inside a block, every word of shared memory and of the
-//! written global buffers has shadow state. Blocks that do not synchronise are unordered;
-//! [`crate::race::grid`] finds words accessed by two of them. [`crate::race::access_history`]
-//! handles words accessed by atomics.
+//! The order is happens-before according to the vector clocks of [`super::clock`]. The order in
+//! which the simulator executes warps and lanes does not count. Every word of shared memory, and of
+//! global buffers that the kernel writes, has shadow state for the accesses of a block. Blocks that
+//! do not synchronise are not ordered, and [`crate::race::grid`] finds words that two of them
+//! access. [`crate::race::access_history`] handles words that atomics access.
 
 use super::check::{Check, Conflict};
 use super::clock::Clocks;
@@ -31,29 +30,29 @@ use std::rc::Rc;
 /// Detector of races between blocks.
 #[derive(Clone)]
 pub(crate) enum InterBlock<'l> {
-    /// Blocks that no synchronisation orders.
+    /// Blocks that do not synchronise with each other.
     Isolated(&'l GridRace),
     /// Blocks that synchronise by atomics on global memory.
     Synchronising(Rc<RefCell<AccessHistory>>),
 }
 
 /// Race detector of one cluster after another. A cluster is treated as one block of all its
-/// threads, with consecutive thread numbers.
+/// threads, numbered consecutively.
 pub(crate) struct Race<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code<'l>,
     between: InterBlock<'l>,
     pub(crate) model: &'static Model,
-    /// Threads per block, rounded up to whole warps. `threads` is the number per cluster, or the
-    /// number of mbarriers if that is larger, because agents of TMA copies are numbered by
-    /// mbarrier.
+    /// Number of threads per block, rounded up to whole warps. `threads` is the number per cluster.
+    /// If there are more mbarriers than threads, it is the number of mbarriers instead, because
+    /// agents of TMA copies are numbered by mbarrier.
     threads_of_block: usize,
     threads: u32,
     block: u32,
     pub(crate) clocks: Clocks,
-    /// Thread that issued the last copy of each mbarrier.
+    /// For each mbarrier, the thread that issued its last copy.
     issuers: Vec<u32>,
-    /// Clocks gathered at named barriers, in their current rounds.
+    /// Clocks gathered at named barriers in their current rounds.
     gathered: HashMap<u32, BarrierClock>,
     /// Release sequences between threads of the block.
     block_releases: BlockReleases,
@@ -90,7 +89,7 @@ impl<'l> Race<'l> {
         }
     }
 
-    /// Creates a shadow for the shared memory of another block; it has no pages until that block
+    /// Creates a shadow for the shared memory of another block. It has no pages until the block
     /// starts.
     pub(crate) fn shadow(&self) -> Shadow {
         Shadow::new(self.clocks.rows())
@@ -149,14 +148,14 @@ impl<'l> Race<'l> {
         let UnorderedAccess { agent, epoch, wrote } = conflict.earlier;
         let earlier = self.earlier(agent, wrote);
         let (thread, timeline) = self.thread_of(agent);
-        // TMA copies are completed by an mbarrier, not by a wait of their own thread.
+        // A TMA copy is completed by an mbarrier, not by a wait of the thread that issued it.
         let is_own = timeline != TMA;
         let in_flight = self.model.timelines[timeline.0].grouped
             && agent.block == self.block
             && !(is_own && self.clocks.has_awaited(agent.number, epoch));
         // This thread is not even ordered after the issue of a copy whose group another thread has
-        // just closed. The copy overwrites the element rather than providing the data to be read,
-        // so this is a plain race.
+        // only just closed. The copy overwrites the element instead of supplying the data to read,
+        // so this is an ordinary race.
         let overwrites = is_own
             && thread != warp * WARP as u32 + conflict.lane
             && self.clocks.has_just_closed(agent.number, epoch);
@@ -168,8 +167,8 @@ impl<'l> Race<'l> {
         trap(conflict.lane, kind)
     }
 
-    /// Checks and records a TMA write to a shared array, issued by a lane and counted by an
-    /// mbarrier.
+    /// Checks and records a TMA write to a shared array. A lane has issued the copy, and an
+    /// mbarrier counts it.
     pub(crate) fn tma_write(
         &mut self,
         warp: u32,
@@ -208,13 +207,12 @@ impl<'l> Race<'l> {
         self.clocks.close(warp as usize * WARP, WGMMA);
     }
 
-    /// Completes all but the `pending` newest matrix-instruction groups of a warp.
+    /// Completes all groups of matrix instructions of a warp except the `pending` newest.
     pub(crate) fn await_wgmma(&mut self, warp: u32, pending: u32) {
         self.clocks.wait_together(&self.model.wgmma, warp, pending);
     }
 
-    /// Checks and records accesses in the access history, lane by lane, in the order of the
-    /// request.
+    /// Checks and records accesses in the access history, lane by lane in the order of the request.
     fn meeting(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
         let found = match self.synchronising(request.buffer) {
             Some(history) => self.meet_in(&mut history.borrow_mut(), request),

@@ -1,12 +1,12 @@
-//! Races between blocks: nothing orders the blocks of a launch.
+//! Races between blocks. Nothing orders the blocks of a launch.
 //!
-//! Blocks run in parallel, so the recorded state must not depend on their order. For each word it
-//! is the lowest write, the lowest write of another block, and the lowest and the highest read. The
-//! existence of a conflict is thus the same on every run. [`crate::schedule::grid`] then identifies
-//! the conflicting accesses with a sequential run.
+//! Blocks run in parallel, so the recorded state must not depend on their order. For each word, it
+//! consists of the lowest write, the lowest write of another block, and the lowest and highest
+//! read. A conflict is therefore found on every run or on none. [`crate::schedule::grid`] then runs
+//! the blocks sequentially to identify the accesses.
 //!
-//! Blocks of a cluster can synchronise. The clocks order their accesses, so a cluster counts as one
-//! block here.
+//! Blocks of a cluster can synchronise, and the clocks order their accesses. A cluster therefore
+//! counts as one block here.
 
 use crate::mask::WARP;
 use crate::race::model::{MODEL, Timeline};
@@ -31,8 +31,8 @@ const _: () = assert!(gemm_dsl::target::arch::BLOCK_THREADS == 1 << THREAD_BITS 
 const _: () = assert!(MODEL.timelines.len() < 1 << TIMELINE_BITS && THREAD_BITS + LOW_BITS == 32);
 
 impl GridAccess {
-    /// Packs the access into a number that sorts by block, thread and statement, and differs from
-    /// `NONE`.
+    /// Packs the access into a number that sorts by block, thread and statement. It is never equal
+    /// to `NONE`.
     fn pack(self) -> u64 {
         u64::from(self.block) << 32
             | u64::from(self.thread) << LOW_BITS
@@ -56,14 +56,15 @@ const NONE: u64 = u64::MAX;
 /// Recorded accesses of a buffer that the kernel writes.
 struct WatchedBuffer {
     writes: Vec<AtomicU64>,
-    /// Lowest write of another block, by word, if there is one.
+    /// For each word, the lowest write of a block other than the one with the lowest write, if
+    /// there is one.
     second: Mutex<BTreeMap<usize, u64>>,
-    /// Lowest read and complement of the highest read of each word; empty if the kernel never reads
-    /// the buffer.
+    /// For each word, the lowest read, and the complement of the highest read. Empty if the kernel
+    /// never reads the buffer.
     reads: Vec<[AtomicU64; 2]>,
 }
 
-/// Two accesses of one word by two blocks, one of them a write.
+/// Two accesses of the same word by two blocks, at least one of which is a write.
 pub(crate) struct GridConflict {
     pub(crate) buffer: usize,
     pub(crate) element: usize,
@@ -92,8 +93,8 @@ impl ClusterSize {
 }
 
 impl GridRace {
-    /// Watches buffers, each with its number of words and true if it is also read, for clusters of
-    /// `cluster` blocks.
+    /// Records accesses of clusters of `cluster` blocks. Each recorded buffer is given by its
+    /// number of words, and true if the kernel also reads it.
     pub(crate) fn new(watched: impl Iterator<Item = Option<(usize, bool)>>, cluster: u32) -> Self {
         let none = || AtomicU64::new(NONE);
         let watch = |(words, read): (usize, bool)| WatchedBuffer {
@@ -135,7 +136,8 @@ impl GridRace {
         };
         let before = lowest.fetch_min(packed, Ordering::Relaxed);
         if before != NONE && self.cluster.parts(before, packed) {
-            // Each write, except those of the lowest block, is the loser here once.
+            // The higher write is kept here. Every write passes here once, except those of the
+            // lowest block.
             let loser = before.max(packed);
             let mut second = watched.second.lock().unwrap_or_else(PoisonError::into_inner);
             let entry = second.entry(word).or_insert(loser);
@@ -180,7 +182,7 @@ impl WatchedBuffer {
     }
 }
 
-/// Returns a read by another cluster than the write's, if any.
+/// Returns a read by a cluster other than the cluster of the write, if there is one.
 fn other_block(reads: &[AtomicU64; 2], write: u64, cluster: ClusterSize) -> Option<u64> {
     let [lowest, highest] = reads.each_ref().map(|r| r.load(Ordering::Relaxed));
     let candidates = [lowest, !highest];

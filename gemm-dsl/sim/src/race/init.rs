@@ -6,7 +6,7 @@ use crate::region::Region;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
-/// Bit set of the shared-memory elements written since the block started.
+/// Bit set of the shared-memory elements that were written since the block started.
 pub(crate) struct Init {
     written: Vec<u64>,
 }
@@ -46,7 +46,7 @@ impl Observer for Init {
         if request.region.space != Space::Shared {
             return Ok(());
         }
-        // The elements of a vector are aligned, so they share one entry of the bit set.
+        // A vector is aligned, so all its elements are in the same entry of the bit set.
         let bits = (1 << request.width) - 1;
         for &(offset, lanes) in request.groups.as_slice() {
             let at = request.region.shadow + offset;

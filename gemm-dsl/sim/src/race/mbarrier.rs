@@ -1,13 +1,15 @@
 //! Mbarriers in shared memory: their phases, and their happens-before order.
 //!
-//! The phases of an mbarrier are epochs of an agent of its own, which also makes its copies'
-//! writes: epoch `n + 1` is phase `n`. The clocks therefore decide if a thread knows that a phase
-//! is complete, and the execution order does not matter:
-//! * An arriving thread, or the issuer of a counted copy, must know that the previous phase is
-//!   complete. Otherwise it might count in that phase.
-//! * A wait for a parity means the phase that follows the known complete ones, or the last of
-//!   these. At the time of the wait it must be the current or the previous phase. A phase may
-//!   therefore complete only after all waiters of the previous phase are known to have waited.
+//! Each mbarrier has an agent of its own, whose epochs are the mbarrier's phases: epoch `n + 1` is
+//! phase `n`. The agent also makes the writes of copies that the mbarrier counts. The clocks
+//! therefore determine if a thread knows that a phase is complete, and the execution order does not
+//! matter:
+//! * A thread that arrives, or that issues a counted copy, must know that the previous phase is
+//!   complete. Otherwise the arrival or the bytes might count in the previous phase.
+//! * Consider the phases that a thread knows to be complete. A wait for a parity means the phase
+//!   that follows them, or the last of them. At the time of the wait, this must be the current or
+//!   the previous phase. A phase may therefore complete only after all waits for the previous phase
+//!   are known to have returned.
 
 use super::clock::Clocks;
 use crate::error::MbarrierFault;
@@ -26,26 +28,27 @@ struct Moment {
 #[derive(Debug, Default)]
 struct MbarrierState {
     made: Option<Initialisation>,
-    /// Missing arrivals of the current phase.
+    /// Number of missing arrivals of the current phase.
     pending: u32,
-    /// Missing bytes of the current phase; negative if more bytes have arrived than were expected.
+    /// Number of missing bytes of the current phase; negative if more bytes have arrived than were
+    /// expected.
     bytes: i64,
     phase: u32,
-    /// Clock released by arrivals of the current phase. `complete` is the clock of the previous
-    /// phase.
+    /// Clock that arrivals in the current phase have released. `complete` is the clock of the
+    /// previous phase.
     arrived: BarrierClock,
     complete: BarrierClock,
     /// Waits for the previous phase.
     waited: Vec<Moment>,
-    /// Last phase, counted from 1, in which a copy was issued, and its issuer.
+    /// Last phase, counted from 1, in which a copy was issued, with the issuer of the copy.
     copied: Option<(u32, Issuer)>,
-    /// Phases of other mbarriers that issuers in other blocks were ordered after.
+    /// Phases of other mbarriers after which issuers in other blocks were ordered.
     carried: Vec<Moment>,
-    /// Last arrival of each thread of another block.
+    /// Last arrival of each thread that belongs to another block.
     from_others: Vec<RemoteArrival>,
 }
 
-/// Arrival from another block: its time, its phase counted from 1, and its origin.
+/// Arrival from another block: its moment, its phase counted from 1, and the thread.
 #[derive(Debug)]
 struct RemoteArrival {
     then: Moment,
@@ -53,7 +56,7 @@ struct RemoteArrival {
     issuer: Issuer,
 }
 
-/// Thread that issued a copy or arrived, and its statement number.
+/// Thread that issued a copy or arrived, and the number of the statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Issuer {
     pub(crate) thread: u32,
@@ -65,11 +68,11 @@ pub(crate) struct Issuer {
 struct Initialisation {
     expected: u32,
     by: Moment,
-    /// Fences after which the initialisation is visible to asynchronous units.
+    /// Fences that made the initialisation visible to asynchronous units.
     shown: Vec<Moment>,
 }
 
-/// Missing arrivals and bytes of the current phase.
+/// Numbers of missing arrivals and bytes of the current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhaseState {
     pub(crate) phase: u32,
@@ -77,12 +80,12 @@ pub(crate) struct PhaseState {
     pub(crate) bytes: i64,
 }
 
-/// Effects of an arrival beyond the arrival itself.
+/// Effects of an arrival in addition to the arrival itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// Bytes added to the expectation of the phase.
+    /// Number of bytes that the arrival adds to the expected bytes of the phase.
     pub(crate) bytes: i64,
-    /// True if the arrival releases only knowledge of asynchronous work.
+    /// True if the arrival releases only what the thread knows of asynchronous work.
     pub(crate) relaxed: bool,
 }
 
@@ -93,7 +96,7 @@ pub(crate) struct Mbarriers {
     pub(crate) completed: u64,
 }
 
-/// Hashes the state for livelock detection. The number of phases is excluded, except its parity.
+/// Hashes the state for livelock detection. Of the number of phases, only the parity is included.
 impl Hash for Mbarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for object in &self.objects {
@@ -165,13 +168,13 @@ impl Mbarriers {
         if is_shown { Ok(()) } else { Err(MbarrierFault::NotShown) }
     }
 
-    /// Number of complete phases that a thread knows of.
+    /// Number of phases that a thread knows to be complete.
     fn known(clocks: &Clocks, slot: usize, thread: usize) -> u32 {
         clocks.learnt(thread, clocks.agent(slot, TMA))
     }
 
-    /// Records an arrival: adds its expected bytes, releases the thread's clock, and completes the
-    /// phase if nothing is missing.
+    /// Records an arrival. Adds the bytes that it expects, releases the thread's clock, and
+    /// completes the phase if nothing is missing.
     pub(crate) fn arrive(
         &mut self,
         clocks: &mut Clocks,
@@ -224,7 +227,7 @@ impl Mbarriers {
         self.arrive(clocks, slot, thread, Arrival { bytes: 0, relaxed })
     }
 
-    /// Returns a fault if a copy that a thread is about to issue may not count at this mbarrier.
+    /// Returns a fault if a copy that the thread is about to issue must not count at this mbarrier.
     pub(crate) fn may_copy(&mut self, clocks: &Clocks, slot: usize, thread: usize) -> Checked {
         self.made(clocks, slot, thread)?;
         self.shown(clocks, slot, thread)?;
@@ -235,8 +238,8 @@ impl Mbarriers {
         }
     }
 
-    /// Passes on the issuer's knowledge of phases with a copy counted in another block, so that its
-    /// waiters acquire it.
+    /// For a copy that is counted in another block, passes on which phases its issuer knows to be
+    /// complete. Threads that wait for the copy acquire this knowledge.
     pub(crate) fn carry(&mut self, clocks: &Clocks, slot: usize, thread: usize) {
         let over = (0..self.objects.len()).map(|of| {
             let agent = clocks.agent(of, TMA);
@@ -246,7 +249,7 @@ impl Mbarriers {
         self.objects[slot].carried.extend(over);
     }
 
-    /// Counts arrived bytes of a copy.
+    /// Counts bytes of a copy that have arrived.
     pub(crate) fn count(
         &mut self,
         clocks: &mut Clocks,
@@ -288,7 +291,8 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// Returns true if the phase that a thread waits for, by parity, is incomplete.
+    /// Returns the missing arrivals and bytes if the phase for which a thread waits, given by
+    /// parity, is incomplete.
     pub(crate) fn lacking(
         &mut self,
         clocks: &Clocks,
@@ -301,7 +305,7 @@ impl Mbarriers {
         }
         let object = self.made(clocks, slot, thread)?;
         let known = Self::known(clocks, slot, thread);
-        // Phases count from 1 here; the phase before the first is complete from the start.
+        // Phases count from 1 here, and the phase before the first is complete from the start.
         let meant = known + u32::from(u64::from(known % 2) == parity);
         if object.phase > meant {
             return Err(MbarrierFault::TooLate { phase: i64::from(meant) - 1, now: object.phase });
@@ -326,7 +330,7 @@ impl Mbarriers {
     }
 
     /// Returns a copy or a remote arrival that may come after all threads of the mbarrier's block
-    /// have exited. None of them has waited for the copy, or is ordered after the arrival.
+    /// have exited, because none of them has waited for the copy or is ordered after the arrival.
     pub(crate) fn left_behind(
         &self,
         clocks: &Clocks,
@@ -338,8 +342,8 @@ impl Mbarriers {
             let copy = object.copied.filter(|&(phase, _)| {
                 !threads().any(|thread| Self::known(clocks, slot, thread) >= phase)
             });
-            // A thread knows of an arrival if it has waited for that phase, or is ordered after it
-            // otherwise.
+            // A thread knows of an arrival if it has waited for the arrival's phase, or if it is
+            // ordered after the arrival in another way.
             let arrival = object.from_others.iter().find(|other| {
                 !threads().any(|thread| {
                     Self::known(clocks, slot, thread) >= other.phase

@@ -1,14 +1,14 @@
-//! Timelines and their order: the model of the race detector, as data.
+//! Timelines and the order of their accesses: the race detector's model, as data.
 //!
-//! A thread acts on several timelines at once: one for its own statements, another for the
-//! asynchronous copies it has issued. A thread's timeline is an *agent*. Accesses of one agent are
-//! in order; accesses of two agents are unordered without synchronisation. The [`Model`] holds the
-//! rules of synchronisation, one for each kind of statement. The detector applies the rules and
-//! knows no instructions.
+//! A thread acts on several timelines at once: one for its own statements, and others for the
+//! asynchronous work that it has issued. A timeline of a thread is an *agent*. Accesses of one
+//! agent are ordered. Accesses of two agents are not ordered without synchronisation. The [`Model`]
+//! contains the rules of synchronisation, one for each kind of statement. The detector only applies
+//! these rules, and has no code for particular instructions.
 //!
-//! A timeline accesses memory through a *proxy*. A thread's knowledge of complete accesses is kept
-//! per proxy view. An ordinary store that happens before a thread may be invisible to another proxy
-//! until a fence merges the two views.
+//! A timeline accesses memory through a *proxy*. What a thread knows of complete accesses is stored
+//! separately for each proxy, as a proxy view. If an ordinary store happens before a thread's
+//! access, it may nevertheless be invisible to another proxy until a fence merges the two views.
 
 use crate::observe::AccessKind;
 use gemm_dsl::ir::{Kernel, Scope};
@@ -19,44 +19,45 @@ pub(crate) struct Timeline(pub(crate) usize);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Track {
-    /// Prefix for reports that names the unit making the accesses; empty for the thread's own
+    /// Prefix for reports that names the unit that makes the accesses. Empty for the thread's own
     /// statements.
     pub(crate) by: &'static str,
     pub(crate) proxy: usize,
     /// True if an access belongs to a group, which is complete when the thread has waited for it.
-    /// Otherwise an access is complete when the thread's next one begins.
+    /// Otherwise an access is complete when the next access of the thread begins.
     pub(crate) grouped: bool,
-    /// True if a relaxed arrival releases knowledge of this timeline. That holds for asynchronous
-    /// units, which are not subject to the order of statements. The completion of a TMA copy is
-    /// released too, so that phases of other mbarriers are known; a reader of the copied data must
-    /// still wait for it itself.
+    /// True if a relaxed arrival releases what the thread knows of this timeline. This applies to
+    /// asynchronous units, whose work is not ordered with the thread's statements. The completion
+    /// of TMA copies is released as well, so that phases of other mbarriers are known. A thread
+    /// that reads the copied data must nevertheless wait for the copy itself.
     pub(crate) relaxed: bool,
 }
 
-/// Rule for threads that meet, or one that meets itself. The knowledge of each, and its accesses on
-/// ungrouped timelines, happen before the next accesses of the waiting threads.
+/// Rule for threads that meet, or for one that meets itself. What each thread knows, and its
+/// accesses on timelines without groups, happen before the next accesses of the threads that wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeetRule {
-    /// Proxies of these next accesses.
+    /// Proxies of the accesses that are ordered afterwards.
     pub(crate) views: &'static [usize],
-    /// True if the rule merges the knowledge of all these views.
+    /// True if the rule merges what is known in all these views.
     pub(crate) across: bool,
 }
 
-/// Rule for a thread that waits for its own groups. They happen before its next accesses.
+/// Rule for a thread that waits for its own groups. The groups happen before the thread's next
+/// accesses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AwaitRule {
-    /// Timelines whose groups are complete then.
+    /// Timelines whose groups the wait completes.
     pub(crate) over: &'static [Timeline],
-    /// Proxies of these next accesses.
+    /// Proxies of the accesses that are ordered afterwards.
     pub(crate) views: &'static [usize],
 }
 
-/// Rule for a thread that acquires a released clock. The clock holds the releasing threads'
-/// knowledge and their accesses on ungrouped timelines.
+/// Rule for a thread that acquires a released clock. The clock contains what the releasing threads
+/// know, and their accesses on timelines without groups.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcquireRule {
-    /// Proxies of the next accesses, which happen after.
+    /// Proxies of the accesses that are ordered afterwards.
     pub(crate) views: &'static [usize],
 }
 
@@ -65,22 +66,22 @@ pub(crate) struct AcquireRule {
 pub(crate) struct Model {
     pub(crate) timelines: &'static [Track],
     pub(crate) proxies: usize,
-    /// Barriers of a warp, of the block, and named barriers.
+    /// Barriers of a warp, a block and a cluster, and named barriers.
     pub(crate) barrier: MeetRule,
     /// Timelines on which a commit closes the thread's group.
     pub(crate) commit: &'static [Timeline],
-    /// Wait for all groups but the newest.
+    /// Wait for all groups except the newest.
     pub(crate) wait: AwaitRule,
     /// Atomic with acquire order, or a fence after atomics. A release needs no parameters.
     pub(crate) acquire: AcquireRule,
     /// Proxy fence of a thread.
     pub(crate) fence: MeetRule,
-    /// Wait for a phase of an mbarrier. It acquires the clocks of the arrived threads and the
-    /// completion of copies.
+    /// Wait for a phase of an mbarrier. It acquires the clocks of the threads that have arrived,
+    /// and the completion of copies.
     pub(crate) phase: AcquireRule,
-    /// Wait of a warp for all matrix-instruction groups but the newest.
+    /// Wait of a warp for all groups of matrix instructions except the newest.
     pub(crate) wgmma: AwaitRule,
-    /// Record of a thread's wait at an mbarrier, for other threads.
+    /// Record of a wait of a thread at an mbarrier, so that other threads can know of the wait.
     pub(crate) waits: AwaitRule,
 }
 
@@ -89,13 +90,13 @@ pub(crate) const ORDINARY: Timeline = Timeline(0);
 /// Asynchronous copies (`cp.async`) issued by a thread.
 pub(crate) const COPIES: Timeline = Timeline(1);
 
-/// TMA copies counted by an mbarrier. They belong to the mbarrier rather than to a thread: the
-/// agent number is the mbarrier's, and the group is its phase.
+/// TMA copies that an mbarrier counts. They belong to the mbarrier, not to a thread: the agent's
+/// number is that of the mbarrier, and the group is the phase.
 pub(crate) const TMA: Timeline = Timeline(2);
-/// Shared-memory reads of a warp's matrix instructions, attributed to the first lane.
+/// Reads of shared memory by a warp's matrix instructions, attributed to the warp's first lane.
 pub(crate) const WGMMA: Timeline = Timeline(3);
 
-/// Waits of a thread at an mbarrier. They are no accesses, but other threads must know of them.
+/// Waits of a thread at an mbarrier. They are not accesses, but other threads must know of them.
 pub(crate) const WAITS: Timeline = Timeline(4);
 
 const GENERIC: usize = 0;
@@ -133,7 +134,7 @@ pub(crate) static ASYNCHRONOUS: Model = Model {
         Track { by: "a wait of ", proxy: GENERIC, grouped: true, relaxed: true },
     ],
     proxies: 2,
-    // Synchronisation passes on both views, each separately.
+    // Synchronisation passes on what is known in each of the two views, separately.
     barrier: MeetRule { views: BOTH, across: false },
     commit: &[COPIES],
     wait: AwaitRule { over: &[COPIES], views: &[GENERIC] },
@@ -154,7 +155,7 @@ pub(crate) enum WordEffect {
 }
 
 impl AccessKind {
-    /// Timeline and effect of this kind of access.
+    /// Timeline of this kind of access, and its effect on a word.
     #[inline]
     fn row(self) -> (Timeline, WordEffect) {
         match self {

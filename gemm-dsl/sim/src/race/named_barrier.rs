@@ -6,7 +6,7 @@ use crate::race::model::ORDINARY;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// Arrival of a warp, with the epochs of its threads at that time.
+/// Arrival of a warp, with the epochs of its threads at this time.
 #[derive(Debug)]
 struct WarpArrival {
     warp: u32,
@@ -15,7 +15,7 @@ struct WarpArrival {
 
 #[derive(Debug, Default)]
 struct NamedBarrier {
-    /// Participating threads, as the arriving warps state it.
+    /// Number of participating threads that the arriving warps specify.
     expected: u32,
     arrivals: Vec<WarpArrival>,
     waiting: Vec<u32>,
@@ -27,8 +27,8 @@ struct NamedBarrier {
 #[derive(Debug, Default)]
 pub(crate) struct NamedBarriers(BTreeMap<u32, NamedBarrier>);
 
-/// Hashes arrivals and waiting warps for livelock detection. Epochs are excluded, as they differ in
-/// every round.
+/// Hashes arrivals and waiting warps for livelock detection. Epochs are not included, because they
+/// differ in every round.
 impl Hash for NamedBarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for (barrier, round) in &self.0 {
@@ -38,7 +38,8 @@ impl Hash for NamedBarriers {
     }
 }
 
-/// A warp arrives twice in one round, or without knowing that the previous round is complete.
+/// Error for a warp that arrives twice in one round, or that does not know that the previous round
+/// is complete.
 pub(crate) struct TooEarly;
 
 impl NamedBarriers {
@@ -46,8 +47,9 @@ impl NamedBarriers {
         self.0.clear();
     }
 
-    /// Records the arrival of a warp at a barrier of `threads` threads. The check must not depend
-    /// on execution order, so the warp must be ordered after all arrivals of the previous round.
+    /// Records the arrival of a warp at a barrier of `threads` threads. The warp must be ordered
+    /// after all arrivals of the previous round, so that the check does not depend on the execution
+    /// order.
     pub(crate) fn arrive(
         &mut self,
         clocks: &Clocks,
@@ -70,29 +72,29 @@ impl NamedBarriers {
         Ok(())
     }
 
-    /// Ends a complete round and returns the warps that waited.
+    /// Ends a complete round, and returns the warps that waited for it.
     pub(crate) fn complete(&mut self, barrier: u32) -> Option<Vec<u32>> {
         let round = self.0.get_mut(&barrier).filter(|r| r.arrived() >= r.expected)?;
         round.before = std::mem::take(&mut round.arrivals);
         Some(std::mem::take(&mut round.waiting))
     }
 
-    /// Arrived and participating threads of a barrier.
+    /// Number of arrived threads and number of participating threads of a barrier.
     pub(crate) fn count(&self, barrier: u32) -> (u32, u32) {
         self.0.get(&barrier).map_or((0, 0), |round| (round.arrived(), round.expected))
     }
 }
 
 impl NamedBarrier {
-    /// Number of arrived threads; a partial warp counts as a full one.
+    /// Number of arrived threads, in which a partial warp counts as a full one.
     fn arrived(&self) -> u32 {
         (self.arrivals.len() * WARP) as u32
     }
 }
 
 impl WarpArrival {
-    /// Returns true if a warp is ordered after this arrival. Both warps act as a whole, so any
-    /// thread of one may know of any thread of the other.
+    /// Returns true if a warp is ordered after this arrival. Both warps act as a whole, so it
+    /// suffices that one thread of the warp knows of one thread of the other.
     fn is_known(&self, clocks: &Clocks, warp: u32) -> bool {
         let first = |warp: u32| warp as usize * WARP;
         let arrivals = self.epochs.iter().enumerate();

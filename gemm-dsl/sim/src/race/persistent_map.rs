@@ -1,8 +1,8 @@
-//! Persistent map with integer keys: maps share the parts they have in common.
+//! Persistent map with integer keys. Maps share the parts that are equal.
 //!
-//! Each synchronising block knows almost the same as the previous one. The map is a Patricia trie:
-//! equal parts of two maps are one node and are skipped, so a union takes time proportional to
-//! their differences.
+//! Each block that synchronises knows almost the same as the previous block. The map is a Patricia
+//! trie, in which equal parts of two maps can be the same node. A union skips such nodes, so it
+//! takes time proportional to the differences.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ pub(crate) struct PersistentMap<T>(Option<Rc<Node<T>>>);
 
 #[derive(Debug)]
 struct Node<T> {
-    /// Common bits of all keys above `bit`; 0 from `bit` on.
+    /// Bits above `bit`, which all keys have in common; the other bits are 0.
     prefix: u32,
     /// Highest bit in which keys differ; 0 for a single key.
     bit: u32,
@@ -22,11 +22,11 @@ struct Node<T> {
 #[derive(Debug)]
 enum NodeKind<T> {
     Leaf(T),
-    /// Keys without the bit, then keys with it.
+    /// Keys in which the bit is 0, and keys in which it is 1.
     Fork([Rc<Node<T>>; 2]),
 }
 
-/// Join of two values of one key.
+/// Result of joining two values with the same key.
 pub(crate) enum Join<T> {
     First,
     Second,
@@ -57,13 +57,13 @@ impl<T> PersistentMap<T> {
         }
     }
 
-    /// Returns a copy with this value, which replaces any other of its key.
+    /// Returns a copy in which the key has this value.
     pub(crate) fn with(&self, key: u32, value: T) -> Self {
         let leaf = Self(Some(Rc::new(Node { prefix: key, bit: 0, kind: NodeKind::Leaf(value) })));
         self.and(&leaf, &|_, _| Join::Second)
     }
 
-    /// Returns the union of two maps; `both` joins values of the same key.
+    /// Returns the union of two maps. `both` joins two values of the same key.
     pub(crate) fn and(&self, other: &Self, both: &impl Fn(&T, &T) -> Join<T>) -> Self {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
             return Self(self.0.as_ref().or(other.0.as_ref()).cloned());
@@ -71,7 +71,7 @@ impl<T> PersistentMap<T> {
         Self(Some(Node::and(a, b, both)))
     }
 
-    /// Returns true if both are the same nodes, rather than just equal maps.
+    /// Returns true if both maps consist of the same nodes. Equal maps may have different nodes.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => Rc::ptr_eq(a, b),
@@ -81,12 +81,12 @@ impl<T> PersistentMap<T> {
 }
 
 impl<T> Node<T> {
-    /// Returns true if the key has the prefix.
+    /// Returns true if the key has this node's prefix.
     fn spans(&self, key: u32) -> bool {
         key & !self.low() == self.prefix
     }
 
-    /// Bits in which keys may differ.
+    /// Mask of the bits in which keys may differ.
     fn low(&self) -> u32 {
         self.bit | self.bit.saturating_sub(1)
     }
@@ -140,7 +140,8 @@ impl<T> Node<T> {
         }
     }
 
-    /// Returns a fork of these sides: `self` or `other` if one of them has exactly these sides.
+    /// Returns a fork of these sides. If `self` or `other` has exactly these sides, returns it
+    /// instead of a new node.
     fn or_same(self: &Rc<Self>, other: Option<&Rc<Self>>, sides: [Rc<Self>; 2]) -> Rc<Self> {
         let has = |node: &&Rc<Self>| match &node.kind {
             NodeKind::Fork(own) => own.iter().zip(&sides).all(|(a, b)| Rc::ptr_eq(a, b)),

@@ -1,11 +1,11 @@
 //! Release sequences: synchronisation between threads through the words of atomics.
 //!
-//! A word keeps the clocks released by atomics, for atomics that acquire. Every atomic is a
-//! read-modify-write, so it continues the sequence of the previous one. The sequence breaks if two
-//! consecutive atomics are not in each other's scope.
+//! A word keeps the clocks that atomics have released, for atomics that acquire. Every atomic reads
+//! the word and writes it, so it continues the sequence of the previous atomic. The sequence ends
+//! if two consecutive atomics are not in each other's scope.
 //!
-//! Clocks released to the whole launch are stored with the word. Clocks that only threads of the
-//! block may acquire are stored with the block and dropped at its end.
+//! Clocks that are released to the whole launch are stored with the word. Clocks that only threads
+//! of the block may acquire are stored with the block, and are dropped at the end of the block.
 
 use super::clock::Clocks;
 use crate::race::vector_clock::PendingRelease;
@@ -21,7 +21,7 @@ struct ReleaseSequence {
     left: Option<ReleaseClock>,
     /// Block and scope of the last atomic that wrote.
     last: Option<(u32, Scope)>,
-    /// Number of breaks; a break discards the earlier clocks.
+    /// Number of times that the sequence has ended, which discards the earlier clocks.
     breaks: u32,
 }
 
@@ -32,7 +32,8 @@ pub(crate) struct ReleaseSequences(HashMap<ElementId, ReleaseSequence>);
 /// Clocks released within a block, and the effects of its fences.
 #[derive(Debug, Default)]
 pub(crate) struct BlockReleases {
-    /// Per word, the clock released by threads of the block and the number of breaks at that time.
+    /// For each word, the clock that threads of the block have released, and the number of breaks
+    /// at this time.
     left: HashMap<ElementId, (u32, ReleaseClock)>,
     fenced: Vec<ThreadFences>,
 }
@@ -40,10 +41,11 @@ pub(crate) struct BlockReleases {
 /// Effects of a thread's fences.
 #[derive(Debug, Default)]
 struct ThreadFences {
-    /// Clocks at the thread's last fence of block scope and of device scope. Every later atomic
-    /// releases them.
+    /// Clocks at the thread's last fence of block scope and at its last fence of device scope.
+    /// Every later atomic releases these clocks.
     left: [Option<PendingRelease>; 2],
-    /// Clocks found by atomics since the last fence of each scope, to be acquired by the next one.
+    /// Clocks that atomics have read since the last fence of each scope. The next fence acquires
+    /// them.
     found: [Option<ReleaseClock>; 2],
 }
 
@@ -54,7 +56,7 @@ pub(crate) struct AtomicAccess {
     pub(crate) thread: usize,
     pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
-    /// True if the atomic wrote; a failed compare-and-swap does not.
+    /// True if the atomic wrote the word. A failed compare-and-exchange does not write.
     pub(crate) wrote: bool,
 }
 
@@ -71,8 +73,8 @@ impl ReleaseSequences {
         self.0.clear();
     }
 
-    /// Applies an atomic of a thread: acquires from the word, and releases to it if the atomic
-    /// wrote, as its order says.
+    /// Applies an atomic of a thread. As its order specifies, it acquires from the word, and
+    /// releases to the word if it wrote.
     pub(crate) fn synchronise(
         &mut self,
         atomic: &AtomicAccess,
@@ -91,7 +93,8 @@ impl ReleaseSequences {
             if acquires(order) {
                 clocks.acquire(block, thread, &found);
             } else {
-                // A later fence acquires what lies in the scopes of both the atomic and the fence.
+                // A later fence acquires the clocks that are in the scope of the atomic and in the
+                // scope of the fence.
                 fenced.found[0] = ReleaseClock::and(fenced.found[0].as_ref(), own);
                 fenced.found[1] = ReleaseClock::and(fenced.found[1].as_ref(), Some(&found));
             }
@@ -135,8 +138,8 @@ impl BlockReleases {
         self.fenced.resize_with(threads, ThreadFences::default);
     }
 
-    /// Applies a fence of threads of a warp: acquires the clocks found by earlier atomics, and
-    /// prepares the release by later ones.
+    /// Applies a fence of threads of a warp. It acquires the clocks that earlier atomics have read,
+    /// and stores the clocks that later atomics release.
     pub(crate) fn fence(
         &mut self,
         clocks: &mut Clocks,
@@ -147,7 +150,7 @@ impl BlockReleases {
         let device = usize::from(scope == Scope::Device);
         let mut last = None;
         for thread in threads {
-            // A kernel without atomics has no thread that could acquire.
+            // In a kernel without atomics, no thread can acquire.
             let Some(fenced) = self.fenced.get_mut(thread) else { return };
             if let Some(found) = fenced.found[device].take() {
                 clocks.acquire(block, thread, &found);

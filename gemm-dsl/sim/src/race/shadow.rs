@@ -1,8 +1,8 @@
-//! Shadow memory: for each word, the last write and the reads since.
+//! Shadow memory: for each word, the last write and the reads since this write.
 
 use std::collections::HashMap;
 
-/// Words per page. The reads of a page are allocated together at the first read.
+/// Number of words per page. The reads of a page are allocated together at the first read.
 pub(crate) const PAGE: usize = 64;
 const NO_READS: u32 = u32::MAX;
 
@@ -13,10 +13,10 @@ pub(crate) struct ShadowWord {
     pub(crate) agent: u32,
     /// Epoch of the last write; 0 if there is none.
     pub(crate) epoch: u32,
-    /// Rows of agents that have read the word since the last write. Bit `row % 64` stands for
-    /// several rows if a block has more than 2048 agents. Reads before the last write may then be
-    /// checked again. That is harmless: an access ordered after the write is ordered after them
-    /// too.
+    /// Rows of agents that have read the word since the last write. If a block has more than 2048
+    /// agents, several rows share the bit `row % 64`. Reads before the last write may then be
+    /// checked again. This is harmless, because an access that is ordered after the write is also
+    /// ordered after these reads.
     readers: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Reads {
 pub(crate) struct Shadow {
     rows: usize,
     pub(crate) words: Vec<ShadowWord>,
-    /// Start of the reads of each page.
+    /// Position of each page's reads.
     read_pages: Vec<u32>,
     /// Newest reads of each word and row.
     reads: Vec<Reads>,
@@ -73,7 +73,7 @@ impl Shadow {
         self.read_pages.len() as u32 - 1
     }
 
-    /// Index of the newest reads of a word by a row. The entries of the page's other words are
+    /// Index of a row's newest reads of a word. The entries for other words of the page are
     /// adjacent.
     #[inline]
     fn reads_at(&mut self, word: usize, row: usize) -> usize {
@@ -92,8 +92,9 @@ impl Shadow {
         start as u32
     }
 
-    /// Records a read of `width` words of one page, if `ordered` is true for each word's last
-    /// write. Otherwise records nothing and returns the position of the first unordered word.
+    /// Records a read of `width` words of one page, if `ordered` is true for the last write of each
+    /// word. Otherwise records nothing, and returns the position of the first word for which it is
+    /// false.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -129,7 +130,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// Records a read in a new epoch. A lane's newest read replaces its older ones.
+    /// Records a read in a new epoch. The newest read of a lane replaces its older ones.
     fn supersede(&mut self, word: usize, row: usize, read: Reads) {
         let at = self.reads_at(word, row);
         let newest = &mut self.reads[at];
@@ -189,7 +190,7 @@ impl Shadow {
 /// Shadow of global buffers; only touched pages exist.
 pub(crate) struct PagedShadow {
     shadow: Shadow,
-    /// Page of the shadow, by buffer and page of the buffer.
+    /// Page of the shadow for a buffer and a page of this buffer.
     pages: HashMap<(usize, u32), u32>,
     last: Option<((usize, u32), u32)>,
 }
@@ -205,7 +206,7 @@ impl PagedShadow {
         self.last = None;
     }
 
-    /// Location of a buffer's word in the shadow, whose page is added if missing.
+    /// Location of a buffer's word in the shadow. Adds the page if it does not exist.
     pub(crate) fn word(&mut self, buffer: usize, word: u32) -> (&mut Shadow, usize) {
         let key = (buffer, word / PAGE as u32);
         let page = match self.last {

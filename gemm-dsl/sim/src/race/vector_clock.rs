@@ -1,4 +1,4 @@
-//! Vector clocks: last complete epochs, of the agents of a block and of other blocks.
+//! Vector clocks: the last complete epochs of the agents of a block and of other blocks.
 
 use crate::mask::WARP;
 use crate::race::persistent_map::{Join, PersistentMap};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// Vector clock of the agents of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VectorClock {
-    /// Last epoch known to be complete, per agent.
+    /// Last epoch of each agent that is known to be complete.
     agents: Box<[u32]>,
     /// Minimum of each row of `agents`.
     rows: Box<[u32]>,
@@ -20,8 +20,8 @@ impl VectorClock {
         Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into() }
     }
 
-    /// Returns true if an epoch of an agent is known to be complete. A thread's own components are
-    /// stored elsewhere and may be higher.
+    /// Returns true if an epoch of an agent is known to be complete. A thread's own epochs are
+    /// stored elsewhere, and may be higher than those here.
     #[inline]
     pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
         self.agents[agent as usize] >= epoch
@@ -33,7 +33,7 @@ impl VectorClock {
         self.rows[row] >= epoch
     }
 
-    /// Last epoch known to be complete, per agent.
+    /// Last epoch of each agent that is known to be complete.
     #[inline]
     pub(crate) fn agents(&self) -> &[u32] {
         &self.agents
@@ -64,27 +64,28 @@ impl BlockClocks {
         self.0.get(block)
     }
 
-    /// Returns a copy with a new clock for a block, which must cover the old one.
+    /// Returns a copy with a new clock for a block. The new clock must cover the old one.
     pub(crate) fn with(&self, block: u32, seen: VectorClock) -> Self {
         Self(self.0.with(block, seen))
     }
 
-    /// Joins two clocks. Returns the same nodes as `self` if `other` adds nothing.
+    /// Joins two clocks. If `other` adds nothing, returns the same nodes as `self`.
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self(self.0.and(&other.0, &VectorClock::and))
     }
 
-    /// Returns true if both are the same nodes, rather than just equal clocks.
+    /// Returns true if both clocks consist of the same nodes. Equal clocks may have different
+    /// nodes.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.is(&other.0)
     }
 }
 
-/// Clock that a thread has acquired from others, in one proxy view.
+/// Clock that a thread has acquired from other threads, in one proxy view.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AcquiredClock {
     pub(crate) here: VectorClock,
-    /// All known blocks. The entry of the thread's own block is also part of `here`.
+    /// Clocks of all known blocks. The entry for the thread's own block is also included in `here`.
     pub(crate) blocks: BlockClocks,
 }
 
@@ -110,12 +111,12 @@ impl JoinedClock {
     }
 }
 
-/// Raises each epoch to the maximum of both.
+/// Raises each epoch to the maximum of the two.
 pub(crate) fn raise(epochs: &mut [u32], others: &[u32]) {
     epochs.iter_mut().zip(others).for_each(|(epoch, &other)| *epoch = (*epoch).max(other));
 }
 
-/// Clock released by threads, per proxy view.
+/// Clock that threads have released, for each proxy view.
 #[derive(Clone, Debug)]
 pub(crate) struct ReleaseClock(pub(crate) Vec<BlockClocks>);
 
@@ -127,12 +128,12 @@ impl ReleaseClock {
     }
 }
 
-/// Clock gathered from threads that meet, per proxy view.
+/// Clock gathered from threads that meet, for each proxy view.
 #[derive(Debug, Default)]
 pub(crate) struct BarrierClock(pub(crate) Vec<JoinedClock>);
 
 impl BarrierClock {
-    /// Returns true if the contributing threads know an epoch of an agent to be complete, in the
+    /// Returns true if the contributing threads know that an epoch of an agent is complete, in the
     /// view of ordinary accesses.
     pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
         self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
@@ -147,12 +148,12 @@ impl BarrierClock {
     }
 }
 
-/// Clock that a thread may release, computed on demand. Until then it mostly shares the clocks of
-/// others.
+/// Clock that a thread may release later, which is computed only if it is needed. Until then, it
+/// mostly shares the clocks of other threads.
 #[derive(Debug)]
 pub(crate) struct PendingRelease {
-    /// Acquired clocks per proxy view. `own` holds the known epochs of the thread's own agents per
-    /// proxy view.
+    /// Acquired clock for each proxy view. `own` contains the known epochs of the thread's own
+    /// agents, for each proxy view.
     pub(crate) learnt: Vec<Rc<AcquiredClock>>,
     pub(crate) own: Vec<Vec<(usize, u32)>>,
     pub(crate) left: OnceCell<ReleaseClock>,

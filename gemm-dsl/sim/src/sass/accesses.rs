@@ -1,4 +1,4 @@
-//! Accesses of a kernel in text order, with their alias information.
+//! Accesses of a kernel in the order of the source, with information about aliases.
 
 use super::charge::Charge;
 use crate::counters::access_fate::AccessFate;
@@ -9,32 +9,32 @@ use std::collections::HashMap;
 pub(super) struct Load {
     pub(super) value: ValueId,
     pub(super) access: u32,
-    /// Straight-line piece that contains it.
+    /// Straight-line piece of code that contains the load.
     pub(super) piece: u32,
-    /// Number of preceding changes of its memory.
+    /// Version of the memory from which it loads.
     pub(super) epoch: Epoch,
     pub(super) region: u32,
-    /// Address without its constant, and the constant, in elements.
+    /// Address without its constant part, in elements; `at` is the constant part.
     pub(super) form: Polynomial,
     pub(super) at: i64,
     /// True if the load must not be merged.
     pub(super) alone: bool,
 }
 
-/// Element, or vector, at a constant distance from an address.
+/// Distance of an element or vector from an address, as a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Offset {
     pub(super) constant: i64,
     pub(super) vector: bool,
 }
 
-/// Buffer, address, and offset from the address.
+/// Buffer, address, and constant distance from the address.
 pub(super) type Address = (u32, ValueId, Offset);
 
-/// Version of the memory behind an address.
+/// Version of the memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Epoch {
-    /// Number of synchronisations so far, if the kernel writes the buffer.
+    /// Number of synchronisations so far; 0 if the kernel does not write the buffer.
     pub(super) meetings: u32,
     /// Number of writes of this thread to the buffer through other addresses.
     pub(super) writes: u32,
@@ -44,9 +44,9 @@ pub(super) struct Store {
     pub(super) place: Address,
     pub(super) value: ValueId,
     pub(super) access: u32,
-    /// Straight-line piece that contains it.
+    /// Straight-line piece of code that contains the store.
     pub(super) piece: u32,
-    /// Cost at its place in the text.
+    /// Cost at the store's place in the source.
     pub(super) charge: Charge,
     pub(super) fate: StoreFate,
 }
@@ -54,7 +54,7 @@ pub(super) struct Store {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreFate {
     Stands,
-    /// Merged with the store of the other branch.
+    /// The store was merged with a store in the other branch.
     Sunk,
     Overwritten,
 }
@@ -64,9 +64,9 @@ pub(super) enum StoreFate {
 pub(super) struct Accesses {
     pub(super) loads: Vec<Load>,
     pub(super) stores: Vec<Store>,
-    /// Fates of accesses determined so far, by number.
+    /// Fates of accesses that are known so far, by access number.
     claimed: HashMap<u32, AccessFate>,
-    /// Indices of stores that nothing has read yet.
+    /// Indices of stores whose values were not read yet.
     pub(super) open: HashMap<Address, usize>,
     /// Number of stores through each address.
     pub(super) own_writes: HashMap<(u32, ValueId), u32>,
@@ -86,7 +86,7 @@ impl Accesses {
         }
     }
 
-    /// Fates of all accesses by number.
+    /// Fates of all accesses, by access number.
     pub(super) fn fates(&self, accesses: u32) -> Vec<AccessFate> {
         (0..accesses).map(|at| self.claimed.get(&at).copied().unwrap_or(AccessFate::Own)).collect()
     }
@@ -95,8 +95,8 @@ impl Accesses {
         *self.epochs.entry(region).or_default() += 1;
     }
 
-    /// Adds a store. An unconditional one overwrites an earlier store of the same piece to the same
-    /// place.
+    /// Adds a store. An unconditional store overwrites an earlier store to the same place in the
+    /// same piece of code.
     pub(super) fn push(&mut self, store: Store, guarded: bool) {
         if guarded {
             self.open.remove(&store.place);

@@ -1,4 +1,4 @@
-//! Branches: decides which are jumps and which are predicated.
+//! Branches: decides which become jumps and which become predicated code.
 
 use super::charge::Charge;
 use super::cost::{self, SassCost};
@@ -10,33 +10,34 @@ use std::collections::{HashMap, HashSet};
 /// `if` statement, which becomes a jump or predicated code.
 pub(super) struct Branch {
     pub(super) cond: ValueId,
-    /// Count of the code around it.
+    /// Count of the code that contains the branch.
     pub(super) by: CountId,
-    /// Counts of its non-empty branches.
+    /// Counts of the non-empty sides of the branch.
     pub(super) arms: [Option<CountId>; 2],
     pub(super) divergent: bool,
     /// True if it contains barriers.
     pub(super) has_barriers: bool,
     /// True if it contains atomics or fences.
     pub(super) asks: bool,
-    /// True if the kernel ends after it.
+    /// True if the kernel ends after the branch.
     pub(super) is_last: bool,
     pub(super) stmt: Option<u32>,
 }
 
 #[derive(Default)]
 pub(super) struct Branches {
-    /// All branches, inner ones first.
+    /// All branches. Inner branches come before outer ones.
     pub(super) all: Vec<Branch>,
     /// Counts of code that contains loops.
     pub(super) of_loops: Vec<CountId>,
-    /// Equality comparisons with a constant: the compared value and the constant.
+    /// Comparisons of a value with a constant for equality, by the comparison: the value and the
+    /// constant.
     pub(super) equal: HashMap<ValueId, (ValueId, ValueId)>,
 }
 
 impl Branches {
-    /// Decides all branches by their numbers of instructions. Predicated code is counted with the
-    /// code around it. Returns `others` with the instructions of jumps added.
+    /// Decides for all branches by their number of instructions. Predicated code gets the count of
+    /// the code around it. Returns `others` together with the instructions of jumps.
     pub(super) fn predicate(
         self,
         values: &MergedValues,
@@ -62,7 +63,7 @@ impl Branches {
                 (false, true) => cost::PREDICATED_LANES,
                 (false, false) => cost::PREDICATED,
             };
-            // Several comparisons of one value with constants become a jump table.
+            // Several comparisons of the same value with constants become a jump table.
             let is_case = self.equal.get(&branch.cond).is_some_and(|what| cases[what] > 2);
             if is_straight && all <= most && !branch.is_last && !branch.asks && !is_case {
                 arms().for_each(|arm| counts.predicate(arm, branch.by));
@@ -83,10 +84,10 @@ impl Branches {
 }
 
 impl Branch {
-    /// Instructions of the jump, and of a second jump past the other branch.
+    /// Number of instructions of the jump, and of a second jump past the other side.
     fn jump(&self) -> u32 {
         let jump = match (self.divergent, self.is_last) {
-            // Lanes without further work exit.
+            // Lanes that have no more work exit.
             (_, true) => 1,
             (true, false) => cost::DIVERGENT_BRANCH,
             (false, false) => 1,

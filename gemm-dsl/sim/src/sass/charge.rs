@@ -9,7 +9,7 @@ use crate::counters::quantity::SassCounters;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
     pub(super) count: CountId,
-    /// Statement that needs them, if any.
+    /// Statement that needs the instructions, if any.
     pub(super) stmt: Option<u32>,
     pub(super) cost: SassCost,
 }
@@ -18,7 +18,7 @@ pub(super) struct Charge {
 pub(crate) struct Charges {
     pub(super) counts: Counts,
     pub(super) all: Vec<Charge>,
-    /// True if no instructions are missing.
+    /// True if all instruction counts are known.
     pub(super) is_whole: bool,
 }
 
@@ -44,8 +44,8 @@ impl ExecutedInstructions {
         }
     }
 
-    /// Converts to counters, without traffic, and without the total unless all instructions are
-    /// known.
+    /// Converts to counters, without traffic. Without the total, too, if some instruction count is
+    /// unknown.
     fn counted(&self, is_whole: bool) -> SassCounters {
         let class = |class: SassClass| self.of[class as usize].rounded();
         SassCounters {
@@ -70,12 +70,12 @@ impl ExecutedInstructions {
 }
 
 impl Charges {
-    /// Adds the executed instructions to a profile, which already has the traffic.
+    /// Adds the executed instructions to a profile that already contains the traffic.
     pub(crate) fn charge(&self, profile: &mut Profile) {
         let Some(executions) = profile.executions.take() else { return };
         let mut statements =
             vec![ExecutedInstructions::default(); profile.compiled_statements.len()];
-        // Instructions that belong to no statement.
+        // Instructions that do not belong to a statement.
         let mut kernel = ExecutedInstructions::default();
         for charge in &self.all {
             let of = charge.stmt.map_or(&mut kernel, |stmt| &mut statements[stmt as usize]);

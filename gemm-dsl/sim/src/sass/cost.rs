@@ -1,7 +1,7 @@
-//! Instruction costs of operations: `sm_90` code as NVRTC 13 generates it.
+//! Instruction costs of operations, for `sm_90` code that NVRTC 13 generates.
 //!
-//! Each number covers the operation alone. `values` handles sharing and hoisting out of loops. A
-//! choice among several numbers is explained at its place.
+//! Each number is the cost of the operation alone. `values` accounts for sharing and for hoisting
+//! out of loops. If there are several numbers, a comment explains the choice.
 
 use gemm_dsl::ir::{Arith, BinaryOp, Elem, Integer};
 
@@ -56,41 +56,42 @@ impl SassCost {
     }
 }
 
-/// 32-bit quotient by a value unknown before launch: a reciprocal by `MUFU.RCP`, a product and two
-/// corrections.
+/// 32-bit quotient by a value that is unknown before launch: a reciprocal by `MUFU.RCP`, a product
+/// and two corrections.
 pub(super) const DIVISION: u32 = 20;
-/// 64-bit quotient: a call of a function of about this many instructions.
+/// 64-bit quotient: a call of a function with approximately this many instructions.
 pub(super) const WIDE_DIVISION: u32 = 70;
-/// Quotient of binary32: a reciprocal, `FCHK`, a branch past the slow path, and five Newton steps.
+/// Quotient of binary32: a reciprocal, `FCHK`, a branch that skips the slow path, and five Newton
+/// steps.
 pub(super) const FLOAT_DIVISION: SassCost =
     SassCost { class: SassClass::Ffma, count: 5, others: 4 };
 /// Reciprocal of binary32: `MUFU.RCP` between range tests, and a Newton step.
 pub(super) const RECIPROCAL: SassCost = SassCost { class: SassClass::Ffma, count: 2, others: 8 };
-/// Base address of shared memory, once per kernel: `S2UR`, `UMOV`, `ULEA`.
+/// Base address of shared memory, computed once per kernel: `S2UR`, `UMOV`, `ULEA`.
 pub(super) const SHARED_WINDOW: u32 = 3;
-/// Address of another row: its sign, two products, and the sum with the array's address.
+/// Address of another row: its sign, two products, and a sum with the address of the array.
 pub(super) const ROW: u32 = 7;
 /// Divergent `if`: `BSSY`, `BRA`, `BSYNC`.
 pub(super) const DIVERGENT_BRANCH: u32 = 3;
-/// Maximal number of predicated instructions of a branch; a jump costs about as much.
+/// Maximum number of predicated instructions of a branch. A jump costs approximately as much.
 pub(super) const PREDICATED: u32 = 14;
-/// Maximal number of predicated instructions of a divergent branch.
+/// Maximum number of predicated instructions of a divergent branch.
 pub(super) const PREDICATED_LANES: u32 = 12;
-/// Maximal number of predicated instructions of a branch with barriers.
+/// Maximum number of predicated instructions of a branch with barriers.
 pub(super) const PREDICATED_BARRIERS: u32 = 8;
-/// Instructions that ptxas places before asynchronous copies: three loads of shared memory that no
-/// lane executes.
+/// Instructions that ptxas inserts before asynchronous copies: three loads from shared memory that
+/// no lane executes.
 pub(super) const BEFORE_COPIES: u32 = 3;
 
 /// Cost of an integer operator other than `+`, `-` and `*`. `right` is the right operand if it is
-/// constant; `positive` is true if the dividend is known to be non-negative.
+/// constant. `positive` is true if the dividend is known not to be negative.
 pub(super) fn integer(op: BinaryOp, right: Option<i64>, wide: bool, positive: bool) -> u32 {
     let words = if wide { 2 } else { 1 };
     let is_power = right.is_some_and(|by| by > 0 && by & (by - 1) == 0);
     match op {
-        // A shift; if the dividend may be negative, a bias is added first.
+        // A shift. If the dividend may be negative, a bias is added first.
         BinaryOp::Arith(Arith::Div) if is_power => words * if positive { 1 } else { 3 },
-        // High half of a product, and a shift.
+        // The high half of a product, and a shift.
         BinaryOp::Arith(Arith::Div) if right.is_some() => 3 * words,
         BinaryOp::Arith(Arith::Div) => {
             if wide {
@@ -100,7 +101,7 @@ pub(super) fn integer(op: BinaryOp, right: Option<i64>, wide: bool, positive: bo
             }
         }
         BinaryOp::Integer(Integer::Rem) if is_power => words * if positive { 1 } else { 3 },
-        // The quotient is shared; then the dividend minus its product.
+        // The dividend minus the divisor times the quotient, which is shared with the division.
         BinaryOp::Integer(Integer::Rem) => words,
         _ => words,
     }
@@ -110,9 +111,9 @@ pub(super) fn integer(op: BinaryOp, right: Option<i64>, wide: bool, positive: bo
 pub(super) fn conversion(from: Elem, to: Elem) -> u32 {
     let is_word = |elem: Elem| elem.is_integer() && elem.size() <= 4;
     match to {
-        // Integers of one width share their bits; narrow ones are extended by their load.
+        // Integers of the same width have the same bits, and loads extend narrow integers.
         _ if is_word(from) && is_word(to) => 0,
-        // `F2FP` converts two numbers as it packs them.
+        // `F2FP` converts two numbers when it packs them.
         Elem::F16 | Elem::Bf16 => 0,
         Elem::F64 | Elem::F32 | Elem::Tf32 => 1,
         Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => 1,

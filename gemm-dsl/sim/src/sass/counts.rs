@@ -1,4 +1,4 @@
-//! Execution counts: each value is charged with a count, which the launch determines.
+//! Execution counts. Each value is charged with a count, which is known after the launch.
 
 use super::super::counters::Executions;
 use std::iter::Sum;
@@ -6,24 +6,26 @@ use std::ops::{AddAssign, Mul, RangeInclusive};
 
 pub(super) type CountId = usize;
 
-/// Rounds unrolled together in a loop with an unroll pragma.
+/// Number of iterations that are unrolled together in a loop with an unroll pragma.
 pub(super) const MARKED: RangeInclusive<u32> = 2..=16;
-/// Groups of such rounds that ptxas unrolls together, and rounds of a loop without a pragma.
+/// Number of groups of such iterations that ptxas unrolls together, and of iterations of a loop
+/// without a pragma.
 pub(super) const UNROLLED: u32 = 4;
 
-/// Executions, or instructions, in fractions of [`Self::ONE`].
+/// Number of executions or instructions, in fractions of [`Self::ONE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts(u128);
 
 impl Parts {
-    /// Fractions per unit, divisible by every number of rounds that are unrolled together.
+    /// Number of fractions per unit. It is divisible by every number of iterations that are
+    /// unrolled together.
     const ONE: u128 = 64 * 9 * 5 * 7 * 11 * 13;
 
     const fn whole(number: u64) -> Self {
         Self(number as u128 * Self::ONE)
     }
 
-    /// Share of it, rounded down to one fraction.
+    /// Returns a share of the number, rounded down to a whole fraction.
     fn share(self, numerator: u64, denominator: u64) -> Self {
         Self(self.0 * u128::from(numerator) / u128::from(denominator))
     }
@@ -54,16 +56,16 @@ impl Mul<u32> for Parts {
     }
 }
 
-/// Rounds of an unrolled loop that a count covers.
+/// Iterations of an unrolled loop to which a count applies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
-    /// Site of the body. `begun` counts the entries to the loop.
+    /// Site of the body. `begun` is the count of entries to the loop.
     body: u32,
     begun: CountId,
-    /// Number of rounds executed together.
+    /// Number of iterations that are executed together.
     together: u64,
-    /// Group size of the preceding unrolled loop, whose remainder this loop executes; 0 if it
-    /// executes all rounds.
+    /// Group size of the unrolled loop before this one, whose remaining iterations this loop
+    /// executes; 0 if this loop executes all iterations.
     left_by: u64,
 }
 
@@ -72,7 +74,7 @@ impl Rounds {
         Self { body, begun, together: together.into(), left_by: left_by.into() }
     }
 
-    /// Number of groups of this loop within `trips` rounds.
+    /// Number of groups of this loop if the source's loop has `trips` iterations.
     fn groups_of(&self, trips: u64) -> u64 {
         trips.checked_rem(self.left_by).unwrap_or(trips) / self.together
     }
@@ -81,14 +83,14 @@ impl Rounds {
 /// Execution count of a piece of code.
 #[derive(Clone, Copy, Debug)]
 struct Count {
-    /// Site whose executions the simulator counts; if not predicated, executed by all existing
-    /// lanes.
+    /// Site whose executions the simulator counts. Code that is not predicated is executed by all
+    /// existing lanes.
     site: u32,
-    /// Count of the surrounding code, if predicated.
+    /// If the code is predicated, the count of the code around it.
     predicated: Option<CountId>,
-    /// Rounds of an unrolled loop that it covers.
+    /// Iterations of an unrolled loop to which the count applies.
     rounds: Option<Rounds>,
-    /// Number of copies, one for each round of completely unrolled loops around it.
+    /// Number of copies: one for each iteration of the completely unrolled loops around it.
     copies: u64,
 }
 
@@ -102,7 +104,7 @@ impl Counts {
         self.0.len() - 1
     }
 
-    /// Marks a count as predicated: it is executed as often as `by`.
+    /// Marks a count as predicated, so that its code is executed as often as that of `by`.
     pub(super) fn predicate(&mut self, count: CountId, by: CountId) {
         self.0[count].predicated = Some(by);
     }
@@ -115,7 +117,7 @@ impl Counts {
         self.0[count].copies
     }
 
-    /// Executions by warps, of one copy and in the covered rounds.
+    /// Executions of one copy by warps, in the iterations of the count.
     pub(super) fn warps(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
         match own.predicated {
@@ -124,24 +126,23 @@ impl Counts {
         }
     }
 
-    /// Executions by lanes, of one copy and in the covered rounds.
+    /// Executions of one copy by lanes, in the iterations of the count.
     pub(super) fn lanes(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
         self.in_rounds(own, executions.at_site(own.site)[1], executions)
     }
 
-    /// Executions of one copy, in the rounds that a count covers, out of all executions of its
-    /// site.
+    /// Part of a site's executions that belongs to one copy and to the iterations of a count.
     fn in_rounds(&self, own: &Count, executions: u64, counted: &Executions) -> Parts {
         let all = Parts::whole(executions).share(1, own.copies);
         let Some(rounds) = own.rounds else { return all };
         let begun = self.warps(rounds.begun, counted).0 / Parts::ONE;
         let gone = u128::from(counted.at_site(rounds.body)[0]);
-        // Assumes that all warps execute the same number of rounds.
+        // Assumes that all warps execute the same number of iterations.
         let trips = gone.checked_div(begun).map_or(0, |trips| trips as u64);
         match (gone, trips) {
             (0, _) => Parts::default(),
-            // If few warps enter the loop at all, they execute one round.
+            // If only few warps enter the loop, they are assumed to execute one iteration.
             (_, 0) if rounds.together == 1 => all,
             (_, 0) => Parts::default(),
             (_, trips) => all.share(rounds.groups_of(trips), trips),
@@ -153,7 +154,7 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// Each round belongs to one group, and no round is left over.
+    /// Each iteration belongs to exactly one group.
     #[test]
     fn groups_have_each_round_once() {
         let marked = MARKED.map(|by| (by * UNROLLED, by));

@@ -22,12 +22,13 @@ impl Compiler<'_, '_> {
         id
     }
 
-    /// Value of an uninitialised variable. It is not a constant, so nothing can be folded from it.
+    /// Value of an uninitialised variable. It is not a constant, so the analysis folds nothing with
+    /// it.
     pub(super) fn undefined(&mut self, slot: Slot) -> ValueId {
         self.values.op(Operation::Undefined(slot), &[], SassCost::FREE)
     }
 
-    /// Value in a special register or in the constant bank.
+    /// Value that is in a special register or in the constant bank.
     fn special(&mut self, operation: Operation) -> ValueId {
         let id = self.values.op(operation, &[], SassCost::others(1));
         self.values.all[id as usize].positive = true;
@@ -67,7 +68,7 @@ impl Compiler<'_, '_> {
                 let (yes, no) = (self.uniform(&choice.1.value), self.uniform(&choice.2.value));
                 self.select(cond, yes, no, 1)
             }
-            // Extension is part of the address computation that uses the value.
+            // The address computation that uses the value includes its extension.
             Uniform::Narrow(value) | Uniform::Widen(value) => self.uniform(value),
         }
     }
@@ -88,7 +89,7 @@ impl Compiler<'_, '_> {
                 let form = self.values.form(value).times(-1);
                 self.values.sum(form, false)
             }
-            // Negation is a flag of the operand.
+            // Negation is a flag of an operand.
             Lane::NegFloat(value) => {
                 let value = self.lane(value);
                 self.values.op(Operation::Negative, &[value], SassCost::FREE)
@@ -125,7 +126,7 @@ impl Compiler<'_, '_> {
                 let operands = vec![self.lane(&operands[0]), self.lane(&operands[1])];
                 self.values.fresh(operands, SassCost::one(SassClass::Shuffle))
             }
-            // `REDUX`, and a move from its uniform result register.
+            // `REDUX`, and a move from the uniform register with its result.
             Lane::OrOfLanes(_, operand) => {
                 let operand = self.lane(operand);
                 self.values.fresh(vec![operand], SassCost::others(2))
@@ -296,11 +297,11 @@ impl Compiler<'_, '_> {
         )
     }
 
-    /// Evaluates a function inline at its call.
+    /// Evaluates a function's body inline at the call.
     fn apply(&mut self, apply: &Apply) -> ValueId {
         let code = self.code;
         let function = &code.functions[apply.function as usize];
-        // Parameters of a kind are its first variables.
+        // The parameters of each kind are the first variables of this kind.
         let mut given: HashMap<Slot, ValueId> = HashMap::new();
         for arg in &apply.args {
             let kind = kind(arg);
@@ -335,7 +336,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// Kind of the variables that hold such a value.
+/// Kind of the variables that can contain such a value.
 fn kind(value: &Datum) -> SlotKind {
     match value {
         Datum::Lane(_) => SlotKind::Lane,

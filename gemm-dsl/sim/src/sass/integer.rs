@@ -7,7 +7,7 @@ use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
 
 impl Compiler<'_, '_> {
-    /// Combines two booleans; free, because `ISETP` takes another predicate as an operand.
+    /// Combines two booleans. This is free, because `ISETP` takes another predicate as an operand.
     pub(super) fn logic(&mut self, or: bool, a: ValueId, b: ValueId) -> ValueId {
         for (one, other) in [(a, b), (b, a)] {
             if let Some(holds) = self.values.form(one).known() {
@@ -82,8 +82,8 @@ impl Compiler<'_, '_> {
         id
     }
 
-    /// Compares integers. A constant is an immediate operand; between two non-constant sums it is
-    /// added first.
+    /// Compares integers. A constant is an immediate operand. If both sides have non-constant terms
+    /// and there is a constant, it is added first.
     fn comparison(
         &mut self,
         cmp: Cmp,

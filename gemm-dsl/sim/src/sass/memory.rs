@@ -14,7 +14,7 @@ use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
-/// Number of recent addresses that are searched for a near one.
+/// Number of recent addresses among which a near address is searched.
 const ADDRESSES: usize = 32;
 
 impl Compiler<'_, '_> {
@@ -44,7 +44,7 @@ impl Compiler<'_, '_> {
                 row = own;
                 continue;
             }
-            // A stride known only at launch is a kernel parameter.
+            // A stride that is known only at launch is a kernel parameter.
             let strided = match region.space == Space::Global && stride > 1 {
                 true => {
                     let stride = self.uniform(&Uniform::Known(stride));
@@ -59,7 +59,7 @@ impl Compiler<'_, '_> {
             form = form.add(&step, 1);
         }
         let Some((swizzle, width)) = region.swizzle else { return form };
-        // Period of the rows' influence on the swizzle.
+        // Number of elements after which the swizzle repeats.
         let period = i64::from(width) << (swizzle.bits + swizzle.shift);
         let decides = Polynomial { constant: form.constant.rem_euclid(period), ..form.clone() };
         let operands = [decides, row].map(|form| self.values.sum(form, false));
@@ -68,7 +68,8 @@ impl Compiler<'_, '_> {
         form.add(&Polynomial::value(column), 1)
     }
 
-    /// Address of a form without its constant, which is an immediate operand of the instruction.
+    /// Address for a position without its constant part, which is an immediate operand of the
+    /// instruction.
     fn address(&mut self, space: Space, region: u32, form: &Polynomial) -> ValueId {
         let form = form.varying();
         let key = Key::Address(region, form.clone());
@@ -81,8 +82,8 @@ impl Compiler<'_, '_> {
         let mut operands: Vec<ValueId> =
             form.terms.iter().flat_map(|(of, _)| of.iter().copied()).collect();
         let cost = if depth > 0 {
-            // A pointer that is advanced in each round. If the address depends on values loaded or
-            // selected in the loop, it is computed there.
+            // A pointer that is advanced in each iteration. If the address depends on values that
+            // are loaded or selected in the loop, it is computed in the loop.
             let fixed = self.address(space, region, &Polynomial::from_terms(fixed));
             operands = varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
             operands.push(fixed);
@@ -105,8 +106,9 @@ impl Compiler<'_, '_> {
                 (plain + products, plain, products, *id)
             });
             match near.min() {
-                // An address near a known one: the differing terms are added to it. A row product
-                // with a value known only at launch takes 64-bit multiplies.
+                // An address that is near a known address: the terms that differ are added to the
+                // known address. A product of a row and a value that is known only at launch needs
+                // 64-bit multiplications.
                 Some((apart, plain, products, id)) if apart < form.terms.len().max(2) => {
                     operands = vec![id];
                     let product = if products > 0 { cost::ROW } else { 0 };
@@ -136,13 +138,13 @@ impl Compiler<'_, '_> {
         found.map(|(_, form, _)| form.clone()).unwrap_or_default()
     }
 
-    /// Address of an access that is not a load, as an operand of the statement.
+    /// Address of an access other than a load, as an operand of the statement.
     pub(super) fn place(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.address(memory.space, memory.region, &form)
     }
 
-    /// Value loaded from memory, shared with an earlier load or store if available.
+    /// Value loaded from memory. If an earlier load or store already has the value, it is shared.
     pub(super) fn load(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         let address = self.address(memory.space, memory.region, &form);
@@ -153,7 +155,7 @@ impl Compiler<'_, '_> {
             self.accesses.claim(memory.access, AccessFate::Gone);
             return known;
         }
-        // Earlier stores to this buffer may be read here, so they are no longer open.
+        // The load may read earlier stores to this buffer, so they must remain.
         self.accesses.open.retain(|(region, ..), _| *region != memory.region);
         let shared = memory.space == Space::Shared;
         self.scope.copied &= !shared;
@@ -188,7 +190,7 @@ impl Compiler<'_, '_> {
         region.base..region.base + region.len as u32 * slots_of(region.elem)
     }
 
-    /// Elements of a register array. A dynamic index places the array in local memory.
+    /// Elements of a register array. If the index is dynamic, the array is in local memory.
     pub(super) fn local(&mut self, memory: &Memory) -> ValueId {
         if let Some(slots) = self.slots_of(memory) {
             let parts: Vec<ValueId> = slots.into_iter().map(|slot| self.read(slot)).collect();
@@ -205,8 +207,8 @@ impl Compiler<'_, '_> {
         self.values.fresh(vec![address], SassCost::others(1))
     }
 
-    /// Adds a store. A store that is overwritten before any read is eliminated, and a load right
-    /// after the thread's own store reuses the value.
+    /// Adds a store. A store that is overwritten before any read is removed, and a load directly
+    /// after the thread's own store uses the stored value.
     pub(super) fn store(&mut self, memory: &Memory, value: ValueId) {
         let form = self.form_of(memory);
         let address = self.address(memory.space, memory.region, &form);
@@ -217,8 +219,8 @@ impl Compiler<'_, '_> {
         let place = (memory.region, address, at);
         let shared = memory.space == Space::Shared;
         let class = if shared { SassClass::SharedStore } else { SassClass::GlobalStore };
-        // In warp-specialised code, uniform registers do not survive the branch into roles, so each
-        // store reloads the global memory descriptor (`R2UR`).
+        // In warp-specialised code, uniform registers are not kept across the branch into roles, so
+        // each store loads the global memory descriptor again (`R2UR`).
         let others = if self.has_roles && !shared { 2 } else { 0 };
         let (count, stmt) = (self.values.count(), self.values.stmt);
         let charge = Charge { count, stmt, cost: SassCost::one(class).beside(others) };
@@ -234,25 +236,25 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Merges two stores of opposite branches to the same place; the stored value is selected
-    /// before.
+    /// Merges two stores to the same place in opposite branches. A selection of the stored value
+    /// comes before the merged store.
     pub(super) fn sink(&mut self, since: usize) {
         if let [first, second] = &mut self.accesses.stores[since..]
             && first.place == second.place
         {
             first.fate = StoreFate::Sunk;
-            // The selection uses both values.
+            // The selection needs both values.
             self.roots.push(first.value);
         }
     }
 
-    /// Records a synchronisation, after which all memory that the kernel writes may have changed.
+    /// Records a synchronisation. After it, all memory that the kernel writes may have changed.
     pub(super) fn met(&mut self) {
         self.accesses.meetings += 1;
         self.scope.piece += 1;
     }
 
-    /// Version of the memory behind an address: counts stores through other addresses, and
+    /// Version of the memory at an address: the number of stores through other addresses, and of
     /// synchronisations.
     fn epoch(&self, region: u32, address: ValueId) -> Epoch {
         let written = self.code.stored[region as usize];

@@ -8,12 +8,12 @@ use crate::counters::access_fate::AccessFate;
 use crate::sass::polynomial::{Polynomial, Term};
 use std::collections::BTreeMap;
 
-/// Key of mergeable loads: straight-line piece, buffer, memory version and address without its
-/// constant.
+/// Loads that may be merged have the same straight-line piece of code, buffer, memory version, and
+/// address without its constant part.
 type MergeKey = (u32, u32, Epoch, Vec<Term>);
 
-/// Merges adjacent loads of a straight-line piece that provably lie in the same aligned 8 or 16
-/// bytes. Runs after dead-value removal, and determines the fates of all accesses.
+/// Merges adjacent loads in a straight-line piece of code that are certainly in the same aligned 8
+/// or 16 bytes. Runs after dead values were removed, and determines the fates of all accesses.
 pub(super) fn merge(
     launch: &Launch<'_>,
     NeededValues(mut values): NeededValues,
@@ -46,8 +46,8 @@ pub(super) fn merge(
     (MergedValues(values), accesses)
 }
 
-/// Merges the loads within each window of `elements` elements if at most a quarter of them is
-/// missing. Merged loads leave the run.
+/// Merges the loads in each window of `elements` elements, unless more than a quarter of the
+/// elements is missing. Removes the merged loads from the run.
 fn merge_in(
     values: &mut Values,
     loads: &[Load],

@@ -1,4 +1,4 @@
-//! Operations: the same operation on the same values is the same value.
+//! Operations. The same operation on the same values gives the same value.
 
 use super::accesses::{Epoch, Offset};
 use crate::lower::code::Slot;
@@ -10,7 +10,7 @@ pub(super) enum Operation {
     Constant(i64),
     /// Value of an uninitialised variable.
     Undefined(Slot),
-    /// Value known at launch, in the constant bank.
+    /// Value that is known at launch, in the constant bank.
     Parameter(i64),
     Special(Special),
     /// Base address of shared memory.
@@ -21,7 +21,7 @@ pub(super) enum Operation {
     And,
     Or,
     Select,
-    /// Integer operator; true for 64 bits, false for 32.
+    /// Integer operator. The flag is true for 64 bits and false for 32.
     Integer(BinaryOp, bool),
     /// Comparison of the difference of two sums with a constant.
     Compare(Cmp, i64),
@@ -30,10 +30,10 @@ pub(super) enum Operation {
     CompareFloats(Cmp),
     Negative,
     Fma,
-    /// Function of numbers, by its address.
+    /// Function of numbers, identified by its address.
     Function(usize),
     Convert(Elem, Elem),
-    /// Two numbers as the halves of a word.
+    /// Two numbers, converted and packed as the halves of a word.
     Pack(Elem),
     Vector,
     Part(u32),
@@ -41,7 +41,7 @@ pub(super) enum Operation {
     Exchange,
 }
 
-/// Special registers that a kernel reads, with the dimension.
+/// Special registers that a kernel reads, with their dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Special {
     Block(u8),
@@ -60,10 +60,10 @@ pub(super) enum Width {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Op(Operation, Vec<ValueId>),
-    /// Sum of values; true for 64 bits, false for 32.
+    /// Sum of values. The flag is true for 64 bits and false for 32.
     Sum(Polynomial, bool),
-    /// Address of a form within a buffer, without its constant.
+    /// Address in a buffer, without its constant part.
     Address(u32, Polynomial),
-    /// Value loaded from an address, for one version of the memory.
+    /// Value loaded from an address, for a version of the memory.
     Load(ValueId, Offset, Epoch),
 }

@@ -1,9 +1,9 @@
-//! Integers as polynomials of values unknown at build time. They show which addresses differ by a
-//! constant, and which part of an address is loop-invariant.
+//! Integers as polynomials of values that are unknown at build time. Polynomials show which
+//! addresses differ only by a constant, and which part of an address is loop-invariant.
 
 pub(super) type ValueId = u32;
 
-/// Maximal number of factors of a term, and of terms of a sum.
+/// Maximum number of factors of a term; [`MAX_TERMS`] is the maximum number of terms of a sum.
 const MAX_FACTORS: usize = 4;
 const MAX_TERMS: usize = 24;
 
@@ -13,7 +13,7 @@ pub(super) type Term = (Vec<ValueId>, i64);
 /// Sum of products of values, plus a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Polynomial {
-    /// Terms in ascending order of their products, with non-zero coefficients.
+    /// Terms in ascending order of their products. Coefficients are not zero.
     pub(super) terms: Vec<Term>,
     pub(super) constant: i64,
 }
@@ -27,12 +27,13 @@ impl Polynomial {
         Self { terms: vec![(vec![id], 1)], constant: 0 }
     }
 
-    /// Value of the polynomial, if it is constant.
+    /// Value of the polynomial; `None` unless it is constant.
     pub(super) fn known(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// Returns the value if the polynomial is just that value.
+    /// Returns the value of which the polynomial consists; `None` if it is anything but a single
+    /// value.
     pub(super) fn single(&self) -> Option<ValueId> {
         match &self.terms[..] {
             [(of, 1)] if of.len() == 1 && self.constant == 0 => Some(of[0]),
@@ -97,7 +98,7 @@ impl Polynomial {
         Self { terms, constant: 0 }
     }
 
-    /// Number of differing terms: those of single values, and those of products.
+    /// Number of terms that differ: those that are single values, and those that are products.
     pub(super) fn distance(&self, other: &Self) -> (usize, usize) {
         let apart = |a: &Self, b: &Self, product: bool| {
             let terms = a.terms.iter().filter(|t| (t.0.len() > 1) == product);

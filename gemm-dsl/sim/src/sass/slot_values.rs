@@ -1,4 +1,4 @@
-//! Values of the variables of the lowered code, at the current position.
+//! Values of the variables of the lowered code, at the current position of the analysis.
 
 use crate::lower::code::Slot;
 use crate::sass::polynomial::ValueId;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Default)]
 pub(super) struct SlotValues {
     held: HashMap<Slot, ValueId>,
-    /// Previous value for each change.
+    /// For each change, the variable and its previous value.
     before: Vec<(Slot, Option<ValueId>)>,
 }
 
@@ -22,18 +22,18 @@ impl SlotValues {
         self.before.push((slot, before));
     }
 
-    /// Position in the log of changes.
+    /// Returns the current position in the log of changes.
     pub(super) fn mark(&self) -> usize {
         self.before.len()
     }
 
-    /// Variables assigned since a mark, with their current values.
+    /// Variables that were assigned since a mark, with their current values.
     pub(super) fn changed(&self, since: usize) -> BTreeMap<Slot, ValueId> {
         let slots = self.before[since..].iter().map(|(slot, _)| *slot);
         slots.filter_map(|slot| Some((slot, self.get(slot)?))).collect()
     }
 
-    /// Returns true if all variables assigned since a mark are among `known`.
+    /// Returns true if all variables that were assigned since a mark are in `known`.
     pub(super) fn changed_are<I: Iterator<Item = Slot>>(
         &self,
         since: usize,

@@ -12,7 +12,7 @@ use crate::sass::polynomial::ValueId;
 use gemm_dsl::ir::Scope;
 
 impl Compiler<'_, '_> {
-    /// Value of a variable. An uninitialised variable has a value of its own that costs nothing.
+    /// Value of a variable. An uninitialised variable has a separate value that costs nothing.
     pub(super) fn read(&mut self, slot: Slot) -> ValueId {
         match self.scope.slots.get(slot) {
             Some(id) => id,
@@ -82,7 +82,7 @@ impl Compiler<'_, '_> {
                 // `CS2R` clears two registers.
                 self.root(SassCost::others(count.div_ceil(2)), []);
             }
-            Op::Forget { .. } | Op::Unset { .. } | Op::UseAccumulators { .. } | Op::Assume(_) => {}
+            Op::Forget { .. } | Op::Unset { .. } | Op::UseAccumulators { .. } => {}
             // Loads the pointer of the chosen array from the list.
             Op::Choose(chosen) => {
                 let nth = self.index(&chosen.1);
@@ -149,7 +149,7 @@ impl Compiler<'_, '_> {
         if let Some((guard, or_zero)) = &copy.guard {
             let guard = self.pred(guard);
             self.roots.push(guard);
-            // A select determines the number of bytes to read.
+            // A select computes the number of bytes to read.
             cost = cost.beside(u32::from(*or_zero));
         }
         self.root(cost, places);
@@ -238,7 +238,7 @@ impl Compiler<'_, '_> {
         self.fill(&mma.d, 4, id);
     }
 
-    /// First slot of a fragment, if it is static.
+    /// First slot of a fragment, if its index is static.
     fn first_of(&mut self, fragment: &Fragment) -> Option<u32> {
         let known = fragment.slot;
         known.or_else(|| self.slots_of(&fragment.first)?.first().map(|slot| slot.at))
@@ -265,7 +265,8 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Writes an unknown element of a register array, which is then in local memory.
+    /// Records a write to an unknown element of a register array, which is therefore in local
+    /// memory.
     fn lost(&mut self, memory: &Memory) {
         self.is_whole = false;
         for at in self.array_of(memory) {
@@ -284,7 +285,7 @@ impl Compiler<'_, '_> {
         self.set(SlotKind::Wide, at, id);
     }
 
-    /// Position of a place in its buffer, as a sum.
+    /// Position of an access in its buffer, as a sum.
     fn element(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.values.sum(form, true)

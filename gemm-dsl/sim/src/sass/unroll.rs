@@ -1,4 +1,4 @@
-//! Loops: unrolling by the compiler, and loop-carried values.
+//! Loops: unrolling by the compiler, and values that change in a loop.
 
 use super::Compiler;
 use super::cost::SassCost;
@@ -8,15 +8,15 @@ use gemm_dsl::ir::{Stmt, Unroll};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Maximal number of lowered instructions in the body of a loop that the compiler unrolls without a
+/// Maximum number of lowered instructions in the body of a loop that the compiler unrolls without a
 /// pragma.
 const SMALL: usize = 12;
-/// Maximal number of lowered instructions in all rounds of a loop that the compiler unrolls
+/// Maximum number of lowered instructions in all iterations of a loop that the compiler unrolls
 /// completely without a pragma.
 const FEW: usize = 200;
 
 impl Compiler<'_, '_> {
-    /// Analyses a loop, from its test to its end.
+    /// Analyses a loop from its test to its end.
     pub(super) fn repeat(&mut self, top: usize, end: usize) {
         let code = self.code;
         let body = top + 1..end - 1;
@@ -38,7 +38,8 @@ impl Compiler<'_, '_> {
             self.scope.piece += 1;
             return;
         }
-        // Later rounds start in the state at the end of the body, in which loads may have occurred.
+        // Later iterations start in the state at the end of the body, after which there may have
+        // been loads.
         self.scope.copied = false;
         let groups = self.groups(top, &body);
         for (nth, &(together, left_by)) in groups.iter().enumerate() {
@@ -55,18 +56,18 @@ impl Compiler<'_, '_> {
                 self.scope.slots.set(slot, merged);
             }
             if nth > 0 {
-                // Test for remaining rounds, and the pointers at that point.
+                // A test for remaining iterations, and the pointers at this point.
                 self.spend(outer, SassCost::others(4));
             }
         }
         self.branches.of_loops.push(outer);
         self.values.stmt = stmt;
         self.scope.piece += 1;
-        // Test before the first round.
+        // A test before the first iteration.
         self.spend(outer, SassCost::others(2));
     }
 
-    /// Analyses one loop that executes `together` rounds at a time.
+    /// Analyses a loop that executes `together` iterations at a time.
     fn round(&mut self, top: usize, body: &Range<usize>, count: CountId, together: u32) {
         let code = self.code;
         let assigned = self.assigned(body);
@@ -85,7 +86,7 @@ impl Compiler<'_, '_> {
             self.scope.slots.set(slot, phi);
             phis.push((slot, phi));
         }
-        // Memory contents from before the loop are unknown in later rounds.
+        // In later iterations, memory no longer has its content from before the loop.
         for region in self.stored_in(body) {
             self.accesses.written(region);
         }
@@ -107,7 +108,8 @@ impl Compiler<'_, '_> {
         for (slot, phi) in phis {
             let id = self.read(slot);
             self.values.all[phi as usize].operands.push(id);
-            // A value stays a multiple of its initial factor if all steps are multiples of it.
+            // A value remains a multiple of its initial factor if all steps are multiples of this
+            // factor.
             let step = self.values.form(id).add(&self.values.form(phi), -1);
             let multiple = self.values.multiple(&step);
             let value = &mut self.values.all[phi as usize];
@@ -116,8 +118,8 @@ impl Compiler<'_, '_> {
         self.values.leave();
     }
 
-    /// Values of the loop variable if the compiler unrolls the loop completely: they must be known
-    /// at build time and not too many.
+    /// Values of the loop variable, if the compiler unrolls the loop completely. They must be known
+    /// at build time, and not be too many.
     fn trips(&mut self, top: usize, body: &Range<usize>) -> Option<Vec<i64>> {
         let code = self.code;
         if matches!(code.stmts[code.instrs[top].stmt as usize], Stmt::For(of) if matches!(of.unroll, Unroll::By(_)))
@@ -157,7 +159,7 @@ impl Compiler<'_, '_> {
         found
     }
 
-    /// Copies a variable that the loop changes into a register of its own before the loop. Register
+    /// Copies a variable that the loop changes to a separate register before the loop. Register
     /// arrays are initialised in place instead.
     fn copy(&mut self, slot: Slot) {
         let arrays = &self.code.arrays;
@@ -176,8 +178,8 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Unrolling of a loop: the rounds executed together, and the group size of the preceding loop
-    /// whose remainder they cover.
+    /// Unrolling of a loop: the number of iterations that are executed together, and the group size
+    /// of the loop before it whose remaining iterations it executes.
     fn groups(&self, top: usize, body: &Range<usize>) -> Vec<(u32, u32)> {
         let code = self.code;
         let Some(Stmt::For(of)) = code.stmts.get(code.instrs[top].stmt as usize) else {
@@ -207,7 +209,8 @@ impl Compiler<'_, '_> {
         instrs.flat_map(|instr| self.slots_assigned(&instr.op)).collect()
     }
 
-    /// Variables assigned by an instruction. A dynamic index may assign any element of its array.
+    /// Variables that an instruction assigns. With a dynamic index, these are all elements of the
+    /// array.
     pub(super) fn slots_assigned(&self, op: &Op) -> impl Iterator<Item = Slot> + use<> {
         let (kind, slots) = match op.assigns() {
             Assigned::Nothing => (SlotKind::Lane, 0..0),

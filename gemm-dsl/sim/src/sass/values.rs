@@ -1,5 +1,5 @@
-//! Values computed by a kernel. A common subexpression is computed once while the first result is
-//! available, and a loop invariant outside the loop.
+//! Values that a kernel computes. A common subexpression is computed only once while its first
+//! result is available. A loop invariant is computed outside the loop.
 
 use super::charge::Charge;
 use super::cost::SassCost;
@@ -11,21 +11,21 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(super) struct Value {
     pub(super) cost: SassCost,
-    /// Values that it is computed from.
+    /// Values from which it is computed.
     pub(super) operands: Vec<ValueId>,
-    /// Execution count of its computation.
+    /// Execution count of the code that computes it.
     pub(super) count: CountId,
     /// First statement that uses it.
     pub(super) stmt: Option<u32>,
-    /// Number of loops in which it changes.
+    /// Number of enclosing loops in which it changes.
     pub(super) depth: usize,
-    /// Polynomial form, if it is a sum.
+    /// Polynomial form, if the value is a sum.
     pub(super) form: Option<Polynomial>,
-    /// Power of two that divides the value.
+    /// Power of two that certainly divides the value.
     pub(super) multiple: u64,
-    /// True if the compiler knows that it is non-negative.
+    /// True if the compiler knows that it is not negative.
     pub(super) positive: bool,
-    /// True for a loop-carried variable.
+    /// True for a variable that changes in a loop.
     pub(super) is_variable: bool,
     pub(super) needed: bool,
 }
@@ -54,7 +54,7 @@ impl Values {
         self.frames.push(CodePiece { count, is_loop, known: Vec::new() });
     }
 
-    /// Leaves a piece of code; the values computed in it are no longer available.
+    /// Leaves a piece of code. Values computed in it are then no longer available.
     pub(super) fn leave(&mut self) {
         for key in self.frames.pop().map_or_else(Vec::new, |frame| frame.known) {
             self.known.remove(&key);
@@ -70,8 +70,8 @@ impl Values {
         self.frames.iter().filter(|frame| frame.is_loop).count()
     }
 
-    /// Piece of code in which a value that changes in `depth` loops is computed: as far outside as
-    /// possible.
+    /// Piece of code that computes a value which changes in `depth` loops: the outermost possible
+    /// one.
     fn place(&self, depth: usize) -> usize {
         let mut loops = self.frames.iter().enumerate().filter(|(_, frame)| frame.is_loop);
         loops.nth(depth).map_or(self.frames.len(), |(at, _)| at) - 1
@@ -107,7 +107,7 @@ impl Values {
         self.all.len() as ValueId - 1
     }
 
-    /// Value of an operation, shared if it is available.
+    /// Value of an operation; an available value is shared.
     pub(super) fn op(
         &mut self,
         operation: Operation,
@@ -118,7 +118,7 @@ impl Values {
         self.keyed(Key::Op(operation, operands.to_vec()), operands.to_vec(), cost, depth)
     }
 
-    /// Value of a key, shared if it is available.
+    /// Value of a key; an available value is shared.
     pub(super) fn keyed(
         &mut self,
         key: Key,
@@ -140,7 +140,7 @@ impl Values {
         self.known.insert(key, id);
     }
 
-    /// Available value of a key.
+    /// Value of a key, if it is available.
     pub(super) fn known(&self, key: &Key) -> Option<ValueId> {
         self.known.get(key).copied()
     }
@@ -163,12 +163,12 @@ impl Values {
         term.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0)
     }
 
-    /// Number of loops in which a sum changes.
+    /// Number of enclosing loops in which a sum changes.
     pub(super) fn depth_of_form(&self, form: &Polynomial) -> usize {
         form.terms.iter().map(|(of, _)| self.depth_of(of)).max().unwrap_or(0)
     }
 
-    /// Largest power of two, up to 16, known to divide a sum.
+    /// Largest power of two, up to 16, that is known to divide a sum.
     pub(super) fn multiple(&self, form: &Polynomial) -> u64 {
         let of = |(of, by): &(Vec<ValueId>, i64)| {
             let factors = of.iter().map(|&id| self.all[id as usize].multiple).product::<u64>();
@@ -185,8 +185,8 @@ impl Values {
         form.constant >= 0 && form.terms.iter().all(of)
     }
 
-    /// Value of a sum. Only the terms that change in the innermost loop are added there; the rest
-    /// is computed outside.
+    /// Value of a sum. Only terms that change in the innermost loop are added in this loop. All
+    /// other terms are added outside.
     pub(super) fn sum(&mut self, form: Polynomial, wide: bool) -> ValueId {
         if let Some(id) = form.single() {
             return id;
@@ -217,7 +217,7 @@ impl Values {
         id
     }
 
-    /// Marks the values that the roots depend on.
+    /// Marks the values on which the roots depend.
     pub(super) fn needed(mut self, roots: Vec<ValueId>) -> NeededValues {
         let mut open = roots;
         while let Some(id) = open.pop() {
@@ -230,22 +230,22 @@ impl Values {
     }
 }
 
-/// All values, with dead ones marked.
+/// All values, of which dead ones are marked.
 pub(super) struct NeededValues(pub(super) Values);
 
-/// All values, with merged loads at no cost.
+/// All values, of which merged loads cost nothing.
 pub(super) struct MergedValues(pub(super) Values);
 
 impl MergedValues {
-    /// Instructions of the remaining values.
+    /// Instructions of the values that remain.
     pub(super) fn charges(&self) -> impl Iterator<Item = Charge> {
         let values = self.0.all.iter().filter(|v| v.needed && v.cost != SassCost::FREE);
         values.map(|value| Charge { count: value.count, stmt: value.stmt, cost: value.cost })
     }
 }
 
-/// Cost of adding terms to a rest. `IADD3` adds two terms; `IMAD` and `LEA` add one scaled term.
-/// Products of non-constant values are multiplied first.
+/// Cost of adding terms to the rest of a sum. `IADD3` adds two terms, and `IMAD` and `LEA` add one
+/// scaled term. Products of non-constant values are multiplied first.
 pub(super) fn sum_cost(terms: &[Term], has_rest: bool, has_constant: bool) -> u32 {
     let (single, products): (Vec<&Term>, Vec<&Term>) =
         terms.iter().partition(|(of, _)| of.len() == 1);

@@ -1,4 +1,4 @@
-//! Traversal of the code: branches and loops as the compiler transforms them.
+//! Traversal of the code. It visits branches and loops as the compiler transforms them.
 
 use super::Compiler;
 use super::branch::Branch;
@@ -11,7 +11,7 @@ use gemm_dsl::ir::Expr;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Maximal number of text instructions of a branch that is always predicated.
+/// Maximum number of source instructions of a branch that is always predicated.
 const TINY: u64 = 6;
 
 impl Compiler<'_, '_> {
@@ -73,7 +73,7 @@ impl Compiler<'_, '_> {
     }
 
     fn branch(&mut self, cond: ValueId, then: Range<usize>, other: Range<usize>, divergent: bool) {
-        // A condition known at build time leaves only one branch.
+        // If the condition is known at build time, only one branch remains.
         if let Some(holds) = self.values.form(cond).known() {
             return self.walk(if holds != 0 { then } else { other });
         }
@@ -124,7 +124,7 @@ impl Compiler<'_, '_> {
             let before = self.read(slot);
             let [yes, no] = held.each_ref().map(|held| held.get(&slot).copied().unwrap_or(before));
             if yes != no {
-                // Both branches write the same register.
+                // Both branches write to the same register.
                 let merged = self.values.fresh(vec![cond, yes, no], SassCost::FREE);
                 self.scope.slots.set(slot, merged);
             } else {
@@ -147,8 +147,8 @@ impl Compiler<'_, '_> {
         });
     }
 
-    /// Returns true if a statement calls functions, whose instructions are not counted in its
-    /// sites.
+    /// Returns true if a statement calls functions. Their instructions are not counted in the
+    /// statement's sites.
     fn applies(&self, stmt: u32) -> bool {
         let mut applies = false;
         if let Some(stmt) = self.code.stmts.get(stmt as usize) {
@@ -157,7 +157,7 @@ impl Compiler<'_, '_> {
         applies
     }
 
-    /// Returns true if an instruction can be predicated and a jump would save nothing.
+    /// Returns true if an instruction can be predicated, so that a jump would save nothing.
     fn is_predicable(op: &Op) -> bool {
         matches!(
             op,
@@ -171,11 +171,10 @@ impl Compiler<'_, '_> {
                 | Op::Store(_)
                 | Op::Else(_)
                 | Op::UseAccumulators { .. }
-                | Op::Assume(_)
         )
     }
 
-    /// Adds instructions that compute no value.
+    /// Adds instructions that do not compute a value.
     pub(super) fn spend(&mut self, count: CountId, cost: SassCost) {
         let stmt = self.values.stmt;
         self.spent.push(Charge { count, stmt, cost });

@@ -1,11 +1,11 @@
-//! Scheduling of one block, or of the blocks of one cluster: its warps are coroutines that take
+//! Scheduling of one block, or of all blocks of one cluster. The warps are coroutines that take
 //! turns.
 //!
-//! In a round every ready warp runs until it must wait. A barrier that all warps have reached makes
-//! them ready again. A polling warp is ready after an event. Warps and named barriers are numbered
-//! across all blocks of a cluster. If no warp is ready and some have not exited, the block waits
-//! for other blocks, or forever. The same holds if all its warps meet repeatedly and return to an
-//! earlier state.
+//! In a round, every ready warp runs until it must wait. Warps at a barrier become ready again when
+//! all have reached it. A polling warp becomes ready after an event. Warps and named barriers are
+//! numbered across all blocks of a cluster. If no warp is ready and some have not exited, the block
+//! waits for other blocks, or forever. The same holds if all its warps meet repeatedly and return
+//! to an earlier state.
 
 mod report;
 
@@ -29,30 +29,30 @@ use std::ops::Range;
 
 /// Number of meetings after which the block is checked for livelock.
 const PATIENCE: u64 = 1 << 10;
-/// Maximal number of named barriers that warps pass in a round before other warps run.
+/// Maximum number of named barriers that warps pass in a round before other warps run.
 const ARRIVALS: u32 = 64;
-/// Hardware barriers per block; the numbers of named barriers are smaller.
+/// Number of hardware barriers per block. Numbers of named barriers are smaller than it.
 const NAMES: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WarpState {
     Ready,
-    /// Waits at the block barrier of this statement.
+    /// Waits at the block barrier in this statement.
     Barrier(u32),
-    /// Waits at the cluster barrier of this statement.
+    /// Waits at the cluster barrier in this statement.
     Cluster(u32),
     Named {
         barrier: u32,
         stmt: u32,
     },
-    /// Waits for a phase of an mbarrier; `completed` is the number of completed phases at that
-    /// time.
+    /// Waits for a phase of an mbarrier. `completed` is the number of completed phases when the
+    /// wait began.
     Phase {
         awaited: AwaitedPhase,
         stmt: u32,
         completed: u64,
     },
-    /// Polls in a loop until an event; `events` is their number at that time.
+    /// Polls in a loop until an event occurs. `events` is the number of events when it began.
     Polling {
         stmt: u32,
         events: u64,
@@ -78,9 +78,9 @@ pub(crate) struct Block<'l> {
     /// Number of meetings at the last livelock check.
     met: u64,
     livelock: LivelockDetector,
-    /// Set if the block is livelocked: number of memory changes at that time.
+    /// Number of memory changes when the block was found to be livelocked; `None` if it is not.
     livelocked_at: Option<u64>,
-    /// Order of the warps within a round, and number of rounds.
+    /// Order of the warps in a round; `rounds` is the number of rounds.
     order: Vec<u32>,
     rounds: u64,
 }
@@ -111,17 +111,17 @@ impl<'l> Block<'l> {
         self.warps.len()
     }
 
-    /// Sets the thread interleaving of the blocks that start next.
+    /// Sets the thread interleaving of blocks that start afterwards.
     pub(crate) fn take(&mut self, turns: Interleaving) {
         self.machine.turns = turns;
     }
 
-    /// Returns the counters of all blocks run here.
+    /// Returns the counters of all blocks that have run.
     pub(crate) fn finish(self) -> Profile {
         self.machine.finish()
     }
 
-    /// Starts a cluster, and reuses the memory of the last one.
+    /// Starts a cluster, in the memory of the previous one.
     pub(crate) fn start(&mut self, number: u32) {
         self.number = number;
         self.machine.begin(number);
@@ -134,7 +134,7 @@ impl<'l> Block<'l> {
         if turns.are_reversed() {
             self.order.reverse();
         }
-        // Each cluster has its own seed, independent of the worker that runs it.
+        // Each cluster has its own seed, which does not depend on the worker that runs it.
         self.machine.random = Random::new(turns.seed() + (u64::from(number) << 8));
         self.rounds = 0;
         self.states.clear();
@@ -143,7 +143,7 @@ impl<'l> Block<'l> {
         (self.met, self.livelock, self.livelocked_at) = (0, LivelockDetector::default(), None);
     }
 
-    /// Runs a cluster alone to its end.
+    /// Runs a cluster to its end, without other clusters.
     pub(crate) fn run(&mut self, number: u32) -> Result<(), SimError> {
         self.start(number);
         loop {
@@ -198,8 +198,8 @@ impl<'l> Block<'l> {
                         let state = self.arrive(i, of_block + barrier, threads, wait, stmt);
                         let state = state.map_err(SimError::Fault)?;
                         // A warp that need not wait yields in some interleavings and continues in
-                        // others, so its next statements run both before and after those of other
-                        // warps.
+                        // others. Its next statements are thereby run both before and after those
+                        // of other warps.
                         if state == WarpState::Ready
                             && self.machine.turns != Interleaving::Forward
                             && passed < ARRIVALS
@@ -223,8 +223,8 @@ impl<'l> Block<'l> {
         self.settle().map_err(SimError::Fault)
     }
 
-    /// Records the arrival of a warp at a named barrier. The last arrival releases the waiting
-    /// warps.
+    /// Records the arrival of a warp at a named barrier. The last arrival makes the waiting warps
+    /// ready.
     fn arrive(
         &mut self,
         i: usize,
@@ -251,7 +251,8 @@ impl<'l> Block<'l> {
         Ok(WarpState::Ready)
     }
 
-    /// Determines the progress of the block, or cluster, after every warp has run until it waits.
+    /// Determines the progress of the block or cluster, after every warp has run until it must
+    /// wait.
     fn settle(&mut self) -> Result<BlockProgress, Box<Fault>> {
         if self.machine.meetings >= PATIENCE && self.is_livelocked() {
             self.livelocked_at = Some(self.machine.changes());
@@ -288,7 +289,7 @@ impl<'l> Block<'l> {
     }
 
     /// Returns true if all of these warps have met at their barrier and continue. Warps that wait
-    /// for something else may still reach it.
+    /// for something else may still reach the barrier.
     fn meet(
         &mut self,
         warps: Range<usize>,
@@ -330,8 +331,8 @@ impl<'l> Block<'l> {
         Err(self.fault(((warps.start + waiting) * WARP) as u32, stmt, kind))
     }
 
-    /// Returns true if all warps have met since the last check and returned to an earlier state
-    /// without a change of memory. A warp that meets no other is checked on its own.
+    /// Returns true if all warps have met since the last check, and have returned to an earlier
+    /// state without a change of memory. A warp that does not meet others is checked separately.
     fn is_livelocked(&mut self) -> bool {
         self.machine.compares_writes = true;
         let met = std::mem::replace(&mut self.met, self.machine.meetings);

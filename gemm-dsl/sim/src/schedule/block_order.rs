@@ -1,10 +1,10 @@
-//! Execution of blocks that synchronise: in several orders, whose results must agree.
+//! Execution of blocks that synchronise. They run in several orders, and the results must agree.
 //!
-//! The GPU chooses the concurrent blocks and their order. A kernel with atomics on global memory
-//! therefore runs one block at a time, in ascending, descending and shuffled order. It also runs
-//! with several resident blocks, whose warps yield at every atomic. The threads of a block take
-//! other turns in each order. A block that waits for a block that is not resident waits forever, as
-//! nothing guarantees that both run at the same time.
+//! The GPU chooses which blocks are resident at once, and their order. A kernel with atomics on
+//! global memory is therefore run with one block at a time, in ascending, descending and shuffled
+//! order. It is also run with several resident blocks whose warps yield at every atomic. Each block
+//! order has a different thread interleaving. A block that waits for a block that is not resident
+//! waits forever, because nothing guarantees that both are resident at the same time.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::counters::Profile;
@@ -38,9 +38,10 @@ pub(crate) const BLOCK_ORDERS: [BlockOrder; 5] = [
     BlockOrder::Shuffled(SHUFFLES[1]),
     BlockOrder::Interleaved,
 ];
-/// Blocks that run at the same time in interleaved order.
+/// Number of blocks that are resident at once in interleaved order.
 const RESIDENT: u32 = 8;
-/// Maximal number of blocks shuffled as a whole; a larger grid is shuffled in pieces of this size.
+/// Maximum number of blocks that are shuffled as a whole. A larger grid is shuffled in pieces of
+/// this size.
 const PIECE: u32 = 1 << 16;
 
 impl BlockOrder {
@@ -53,7 +54,7 @@ impl BlockOrder {
         }
     }
 
-    /// Thread interleaving that goes with this block order.
+    /// Thread interleaving that is used with this block order.
     fn turns(self) -> Interleaving {
         match self {
             BlockOrder::Ascending => Interleaving::Forward,
@@ -63,8 +64,8 @@ impl BlockOrder {
         }
     }
 
-    /// Returns the block numbers of a launch in this order. The iterator is lazy, as a grid may be
-    /// too large to list.
+    /// Returns the block numbers of a launch in this order. The iterator is lazy, because a grid
+    /// may be too large for a list.
     pub(crate) fn blocks(self, count: u32) -> Box<dyn Iterator<Item = u32>> {
         match self {
             BlockOrder::Ascending | BlockOrder::Interleaved => Box::new(0..count),
@@ -81,7 +82,8 @@ impl BlockOrder {
     }
 }
 
-/// Runs all blocks of a launch in every order. Results and counters are those of ascending order.
+/// Runs all blocks of a launch in every order. Returns the results and counters of the ascending
+/// order.
 pub(crate) fn run(
     launch: &Launch<'_>,
     code: &Code<'_>,
@@ -140,9 +142,9 @@ struct Execution<'e, 'l> {
     code: &'l Code<'l>,
     budget: &'l Budget,
     options: &'e Options<'e>,
-    /// Per buffer and element: true if some order has written it.
+    /// For each buffer and element, true if the element was written in some order.
     written: Vec<Vec<bool>>,
-    /// Finished blocks in all orders, and their final number.
+    /// Number of finished blocks in all orders; `all` is the number at the end.
     done: u64,
     all: u64,
 }
@@ -167,7 +169,7 @@ impl<'l> Execution<'_, 'l> {
         let happened = |resident: &[Block<'l>]| -> u64 {
             resident.iter().map(|block| block.machine.happened).sum()
         };
-        // The first `fitting` blocks are the running ones.
+        // The first `fitting` blocks are the ones that are running.
         while fitting > 0 {
             let (before, mut stuck) = (happened(&resident), true);
             for i in (0..fitting).rev() {
@@ -206,7 +208,7 @@ impl<'l> Execution<'_, 'l> {
     }
 }
 
-/// Returns the fault of blocks that are all stuck while others have not started.
+/// Returns the fault of resident blocks that are all stuck, if other blocks have not started.
 fn deadlock(blocks: &[Block<'_>], to_come: u32) -> Box<Fault> {
     let Some((first, others)) = blocks.split_first() else { unreachable!("some block is stuck") };
     first.deadlock(others.iter().flat_map(Block::waiting), to_come)

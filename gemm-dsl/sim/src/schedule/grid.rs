@@ -1,10 +1,10 @@
-//! Parallel execution of blocks that do not synchronise with one another. The blocks of a cluster
-//! do, and run as one.
+//! Parallel execution of blocks that do not synchronise with one another. Blocks of a cluster do
+//! synchronise, and run as one block.
 //!
-//! Reports must not depend on timing. If no block touches an element that another one writes, each
-//! behaves as if alone, so the first faulty block is the same on every run. If two blocks conflict,
-//! the behaviour of both is undefined. The buffers are then restored, and one worker runs the
-//! blocks one after the other; its findings are reported.
+//! Reports must not depend on timing. If no block accesses an element that another block writes,
+//! each block behaves as if it were alone, so the first faulty block is the same on every run. If
+//! two blocks conflict, the behaviour of both is undefined. The buffers are then restored, one
+//! worker runs the blocks one after another, and the faults of this run are reported.
 
 use crate::counters::Profile;
 use crate::error::{EarlierAccess, Fault, FaultKind, SimError};
@@ -34,14 +34,14 @@ pub(crate) fn run(
     let quiet = Options { progress: None, ..*options };
     let (found, touched) = attempt(launch, code, &quiet, 1);
     match touched.conflict() {
-        // A block that has read a racing block's data has no meaningful fault of its own.
+        // A block that has read data of a conflicting block has no meaningful fault of its own.
         Some(conflict) => Err(SimError::Fault(fault(launch, code, &conflict))),
         None => found,
     }
 }
 
-/// Runs the blocks on `workers` workers, up to the first fault. The result is valid only if the
-/// returned record shows no conflict.
+/// Runs the blocks on `workers` workers until the first fault. The result is valid only if the
+/// returned record contains no conflict.
 fn attempt(
     launch: &Launch<'_>,
     code: &Code<'_>,
@@ -56,7 +56,8 @@ fn attempt(
     let budget = Budget::new(options.instructions);
     let clusters = launch.clusters();
     let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
-    // Clusters are taken in order, so all clusters below the lowest faulty one run to their end.
+    // Clusters are started in ascending order, so all clusters below the lowest faulty one run to
+    // their end.
     let faulty = AtomicU32::new(u32::MAX);
     let work = |_| {
         let mut worker: Option<IsolatedBlocks<'_>> = None;
@@ -88,7 +89,7 @@ fn attempt(
         profile += &counted;
         errors.extend(end);
     }
-    // A fault says more than a spent instruction limit, so it takes precedence.
+    // A fault takes precedence over a spent instruction limit, because it is more informative.
     let rank = |(cluster, error): &(u32, SimError)| {
         (matches!(error, SimError::OutOfInstructions { .. }), *cluster)
     };
@@ -99,7 +100,7 @@ fn attempt(
     (found, grid_race)
 }
 
-/// Returns the race fault of two blocks that access one element.
+/// Returns the race fault of two blocks that access the same element.
 fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<Fault> {
     let region = &launch.regions[conflict.buffer];
     let kind = FaultKind::Race {

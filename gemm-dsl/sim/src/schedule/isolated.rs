@@ -1,5 +1,5 @@
-//! Execution of blocks that synchronise with no other block. If threads of a block synchronise by
-//! atomics, the block runs in several thread interleavings, whose results must agree.
+//! Execution of blocks that do not synchronise with other blocks. If threads of a block synchronise
+//! by atomics, the block runs in several thread interleavings, whose results must agree.
 
 use crate::counters::Profile;
 use crate::error::SimError;
@@ -15,9 +15,9 @@ use gemm_dsl::ir::Space;
 
 pub(crate) struct IsolatedBlocks<'l> {
     launch: &'l Launch<'l>,
-    /// First run of each block, which also counts.
+    /// State for the first run of each block, whose counters are reported.
     first: Block<'l>,
-    /// Runs in other interleavings, if the kernel has atomics on shared memory.
+    /// State for the runs in other interleavings, if the kernel has atomics on shared memory.
     again: Option<Block<'l>>,
 }
 
@@ -34,7 +34,7 @@ impl<'l> IsolatedBlocks<'l> {
         Self { launch, first: block(between), again }
     }
 
-    /// Runs a block in all interleavings. The results are those of the first.
+    /// Runs a block in all interleavings. The results are those of the first interleaving.
     pub(crate) fn run(&mut self, number: u32) -> Result<(), SimError> {
         let Some(again) = &mut self.again else {
             return self.first.run(number);
@@ -69,7 +69,7 @@ impl<'l> IsolatedBlocks<'l> {
         Ok(())
     }
 
-    /// Returns the counters of all blocks run here, in their first interleavings.
+    /// Returns the counters of all blocks that have run, in their first interleavings.
     pub(crate) fn finish(self) -> Profile {
         self.first.finish()
     }

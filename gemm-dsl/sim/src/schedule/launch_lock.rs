@@ -1,9 +1,9 @@
-//! Exclusive access of launches to the buffers they write.
+//! Exclusive access of launches to the buffers that they write.
 //!
 //! A launch whose blocks synchronise runs in several orders, and each order starts from the initial
-//! contents of the buffers. Until it is done, another such launch must not write memory that it
-//! uses, or read memory that it writes. Such launches wait for one another. Each runs on one thread
-//! and waits for nothing while it holds the lock, so all make progress.
+//! content of the buffers. Until it is done, another such launch must neither write memory that it
+//! uses, nor read memory that it writes. Such launches wait for one another. Each runs on one
+//! thread and waits for nothing while it holds the lock, so all of them make progress.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::error::SimError;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Host memory used by a launch.
+/// Host memory that a launch uses.
 struct MemoryUse {
     launch: u64,
     by: ThreadId,
@@ -28,7 +28,7 @@ impl MemoryUse {
     }
 }
 
-/// All memory in use, and the next launch number.
+/// Memory of all current launches, and the next launch number.
 static IN_USE: Mutex<(Vec<MemoryUse>, u64)> = Mutex::new((Vec::new(), 0));
 static FREED: Condvar = Condvar::new();
 
@@ -36,14 +36,15 @@ fn in_use() -> MutexGuard<'static, (Vec<MemoryUse>, u64)> {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Guard for exclusive use of a launch's buffers, released on drop.
+/// Guard for the exclusive use of a launch's buffers, which ends when it is dropped.
 pub(crate) struct LaunchLock {
     launch: u64,
 }
 
 impl LaunchLock {
-    /// Waits until no other such launch uses the buffers in conflict. Returns [`SimError::InUse`]
-    /// if this thread itself is inside such a launch, as the wait would never end.
+    /// Waits until no other such launch uses the buffers in a conflicting way. Returns
+    /// [`SimError::InUse`] if this thread is inside such a launch itself, because the wait would
+    /// never end.
     pub(crate) fn acquire(launch: &Launch<'_>, code: &Code<'_>) -> Result<Self, SimError> {
         let mut all = in_use();
         let number = all.1;

@@ -1,7 +1,7 @@
-//! Contents of written buffers before a launch, to run it again.
+//! Content of written buffers before a launch, used to run the launch again.
 //!
 //! Only elements that the launch has written are compared and restored. Elements that a concurrent
-//! launch writes in the same buffers stay.
+//! launch writes in the same buffers are not changed.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::launch::Launch;
@@ -13,7 +13,7 @@ struct BufferCopy<'l> {
     copy: NumberedMemory,
 }
 
-/// Contents of the written buffers at one point in time.
+/// Content of the written buffers at one point in time.
 pub(crate) struct Snapshot<'l>(Vec<BufferCopy<'l>>);
 
 impl<'l> Snapshot<'l> {
@@ -35,8 +35,8 @@ impl<'l> Snapshot<'l> {
         }
     }
 
-    /// Returns the first element, among those for which `which(buffer, element)` is true, that
-    /// differs from the snapshot, with its old and new bits.
+    /// Returns the first element that differs from the snapshot, with its old and new bits. Only
+    /// elements for which `which(buffer, element)` is true are compared.
     pub(crate) fn differing(
         &self,
         which: impl Fn(usize, usize) -> bool,

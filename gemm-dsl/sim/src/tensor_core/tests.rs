@@ -135,8 +135,8 @@ fn low_bits_of_a_tf32_do_not_count() {
     let [low, none] = [0x3f80_1fff, 0x7f80_1000].map(|word| MmaOperand::decode(Format::Tf32, word));
     assert_eq!(low, MmaOperand::decode(Format::Tf32, 0x3f80_0000));
     // A NaN whose payload lies only in the low bits is decoded as infinity.
-    assert_eq!(none, MmaOperand::Infinite { negative: false });
-    assert_eq!(MmaOperand::decode(Format::Tf32, 0x7fc0_0000), MmaOperand::Nan);
+    assert_eq!(none, MmaOperand::INFINITY);
+    assert_eq!(MmaOperand::decode(Format::Tf32, 0x7fc0_0000), MmaOperand::NAN);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn who_has_written_last_is_not_the_first_of_them() {
     }
 }
 
-/// A write reports the first earlier access that it is not ordered after, for any number of
+/// A write reports the first earlier access after which it is not ordered, for any number of
 /// readers.
 #[test]
 fn all_that_have_accessed_a_word_are_remembered() {

@@ -1,4 +1,4 @@
-//! Results of atomics, and the memories and lanes they work on.
+//! Results of atomics, for all memory spaces and lanes.
 
 use super::*;
 use gemm_dsl::ir::{Space, Ty};

@@ -69,7 +69,7 @@ fn what_each_one_has_found() {
     unless_declared(kernel, place, &[10, 11, 12, 13, 14]);
 }
 
-/// The middle block is the third one in ascending and in descending order.
+/// The middle of five blocks is the third in ascending and in descending order.
 #[test]
 fn the_ends_are_not_all_orders() {
     let kernel = || {
@@ -83,7 +83,7 @@ fn the_ends_are_not_all_orders() {
     assert!(other != 12);
 }
 
-/// Both shuffles have names of their own.
+/// The two shuffles have different names.
 #[test]
 fn a_shuffle_is_known_by_its_seed() {
     let names: Vec<_> = BLOCK_ORDERS.map(|order| order.name()).into();
@@ -111,7 +111,7 @@ fn as_many_blocks_as_there_may_be() {
     let word = t.array("word", &[0u32]);
     t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
     let most = [Expr::U64((1 << 31) - 1), Expr::U64(2), Expr::U64(1)];
-    t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: 1 });
+    t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: None });
     let options = Options { instructions: 1000, ..Options::default() };
     let (kernel, arrays) = t.finish();
     let spent = launch_with(&kernel, &arrays, &[], &options);
@@ -135,7 +135,7 @@ fn blocks_may_run_together() {
     unless_declared(kernel, (element("out", 0), "interleaved", [11, 15]), &[11, 0, 0, 0, 0]);
 }
 
-/// Warps of a block, and lanes of a warp, have no order either.
+/// Warps of a block, and lanes of a warp, are not ordered either.
 #[test]
 fn threads_of_a_block_have_no_order() {
     for (threads, apart) in [(2, 1), (64, 32)] {
@@ -152,7 +152,7 @@ fn threads_of_a_block_have_no_order() {
     }
 }
 
-/// Every order starts from the same contents: results of one order do not leak into the next.
+/// Every order starts from the same content. Results of one order do not affect the next.
 #[test]
 fn every_order_begins_with_what_was_given() {
     let mut t = team(1, 5);
@@ -165,7 +165,7 @@ fn every_order_begins_with_what_was_given() {
     assert_eq!(arrays[1].to_vec_of(), Some(vec![7, 8, 9, 10, 11]));
 }
 
-/// The old value of the third block is declared to depend on the order. The final word is still
+/// The old value of the third block may depend on the order, as declared. The final word is still
 /// compared.
 #[test]
 fn a_declaration_is_of_one_array() {

@@ -30,9 +30,9 @@ fn index() -> Expr {
 fn clusters(blocks: usize) -> Clusters {
     let mut b = KernelBuilder::new("kernel");
     let grid = [blocks as u64, 1, 1].map(Expr::U64);
-    b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: Some(1) });
     b.cluster(2);
-    let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
+    let map = TensorMap { tile: vec![8, 32].into(), swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);
     b.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
     let out = b.global("out", Elem::I32, Operand::Output(0));
@@ -381,7 +381,7 @@ fn a_cluster_has_the_blocks_that_are_named() {
 }
 
 /// R13: threads of the other block read or write the words that a box overwrites, with and without
-/// telling its issuer.
+/// synchronising with its issuer.
 #[test]
 fn a_box_overwrites_what_another_block_has_read() {
     for (tells, shows) in [(true, true), (true, false), (false, true)] {
@@ -403,7 +403,7 @@ fn a_box_overwrites_what_another_block_has_read() {
         c.k.mbarrier_wait(barrier, 1, 0);
         match tells && shows {
             true => assert!(c.run().is_ok()),
-            // If the other block lags behind, its write is not ordered after the box.
+            // If the other block is slower, its write is not ordered after the box.
             false => assert_eq!(race(c.kind()), "x"),
         }
     }

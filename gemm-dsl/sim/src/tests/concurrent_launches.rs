@@ -57,7 +57,7 @@ fn what_others_write_elsewhere_stays() {
     assert_eq!(values(&elsewhere), [20, 21]);
 }
 
-/// A launch from inside another launch may not write a buffer that both use.
+/// A launch from inside another launch must not write a buffer that both use.
 #[test]
 fn a_launch_does_not_wait_for_itself() {
     let all = Buffer::from_slice(&[0; 6]);
@@ -81,7 +81,7 @@ fn a_launch_does_not_wait_for_itself() {
         let in_use = SimError::InUse { kernel: "kernel".into(), buffer: shared.into() };
         assert_eq!(nested(own), Err(in_use));
     }
-    // The outer launch has released the buffers.
+    // The outer launch no longer uses the buffers.
     let (kernel, arrays) = adding(1, 0, [&part(0, 1), &part(1, 2)]);
     assert!(launch(&kernel, &arrays, &[]).is_ok());
 }

@@ -1,5 +1,5 @@
 //! Constant folding gives the same results as execution. Random expressions are computed with
-//! loaded numbers and with the same numbers known in other ways. Each way gives the same bits or
+//! loaded numbers, and with the same numbers known in other ways. All ways give the same bits or
 //! the same fault.
 
 mod casts;

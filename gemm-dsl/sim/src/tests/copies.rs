@@ -1,4 +1,4 @@
-//! Asynchronous copies, each an agent of its own from issue to wait.
+//! Asynchronous copies, each of which is an agent from its issue to its wait.
 
 use super::*;
 use gemm_dsl::ir::{Elem, Guard, Stmt};
@@ -94,9 +94,9 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
     assert_eq!((counters.global_load_bytes, counters.shared_store_bytes), (28, 128));
 }
 
-/// Two lanes copy from one element, in two groups. The second lane waits for its own copy and
-/// writes the element. Nothing orders the write after the first lane's copy, which is an older
-/// reader of the row.
+/// Two lanes copy from the same element, in two groups. The second lane waits for its own copy and
+/// writes the element. Nothing orders this write after the copy of the first lane, which is an
+/// older reader of the element.
 #[test]
 fn an_older_copy_still_reads() {
     let kernel = |all_wait: bool| {

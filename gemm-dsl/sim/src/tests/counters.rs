@@ -1,4 +1,4 @@
-//! Counters on kernels whose counts are known on paper.
+//! Counters on kernels whose counts were computed by hand.
 
 use super::*;
 use gemm_dsl::ir::{For, Intrinsic, Stmt, Ty, Var};
@@ -161,7 +161,7 @@ fn barriers_are_counted_for_a_block() {
     b.k.barrier();
     b.k.unrolled("i", 3, |b, _| b.barrier());
     b.k.if_(tid().lt(64), |b| b.warp_barrier());
-    // Barriers are counted in the block that executes most.
+    // Barriers are counted in the block that executes the most.
     b.k.if_(Expr::from(Special::BlockX).equals(3), |b| b.barrier());
     let c = b.counters();
     assert_eq!((c.block_barriers, c.warp_barriers), (5, 2));
@@ -205,7 +205,7 @@ fn instructions_count_whatever_lanes_are_active() {
     b.k.if_(tid().lt(4), |b| b.store(at(output, tid()), load(input, tid())));
     let c = b.counters();
     assert_eq!((c.instructions, c.thread_instructions), (4, 2 * 32 + 2 * 4));
-    // An arm of a select counts if some lane takes it.
+    // A branch of a select counts if some lane evaluates it.
     let mut b = bench(64, 1, [64, 64]);
     let value = tid().lt(32).select(b.read(tid()) + 1.0, 0.0);
     b.write(tid(), value);
@@ -298,8 +298,8 @@ fn each_statement_has_what_it_is_charged_with() {
     assert_eq!(launch(&kernel, &buffers, &[]).expect("right"), profile.total);
 }
 
-/// Nested functions: two statements call the outer function. One of them calls it twice, in half of
-/// the warps.
+/// Nested functions. Two statements call the outer function, and one of them calls it twice in half
+/// of the warps.
 #[test]
 fn what_functions_do_is_charged_to_those_that_apply_them() {
     let mut b = bench(64, 1, [1, 64]);

@@ -211,8 +211,8 @@ fn a_warp_may_not_wait_by_loads() {
     }
 }
 
-/// A read of a word is either uninitialised or a race. The choice is known once the other warp has
-/// run to its end, however often the warps alternate before.
+/// A read of a word is either uninitialised or a race. The detector decides this when the other
+/// warp has run to its end, however often the warps alternated before.
 #[test]
 fn an_unwritten_word_is_told_from_a_race() {
     let kernel = |atomics: i32, rounds: i32, written: bool| {

@@ -1,4 +1,4 @@
-//! Shuffled orders: each draw is a new order while there is one.
+//! Shuffled orders: each draw gives a new order as long as there is one.
 
 use super::*;
 use crate::exec::interleaving::{SHUFFLES, more};
@@ -42,7 +42,7 @@ fn a_shuffle_is_no_rotation() {
     }
 }
 
-/// Grids larger than one shuffled piece have their pieces shuffled too.
+/// In grids larger than one shuffled piece, the pieces are shuffled as well.
 #[test]
 fn pieces_are_shuffled() {
     for order in BLOCK_ORDERS {

@@ -1,11 +1,11 @@
-//! Elements of every type moved through every memory: random programs of moves on the simulator and
-//! in plain Rust.
+//! Elements of every type, moved through every memory. Random programs of moves run on the
+//! simulator and in plain Rust.
 //!
-//! A program is a list of steps with barriers between them. In each step some threads of a block
-//! move an element or 16 bytes from one array to another. The index is a literal, shared by all
-//! threads, or each lane's own. All arrays start with random bits, so that words a step does not
-//! write are guards. At the end all arrays, and the memory costs of each step, must agree with the
-//! model.
+//! A program is a list of steps with barriers between them. In each step, some threads of a block
+//! move an element or 16 bytes from one array to another. The index is a literal, the same in all
+//! threads, or different in each lane. All arrays start with random bits, so words that a step must
+//! not write serve as guards. At the end, all arrays and the memory costs of each step must agree
+//! with the model.
 
 mod kernel;
 mod limits;

@@ -1,4 +1,4 @@
-//! Fault reports: block, thread, order, and wording.
+//! Fault reports: block, thread, order and text.
 
 use super::*;
 use crate::WaitingWarp;
@@ -78,7 +78,7 @@ fn of_many_that_wait_four_are_named() {
     }
 }
 
-/// One lane of a warp polls in vain, with a long pause between two polls.
+/// One lane of a warp polls in vain, with a long pause between polls.
 fn asks_in_vain(who: i32, by_atomics: bool, pause: i32) -> Team {
     let mut t = team(64, 1);
     let (flag, out) = (t.shared("flag", 1), t.array("out", &[0]));

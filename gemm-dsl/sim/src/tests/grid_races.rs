@@ -1,5 +1,5 @@
-//! Races between blocks, both in kernels whose blocks run in parallel and in kernels with
-//! inter-block synchronisation. The two detectors find the same races.
+//! Races between blocks, in kernels whose blocks run in parallel and in kernels with inter-block
+//! synchronisation. The two detectors find the same races.
 
 use super::*;
 use gemm_dsl::ir::Stmt;
@@ -126,7 +126,7 @@ fn shared_memory_is_new_to_every_block() {
     }
 }
 
-/// Ordering is not carried from one block to the next, neither by barriers nor by acquired values.
+/// Order is not carried from one block to the next, neither by barriers nor by acquired values.
 #[test]
 fn order_is_new_in_every_block() {
     for synchronising in [false, true] {

@@ -117,8 +117,8 @@ fn what_is_written_in_another_turn_does_not_stay() {
     assert_eq!(t.run(), Ok((0..512).map(first).collect::<Vec<i32>>()));
 }
 
-/// An arrival at a named barrier that no warp completes is dropped at the end of the block. A
-/// barrier of the same name in the next block does not count it.
+/// An arrival at a named barrier that no warp completes is dropped at the end of the block. The
+/// barrier with the same number in the next block does not count it.
 #[test]
 fn an_arrival_that_nobody_completes_is_lost() {
     let kernel = |reads: i32| {

@@ -38,7 +38,7 @@ fn whoever_comes_first_must_not_race() {
     for first in [0, 1] {
         assert!(writers(first, 1).run().is_ok());
         let fault = writers(first, 0).fault();
-        // The first turns, with warp 0 before warp 1, are not named.
+        // The first interleaving, with warp 0 before warp 1, is not named in errors.
         let turns = [Some("reversed"), None][first as usize];
         assert_eq!((fault.block, fault.order, fault.turns), ((0, 0, 0), None, turns));
         let text = fault.to_string();
@@ -63,8 +63,8 @@ fn element(index: i128) -> Position {
     Position { buffer, space, index: vec![index], at: u64::try_from(index).ok() }
 }
 
-/// Each thread draws a slot. The slot of a thread depends on the turns; the set of filled slots
-/// does not.
+/// Each thread draws a slot. The slot of a thread depends on the interleaving, but the set of
+/// filled slots does not.
 #[test]
 fn slot_order_depends_on_turns() {
     let kernel = |what: fn() -> Expr| {
@@ -83,14 +83,14 @@ fn slot_order_depends_on_turns() {
     let told = "block (0, 0, 0): the results depend on the order in which threads run: out[0] has \
         the bits 0x0 if they take turns from the first to the last, and 0x3f in reversed turns";
     assert!(text.contains(told), "{text}");
-    // Under the declaration, the results are those of the first turns.
+    // With the declaration, the results are those of the first interleaving.
     let mut declared = kernel(tid);
     declared.unordered();
     assert_eq!(declared.run(), Ok((0..128).collect()));
 }
 
-/// The middle of three warps is second in both plain turns. A warp that adds twice runs alone
-/// unless another warp interleaves.
+/// The middle one of three warps is second in both plain interleavings. A warp that adds twice runs
+/// alone, unless another warp is interleaved.
 #[test]
 fn the_ends_are_not_all_turns() {
     let kernel = |twice: bool| {
@@ -205,7 +205,8 @@ fn who_arrives_may_come_first() {
     assert_eq!((fault.turns, race(fault.kind)), (Some("interleaved"), "s".to_owned()));
 }
 
-/// Every turn starts from the same contents, for accesses by element and by vector of all sizes.
+/// Every interleaving starts from the same content, for accesses by element and by vector of all
+/// sizes.
 #[test]
 fn every_turn_begins_with_what_was_given() {
     let kernel = || {
@@ -236,7 +237,7 @@ fn every_turn_begins_with_what_was_given() {
     assert_eq!((counters.blocks, counters.global_stores), (2, 4 + 4 + 4));
 }
 
-/// Instructions of all turns count against the limit; progress counts blocks.
+/// Instructions of all interleavings count against the limit. Progress counts blocks.
 #[test]
 fn turns_count_against_the_limit() {
     let needs = |atomic: bool| {
@@ -251,7 +252,7 @@ fn turns_count_against_the_limit() {
         };
         (0..10_000).find(|&limit| runs(limit)).expect("it ends")
     };
-    // A branch whose second arm runs first costs one more instruction.
+    // A branch whose second side runs first costs one more instruction.
     let (all, one) = (needs(true), needs(false));
     assert!((6 * one..7 * one).contains(&all), "{all} and {one}");
 }

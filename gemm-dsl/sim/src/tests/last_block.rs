@@ -78,14 +78,14 @@ const TOTAL: i32 = BLOCKS * (BLOCKS + 1) / 2;
 fn the_last_block_adds_up_what_all_have_written() {
     assert_eq!(by(ATOMIC).run(), Ok(vec![TOTAL]));
     assert_eq!(by(FENCED).run(), Ok(vec![TOTAL]));
-    // One half of each protocol replaces the missing half of the other.
+    // One half of each protocol replaces the half that the other lacks.
     let released = Ticket { before: None, order: MemoryOrder::Release, ..FENCED };
     let acquired = Ticket { order: MemoryOrder::Acquire, after: None, ..FENCED };
     assert_eq!(by(released).run(), Ok(vec![TOTAL]));
     assert_eq!(by(acquired).run(), Ok(vec![TOTAL]));
 }
 
-/// Asserts that the last block has the fault, when it reads a part that another block wrote.
+/// Asserts that the last block has the fault when it reads a part that another block wrote.
 fn on_parts(ticket: Ticket) {
     let fault = by(ticket).fault();
     assert_eq!((fault.block, fault.thread), ((4, 0, 0), (50, 0)));
@@ -112,7 +112,7 @@ fn a_ticket_speaks_to_the_device() {
         on_parts(Ticket { before: fence, ..FENCED });
         on_parts(Ticket { after: fence, ..FENCED });
     }
-    // Two block-scope atomics of different blocks race themselves.
+    // Two block-scope atomics of different blocks race with each other.
     for ticket in [ATOMIC, FENCED] {
         let kind = by(Ticket { scope: Scope::Block, ..ticket }).kind();
         assert_eq!(race(kind), "counter");

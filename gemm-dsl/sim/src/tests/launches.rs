@@ -15,7 +15,7 @@ fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
     b.geometry(Geometry {
         block: (32, 2),
         grid: [Expr::from(n).div_ceil(64).wide(), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     let index = Expr::from(Special::BlockX) * 64 + Expr::from(Special::ThreadY) * 32 + tid();
     let i = b.let_("i", index);
@@ -112,7 +112,7 @@ fn a_fault_names_its_block_and_its_thread() {
     for at_fault in coordinates {
         let (bx, by, bz, tx, ty) = at_fault;
         let mut b = bench(1, 1, [1, 1]);
-        b.k.geometry(Geometry { block, grid: grid.map(Expr::U64), blocks_per_sm: 1 });
+        b.k.geometry(Geometry { block, grid: grid.map(Expr::U64), blocks_per_sm: Some(1) });
         let there = [
             (Special::BlockX, bx),
             (Special::BlockY, by),

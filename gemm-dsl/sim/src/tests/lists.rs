@@ -20,7 +20,7 @@ fn lists(count: u64, pitch: u64, body: impl FnOnce(&mut Lists)) -> VerifiedKerne
         b.list(list, count.into(), [4.into(), 4.into()], [pitch.into(), 1.into()]);
     }
     let grid = [Expr::U64(count), Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (16, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (16, 1), grid, blocks_per_sm: Some(1) });
     let mut lists = Lists { k: b, input, output };
     body(&mut lists);
     lists.k.finish().expect("the test's kernel is valid")
@@ -70,7 +70,7 @@ fn arrays_lie_anywhere() {
     assert!((0..100).filter(beside).all(|at| all.to_vec()[at] == 0.0));
 }
 
-/// Arrays may be interleaved: rows of one lie between the rows of the other.
+/// Arrays may be interleaved: rows of one are between rows of the other.
 #[test]
 fn arrays_may_be_interleaved() {
     let all = Buffer::zeros(32);
@@ -118,7 +118,7 @@ fn arrays_of_a_list_are_put_back() {
         let words = b.global("words", Elem::U32, Operand::Temp(0));
         b.list(words, 3u64.into(), [2.into()], [1.into()]);
         let grid = [Expr::U64(6), Expr::U64(1), Expr::U64(1)];
-        b.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: 1 });
+        b.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: Some(1) });
         let target = Access::new(words, [block() / 2, block() % 2]);
         let value = block().cast(Elem::U32) + Expr::U32(1);
         b.atomic_only(op, target, value, MemoryOrder::Relaxed, Scope::Device);
@@ -149,7 +149,7 @@ fn indices_are_checked_in_each_array() {
         })
     };
     let all = numbers(0, 100);
-    // The allocation extends past the end of each array.
+    // The allocation extends past the end of every array.
     let input = [0, 40].map(|start| all.view(start, 60).expect("inside"));
     let outcome = |nth: Expr, row| run(&read(nth, row), &input, &zeros(2, 16));
     assert!(outcome(block(), 3.into()).is_ok() && outcome(tid() % 2, tid() / 4).is_ok());
@@ -167,7 +167,8 @@ fn indices_are_checked_in_each_array() {
     }
 }
 
-/// An access through a pointer is bounded by its array, not by the allocation around it.
+/// An access through a pointer must stay inside its array, not only inside the allocation around
+/// it.
 #[test]
 fn pointers_stay_in_their_array() {
     let walk = |nth: Expr, from: i32, to: i32| {
@@ -392,7 +393,7 @@ fn what_is_chosen_is_verified() {
     assert_eq!(ok, Ok(()));
     type Body = dyn Fn(&mut KernelBuilder, BufferId, BufferId);
     let broken: [(&Body, &str); 6] = [
-        (&|b, _, one| _ = b.choose("a", one, 0), "a is an array of no list"),
+        (&|b, _, one| _ = b.choose("a", one, 0), "a is chosen from a buffer that is not a list"),
         (
             &|b, list, one| {
                 let mut a = list;

@@ -4,8 +4,8 @@ use super::*;
 use crate::exec::livelock::LivelockDetector;
 use gemm_dsl::ir::For;
 
-/// Two agents try to take two locks, each its own first. On failure they release the locks they
-/// hold, if `releases` is set.
+/// Two agents each try to take two locks, in opposite order. On failure, they release the locks
+/// that they hold, if `releases` is true.
 fn try_locks(blocks: bool, releases: bool) -> Team {
     let (threads, count, scope) =
         if blocks { (32, 2, Scope::Device) } else { (64, 1, Scope::Block) };
@@ -47,7 +47,7 @@ fn try_locks(blocks: bool, releases: bool) -> Team {
     t
 }
 
-/// Try-locks in lockstep make progress in the end, because one agent gets ahead.
+/// Two agents that try locks in lockstep make progress in the end, because one gets ahead.
 #[test]
 fn try_locks_that_let_go_end() {
     for blocks in [false, true] {

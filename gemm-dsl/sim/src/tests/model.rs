@@ -1,5 +1,5 @@
-//! Model check of the race detector on random tiny programs. Their interleavings are enumerated one
-//! by one, and the detector is compared with races by definition.
+//! Model check of the race detector on small random programs. Their interleavings are enumerated
+//! one by one, and the detector is compared with the definition of a race.
 //!
 //! * The detector receives the events of each interleaving. It must report a race at the very event
 //!   that completes one, between two accesses that race, and nothing else.
@@ -37,7 +37,7 @@ use verdict::{Trace, interleavings};
 const PROGRAMS: usize = 3000;
 const FIRST_SEED: u64 = 20_260_101;
 
-/// Maximum number of interleavings to enumerate, for a random and for a planted program.
+/// Maximum number of interleavings to enumerate, for a random program and for an injected fault.
 const FEW: u128 = 150;
 const MANY: u128 = 5000;
 

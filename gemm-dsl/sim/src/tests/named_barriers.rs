@@ -262,8 +262,8 @@ fn a_role_that_leaves() {
 }
 
 /// The second warp waits at a barrier or only arrives there, and one of its lanes signals a lane of
-/// the first warp. The first warp then arrives again. One informed lane is enough for its warp,
-/// whichever it is.
+/// the first warp. Then the first warp arrives again. It suffices that one lane of the first warp
+/// knows, whichever lane it is.
 #[test]
 fn a_lane_may_know_for_its_warp_that_a_round_is_over() {
     const TOLD: i32 = 5;

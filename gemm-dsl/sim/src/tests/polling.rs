@@ -113,7 +113,7 @@ fn a_warp_may_wait_for_another_of_its_block() {
     assert_eq!((waiting[0].warp, waiting[0].waits_for.clone()), (0, WaitReason::Change));
 }
 
-/// A warp that polls several words, or writes in each round, still lets others run.
+/// A warp that polls several words, or that writes in each round, still lets other warps run.
 #[test]
 fn a_warp_that_waits_may_do_other_things() {
     let other = |b: &mut KernelBuilder, op: AtomicOp, value: i32, flag: BufferId| {

@@ -1,9 +1,9 @@
 //! Synchronisation rules for a machine with separate timelines for reads and writes of bulk copies,
 //! tested on clocks and shadow memory.
 //!
-//! Besides a thread's own statements and copies there is the asynchronous proxy. It has bulk
-//! copies, and matrix instructions that read shared memory. Accesses through the generic proxy are
-//! visible to it only after a proxy fence.
+//! In addition to a thread's own statements and copies, there is the asynchronous proxy. Bulk
+//! copies use it, and so do matrix instructions that read shared memory. Accesses through the
+//! generic proxy are visible to it only after a proxy fence.
 
 use crate::race::check::Check;
 use crate::race::clock::Clocks;
@@ -240,10 +240,10 @@ fn copies_before_others() {
     assert!(!after(first, &[fence_of_writer, wait, barrier], (ISSUER, WGMMA, false)));
 }
 
-/// R2: writes of a bulk copy are ordered before threads that waited for its phase. This table has
-/// no agent that is not a thread, so that an idle thread plays the copy. It acquires the issuer's
+/// R2: writes of a bulk copy are ordered before threads that waited for its phase. This model has
+/// only threads as agents, so an idle thread represents the copy. It acquires the issuer's
 /// knowledge, waits for itself, and releases the completion through a word. Several waiters of one
-/// phase, and arrival counts, are not modelled here.
+/// phase, and arrival counts, are not tested here.
 #[test]
 fn a_bulk_copy_that_a_barrier_tracks() {
     const COPY: usize = 63;
@@ -273,7 +273,7 @@ fn a_bulk_copy_that_a_barrier_tracks() {
     assert!(!after((ISSUER, ORDINARY, true), through, (5, WGMMA, false)));
 }
 
-/// R14: between blocks, a word passes on both views.
+/// R14: a word passes on both views from block to block.
 #[test]
 fn views_of_other_blocks() {
     for (fences, asynchronous) in [(0, false), (1, true), (2, true)] {

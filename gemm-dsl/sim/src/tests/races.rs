@@ -4,7 +4,8 @@ use super::*;
 use gemm_dsl::ir::{BufferLayout, Elem, Operand, Scope, Stmt};
 
 /// Last warp of a reduction tree, `x[tid] += x[tid + s]` for s = 16 … 1 without divergence. Each
-/// step has a warp barrier after its read and one after its write, except for the planted omission.
+/// step has a warp barrier after its read and another after its write. The injected fault omits one
+/// of them.
 fn last_warp(planted: Option<(i32, usize)>) -> Bench {
     let mut b = bench(32, 1, [64, 1]);
     let x = b.shared(64);
@@ -226,7 +227,7 @@ fn blocks_may_not_read_what_another_writes() {
         b.geometry(Geometry {
             block: (1, 1),
             grid: [Expr::U64(8), Expr::U64(1), Expr::U64(1)],
-            blocks_per_sm: 1,
+            blocks_per_sm: Some(1),
         });
         let block = || Expr::from(Special::BlockX);
         b.store(at(scratch, block()), 1.0);
@@ -259,7 +260,7 @@ fn the_writer_of_a_word_does_not_hide_another_reader() {
         b.geometry(Geometry {
             block: (1, 1),
             grid: [Expr::U64(2), Expr::U64(1), Expr::U64(1)],
-            blocks_per_sm: 1,
+            blocks_per_sm: Some(1),
         });
         let block = || Expr::from(Special::BlockX);
         b.if_else(

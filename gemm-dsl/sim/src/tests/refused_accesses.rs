@@ -1,5 +1,5 @@
-//! Refused accesses. A fault describes the access that was refused. The description equals the
-//! access that the same kernel makes with enough memory.
+//! Refused accesses. A fault describes the access that was refused, and the description equals the
+//! access that the same kernel performs with enough memory.
 
 use super::*;
 use crate::record;
@@ -289,7 +289,7 @@ fn of_registers_the_lanes_are_told_alone() {
     }
 }
 
-/// Faults other than refused accesses carry no refused access.
+/// Faults of other kinds contain no refused access.
 #[test]
 fn what_was_made_was_not_refused() {
     let mut b = bench(64, 1, [1, 64]);

@@ -1,4 +1,4 @@
-//! Counters of compiled code, on kernels whose SASS is known on paper.
+//! Counters of compiled code, for kernels whose SASS was computed by hand.
 
 use super::*;
 use crate::{Profile, SassCounters, profile};

@@ -34,8 +34,8 @@ fn ordered(clocks: &Clocks, past: &[Past], (thread, on, writes): (usize, Timelin
     conflicts.all(|p| clocks.ordered(thread, on, p.agent as usize, p.epoch))
 }
 
-/// Threads of the same lane and of others, in the same warp and in others, on timelines of which
-/// every other one shares its bits.
+/// Threads with the same lane and with other lanes, in the same warp and in other warps. Every
+/// second of their timelines shares its bits.
 const THREADS: [usize; 5] = [0, 1, 33, 500, 993];
 const WORDS: usize = 4;
 

@@ -1,7 +1,7 @@
 //! Values: IEEE arithmetic, NaN, integers, control flow.
 
 use super::*;
-use gemm_dsl::ir::{BinaryOp, Elem, Extent, For, Intrinsic, Stmt, Ty, UnaryOp, Unroll};
+use gemm_dsl::ir::{BinaryOp, Elem, Extent, For, Intrinsic, Ty, UnaryOp, Unroll};
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 
 /// One thread computes `value` from `in[0]`, `in[1]`, `in[2]`.
@@ -33,40 +33,6 @@ fn arithmetic_makes_the_canonical_nan() {
     assert_eq!(compute(nan, neg), CANONICAL_NAN);
     let zero = [0; 3];
     assert_eq!(compute(zero, |[a, b, _]| a / b), CANONICAL_NAN);
-}
-
-#[test]
-fn an_assumption_is_checked_and_costs_nothing() {
-    let assuming = |cond: Expr| {
-        let mut b = bench(64, 1, [1, 1]);
-        b.k.push(Stmt::Assume(cond));
-        b
-    };
-    let holds = tid().ge(0).and((tid() * 2).lt(128));
-    let (bare, assumed) = (bench(64, 1, [1, 1]).run(), assuming(holds).run());
-    assert_eq!(bare.expect("an empty kernel"), assumed.expect("it holds"));
-    // Only threads that reach the assumption are checked.
-    let mut b = bench(64, 1, [1, 1]);
-    b.k.if_(tid().ge(8), |k| k.push(Stmt::Assume(tid().gt(7))));
-    assert!(b.run().is_ok());
-    let fault = assuming(tid().lt(40)).fault();
-    assert_eq!((fault.kind, fault.thread), (FaultKind::BrokenAssumption, (40, 0)));
-    assert_eq!(fault.statement, "__builtin_assume((int)threadIdx.x < 40);");
-}
-
-#[test]
-fn an_assumption_is_a_truth_about_variables() {
-    let broken = |cond: fn(&Bench) -> Expr| {
-        let mut b = bench(32, 1, [1, 1]);
-        let cond = cond(&b);
-        b.k.push(Stmt::Assume(cond));
-        b.k.finish().expect_err("a rule is broken").rule
-    };
-    assert!(broken(|_| tid()).contains("not Bool"));
-    assert!(broken(|b| b.read(0).ge(0.0)).contains("a load or a call"));
-    let shuffled =
-        |_: &Bench| Expr::Call(Intrinsic::ShuffleDown, vec![0.5.into(), 1.into()]).ge(0.0);
-    assert!(broken(shuffled).contains("a load or a call"));
 }
 
 #[test]

@@ -2,77 +2,80 @@
 
 use crate::mask::WARP;
 
-/// Action on a block, or within it.
+/// Action on a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detail {
-    /// Number of the block's [`events`](super::Trace::events) recorded before this action.
+    /// Number of the block's [`events`](super::Trace::events) that were recorded before this
+    /// action.
     pub event: usize,
-    /// Cluster rank of the acting warp's block; other blocks may also copy to this block and arrive
-    /// here.
+    /// Cluster rank of the acting warp's block. Warps of other blocks may also copy to this block
+    /// and arrive at its mbarriers.
     pub rank: u32,
-    /// Warp number in its own block.
+    /// Number of the warp in its own block.
     pub warp: u32,
     /// Number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
     pub stmt: u32,
-    /// Iteration of the enclosing loops, for the first lane: an index into
+    /// Iteration of the enclosing loops for the first lane, as an index into
     /// [`Trace::rounds`](super::Trace::rounds).
     pub rounds: u32,
     pub did: Action,
 }
 
-/// Kind of an action. Mbarriers are those of the block, numbered in declaration order.
+/// Kind of an action. Mbarriers belong to the recorded block, and are numbered in the order of
+/// declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// Exchange of 32-bit or 64-bit values between lanes.
+    /// Lanes exchanged 32-bit or 64-bit values.
     Shuffle {
-        /// Value given by each lane, zero-extended.
+        /// Value that each lane supplied, zero-extended.
         values: Box<[u64; WARP]>,
-        /// Source lane of each lane; `None` for an inactive lane.
+        /// Lane from which each lane read; `None` for an inactive lane.
         sources: [Option<u8>; WARP],
     },
     /// A lane initialised an mbarrier.
     Made {
         barrier: u32,
-        /// Arrivals that each phase expects.
+        /// Number of arrivals that each phase expects.
         arrivals: u32,
     },
     /// A lane arrived at an mbarrier.
     Arrived {
         barrier: u32,
-        /// Bytes added to the expectation of the phase.
+        /// Number of bytes that the arrival added to the expected bytes of the phase.
         bytes: u64,
     },
-    /// A lane issued a TMA copy; the simulator completes it at once.
+    /// A lane issued a TMA copy, which the simulator completes at once.
     BoxCopy(BoxCopy),
-    /// The preceding copy or arrival completed a phase.
+    /// The preceding copy or arrival has completed a phase.
     Completed {
         barrier: u32,
-        /// Phase number, from 0 on.
+        /// Number of the phase, from 0.
         phase: u32,
     },
-    /// Lanes of the warp waited for a phase, which is complete.
+    /// Lanes of the warp waited for a phase that is now complete.
     Waited {
         barrier: u32,
-        /// Phase number; -1 for the phase before the first, which is complete from the start.
+        /// Number of the phase; -1 for the phase before phase 0, which is complete from the start.
         phase: i64,
     },
-    /// The warp executed a matrix instruction of its warpgroup, and computed its quarter.
+    /// The warp executed a matrix instruction of its warpgroup, and computed its quarter of the
+    /// result.
     Multiplied {
         /// Operand A, a tile of 64 rows.
         a: Operand,
-        /// Operand B; its rows are columns of the result.
+        /// Operand B, whose rows are columns of the result.
         b: Operand,
         columns: u32,
     },
 }
 
-/// TMA box, as written to shared memory.
+/// TMA box as it was written to shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoxCopy {
-    /// Mbarrier that counts the bytes.
+    /// Mbarrier at which the bytes count.
     pub barrier: u32,
     pub from: usize,
     /// Start of the box in the source: one index per dimension.
@@ -88,16 +91,16 @@ pub struct BoxCopy {
     pub parts: Vec<u32>,
 }
 
-/// Tile in shared memory read by a matrix instruction.
+/// Tile in shared memory that a matrix instruction read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Operand {
     pub buffer: usize,
     /// First element of the tile in the buffer.
     pub first: u32,
-    /// Matrix descriptor given to the instruction.
+    /// Descriptor that the instruction received.
     pub descriptor: u64,
-    /// First byte of the tile within its first row.
+    /// First byte of the tile in its first row.
     pub column: u32,
     /// Bytes per row of the tile.
     pub bytes: u32,

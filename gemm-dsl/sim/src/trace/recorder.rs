@@ -38,17 +38,17 @@ pub(crate) struct Recorder<'l> {
     watched: &'l WatchedBlocks,
     sites: &'l [Site],
     warps: u32,
-    /// Open traces of the watched blocks, by cluster rank.
+    /// Traces of the recorded blocks that are running, by cluster rank.
     pages: Vec<Option<BlockTrace>>,
-    /// State of the running warp: its number, its statement, its counts before the statement, and
-    /// its loop iteration.
+    /// Number of the running warp, its statement, its counts before the statement, and its loop
+    /// iteration.
     warp: u32,
     stmt: u32,
     before: [u64; 2],
     rounds: Vec<(usize, i64)>,
-    /// Counts of executed instructions and multiply-adds, per warp.
+    /// Number of executed instructions and multiply-adds, for each warp.
     executed: Vec<[u64; 2]>,
-    /// True if a block of this cluster is watched.
+    /// True if a block of this cluster is recorded.
     is_on: bool,
 }
 
@@ -87,8 +87,8 @@ impl<'l> Recorder<'l> {
         self.is_on
     }
 
-    /// Starts the blocks of a cluster, with these numbers and `blockIdx`; `first` is true in the
-    /// first order.
+    /// Starts the blocks of a cluster, which have these numbers and `blockIdx`. `first` is true in
+    /// the first block order.
     pub(crate) fn begin(
         &mut self,
         blocks: impl Iterator<Item = (u32, (u32, u32, u32))>,
@@ -107,8 +107,8 @@ impl<'l> Recorder<'l> {
         self.is_on = self.pages.iter().any(Option::is_some);
     }
 
-    /// Stores the open traces. Blocks that are run again are not recorded, so the first trace
-    /// stays.
+    /// Stores the traces of the running blocks. Blocks that run again are not recorded, so the
+    /// first trace is kept.
     fn close(&mut self) {
         for page in self.pages.iter_mut().filter_map(Option::take) {
             let mut seen = self.watched.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,7 @@ impl<'l> Recorder<'l> {
         }
     }
 
-    /// Notes that a warp reaches a statement, with the values of the enclosing loop variables.
+    /// Records that a warp reaches a statement, with the values of the enclosing loop variables.
     pub(crate) fn reach(
         &mut self,
         warp: u32,
@@ -129,7 +129,7 @@ impl<'l> Recorder<'l> {
         self.rounds.extend(rounds);
     }
 
-    /// Counts a site executed by the warp.
+    /// Counts a site that the warp executes.
     pub(crate) fn executed(&mut self, site: u32) {
         let cost = &self.sites[site as usize].cost;
         let [instructions, fma] = &mut self.executed[self.warp as usize];
@@ -188,7 +188,7 @@ impl<'l> Recorder<'l> {
         self.note(self.warp, |_| EventKind::Refused);
     }
 
-    /// Adds the written words to the last recorded access.
+    /// Adds the words that were written to the last recorded access.
     pub(crate) fn wrote(&mut self, written: impl Iterator<Item = u32>) {
         let rank = (self.warp / self.warps) as usize;
         if let Some(page) = self.pages.get_mut(rank).and_then(Option::as_mut)
@@ -199,7 +199,7 @@ impl<'l> Recorder<'l> {
         }
     }
 
-    /// Records an action, other than an access, on the block with this cluster rank.
+    /// Records an action other than an access, on the block with this cluster rank.
     pub(crate) fn did(&mut self, to: u32, did: Action) {
         let Some(page) = &mut self.pages[to as usize] else { return };
         let (rounds, event) = (page.number_of(&self.rounds), page.trace.events.len());
@@ -217,7 +217,7 @@ impl<'l> Recorder<'l> {
 }
 
 impl BlockTrace {
-    /// Number of a loop iteration, which is added if new.
+    /// Returns the number of a loop iteration, which is added if it is new.
     fn number_of(&mut self, rounds: &Vec<(usize, i64)>) -> u32 {
         if let Some(known) = self.rounds.get(rounds) {
             return *known;
@@ -229,7 +229,7 @@ impl BlockTrace {
     }
 }
 
-/// Stores the traces of the last cluster: no further block starts after a fault.
+/// Stores the traces of the last cluster, because no further block starts after a fault.
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         self.close();

@@ -52,7 +52,7 @@ fn of_each<F: Fn(Expr, Expr, Expr) -> Expr>(
         k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
     }
     let grid = [Expr::U64(len.div_ceil(THREADS) as u64), Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: Some(1) });
     let function = function(&mut k);
     let (row, col) = (Expr::from(Special::BlockX), Expr::from(Special::ThreadX));
     let e = k.let_("e", row.clone() * THREADS as i32 + col.clone());
@@ -225,7 +225,7 @@ fn functions_and_operators_of_integers_mean_what_they_say() {
     }
 }
 
-/// Generated code defines its own functions for those of the language.
+/// The generated source defines a function for each library function that a closure calls.
 #[test]
 fn a_definition_hides_no_function_of_the_text() {
     let input = inputs(5, 100);

@@ -1,5 +1,5 @@
-//! Library functions in plain Rust, as originally written and measured: the reference for their
-//! definitions in the IR.
+//! Library functions in plain Rust, as they were originally written and measured. They are the
+//! reference for the definitions in the IR.
 
 use gemm_dsl::target::intrinsic::canonical;
 

@@ -1,5 +1,5 @@
-//! Expressions of all types agree with the evaluator on the simulator, and parse back from their
-//! text.
+//! Expressions of all types agree with the evaluator on the simulator. Parsing their text returns
+//! the same expression.
 
 use super::evaluator::{Value, value};
 use super::meaning::inputs;
@@ -39,7 +39,7 @@ fn kernel(closure: &Closure, typing: &Typing, len: usize) -> VerifiedKernel {
         k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
     }
     let grid = [Expr::U64(len.div_ceil(THREADS) as u64), Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: 1 });
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: Some(1) });
     let lowered = closure.lower_as(&mut k, "computed", typing);
     let i = k.let_("i", Expr::from(Special::BlockX) * THREADS as i32 + Special::ThreadX);
     k.if_(Expr::from(i).lt(len as i32), |k| {

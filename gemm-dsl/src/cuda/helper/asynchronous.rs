@@ -1,13 +1,14 @@
-//! Device functions of asynchronous units, one PTX instruction each: names and definitions.
+//! Device functions of asynchronous units, with one PTX instruction each: names and definitions.
 
-use super::{HelperFamily, cluster};
+use super::{HelperFamily, cluster, head};
 use crate::cuda::types::{MBARRIER, TENSOR_MAP};
 use crate::ir::{
-    Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
+    Descriptor, Expr, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma,
+    WgmmaSync,
 };
 use crate::target::Format;
 
-/// Name of the function that keeps the compiler from moving accumulator accesses across it.
+/// Name of the function across which the compiler must not move accesses to accumulators.
 pub(in crate::cuda) const KEEP: &str = "wgmma_keep";
 pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
 pub(in crate::cuda) const COMMIT: &str = "wgmma_commit";
@@ -23,7 +24,8 @@ pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
     }
 }
 
-/// Name of the wait function; `has_remote_arrivals` if threads of other blocks arrive at the barrier.
+/// Name of the function that waits. `has_remote_arrivals` is true if threads of other blocks arrive
+/// at the mbarrier.
 pub(in crate::cuda) fn wait(has_remote_arrivals: bool) -> &'static str {
     if has_remote_arrivals { cluster::WAIT } else { "mbarrier_wait" }
 }
@@ -35,17 +37,17 @@ pub(in crate::cuda) fn fence(fence: ProxyFence) -> &'static str {
     }
 }
 
-/// Name of the function that copies a box of `rank` dimensions, to one block or to several.
+/// Name of the function that copies a box of `rank` dimensions, to one block or by multicast.
 pub(in crate::cuda) fn tensor_copy(rank: usize, multicast: bool) -> String {
     format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
 }
 
-/// Name of the function that builds the descriptor of rows with this swizzle.
+/// Name of the function that builds the descriptor for rows with this swizzle.
 pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle) -> String {
     format!("descriptor_{}", swizzle.bytes().unwrap_or_default())
 }
 
-/// Name of the function of a `wgmma` instruction.
+/// Name of the function for a `wgmma` instruction.
 pub(in crate::cuda) fn wgmma(format: Format, columns: u32) -> String {
     format!("wgmma_{}_n{columns}", format.name())
 }
@@ -54,7 +56,8 @@ pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
     if more { "more_registers" } else { "fewer_registers" }
 }
 
-/// Definitions that parameters and statements need, with their positions in the source.
+/// Passes the definitions that parameters and statements need to `note`, with their positions in
+/// the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
         note((HelperFamily::Cluster, 0), TENSOR_MAP_TYPE.to_owned());
@@ -94,7 +97,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
                 }
             }
             let order = 64 * of.format as u8 + (of.columns / 8) as u8;
-            note((HelperFamily::Wgmma, order), wgmma_definition(of.format, of.columns));
+            note((HelperFamily::Wgmma, order), wgmma_definition(of, always_accumulates(k)));
         }
         Stmt::WgmmaSync(sync) => {
             let (order, text, accumulators) = match sync {
@@ -121,7 +124,7 @@ struct __align__(128) TensorMap {
 };
 ";
 
-/// Variable parts of an mbarrier function: comment, second parameter, and body.
+/// Parts in which mbarrier functions differ: comment, second parameter, and body.
 struct Operation<'a> {
     comment: &'a str,
     param: &'a str,
@@ -129,7 +132,8 @@ struct Operation<'a> {
 }
 
 const INIT: Operation<'_> = Operation {
-    comment: "Initialises an mbarrier: each of its phases completes after `count` arrivals.",
+    comment: "Initialises an mbarrier: a phase completes after `count` arrivals and all expected \
+              bytes.",
     param: ", int count",
     body: "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
 };
@@ -150,10 +154,13 @@ const ARRIVE_EXPECT: Operation<'_> = Operation {
 
 fn try_wait(has_remote_arrivals: bool) -> String {
     let (comment, acquire) = match has_remote_arrivals {
-        false => ("Waits until the phase with this parity is complete.", ""),
+        false => (
+            "Waits until the phase with this parity is complete; 0: the first, third, ... phase.",
+            "",
+        ),
         true => (
-            "Waits until the phase with this parity is complete; other blocks of the cluster \
-             arrive at it.",
+            "Waits until the phase with this parity is complete; 0: the first, third, ... phase.\n\
+             // Other blocks of the cluster arrive at the mbarrier.",
             ".acquire.cluster",
         ),
     };
@@ -255,21 +262,36 @@ __device__ __forceinline__ void {name}(
 
 fn descriptor_definition(of: Descriptor) -> String {
     let Descriptor { swizzle, stride } = of;
-    let (name, bits) = (descriptor(swizzle), of.bits());
+    let (name, mode) = (descriptor(swizzle), of.mode());
     let row = TensorSwizzle::bytes(swizzle).unwrap_or_default();
     format!(
         "\
-// Shared-memory descriptor of a wgmma operand: {row}-byte swizzle, {stride} bytes per 8 rows.
+// Shared-memory descriptor of a wgmma operand with K-major rows of {row} bytes.
 __device__ __forceinline__ unsigned long long {name}(const void* tile)
 {{
-    const unsigned int at = __cvta_generic_to_shared(tile);
-    return (unsigned long long)((at & 0x3ffff) >> 4) | 0x{bits:x}ull;
+    constexpr unsigned long long LEADING = 1;  // unused by swizzled layouts
+    constexpr unsigned long long STRIDE = {stride} / 16;  // distance of groups of 8 rows
+    constexpr unsigned long long SWIZZLE = {mode};  // mode: {row} bytes
+    const unsigned long long at = (__cvta_generic_to_shared(tile) & 0x3ffff) / 16;
+    return at | LEADING << 16 | STRIDE << 32 | SWIZZLE << 62;
 }}
 "
     )
 }
 
-fn wgmma_definition(format: Format, columns: u32) -> String {
+/// Returns true if all matrix instructions of the kernel add to their accumulators.
+pub(in crate::cuda) fn always_accumulates(k: &Kernel) -> bool {
+    let mut always = true;
+    k.visit(&mut |stmt| {
+        if let Stmt::Wgmma(of) = stmt {
+            always &= of.accumulate == Expr::truth();
+        }
+    });
+    always
+}
+
+fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
+    let Wgmma { format, columns, .. } = *of;
     let (name, of, terms) = (wgmma(format, columns), format.name(), format.terms());
     let sums = columns / 2;
     let (rows, lines) =
@@ -283,32 +305,43 @@ fn wgmma_definition(format: Format, columns: u32) -> String {
     let operands = lines(8, ", \"", "                 \"", &|i| format!("%{i}"));
     let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
-    // 16-bit formats take transposition flags, which are 0 here.
+    // Instructions on 16-bit formats take transposition flags, which are always 0 here.
     let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
+    let (effect, param, predicate, flag) = match always_accumulates {
+        true => ("d += a * b", "", "1".to_owned(), ""),
+        false => (
+            "d = a * b, or d += a * b if `accumulate`",
+            ", bool accumulate",
+            format!("%{add}"),
+            ", \"r\"((int)accumulate)",
+        ),
+    };
+    let head = head(
+        &name,
+        &format!("float (&d)[{sums}], unsigned long long a, unsigned long long b{param}"),
+    );
     format!(
         "\
-// Starts d = a * b, or d += a * b if `accumulate`: m{rows}n{columns}k{terms}, {of} operands in \
-shared memory,
-// given by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
-__device__ __forceinline__ void {name}(
-    float (&d)[{sums}], unsigned long long a, unsigned long long b, bool accumulate)
+// Starts {effect}: m{rows}n{columns}k{terms}, {of} operands in shared memory, given
+// by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
+{head}
 {{
-    asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, %{add}, 0;\"
+    asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, {predicate}, 0;\"
                  \" wgmma.mma_async.sync.aligned.m{rows}n{columns}k{terms}.f32.{of}.{of} {{\"
                  \"{operands}}},\"
                  \" %{a}, %{b}, p, 1, 1{transposed}; }}\"
                  : {registers}
-                 : \"l\"(a), \"l\"(b), \"r\"((int)accumulate));
+                 : \"l\"(a), \"l\"(b){flag});
 }}
 "
     )
 }
 
 const WGMMA_KEEP: &str = "\
-// Keeps the compiler from moving accumulator accesses across it: wgmma writes the accumulators
-// asynchronously, which the compiler does not see.
+// Keeps the compiler from moving accumulator accesses across this point: wgmma writes the
+// accumulators asynchronously, which the compiler does not see.
 template <int count>
-__device__ __forceinline__ void wgmma_keep(float* d)
+__device__ __forceinline__ void wgmma_keep(float (&d)[count])
 {
     #pragma unroll
     for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+f\"(d[i]) :: \"memory\");

@@ -1,5 +1,6 @@
-//! Atomic operations. Relaxed ones are CUDA C++ functions, some of which support fewer types. The
-//! others are defined in the source, for one element type and one memory space each.
+//! Atomic operations. Relaxed atomics are CUDA C++ functions, some of which support only some
+//! types. The source defines a function for each other atomic, for one element type and one memory
+//! space.
 
 use crate::cuda::WIDTH;
 use crate::cuda::types::element_type;
@@ -19,7 +20,7 @@ fn row(op: &AtomicOp) -> (&'static str, &'static str, &'static str) {
     row.unwrap_or_else(|| unreachable!("the table has every operation"))
 }
 
-/// Name of the function of an atomic operation.
+/// Name of the function that performs an atomic operation.
 pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     let (name, cuda, _) = row(&atomic.op);
     match atomic.order {
@@ -28,12 +29,12 @@ pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     }
 }
 
-/// CUDA's built-in function of a relaxed atomic.
+/// CUDA's built-in function for a relaxed atomic.
 fn relaxed(cuda: &str, scope: Scope) -> String {
     format!("{cuda}{}", within(scope))
 }
 
-/// Name of the function of an atomic that orders other accesses.
+/// Name of the function for an atomic that also orders other accesses.
 fn ordered(name: &str, order: MemoryOrder, scope: Scope, shared: bool) -> String {
     let space = if shared { "_shared" } else { "" };
     format!("atomic_{name}_{}{}{space}", qualifier(order), within(scope))
@@ -58,7 +59,7 @@ fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
     k[atomic.target.buffer].space == Space::Shared
 }
 
-/// Definition of the function of an atomic operation; empty if CUDA C++ has it.
+/// Definition of the function for an atomic operation; empty if it is built into CUDA C++.
 pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let meaning = match atomic.order {
         MemoryOrder::Relaxed => return String::new(),
@@ -113,8 +114,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     )
 }
 
-/// PTX operation with its type. Signed sums use the unsigned operation, because their bits are the
-/// same.
+/// PTX operation with its type. Signed sums use the unsigned operation, which gives the same bits.
 fn operation(op: &AtomicOp, elem: Elem) -> String {
     let kind = match op {
         AtomicOp::Exchange | AtomicOp::CompareExchange { .. } => 'b',

@@ -1,4 +1,4 @@
-//! Spelling of cluster operations.
+//! CUDA spelling of cluster operations.
 
 use super::HelperFamily;
 use crate::cuda::types::MBARRIER;
@@ -6,14 +6,14 @@ use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Specia
 
 /// Expression for a block's index in its cluster.
 pub(in crate::cuda) const RANK: &str = "cluster_rank()";
-/// Statement of a barrier of all blocks of the cluster.
+/// Statement for a barrier of all threads of the cluster.
 pub(in crate::cuda) const BARRIER: &str = "cluster_barrier();";
-/// Name of the function that arrives at a barrier of another block.
+/// Name of the function that arrives at an mbarrier of another block.
 pub(in crate::cuda) fn arrive(order: MemoryOrder) -> &'static str {
     Arrival::from_order(order).name
 }
 
-/// Differences between the arrivals at barriers of other blocks.
+/// Parts in which arrivals at mbarriers of other blocks differ.
 struct Arrival {
     name: &'static str,
     /// PTX spelling of the memory order.
@@ -67,11 +67,11 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
     }
 }
 
-/// Name of the function that waits at a barrier at which threads of other blocks arrive.
+/// Name of the function that waits at an mbarrier at which threads of other blocks arrive.
 pub(in crate::cuda) const WAIT: &str = "mbarrier_wait_cluster";
 
-/// Returns true if threads of other blocks arrive at some of these barriers: a waiting thread must
-/// then see their accesses.
+/// Returns true if threads of other blocks arrive at any of these mbarriers. A waiting thread must
+/// then see the accesses of those threads.
 pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> bool {
     let mut hears = false;
     k.visit(&mut |stmt| {
@@ -83,15 +83,8 @@ pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> 
     hears
 }
 
-/// Cluster attribute of a kernel; empty without clusters.
-pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
-    match k.cluster {
-        1 => String::new(),
-        blocks => format!(" __cluster_dims__({blocks}, 1, 1)"),
-    }
-}
-
-/// Definitions that expressions and statements need, with their positions in the source.
+/// Passes the definitions that expressions and statements need to `note`, with their positions in
+/// the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     k.visit_exprs(&mut |e| {
         if *e == Expr::Special(Special::ClusterRank) {

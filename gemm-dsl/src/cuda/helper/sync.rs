@@ -1,10 +1,10 @@
-//! Barriers and fences. CUDA C++ spells the common ones. For the others, the source defines device
-//! functions of one PTX instruction each.
+//! Barriers and fences. CUDA C++ has functions for the common ones. For the others, the source
+//! defines device functions with one PTX instruction each.
 
 use super::cluster;
 use crate::ir::{MemoryOrder, Scope};
 
-/// Statement of a barrier of all threads of a scope.
+/// Statement for a barrier of all threads of a scope.
 pub(in crate::cuda) fn barrier(scope: Scope) -> &'static str {
     match scope {
         Scope::Warp => "__syncwarp();",
@@ -14,7 +14,7 @@ pub(in crate::cuda) fn barrier(scope: Scope) -> &'static str {
     }
 }
 
-/// Name of the function of a named barrier.
+/// Name of the function for a named barrier.
 pub(in crate::cuda) fn named_barrier(wait: bool) -> &'static str {
     if wait { "named_barrier" } else { "named_arrive" }
 }
@@ -48,7 +48,7 @@ pub(in crate::cuda) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
     }
 }
 
-/// Definition of the function of a fence; empty if CUDA C++ has it.
+/// Definition of the function for a fence; empty if it is built into CUDA C++.
 pub(in crate::cuda) fn fence_definition(order: MemoryOrder, scope: Scope) -> &'static str {
     match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, _) => "",

@@ -1,4 +1,4 @@
-//! No kernel may declare a name that the generated source uses.
+//! No kernel may declare a name that the source uses for something else.
 
 use crate::cuda;
 use crate::ir::{
@@ -31,7 +31,7 @@ fn at(buffer: BufferId) -> Access {
     Access::new(buffer, [0.into()])
 }
 
-/// Kernels that together use everything that a source can take from the tables.
+/// Kernels that together use all device functions and types that a source can contain.
 fn kernels() -> Vec<VerifiedKernel> {
     let mut kernels = Vec::new();
     for elem in Elem::ALL {
@@ -134,7 +134,7 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     };
     let mut b = KernelBuilder::new("k");
     let grid = [Expr::U64(2), Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: Some(1) });
     b.cluster(2);
     let (barriers, heard) = (b.mbarriers("m", 1, ""), b.mbarriers("r", 1, ""));
     b.mbarrier_init(barriers, 0, 1);
@@ -187,8 +187,8 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     b.finish().ok()
 }
 
-/// Identifiers before a parenthesis, any bracket, a star or another identifier: functions, arrays
-/// and types.
+/// Identifiers that are followed by a parenthesis, a bracket, a star or another identifier. They
+/// are names of functions, arrays and types.
 fn taken(text: &str) -> BTreeSet<&str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let mut taken = BTreeSet::new();
@@ -228,7 +228,7 @@ fn what_a_text_calls_no_kernel_may_declare() {
             all.insert(name.to_owned());
         }
     }
-    // Every reserved name is printed somewhere, or listed here.
+    // Every reserved name occurs in some printed source, or is listed here.
     const UNSEEN: &str = "blockDim dim3 float2 float3 gridDim main threadIdx warpSize";
     let unseen: Vec<&str> = CUDA.split(' ').filter(|name| !all.contains(*name)).collect();
     assert_eq!(unseen.join(" "), UNSEEN);

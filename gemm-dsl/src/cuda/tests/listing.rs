@@ -61,7 +61,7 @@ fn statements_stand_where_the_listing_says() {
             assert!(before <= own.start, "{}: in the order of the text", kernel.name);
             before = own.start;
             let here = joined(text[own.clone()].iter().copied());
-            // A comment may be refilled together with its neighbours.
+            // A comment may be wrapped together with adjacent comments.
             match stmt {
                 Stmt::Comment(_) => assert!(here.starts_with("//"), "{here}"),
                 // The body may follow on the same line if it fits.

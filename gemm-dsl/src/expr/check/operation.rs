@@ -1,4 +1,4 @@
-//! Checks of operators and functions: the types of operands, and the abstract value of the result.
+//! Checks of operators and functions: types of the operands, and abstract value of the result.
 
 use super::{AbstractValue, Checker};
 use crate::expr::function::{Function, Signature};
@@ -18,7 +18,7 @@ pub(super) struct CheckedOperand<'n> {
 }
 
 impl Checker<'_> {
-    /// Returns an integer, or reports that it may leave 64 bits.
+    /// Returns an integer value, or reports that it may exceed 64 bits.
     pub(super) fn integer(&mut self, range: IntRange, at: NodeSpan) -> Option<AbstractValue> {
         if range.fits() || (self.scope.conditions.is_some() && range.fits_host()) {
             return Some(AbstractValue::Int(range));
@@ -27,7 +27,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Returns the abstract value of an operator's result, if the operands fit the operator.
+    /// Returns the abstract value of an operator's result, if the operator accepts the operands.
     pub(super) fn operator(
         &mut self,
         op: Binary,
@@ -66,13 +66,13 @@ impl Checker<'_> {
             (Binary::Div | Binary::Rem, Int(_), Int(y)) if y.has_zero() => {
                 messages::by_zero(self.scope, b.at, op, &b.to_string(), y, typing)
             }
-            // If the quotient leaves 64 bits, C leaves the remainder undefined, too.
+            // If the quotient exceeds 64 bits, the remainder is undefined in C as well.
             (Binary::Rem, Int(x), Int(y)) if !x.operator(Binary::Div, y).fits() => {
                 messages::overflow(key, at, typing)
             }
             (_, Int(x), Int(y)) => return self.integer(x.operator(op, y), at),
-            // The message suggests the lossless conversion: of the integer, or of the narrower
-            // float.
+            // The message suggests the lossless conversion, which is that of the integer or of the
+            // narrower float.
             (_, AbstractValue::Float(to @ Float::F64), found @ AbstractValue::Float(_))
             | (_, AbstractValue::Float(to), found @ Int(_)) => mixed(b, found, to),
             (_, found, AbstractValue::Float(to)) => mixed(a, found, to),
@@ -91,7 +91,7 @@ impl Checker<'_> {
     ) -> Option<AbstractValue> {
         let conversion = function.converts_to().is_some();
         let known = args.iter().map(|e| match &e.kind {
-            // The suggested text is already converted.
+            // The suggested text already contains the conversion.
             NodeKind::Call(inner, args) if conversion && inner.is_single() => {
                 self.call(*inner, args, e.at, depth + 1, true)
             }
@@ -109,8 +109,8 @@ impl Checker<'_> {
                 return None;
             }
             Signature::Single => Some(Float::F32),
-            // Generic functions take the type of their operands, which is a float if one of them
-            // is.
+            // Generic functions take the common type of their operands. It is a float type if one
+            // operand is a float.
             Signature::Float | Signature::Number if has(Float::F64) => Some(Float::F64),
             Signature::Float | Signature::Number if has(Float::F32) => Some(Float::F32),
             Signature::Float => Some(typing.float),
@@ -151,7 +151,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a truth value in place of a number: an integer, or a float.
+    /// Reports a truth value where `wanted`, or an integer if it is `None`, is required.
     fn truth_argument(&mut self, function: Function, e: &Node, wanted: Option<Float>) {
         let Some(typing) = self.typing else { return };
         let suggestion = suggestion::chosen(wanted.map_or(Type::Int, Type::from), typing);

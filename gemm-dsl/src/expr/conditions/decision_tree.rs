@@ -1,12 +1,14 @@
-//! Decision tree of the conditions of all rules of a table. `&&`, `||` and `!` become branches.
+//! Decision tree of the conditions of all rules of a table. Its branches replace `&&`, `||` and
+//! `!`.
 
 use super::super::tree::{Binary, Unary};
 use super::ConditionValue;
 use super::node::{ConditionBlock, ConditionNode, WavesQuery};
 use crate::expr::reachability::turned;
 
-/// A test and its two successors. A successor is the index of a node, then the index of a rule
-/// behind all nodes, then no rule.
+/// Test with two successors. A successor below the number of nodes is a node. Subtracting the
+/// number of nodes from a greater successor gives the index of a rule, or the number of rules if no
+/// rule matches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DecisionNode {
     pub(super) test: Test,
@@ -16,25 +18,25 @@ pub(super) struct DecisionNode {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Test {
-    /// True if the integer at this index of the facts lies in a range.
+    /// True if the integer at this index of the facts is in a range.
     Within(usize, u64, u64),
-    /// True if the term with this number lies in a range.
+    /// True if the term with this number is in a range.
     Term(usize, i128, i128),
-    /// The truth value at this index of the facts.
+    /// True if the truth value at this index of the facts is true.
     Truth(usize),
     /// Compares the waves of a tile with a number.
     Waves(WavesQuery, Binary, f64),
     Other(ConditionBlock),
 }
 
-/// Successor of a test while the tree is being built, from its end to its start.
+/// Successor of a test during the construction of the tree, which starts at the last rule.
 #[derive(Clone, Copy)]
 enum Branch {
     Node(usize),
     Rule(usize),
 }
 
-/// Successors of the two answers of a test.
+/// Successors of a test if it is true and if it is false.
 #[derive(Clone, Copy)]
 struct Branches {
     yes: Branch,
@@ -45,9 +47,9 @@ struct Branches {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DecisionTree {
     pub(super) nodes: Vec<DecisionNode>,
-    /// First node, encoded as [`DecisionNode::yes`].
+    /// First node, in the encoding of [`DecisionNode::yes`].
     pub(super) start: usize,
-    /// Sides of comparisons with an integer, such as `m * n`, each stored once.
+    /// Integer expressions that are compared with constants, such as `m * n`, each stored once.
     pub(super) terms: Vec<ConditionNode>,
 }
 
@@ -61,7 +63,8 @@ impl DecisionTree {
     /// Builds the tree of the conditions of all rules, in their order.
     pub(super) fn new(conditions: Vec<Option<ConditionBlock>>) -> Self {
         let mut builder = Builder::default();
-        // From the last rule to the first: a condition that fails leads to the next rule.
+        // The rules are visited from the last to the first, because a false condition leads to the
+        // next rule.
         let mut no = Branch::Rule(conditions.len());
         for (rule, condition) in conditions.into_iter().enumerate().rev() {
             let yes = Branch::Rule(rule);
@@ -141,7 +144,7 @@ impl Builder {
         self.node(Test::Other(block), branches)
     }
 
-    /// Adds the comparison of an integer with a constant.
+    /// Adds a node that compares an integer with a constant.
     fn compared(
         &mut self,
         term: ConditionNode,
@@ -174,7 +177,7 @@ impl Builder {
         self.node(test, branches)
     }
 
-    /// Returns the number of a term, and stores a new one.
+    /// Returns the number of a term, and stores the term if it is new.
     fn term(&mut self, term: ConditionNode) -> usize {
         self.terms.iter().position(|known| *known == term).unwrap_or_else(|| {
             self.terms.push(term);

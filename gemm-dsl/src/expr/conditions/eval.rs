@@ -7,14 +7,15 @@ use super::{ConditionInput, ConditionValue};
 use crate::expr::conditions::decision_tree::Test;
 use crate::target::intrinsic::{greater, smaller};
 
-/// Number of waves, and of terms, that are cached per problem; others are computed at each use.
+/// Maximum number of waves, and of terms, that are cached per problem. Others are recomputed at
+/// each use.
 const KEPT: usize = 32;
 
 pub(super) struct Evaluator<'h> {
     problem: ConditionInput<'h>,
-    /// Terms that [`Test::Term`] numbers.
+    /// Terms to which the numbers in [`Test::Term`] refer.
     terms: &'h [ConditionNode],
-    /// Waves computed so far.
+    /// Values of `waves` computed so far.
     waves: [Option<f64>; KEPT],
     integers: [Option<i128>; KEPT],
     locals: Vec<ConditionValue>,
@@ -94,7 +95,7 @@ impl<'h> Evaluator<'h> {
                 (Unary::Neg, Int(x)) => Int(-x),
                 (Unary::Neg, Float(x)) => Float(-x),
                 (Unary::Not, Bool(x)) => Bool(!x),
-                (_, other) => unreachable!("checked: the sign is not of {other}"),
+                (_, other) => unreachable!("checked: {other} cannot be negated"),
             },
             ConditionNode::If(cond, yes, no) => match self.truth(cond) {
                 true => self.block(yes),
@@ -118,12 +119,12 @@ impl<'h> Evaluator<'h> {
     }
 }
 
-/// Message for operators on truth values, which [`Evaluator::part`] handles before.
-const JOINED: &str = "`&&` and `||` are of truth values";
+/// Message for operators on truth values, which [`Evaluator::part`] evaluates elsewhere.
+const JOINED: &str = "`&&` and `||` take truth values";
 
 fn integers(op: Binary, a: i128, b: i128) -> ConditionValue {
     use ConditionValue::{Bool, Int};
-    // Divisions of 128 bits are slow.
+    // 128-bit divisions are slow, so 64-bit divisions are used where possible.
     let short = || i64::try_from(a).ok().zip(i64::try_from(b).ok());
     match op {
         Binary::Add => Int(a + b),
@@ -152,7 +153,7 @@ fn floats(op: Binary, a: f64, b: f64) -> ConditionValue {
         Binary::Sub => Float(a - b),
         Binary::Mul => Float(a * b),
         Binary::Div => Float(a / b),
-        Binary::Rem => unreachable!("checked: `%` is of integers"),
+        Binary::Rem => unreachable!("checked: `%` takes integers"),
         Binary::Lt => Bool(a < b),
         Binary::Le => Bool(a <= b),
         Binary::Gt => Bool(a > b),
@@ -163,7 +164,7 @@ fn floats(op: Binary, a: f64, b: f64) -> ConditionValue {
     }
 }
 
-/// Most arguments of a function on the host.
+/// Maximum number of arguments of a function that the host evaluates.
 const MOST_ARGUMENTS: usize = 3;
 
 fn call(function: Function, args: &[ConditionValue]) -> ConditionValue {
@@ -186,6 +187,6 @@ fn call(function: Function, args: &[ConditionValue]) -> ConditionValue {
         (Function::Round, [Float(x)]) => Float(x.round_ties_even()),
         (Function::Relu, [Float(x)]) => Float(greater(*x, 0.0)),
         (Function::ToF64, [Int(x)]) => Float(*x as f64),
-        _ => unreachable!("ExprScope::functions: {} is of a kernel", function.name()),
+        _ => unreachable!("ExprScope::functions: {} exists only in kernels", function.name()),
     }
 }

@@ -1,11 +1,11 @@
-//! Conditions with resolved names: facts become indices, queries become numbers.
+//! Conditions with resolved names: facts have become indices, and calls of `waves` have numbers.
 
 use super::super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::super::{ExprScope, Function};
 use super::{ConditionValue, Query};
 use std::collections::HashMap;
 
-/// Tile of `waves`, and the number of its query.
+/// Tile that a call of `waves` names, and the number of the call's cached value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WavesQuery {
     pub(super) tile: (u32, u32),
@@ -21,12 +21,12 @@ pub(super) struct ConditionBlock {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConditionNode {
     Constant(ConditionValue),
-    /// The integer at this index of the facts.
+    /// Integer at this index of the facts.
     Integer(usize),
-    /// The truth value at this index of the facts.
+    /// Truth value at this index of the facts.
     Truth(usize),
     Waves(WavesQuery),
-    /// The definition with this number, counted from the outermost.
+    /// Definition with this number, counted from the outermost block.
     Local(usize),
     Unary(Unary, Box<ConditionNode>),
     Binary(Binary, Box<ConditionNode>, Box<ConditionNode>),

@@ -1,12 +1,13 @@
-//! Exponentials: a power of two, chosen by bits, times a polynomial near 1.
+//! Exponentials, computed as a power of two times a polynomial near 1.
 
 use super::{Function, bits, fma, max, min, neg, of_bits, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 
-/// 1.5 · 2^23: adding it rounds to an integer n, which the low bits of the sum hold.
+/// 1.5 · 2^23. Adding it to a number rounds the number to an integer n, which is in the low bits of
+/// the sum.
 pub(super) const ROUNDER: f32 = 12_582_912.0;
 pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
-/// ln 2, split in two.
+/// ln 2, as a sum of two numbers.
 pub(super) const LN_2: f32 = std::f32::consts::LN_2;
 pub(super) const LN_2_LOW: f32 = -1.904_654_2e-9;
 
@@ -14,7 +15,7 @@ pub(super) const LN_2_LOW: f32 = -1.904_654_2e-9;
 pub(super) const EXPONENTIAL: [f32; 5] =
     [0.001_382_098_3, 0.008_368_671, 0.041_668_262, 0.166_665_21, 0.499_999_94];
 
-/// Declares `p · 2^n`, computed in two steps so that only the second can round, overflow or
+/// Declares `p · 2^n`. It multiplies in two steps, of which only the second can round, overflow or
 /// underflow. `n` is passed as the bits of `ROUNDER + n`.
 pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
@@ -26,7 +27,7 @@ pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     b.function("scale_f32", &meaning, &params, |b, params| {
         let [p, rounder] = [params[0], params[1]];
         let half = b.let_("half", rounder >> Expr::U32(1));
-        // Bits above the exponent are shifted out.
+        // The shift discards the bits above the exponent.
         let power = |n: Expr| of_bits((n << Expr::U32(23)) + bits(1.0));
         let first = b.let_("first", power(half.into()));
         let second = b.let_("second", power(rounder - half));
@@ -34,7 +35,7 @@ pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// Returns the n nearest to `z · log2 e`: the rounding sum, whose bits hold it, and n itself.
+/// Returns the integer n nearest to `z · log2 e`, preceded by the sum `ROUNDER + n`.
 pub(super) fn reduce(b: &mut KernelBuilder, z: Var) -> (Var, Var) {
     let rounder = b.let_("rounder", fma(z, LOG2_E, ROUNDER));
     let n = b.let_("n", rounder - ROUNDER);
@@ -45,7 +46,7 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = ["e^x, within {bound}: 2^n e^r with |r| <= ln 2 / 2."];
     unary(b, Function::Exp, &meaning, |b, x| {
-        // Beyond these bounds the result is 0 or infinite. NaN is kept.
+        // Outside these bounds the result is 0 or infinite. NaN is kept.
         let z = b.let_("z", min(max(x, -105.0), 90.0));
         let (rounder, n) = reduce(b, z);
         let r = b.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
@@ -55,8 +56,8 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// Declares e^x for x ≤ 0 in fewer steps, for sums whose greatest term is 1. Below −87, where a
-/// term no longer counts, x is clamped, and NaN becomes some number.
+/// Declares a faster e^x for x ≤ 0, for sums whose greatest term is 1. x is clamped to −87, below
+/// which a term no longer affects the sum. For NaN the result is some number.
 pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "e^x for x <= 0, with a relative error within (1.8 + 0.14 |x|) 1e-7; 1 at 0, never below \
@@ -85,11 +86,11 @@ pub(in crate::expr) fn exp2(b: &mut KernelBuilder) -> FunctionId {
 }
 
 /// Coefficients of 2^f for |f| ≤ 1/2, exact at 0.
-#[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
+#[allow(clippy::approx_constant, reason = "a fitted coefficient near ln 2, not ln 2 itself")]
 const SHORT_POWER: [f32; 6] =
     [0.001_326_509, 0.009_671_255, 0.055_507_306, 0.240_222_45, 0.693_147, 1.0];
 
 /// Coefficients of 2^f for |f| ≤ 1/2.
-#[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
+#[allow(clippy::approx_constant, reason = "a fitted coefficient near ln 2, not ln 2 itself")]
 const POWER: [f32; 7] =
     [0.000_153_288_73, 0.001_339_097, 0.009_618_5, 0.055_503_596, 0.240_226_48, 0.693_147_2, 1.0];

@@ -7,7 +7,7 @@ use crate::ir::{FunctionId, KernelBuilder};
 
 /// Let a = |x| and Φ(−a) = e^(−a²/2) · S / (a + 3), where S is smooth in u = (a − 3) / (a + 3). The
 /// result is −a · Φ(−a) for negative x, and x − a · Φ(−a) for positive x. a², a / (a + 3) and S are
-/// each kept in two parts, so that nearly all of the error is the rounding of the last steps.
+/// each represented by two numbers, so the rounding of the last steps is nearly all of the error.
 pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
@@ -45,7 +45,7 @@ pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// Coefficients of S(u) without the constant one, which is split in two.
+/// Coefficients of S(u), except the constant one, which is the sum of two numbers.
 const RATIO: [f32; 10] = [
     5.228_324e-5,
     0.000_127_747_74,
@@ -59,12 +59,12 @@ const RATIO: [f32; 10] = [
     -0.509_332,
 ];
 const RATIO_0: f32 = 0.729_083_7;
-/// Rounding error of `RATIO_0`, which is too large by this much.
+/// Amount by which `RATIO_0` exceeds the exact coefficient.
 const RATIO_0_EXCESS: f32 = 2.645_292_9e-8;
 
-/// x · σ(v) with v = 2 · sqrt(2/π) · (x + 0.044715 · x³), split in two.
+/// x · σ(v), where v = 2 · sqrt(2/π) · (x + 0.044715 · x³) is a sum of two numbers.
 pub(in crate::expr) fn gelu_tanh(b: &mut KernelBuilder) -> FunctionId {
-    /// 2 · sqrt(2/π), and 0.044715 times that.
+    /// 2 · sqrt(2/π), and 0.044715 times this number.
     const LINEAR: f32 = 1.595_769_2;
     const LINEAR_LOW: f32 = -4.534_068e-8;
     const CUBIC: f32 = 0.071_354_814;
@@ -75,7 +75,7 @@ pub(in crate::expr) fn gelu_tanh(b: &mut KernelBuilder) -> FunctionId {
         "v = x (1.59577 + 0.0713548 x^2) to twice the precision.",
     ];
     unary(b, Function::GeluTanh, &meaning, |b, x| {
-        // Below −20 the result is −0, above 20 it is x.
+        // Below −20 the result is −0, and above 20 it is x.
         let y = b.let_("y", max(x, -20.0));
         let c = b.let_("c", min(y, 20.0));
         let h = b.let_("h", c * c);

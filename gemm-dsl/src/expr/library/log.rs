@@ -4,12 +4,13 @@ use super::{Function, bits, fma, of_bits, polynomial, unary};
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
 use crate::target::intrinsic::CANONICAL_NAN;
 
-/// Returns n and f. Arguments that are not positive numbers are left to [`outside`].
+/// Returns n and f. For arguments that are not positive finite numbers, [`outside`] replaces the
+/// result.
 fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     let tiny = b.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
     let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
     let bits_ = b.let_("bits", bits(normal));
-    // Exponent part of the distance between the bits of x and of 2/3.
+    // Exponent bits of the difference between the bits of x and the bits of 2/3.
     let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
     let exponent = b.let_("exponent", above << Expr::U32(23));
     let f = b.let_("f", of_bits(bits_ - exponent) - 1.0);
@@ -19,7 +20,7 @@ fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     (n, f)
 }
 
-/// Selects the result for positive finite x, and the special values elsewhere.
+/// Selects `result` for positive finite x, and the special values for all other x.
 fn outside(x: &Expr, result: Expr) -> Expr {
     let infinite = x.clone().lt(f32::INFINITY).select(result, x.clone());
     let nan = f32::from_bits(CANONICAL_NAN);

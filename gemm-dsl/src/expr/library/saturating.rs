@@ -1,4 +1,5 @@
-//! Odd functions that tend to ±1: a polynomial near 0, and 1 minus a small term elsewhere.
+//! Odd functions that tend to ±1, computed as a polynomial near 0 and as 1 minus a small term
+//! elsewhere.
 
 use super::{Function, abs, exp, fma, min, neg, odd, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder};
@@ -10,7 +11,7 @@ pub(in crate::expr) fn tanh(b: &mut KernelBuilder) -> FunctionId {
         let a = b.let_("a", abs(x.clone()));
         let s = b.let_("s", x.clone() * x.clone());
         let p = polynomial(b, "p", &s.into(), &TANH);
-        // Not x + x s p, which would turn −0 into +0.
+        // x + x s p would turn −0 into +0.
         let small = b.let_("small", x.clone() * fma(s, p, 1.0));
         let large = b.let_("large", 1.0 - 2.0 / (exp.apply([2.0 * a]) + 1.0));
         Expr::from(a).lt(0.63).select(small, odd(x, large))

@@ -1,4 +1,4 @@
-//! Multiples of a sigmoid, rounded only once or twice.
+//! Products of a number and a sigmoid, with one or two roundings in total.
 
 use super::exp::{EXPONENTIAL, LN_2, LN_2_LOW, reduce, scale};
 use super::{Function, abs, bits, fma, max, min, neg, polynomial, unary};
@@ -6,9 +6,9 @@ use crate::ir::{Expr, FunctionId, KernelBuilder, Ty};
 
 /// Declares `y · σ(v + v_low)`, where v_low is small compared to v.
 ///
-/// Let z = −|v| and e^z = 2^n (1 + t). The result is y / (1 + e^z) or, for negative v, y (1 + t)
-/// 2^n / (1 + e^z). The denominator and the quotient are corrected by their rounding errors. The
-/// power of two is applied last, so that an underflowing result is rounded once.
+/// Let z = −|v| and e^z = 2^n (1 + t). The result is y / (1 + e^z) for positive v, and y (1 + t)
+/// 2^n / (1 + e^z) for negative v. The denominator and the quotient are corrected by their rounding
+/// errors. The power of two is applied last, so an underflowing result is rounded only once.
 pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
@@ -36,10 +36,10 @@ pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
         let top = b.let_("top", choose(fma(y, t, y), y.into()));
         let top_low = b.let_("top_low", choose(fma(y, t, y - top), 0.0.into()));
         let q = b.let_("q", top * inverse);
-        // Error of q. Its sign is chosen such that a q of −0 stays −0.
+        // Error of q, with the sign for which a q of −0 stays −0.
         let over = b.let_("over", fma(q, d_low, fma(q, d, neg(top))) - top_low);
         let w = b.let_("w", fma(neg(over), inverse, q));
-        // Beyond 30 the sigmoid rounds to 1; an infinite y must not be corrected.
+        // Above 30 the sigmoid rounds to 1, and an infinite y must not be corrected.
         let scaled = choose(scale.apply([w.into(), bits(rounder)]), w.into());
         Expr::from(v).gt(30.0).select(y, scaled)
     })

@@ -14,7 +14,7 @@ pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
 pub(crate) fn no_head(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, .. } = scope;
     let message =
-        format!("`{key}` has no values to name; write the expression alone, as in `{example}`");
+        format!("`{key}` takes no parameters; write the expression alone, as in `{example}`");
     SpecError::at_tokens(key, at, message)
 }
 

@@ -5,7 +5,7 @@ use crate::expr::tree::NodeSpan;
 use crate::expr::{ExprScope, Function, WAVES};
 use crate::syntax::closest;
 
-/// Returns the number of values in words.
+/// Returns a number of values as text, such as `2 values`.
 fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
@@ -93,7 +93,7 @@ pub(crate) fn unused(scope: &ExprScope, at: NodeSpan, name: &str, parameter: boo
     let is_output = scope.output.is_some_and(|(output, _)| output == name);
     let name = clip(name);
     let message = match parameter {
-        // A prefixed name would be another operand, so none is suggested.
+        // No prefixed name is suggested, because it would name another operand.
         true if is_output => format!("`{name}` is never read; read it, or leave it out"),
         true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
         false => format!("`{name}` is never read; leave the definition out"),
@@ -131,7 +131,7 @@ pub(super) fn call_of(function: Function) -> String {
     format!("{}({})", row.name, row.operands.join(", "))
 }
 
-/// Names in CUDA C and Rust of functions that the language has.
+/// Names of functions in CUDA C and Rust, with their names in the language.
 const ALIASES: &[(&str, &str)] = &[
     ("fmax", "max"),
     ("fmaxf", "max"),

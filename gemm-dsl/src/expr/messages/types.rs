@@ -5,7 +5,7 @@ use crate::expr::suggestion::{chosen, compared, converted};
 use crate::expr::tree::NodeSpan;
 use crate::expr::{Binary, ExprScope, Float, Function, IntRange, Node, Type, Typing, Unary};
 
-/// An argument whose type is not `wanted`, a float.
+/// Reports an argument that does not have the type `wanted`, a float type.
 pub(crate) fn wrong_argument(
     key: &'static str,
     at: NodeSpan,
@@ -37,8 +37,8 @@ pub(crate) fn truth_argument(
     SpecError::at_tokens(key, at, message)
 }
 
-/// A function of `f32` that is given an `f64`. `to` is the type that its value is then converted
-/// to.
+/// Reports an `f64` argument of an `f32` function. `to` is the type to which the function's value
+/// is then converted.
 pub(crate) fn single_only(
     key: &'static str,
     at: NodeSpan,
@@ -235,7 +235,7 @@ pub(crate) fn by_zero(
         _ if !scope.has_floats() => None,
         _ => Some(format!("convert both by `{}(…)`", typing.float.name())),
     };
-    // The suggestion changes the value only where it is 0.
+    // The suggested `max` changes the divisor only if it is 0.
     let write = match (range.least, range.most) {
         (0, 1..) => Some(format!("write `max({divisor}, 1)`")),
         (..=-1, 0) => Some(format!("write `min({divisor}, -1)`")),
@@ -252,7 +252,7 @@ pub(crate) fn by_zero(
     )
 }
 
-/// A number with a point in a scope with integers only.
+/// Reports a number with a point in a scope that has only integers.
 pub(crate) fn no_floats(key: &'static str, at: NodeSpan, number: &str) -> SpecError {
     let message = format!("`{number}`: a {key} uses only integers; write a whole number");
     SpecError::at_tokens(key, at, message)

@@ -7,7 +7,7 @@ use crate::expr::scope::{KEYWORDS, WAVES};
 use crate::expr::tree::NodeSpan;
 use crate::expr::tree::{Binary, Block, Node, NodeKind, Precedence, Unary};
 
-/// Most numbers, names, operators and calls of an expression.
+/// Maximum number of literals, names, operators and calls of an expression.
 const MAX_PARTS: usize = 1024;
 
 impl Parser<'_> {
@@ -23,7 +23,7 @@ impl Parser<'_> {
         self.binary(Precedence::Or, depth)
     }
 
-    /// Parses operators of this level and tighter.
+    /// Parses a chain of operators of at least this precedence.
     fn binary(&mut self, level: Precedence, depth: usize) -> ParseResult<Node> {
         if level == Precedence::Unary {
             return self.unary(depth);
@@ -149,7 +149,7 @@ impl Parser<'_> {
         if name == WAVES && self.scope.has_waves() {
             return self.waves(at);
         }
-        // In `wave(64x64)` the name is wrong, not the tile.
+        // In `wave(64x64)` the name is misspelt, but the tile is valid.
         if self.scope.has_waves() && self.scope.function(name).is_none() {
             return Err(messages::unknown_function(self.scope, at, name));
         }
@@ -174,7 +174,7 @@ impl Parser<'_> {
         Ok(Node { kind: NodeKind::Call(function, args), at: whole })
     }
 
-    /// Parses the tile of `waves(128x256)` behind the open bracket.
+    /// Parses the tile of `waves(128x256)`, after the opening bracket.
     fn waves(&mut self, start: NodeSpan) -> ParseResult<Node> {
         let at = self.here();
         let side = |text: &str| {

@@ -87,7 +87,7 @@ impl Grow<'_> {
             3 => {
                 let (low, high) = (self.integer(depth - 1), self.integer(0));
                 let values = a.values.iter().zip(low.values.iter().zip(&high.values));
-                // The lower bound is applied first.
+                // The lower bound of `clamp` is applied first.
                 let value = |(x, (low, high)): (&i128, (&i128, &i128))| {
                     let raised = if x < low { low } else { x };
                     if raised > high { *high } else { *raised }

@@ -1,4 +1,4 @@
-//! One test per fault of an expression: the message, and the token it points at.
+//! One test for each fault of an expression: the message, and the token that it marks.
 
 use crate::expr::{Closure, EPILOGUE, ExprScope, Float, IntRange, Type, Typing};
 
@@ -252,7 +252,7 @@ fn of_size() {
     assert_eq!(faults(&EPILOGUE, &chain(60)), []);
     told(&chain(90), "more than 64 levels deep; use `let` for its parts");
     told(&chain(2000), "more than 1024 parts; make it shorter");
-    // In a chain the part that is too deep is at the start; in a long expression the excess is at
+    // In a chain, the part that is too deep is at the start. In a long expression, the excess is at
     // the end.
     let place = |text: &str| {
         let Err(faults) = Closure::parse(&EPILOGUE, text) else { panic!("{text}") };

@@ -1,5 +1,5 @@
-//! Tests of integer ranges. Every value lies in the computed range, no accepted expression leaves
-//! 64 bits or divides by zero, and the range of a single operator on small numbers is tight.
+//! Tests of integer ranges. Every value is in the computed range. No accepted expression exceeds 64
+//! bits or divides by zero. The range of a single operator on small numbers is exact.
 
 use crate::expr::check::range_of;
 use crate::expr::random::Random;
@@ -41,8 +41,8 @@ fn block(value: Node) -> Box<Block> {
     Box::new(Block { lets: Vec::new(), value })
 }
 
-/// Returns the value in 64 bits as C computes it; `None` if C leaves it undefined. Both arms of an
-/// `if` are computed, like their definitions.
+/// Returns the 64-bit value that C computes; `None` if it is undefined in C. Both branches of an
+/// `if` are computed, including their definitions.
 fn value(e: &Node, of: [i64; 3]) -> Option<i64> {
     let arm = |arm: &Block| value(&arm.value, of);
     match &e.kind {

@@ -1,5 +1,5 @@
-//! Tests of types that the plan knows and the key does not: when and where faults are reported, and
-//! that suggested replacements are sound.
+//! Tests of types that the plan knows but the key does not. They check when and where faults are
+//! reported, and that suggested replacements are valid.
 
 use super::faults::faults;
 use crate::error::{Excerpt, TokenSpan};
@@ -111,7 +111,7 @@ fn an_environment_says_which_values_it_has() {
     only(&FINISH, "|s| { let len = s; len }", "len", "`len` is reserved");
     only(&FINISH, "|s| s / len", "len", "not a known name; there are `s`");
     assert_eq!(faults(&IDENTITY, "-1.0 / 0.0"), []);
-    only(&IDENTITY, "|a| 0.0", "|", "no values to name; write the expression alone, as in `0.0`");
+    only(&IDENTITY, "|a| 0.0", "|", "takes no parameters; write the expression alone, as in `0.0`");
     only(&IDENTITY, "x", "x", "not a known name; only numbers and functions are allowed");
     only(&IDENTITY, "min", "min", "it is a function: `min(a, b)`");
 }
@@ -245,7 +245,7 @@ fn of_integers_and_truth_values() {
     );
     fault(&MAP, &any, "|x, keep| x + keep > 0", "+", "write `if … { 1 } else { 0 }`");
     assert_eq!(of_types(&MAP, "|x, keep| keep && x > 0", &any), []);
-    // Values that signed 64-bit integers do not hold are rejected where they are read.
+    // Values that signed 64-bit integers cannot represent are rejected where they are read.
     let wide = ValueType::Int { least: 0, most: u64::MAX.into() };
     fault(&MAP, &integers(&[wide]), "|x| min(x, 1)", "x", "may overflow 64 bits");
     let turned = ValueType::Int { least: 1, most: 0 };
@@ -318,7 +318,8 @@ fn a_number_keeps_the_digits_that_its_type_has() {
         assert_eq!(Ok(f64::from_bits(bits)), text.parse(), "{text}");
     }
     assert_eq!(number(&IDENTITY, "0.1000000000000000055511151231257827").0, "0.1");
-    // If everything is `f32`, literals of one `f32` are one number with one text.
+    // If all types are `f32`, literals that round to the same `f32` are the same number and have
+    // the same text.
     for (text, printed) in [("0.1", "0.1"), ("0.7978845608028654", "0.7978846"), ("1e-45", "1e-45")]
     {
         let (text, wide) = (format!("|x| x * {text}"), format!("|x| x * {printed}"));

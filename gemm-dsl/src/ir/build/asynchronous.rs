@@ -1,4 +1,4 @@
-//! Statements of the asynchronous units: mbarriers, box copies, `wgmma`.
+//! Statements of the asynchronous units: mbarriers, box copies and `wgmma`.
 
 use super::KernelBuilder;
 use crate::ir::{
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 
 impl KernelBuilder {
-    /// Declares an array of barriers in shared memory.
+    /// Declares an array of mbarriers in shared memory.
     pub fn mbarriers(
         &mut self,
         name: &str,
@@ -20,7 +20,7 @@ impl KernelBuilder {
         MbarrierId { id: self.kernel.mbarriers.len() - 1 }
     }
 
-    /// Declares a parameter that is the tensor map of a global buffer. Set its extents with
+    /// Declares a parameter for the tensor map of a global buffer. Set the buffer's extents with
     /// [`KernelBuilder::shape`].
     pub fn tensor_map(
         &mut self,
@@ -39,7 +39,7 @@ impl KernelBuilder {
         self.push(Stmt::Mbarrier(Mbarrier { at: MbarrierRef { barriers, index }, op }));
     }
 
-    /// Initialises a barrier whose phases complete after `count` arrivals.
+    /// Initialises an mbarrier whose phases complete after `count` arrivals.
     pub fn mbarrier_init(
         &mut self,
         barriers: MbarrierId,
@@ -53,7 +53,7 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::Arrive);
     }
 
-    /// Arrives at the barrier of another block of the cluster, given by its index there.
+    /// Arrives at an mbarrier of another block, which is given by its index in the cluster.
     pub fn mbarrier_arrive_remote(
         &mut self,
         barriers: MbarrierId,
@@ -64,7 +64,7 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::ArriveRemote { block, order });
     }
 
-    /// Arrives like [`KernelBuilder::mbarrier_arrive_remote`], ordering only asynchronous work.
+    /// Like [`KernelBuilder::mbarrier_arrive_remote`], but orders only asynchronous work.
     pub fn mbarrier_arrive_relaxed(
         &mut self,
         barriers: MbarrierId,
@@ -75,7 +75,7 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::ArriveRemote { block, order });
     }
 
-    /// Expects bytes in the phase of a barrier, and arrives.
+    /// Expects bytes in the current phase of an mbarrier, and arrives.
     pub fn mbarrier_arrive_expect(
         &mut self,
         barriers: MbarrierId,
@@ -85,7 +85,7 @@ impl KernelBuilder {
         self.mbarrier(barriers, index.into(), MbarrierOp::ArriveExpect { bytes: bytes.into() });
     }
 
-    /// Waits until the phase of this parity is complete.
+    /// Waits until the phase with this parity is complete.
     pub fn mbarrier_wait(
         &mut self,
         barriers: MbarrierId,
@@ -99,8 +99,8 @@ impl KernelBuilder {
         self.push(Stmt::ProxyFence(fence));
     }
 
-    /// Starts the copy of a box that begins at `at` of an array to the place `to`; its bytes count
-    /// at `barrier`.
+    /// Starts the copy of a box from the array position `at` to the shared-memory position `to`.
+    /// The bytes count at `barrier`.
     pub fn tensor_copy(
         &mut self,
         from: BufferId,
@@ -114,8 +114,8 @@ impl KernelBuilder {
         self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }));
     }
 
-    /// Multicast variant of [`KernelBuilder::tensor_copy`], to the blocks of the cluster whose bits
-    /// are set.
+    /// Like [`KernelBuilder::tensor_copy`], but writes to all blocks of the cluster whose bits are
+    /// set.
     pub fn tensor_multicast(
         &mut self,
         from: BufferId,
@@ -145,7 +145,8 @@ impl KernelBuilder {
         self.push(Stmt::WgmmaSync(WgmmaSync::Commit));
     }
 
-    /// Waits for all but `pending` groups of `wgmma` instructions, and for these accumulators.
+    /// Waits for all but the last `pending` groups of `wgmma` instructions, and makes these
+    /// accumulators readable.
     pub fn wgmma_wait(&mut self, pending: u32, accumulators: impl IntoIterator<Item = BufferId>) {
         let accumulators = accumulators.into_iter().collect();
         self.push(Stmt::WgmmaSync(WgmmaSync::Wait { pending, accumulators }));

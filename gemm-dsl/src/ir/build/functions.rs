@@ -1,4 +1,4 @@
-//! Functions of a kernel, each declared once.
+//! Device functions of a kernel, each declared once.
 
 #[cfg(test)]
 mod tests;
@@ -7,9 +7,9 @@ use super::KernelBuilder;
 use crate::ir::{Expr, Function, FunctionId, Ty, Var};
 
 impl KernelBuilder {
-    /// Declares a function, or finds an existing one of this name. It must be identical;
-    /// [`KernelBuilder::finish`] reports a different one as an error. Functions that it calls are
-    /// declared before it.
+    /// Declares a function, or returns the existing function with this name. Both must be
+    /// identical, otherwise [`KernelBuilder::finish`] reports an error. Functions that it calls
+    /// must be declared before it.
     pub fn function(
         &mut self,
         name: &str,
@@ -25,8 +25,8 @@ impl KernelBuilder {
             self.kernel.functions.push(function);
             return FunctionId { id: self.kernel.functions.len() - 1, result };
         };
-        // Rebuilt at the point where the first one was built, an identical function has identical
-        // variables.
+        // To compare with an existing function, it is rebuilt as if at the same point. Identical
+        // functions then have identical variables.
         let before = self.vars_before[id].min(self.kernel.vars.len());
         let vars = self.kernel.vars.split_off(before);
         let again = self.define(name, meaning, params, body);
@@ -34,7 +34,7 @@ impl KernelBuilder {
         self.kernel.vars.truncate(before);
         self.kernel.vars.extend(vars);
         let known = &self.kernel.functions[id];
-        // Compares the Debug text: zeros of different signs compare equal as numbers.
+        // Compares the `Debug` text, because zeros of different signs compare equal as numbers.
         let same = format!("{again:?}") == format!("{known:?}");
         if !(same && same_names) {
             self.fault.get_or_insert_with(|| format!("two functions are called {name}"));
@@ -57,7 +57,8 @@ impl KernelBuilder {
         Function { name: name.into(), meaning, params, body, value }
     }
 
-    /// Number of operations in a function's value, including the functions that it calls.
+    /// Returns the number of operations of a function's value, including those of the functions
+    /// that it calls.
     pub(crate) fn operations(&self, of: FunctionId) -> u64 {
         let mut known: Vec<u64> = Vec::new();
         for function in &self.kernel.functions {

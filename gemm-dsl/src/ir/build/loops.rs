@@ -3,8 +3,8 @@
 use super::KernelBuilder;
 use crate::ir::{Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
-/// Head of a loop: `for (var = from; test; change)`. By default the variable increases by 1 and no
-/// unrolling is requested.
+/// Head of a loop: `for (var = from; test; change)`. By default the variable increases by 1, and
+/// the loop is not unrolled on request.
 #[must_use]
 pub struct For<T> {
     from: Expr,
@@ -14,13 +14,13 @@ pub struct For<T> {
 }
 
 impl For<()> {
-    /// Loops while the variable is less than `end`.
+    /// Loops while the variable is less than `end`, starting at `from`.
     pub fn below(from: impl Into<Expr>, end: impl Into<Expr>) -> For<impl FnOnce(Var) -> Expr> {
         let end = end.into();
         For::new(from, |var: Var| Expr::from(var).lt(end))
     }
 
-    /// Loops while the variable is greater than `end`.
+    /// Loops while the variable is greater than `end`, starting at `from`.
     pub fn above(from: impl Into<Expr>, end: impl Into<Expr>) -> For<impl FnOnce(Var) -> Expr> {
         let end = end.into();
         For::new(from, |var: Var| Expr::from(var).gt(end))
@@ -28,7 +28,7 @@ impl For<()> {
 }
 
 impl<T: FnOnce(Var) -> Expr> For<T> {
-    /// Loops while a test on the variable holds.
+    /// Loops while `test` of the variable is true, starting at `from`.
     pub fn new(from: impl Into<Expr>, test: T) -> Self {
         let from = from.into();
         let one = if from.ty() == Ty::U64 { Expr::U64(1) } else { Expr::I32(1) };
@@ -46,7 +46,7 @@ impl<T: FnOnce(Var) -> Expr> For<T> {
 }
 
 impl KernelBuilder {
-    /// Appends a loop; `body` receives its variable.
+    /// Appends a loop. `body` receives the loop variable.
     pub fn loop_<T: FnOnce(Var) -> Expr>(
         &mut self,
         name: &str,
@@ -59,7 +59,7 @@ impl KernelBuilder {
         self.push(Stmt::For(Loop { var, from, test: test(var), change, unroll, body }));
     }
 
-    /// `for (int name = 0; name < count; ++name)`, fully unrolled.
+    /// Appends `for (int name = 0; name < count; ++name)`, fully unrolled.
     pub fn unrolled(
         &mut self,
         name: &str,

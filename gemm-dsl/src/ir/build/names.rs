@@ -1,19 +1,19 @@
-//! Parameters and variables that a user has named.
+//! Parameters and variables whose names a user chose.
 
 use super::KernelBuilder;
 use crate::ir::{Kernel, Names, ParamKind};
 use std::collections::BTreeSet;
 
 impl KernelBuilder {
-    /// Marks the last declared parameter as named by the user. The source keeps the name unless
-    /// something of its own has it, and otherwise uses a similar one.
+    /// Marks the last declared parameter as named by the user. The source keeps this name, or uses
+    /// a similar name if the generated source already contains it.
     pub fn mark_user_named(&mut self) {
         self.of_user.extend(self.kernel.params.len().checked_sub(1));
     }
 }
 
-/// Renames function variables that have the name of another function. The variables of a user's
-/// expression keep the user's names, and the user does not know the other names.
+/// Renames variables of functions if another function has the same name. Variables of a user's
+/// expression keep their names, because the user does not know the other names.
 pub(super) fn show_functions(k: &mut Kernel) {
     let own = k.own_variables();
     let functions: BTreeSet<&str> = k.functions.iter().map(|f| f.name.as_str()).collect();
@@ -29,7 +29,7 @@ pub(super) fn show_functions(k: &mut Kernel) {
     }
 }
 
-/// Gives these parameters names that are unique in the source.
+/// Renames these parameters so that their names are unique in the source.
 pub(super) fn give_way(k: &mut Kernel, of_user: &[usize]) {
     if of_user.is_empty() {
         return;

@@ -4,27 +4,27 @@ use super::KernelBuilder;
 use crate::ir::{Access, Atomic, AtomicOp, Expr, LoadMatrix, MemoryOrder, Mma, Scope, Stmt, Var};
 
 impl KernelBuilder {
-    /// Barrier of the whole block.
+    /// Appends a barrier of all threads of the block.
     pub fn barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Block));
     }
 
-    /// Barrier of each warp.
+    /// Appends a barrier of the threads of each warp.
     pub fn warp_barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Warp));
     }
 
-    /// Barrier of all blocks of the cluster.
+    /// Appends a barrier of all threads of the cluster.
     pub fn cluster_barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Cluster));
     }
 
-    /// Barrier of `threads` threads of the block; this thread waits.
+    /// Appends a named barrier of `threads` threads of the block, at which the thread waits.
     pub fn named_barrier(&mut self, id: u32, threads: u32) {
         self.push(Stmt::NamedBarrier { id, threads, wait: true });
     }
 
-    /// Arrives at a barrier of `threads` threads of the block, without waiting.
+    /// Arrives at a named barrier of `threads` threads of the block, without waiting.
     pub fn named_arrive(&mut self, id: u32, threads: u32) {
         self.push(Stmt::NamedBarrier { id, threads, wait: false });
     }
@@ -41,7 +41,7 @@ impl KernelBuilder {
         self.push(Stmt::Mma(mma));
     }
 
-    /// Atomic operation; a variable named `name` holds the word's previous value.
+    /// Appends an atomic operation. A variable called `name` receives the word's previous value.
     pub fn atomic(
         &mut self,
         name: &str,
@@ -57,7 +57,7 @@ impl KernelBuilder {
         old
     }
 
-    /// Atomic operation that discards the word's previous value.
+    /// Appends an atomic operation that discards the word's previous value.
     pub fn atomic_only(
         &mut self,
         op: AtomicOp,

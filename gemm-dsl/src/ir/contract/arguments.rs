@@ -9,22 +9,22 @@ pub type ScalarBits = SmallVec<[u64; 16]>;
 /// Array that a launch passes to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundArray<'a> {
-    /// Name that the caller uses.
+    /// Name that the caller gives the array.
     pub name: &'a str,
     pub elem: Elem,
-    /// Location of the array, or of each array of a list.
+    /// Location of the array; for a list, the location of each of its arrays.
     pub place: ArrayPlace<'a>,
-    /// Shape, outermost dimension first; for a list, that of each array. Without a shape, the
-    /// kernel's layout is assumed.
+    /// Shape, outermost dimension first; for a list, the shape of each array. Without a shape, the
+    /// array is assumed to have the kernel's layout.
     pub axes: Option<&'a [ArrayAxis]>,
 }
 
 /// Address range of consecutive elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Address, or its distance in bytes from a maximally aligned base.
+    /// Address, or distance in bytes from a maximally aligned base address.
     pub address: u64,
-    /// Number of elements from the address on. Nothing else may be touched.
+    /// Number of elements that start at the address. The kernel must not access any others.
     pub len: u64,
 }
 
@@ -51,19 +51,19 @@ pub struct ArrayAxis {
     pub stride: u64,
 }
 
-/// Arguments of a launch, by name.
+/// Arguments of a launch, bound by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments<'a> {
     pub extents: &'a [(Extent, u64)],
-    /// Bits of the numbers that the caller passes, zero-extended.
+    /// Bits of the numbers that the caller passes, zero-extended to 64 bits.
     pub arguments: &'a [u64],
     pub arrays: &'a [(Operand, BoundArray<'a>)],
 }
 
-/// A launch that satisfies the contract.
+/// Checked arguments of a launch that satisfies the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
+    /// Bits of each scalar parameter, zero-extended to 64 bits, in parameter order; 0 for buffers.
     pub scalars: ScalarBits,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
@@ -83,7 +83,7 @@ pub struct MappedArray {
 }
 
 impl Call {
-    /// Returns true if nothing is launched.
+    /// Returns true if the grid is empty, so that nothing is launched.
     pub fn is_empty(&self) -> bool {
         self.grid.contains(&0)
     }

@@ -8,11 +8,11 @@ use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
 use crate::target::arch::GRID_BLOCKS;
 use smallvec::SmallVec;
 
-/// Alignment in bytes of the address and strides of an array with a tensor map.
+/// Alignment of the address and the strides of an array with a tensor map, in bytes.
 const MAP_BYTES: u64 = 16;
-/// Maximum number of elements along a dimension of such an array.
+/// Maximum number of elements along a dimension of an array with a tensor map.
 const MAP_EXTENT: u64 = 1 << 32;
-/// Exclusive upper bound of its strides, in bytes.
+/// Exclusive upper bound of the strides of an array with a tensor map, in bytes.
 const MAP_STRIDE: u64 = 1 << 40;
 
 /// Number of dimensions for which a binding needs no allocation.
@@ -51,7 +51,7 @@ impl Contract {
     /// Binds arrays and the bits of scalars given in parameter order.
     ///
     /// # Errors
-    /// Same as [`Contract::bind`].
+    /// Same as for [`Contract::bind`].
     pub fn bind_in_order(
         &self,
         arrays: &[BoundArray<'_>],
@@ -73,7 +73,7 @@ impl Contract {
         self.check(bits, |_, position| arrays.get(position).copied())
     }
 
-    /// Checks every rule and requirement; `find` returns the array of the n-th buffer parameter.
+    /// Checks all rules and requirements. `find` returns the array of the n-th buffer parameter.
     fn check<'a>(
         &self,
         scalars: ScalarBits,
@@ -88,10 +88,10 @@ impl Contract {
                 }
             }
         }
-        // Rules and requirements are over extents and strides, whose bits are their values.
+        // Rules and requirements contain extents and strides only, whose bits are their values.
         let values = &scalars[..];
-        // Checked first: the number of matrices may be derived from an argument that should be a
-        // list and is not.
+        // Lists are checked first, because the number of matrices may be derived from an argument
+        // that should be a list but is not.
         for (position, array) in self.arrays().enumerate() {
             if let Some(bound) = find(array, position) {
                 self.listed(array, &bound)?;
@@ -143,7 +143,7 @@ impl Contract {
             return Err(self.unmet(Subject::Blocks { axis: 0 }, need, grid[0].into()));
         }
         let mut maps = SmallVec::new();
-        // An empty launch needs no maps.
+        // An empty launch needs no tensor maps.
         if !grid.contains(&0) {
             for (position, array) in self.arrays().enumerate().filter(|(_, a)| a.map.is_some()) {
                 let Some(bound) = find(array, position) else { continue };
@@ -153,7 +153,7 @@ impl Contract {
         Ok(Call { scalars, grid, maps })
     }
 
-    /// Checks the rule of tensor maps.
+    /// Checks the rule for tensor maps.
     fn mapped(
         &self,
         array: &ArrayParameter,
@@ -197,7 +197,7 @@ impl Contract {
         Ok(MappedArray { position, extents, strides })
     }
 
-    /// Checks that lists, and only lists, are bound to list parameters.
+    /// Checks that lists are bound to list parameters, and only to them.
     fn listed(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
@@ -227,7 +227,7 @@ impl Contract {
         Err(self.unmet(subject(), Need::Count(count), list.len() as i128))
     }
 
-    /// Checks the rule of strides.
+    /// Checks the rule for strides.
     fn strides(
         &self,
         array: &ArrayParameter,
@@ -243,8 +243,8 @@ impl Contract {
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
-        // The contiguous dimension is checked first, because for a transposed matrix no other
-        // message would help.
+        // The contiguous dimension is checked first, because only its message helps if a matrix is
+        // transposed.
         let contiguous = array.contiguous_dim();
         let others = (0..axes.len()).rev().filter(|dim| *dim != contiguous);
         for dim in std::iter::once(contiguous).chain(others) {
@@ -267,7 +267,7 @@ impl Contract {
         Ok(())
     }
 
-    /// Checks the rule of writes.
+    /// Checks the rule for writes.
     fn distinct(
         &self,
         array: &ArrayParameter,
@@ -291,8 +291,8 @@ impl Contract {
                 dims.push((self.value(stride, values, subject)?, dim, extent));
             }
         }
-        // The dimensions are usually ordered by stride from the innermost on; sorting handles the
-        // other orders.
+        // Dimensions are usually sorted by stride already, starting at the innermost. Other orders
+        // need the sort below.
         let Some((stride, dim, least)) = short(&dims) else { return Ok(()) };
         dims.sort_unstable();
         if short(&dims).is_none() {
@@ -313,7 +313,7 @@ impl Contract {
     ) -> Result<(), ContractError> {
         let scalar = |s: Scalar| match values.get(s.param) {
             Some(value) => *value,
-            None => unreachable!("Contract::new: it is an extent or a stride"),
+            None => unreachable!("Contract::new: the value is an extent or a stride"),
         };
         let subject = |s: Scalar| match self.params.get(s.param) {
             Some(Parameter::Scalar { source, .. }) => self.subject(*source, find),
@@ -372,7 +372,7 @@ impl Contract {
         }
     }
 
-    /// Number of elements from the first to the last that a kernel may touch.
+    /// Number of elements from the first to the last that a kernel may access.
     fn span(&self, array: &ArrayParameter, values: &[u64]) -> Result<u128, ContractError> {
         let subject = || self.array(array.operand, &array.name);
         let mut last: u128 = 0;
@@ -406,7 +406,7 @@ impl Contract {
         }
     }
 
-    /// Subject of an error for a scalar, with the names of the caller's arrays if they are known.
+    /// Subject of an error for a scalar, with the caller's names of the arrays if they are known.
     fn subject<'a>(
         &self,
         source: Source,
@@ -445,9 +445,9 @@ impl Contract {
     }
 }
 
-/// Finds the first of some dimensions, given by stride, number and extent, whose stride is shorter
-/// than the span of the dimensions before it. Returns its stride, its number and the least valid
-/// stride.
+/// Finds the first dimension whose stride is less than the span of the previous dimensions. Each
+/// dimension is given by stride, number and extent. Returns its stride, its number and the smallest
+/// valid stride.
 fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
     let mut span = 1_u128;
     dims.iter().find_map(|&(stride, dim, extent)| {
@@ -457,15 +457,15 @@ fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
     })
 }
 
-/// Stride along a dimension. With fewer than two elements it is irrelevant, and 0 suits every
-/// kernel.
+/// Stride along a dimension. If the dimension has fewer than two elements, the stride is irrelevant
+/// and 0 is returned.
 fn stride(axes: &[ArrayAxis], dim: usize) -> Option<u64> {
     let axis = axes.get(dim)?;
     let none = axis.extent <= 1 || axes.iter().any(|axis| axis.extent == 0);
     Some(if none { 0 } else { axis.stride })
 }
 
-/// Greatest value of a scalar parameter's bits: extents and strides are not negative.
+/// Greatest value of a scalar parameter's bits, given that extents and strides are not negative.
 fn greatest(ty: Ty, source: Source) -> u64 {
     match (ty, source) {
         (Ty::I32, Source::Extent(_) | Source::Stride { .. }) => i32::MAX as u64,

@@ -1,56 +1,56 @@
-//! Contract violations, as data and as messages.
+//! Violations of a contract, as data and as messages.
 
 use crate::ir::{Elem, HostError};
 use crate::ir::{Extent, Operand};
 use std::fmt;
 
-/// A rule or requirement of a kernel that a launch does not meet.
+/// Violation of a rule or requirement of a kernel by a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractError {
     pub kernel: String,
-    /// Part of the launch that violates it.
+    /// Part of the launch that violates the requirement.
     pub subject: Subject,
     pub need: Need,
-    /// Value found; 0 if there is none.
+    /// Value that the launch has; 0 if it has none.
     pub value: i128,
 }
 
-/// Part of a launch on which a kernel places a demand.
+/// Part of a launch to which a requirement applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
     Array {
-        /// Operand of the kernel that it is bound to.
+        /// Operand of the kernel to which the array is bound.
         operand: Operand,
-        /// Name that the caller uses.
+        /// Name that the caller gives the array.
         name: String,
     },
     OfList {
-        /// Operand of the kernel that the list is bound to.
+        /// Operand of the kernel to which the list is bound.
         operand: Operand,
-        /// Name of the list that the caller uses.
+        /// Name that the caller gives the list.
         name: String,
-        /// Index in the list, from 0.
+        /// Index of the array in the list, from 0.
         nth: usize,
     },
     /// Stride of an array, or of each array of a list, along one dimension.
     Stride {
-        /// Operand of the kernel that the array is bound to.
+        /// Operand of the kernel to which the array is bound.
         operand: Operand,
-        /// Name of the array that the caller uses.
+        /// Name that the caller gives the array.
         name: String,
-        /// Dimension, outermost first.
+        /// Dimension, counted from the outermost.
         dim: usize,
-        /// Neighbours that the stride separates.
+        /// Kind of neighbours that the stride separates.
         between: Between,
     },
     /// Extent of an array along one dimension.
     Dimension {
-        /// Operand of the kernel that the array is bound to.
+        /// Operand of the kernel to which the array is bound.
         operand: Operand,
-        /// Name of the array that the caller uses.
+        /// Name that the caller gives the array.
         name: String,
-        /// Dimension, outermost first.
+        /// Dimension, counted from the outermost.
         dim: usize,
     },
     Extent(Extent),
@@ -63,19 +63,19 @@ pub enum Subject {
     },
 }
 
-/// Neighbours that a stride separates, in the kernel's layout.
+/// Kind of neighbours that a stride separates, in the kernel's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Between {
     /// Elements of a one-dimensional array.
     Elements,
-    /// Neighbours in a row, which the kernel expects to be contiguous.
+    /// Elements of a row that the kernel expects to be contiguous.
     InRow,
-    /// Neighbours in a column, which the kernel expects to be contiguous.
+    /// Elements of a column that the kernel expects to be contiguous.
     InColumn,
-    /// Rows, each of which is contiguous.
+    /// Rows that are contiguous.
     Rows,
-    /// Columns, each of which is contiguous.
+    /// Columns that are contiguous.
     Columns,
     Matrices,
     /// Neighbours along any other dimension.
@@ -83,8 +83,8 @@ pub enum Between {
 }
 
 impl Between {
-    /// Neighbours along dimension `dim` of `rank`; `contiguous` if the kernel expects stride 1
-    /// there.
+    /// Returns the kind of neighbours along dimension `dim` of `rank` dimensions. `contiguous` is
+    /// true if the kernel expects stride 1 along it.
     pub(super) fn new(dim: usize, rank: usize, contiguous: bool) -> Self {
         match (rank, rank.saturating_sub(dim), contiguous) {
             (1, ..) => Between::Elements,
@@ -101,45 +101,46 @@ impl Between {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need {
-    /// The argument is present.
+    /// The argument must be given.
     Given,
-    /// Address that is a multiple of `bytes`; the value found is the remainder.
+    /// The address must be a multiple of `bytes`. The value found is the remainder.
     Aligned {
         bytes: u32,
         elem: Elem,
     },
-    /// Elements of another type.
+    /// The elements must have another type.
     Element {
-        /// Type that the kernel reads or writes.
+        /// Type that the kernel expects.
         expected: Elem,
-        /// Type that the array holds.
+        /// Type of the array's elements.
         found: Elem,
     },
-    /// A list of arrays instead of one array.
+    /// A list of arrays is required, but a single array was given.
     List,
-    /// One array instead of a list; the value found is the length of the list.
+    /// A single array is required, but a list was given. The value found is the list's length.
     One,
-    /// List of this length.
+    /// The list must have this length.
     Count(u64),
-    /// At least this many elements.
+    /// The array must have at least this many elements.
     Elements(u64),
     Rank(usize),
     Multiple {
         of: u64,
     },
-    /// Multiple at which a whole is cut into pieces; only the last piece may end elsewhere.
+    /// The extent must be a multiple of the length at which a whole array is cut into pieces. Only
+    /// the last piece may end elsewhere.
     Cut {
         of: u64,
     },
-    /// Exactly this value.
+    /// The value must be exactly this one.
     Exactly(u64),
-    /// Lower bound of the value.
+    /// Smallest valid value.
     AtLeast(u64),
-    /// Lower bound of the stride: with a smaller one, elements that are written would overlap.
+    /// Smallest valid stride. With a smaller one, elements that the kernel writes would overlap.
     Distinct(u64),
-    /// Upper bound of the value.
+    /// Greatest valid value.
     AtMost(u64),
-    /// Value that can be computed.
+    /// The value must be computable.
     Defined(HostError),
 }
 
@@ -189,13 +190,13 @@ impl fmt::Display for ContractError {
                 )
             }
             (_, Need::Elements(needed)) => {
-                write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer one")
+                write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer array")
             }
             (_, Need::Rank(rank)) => {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
             }
             (_, Need::Exactly(stride)) => {
-                // Only GEMM kernels have layouts.
+                // Only GEMM kernels have a key `layout`.
                 let has_layouts = kernel.starts_with("sgemm_");
                 exactly(f, subject, *stride, *value, has_layouts)
             }
@@ -232,7 +233,7 @@ impl fmt::Display for ContractError {
     }
 }
 
-/// Message for a number that is not a multiple.
+/// Writes the message for a number that is not a multiple of `of`.
 fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
     let divisor = i128::from(of);
     let remedy = match subject {
@@ -256,7 +257,7 @@ fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128)
     )
 }
 
-/// Message for a length that is no multiple of a run.
+/// Writes the message for a length that is not a multiple of a run.
 fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
     let divisor = i128::from(of);
     write!(
@@ -269,7 +270,7 @@ fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> f
     )
 }
 
-/// Message for a stride with the wrong value.
+/// Writes the message for a stride with a wrong value.
 fn exactly(
     f: &mut fmt::Formatter<'_>,
     subject: &Subject,
@@ -284,7 +285,7 @@ fn exactly(
         let remedy = other_layout(line, layouts.filter(|_| has_layouts));
         write!(
             f,
-            "contiguous {line}s of `{name}`, but neighbours in one are {value} elements apart. \
+            "contiguous {line}s of `{name}`, but neighbours in a {line} are {value} elements apart. \
              {remedy}"
         )
     };
@@ -300,7 +301,7 @@ fn exactly(
         (Between::InRow, Operand::Input(1)) => turned(f, "row", Some(("column", ["nt", "tt"]))),
         (Between::InColumn, Operand::Input(0)) => turned(f, "column", Some(("row", ["nn", "nt"]))),
         (Between::InColumn, Operand::Input(1)) => turned(f, "column", Some(("row", ["nn", "tn"]))),
-        // All other operands of a GEMM are row-major in every layout.
+        // All operands of a GEMM except A and B are row-major in every layout.
         (Between::InRow, _) => turned(f, "row", None),
         (Between::InColumn, _) => turned(f, "column", None),
         (Between::Rows, _) => padded(f, "rows"),
@@ -313,8 +314,8 @@ fn exactly(
     }
 }
 
-/// Remedy for a matrix that is not contiguous line by line. It may be contiguous by other lines,
-/// which kernels with these layouts read.
+/// Returns the remedy for a matrix whose rows (or columns) are not contiguous. Its columns (or
+/// rows) may be contiguous, and kernels with the named layouts read such a matrix.
 fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>) -> String {
     match layouts {
         None => format!("Copy the elements to a {line}-major matrix"),

@@ -1,10 +1,10 @@
-//! Expressions of a contract, over extents and strides.
+//! Expressions of a contract, compiled for launches.
 
 use super::super::{Elem, Expr, HostExpr, Kernel, ParamKind, Scalar, Source};
 use crate::ir::eval;
 
-/// Compiles an expression over constants and the extents and strides among the scalar parameters.
-/// Fails if it has no value on the host.
+/// Compiles an expression over constants, and over extents and strides among the scalar parameters.
+/// Fails if the host cannot evaluate the expression.
 pub(super) fn host_expr(k: &Kernel, expr: &Expr) -> Result<HostExpr, String> {
     eval::check(expr, &k.consts, &|param| match is_bound(k, param) {
         true => Ok(()),
@@ -14,7 +14,8 @@ pub(super) fn host_expr(k: &Kernel, expr: &Expr) -> Result<HostExpr, String> {
         let value = u64::try_from(value).map_err(|_| format!("it is {value}"))?;
         return Ok(HostExpr::Number(value));
     }
-    // A binding checks extents and strides against the type of their parameter.
+    // The cast is dropped: a binding checks extents and strides against the type of their
+    // parameter, and they are never negative.
     let scalar = match expr {
         Expr::Param(scalar) => Some(scalar),
         Expr::Cast(Elem::U64, inner) => match &**inner {
@@ -29,8 +30,8 @@ pub(super) fn host_expr(k: &Kernel, expr: &Expr) -> Result<HostExpr, String> {
     }
 }
 
-/// Returns true if a parameter is an extent or a stride, so that rules and requirements may depend
-/// on it.
+/// Returns true if a parameter is an extent or a stride. Rules and requirements may depend only on
+/// these.
 pub(super) fn is_bound(k: &Kernel, scalar: Scalar) -> bool {
     match k.params.get(scalar.param).map(|p| &p.kind) {
         Some(ParamKind::Scalar { ty, source: Source::Extent(_) | Source::Stride { .. } }) => {

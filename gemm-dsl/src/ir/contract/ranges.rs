@@ -1,8 +1,9 @@
-//! Address ranges of the arrays of a launch, to find overlaps before a launch.
+//! Address ranges of the arrays of a launch, used to detect overlaps.
 
 use std::ops::Range;
 
-/// Merges ranges into ascending, non-empty ranges with gaps between them that cover the same bytes.
+/// Merges ranges that overlap or touch. The result covers the same bytes, in ascending order and
+/// without empty ranges.
 pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
@@ -14,7 +15,7 @@ pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Returns true if some byte is in both sets of ranges, each ascending and [`united`].
+/// Returns true if two sets of ranges share a byte. Both must be the result of [`united`].
 pub fn meet(some: &[Range<u64>], others: &[Range<u64>]) -> bool {
     let mut others = others.iter().peekable();
     some.iter().any(|range| {
@@ -35,7 +36,7 @@ mod tests {
         for ((start, end), expected) in
             first.map(|range| (range, false)).into_iter().chain(last.map(|range| (range, true)))
         {
-            // Combined with a range that overlaps nothing.
+            // Each range is also combined with a range that overlaps nothing.
             for others in [united(vec![start..end, 50..60]), united(vec![6..8, start..end])] {
                 assert_eq!(meet(&some, &others), expected, "{others:?}");
                 assert_eq!(meet(&others, &some), expected, "{others:?}");

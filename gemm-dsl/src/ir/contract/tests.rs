@@ -15,8 +15,8 @@ const C: Operand = Operand::Output(0);
 /// Rows and columns of a matrix: extents and strides.
 type Lies = [(u64, u64); 2];
 
-/// Message of a spec's kernel for a 4x8x12 GEMM, one of whose matrices has the given shape,
-/// optionally with a batch of 3 at the given distance.
+/// Message of a kernel for a 4x8x12 GEMM in which one matrix has the given shape. Optionally, there
+/// is a batch of 3 with the given stride.
 fn told(line: &str, (operand, lies): (Operand, Lies), batch: Option<u64>) -> Result<(), String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
@@ -63,7 +63,7 @@ const TILE: &str = "tile: 16x16x8, thread: 4x4";
 fn a_matrix_that_lies_the_other_way_needs_another_layout() {
     let neighbours = |line, name, apart, remedy| {
         Err(format!(
-            "contiguous {line}s of `{name}`, but neighbours in one are {apart} elements apart. \
+            "contiguous {line}s of `{name}`, but neighbours in a {line} are {apart} elements apart. \
              {remedy}"
         ))
     };
@@ -161,8 +161,8 @@ fn distances_that_are_no_multiple_are_told_apart() {
     }
 }
 
-/// Message for a launch with a tensor map of an array of `rows` rows and 64 columns, or the map's
-/// shapes.
+/// Message for a launch with a tensor map of an array of `rows` rows and 64 columns, or else the
+/// shapes of the map.
 fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<MappedArray>, String> {
     let mut b = KernelBuilder::new("boxes");
     let map = TensorMap { tile: vec![8, 64].into(), swizzle: TensorSwizzle::Bytes128 };
@@ -172,7 +172,7 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
     let pitch_of = Expr::from(b.scalar("pitch", Ty::U64, stride));
     b.shape(from, [m, 64.into()], [pitch_of, 1.into()]);
     let grid = [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)];
-    b.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: None });
     let kernel = b.finish().expect("a sound kernel");
     let place = ArrayPlace::One(Region { address, len: u64::MAX });
     let axes = None;
@@ -195,6 +195,6 @@ fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
     says(mapped(0, 0, 72, 1), "the extent of `a` along dimension 0 to be at least 1");
     says(mapped(0, (1 << 32) + 1, 72, 1), "along dimension 0 to be at most 4294967296");
     says(mapped(0, 100, 1 << 39, 1), "the stride between rows of `a` to be at most 549755813887");
-    // An empty launch demands nothing.
+    // An empty launch has no requirements.
     assert_eq!(mapped(8, 0, 72, 0), Ok(Vec::new()));
 }

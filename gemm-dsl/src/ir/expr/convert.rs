@@ -46,8 +46,8 @@ impl From<Special> for Expr {
     }
 }
 
-/// Arithmetic operators that fold trivial cases: `x + 0`, `x * 1`, `x / 1`. Only integers are
-/// folded: `x + 0.0f` is not the identity of IEEE addition.
+/// Arithmetic operators that fold the trivial cases `x + 0`, `x * 1` and `x / 1`. Only integers are
+/// folded, because `x + 0.0f` is not always x.
 macro_rules! operator {
     ($trait:ident, $method:ident, $op:ident, $a:ident, $b:ident, $fold:expr) => {
         impl<R: Into<Expr>> $trait<R> for Expr {
@@ -69,7 +69,7 @@ macro_rules! operator {
         operator!(@on $trait, $method, Scalar);
     };
     (@from $trait:ident, $method:ident, $($handle:ty),*) => {$(
-        /// Literal on the left.
+        /// Operator with a literal on the left.
         impl $trait<$handle> for f32 {
             type Output = Expr;
             fn $method(self, other: $handle) -> Expr {
@@ -87,7 +87,7 @@ macro_rules! operator {
     };
 }
 
-/// Operand converted to the type of the whole operation: widened if the other one is a `U64`.
+/// Returns `kept` in the type of the whole operation, widened if the dropped operand is a `U64`.
 fn as_result(kept: &Expr, dropped: &Expr) -> Expr {
     if dropped.ty() == Ty::U64 { kept.clone().wide() } else { kept.clone() }
 }

@@ -9,14 +9,14 @@ pub enum UnaryOp {
     Neg,
 }
 
-/// Binary operators on operands of one type.
+/// Binary operators. Both operands have the same type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
-    /// On numbers; the result has their type.
+    /// Operator on numbers; the result has the type of the operands.
     Arith(Arith),
-    /// On integers; the result has their type.
+    /// Operator on integers; the result has the type of the operands.
     Integer(Integer),
-    /// On numbers; the result is a boolean.
+    /// Comparison of numbers; the result is a boolean.
     Cmp(Cmp),
     Logic(Logic),
 }
@@ -27,7 +27,7 @@ pub enum Arith {
     Add,
     Sub,
     Mul,
-    /// Quotient; integers truncate towards zero.
+    /// Quotient; the quotient of integers is truncated towards zero.
     Div,
 }
 
@@ -58,9 +58,9 @@ pub enum Cmp {
 /// Short-circuiting connectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Logic {
-    /// Evaluates the right operand only if the left one holds.
+    /// Evaluates the right operand only if the left operand is true.
     And,
-    /// Evaluates the right operand only if the left one does not hold.
+    /// Evaluates the right operand only if the left operand is false.
     Or,
 }
 

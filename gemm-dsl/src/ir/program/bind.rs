@@ -31,22 +31,22 @@ impl fmt::Display for ProgramInput {
 /// Mismatch between a program and its caller's arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BindError {
-    /// A part of the program is missing.
+    /// An extent, number or array is missing.
     #[error("{0} of the program is not given")]
     Missing(ProgramInput),
-    /// A part is given more than once.
+    /// An extent, number or array is given more than once.
     #[error("{0} of the program is given twice")]
     Repeated(ProgramInput),
-    /// A part is given that the program does not have.
+    /// An extent, number or array is given that the program does not have.
     #[error("the program does not have {0}")]
     Unknown(ProgramInput),
-    /// A value computed from the extents has no result.
+    /// A value cannot be computed from the extents.
     #[error(transparent)]
     Value(#[from] HostError),
 }
 
-/// Values of a program's expressions for one problem: its extents, the bits of its numbers and the
-/// computed values. [`LaunchProgram::bind`] creates it.
+/// Values of all handles of a program for one problem: extents, bits of numbers, and computed
+/// values. [`LaunchProgram::bind`] creates it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramValues {
     all: SmallVec<[u64; 16]>,
@@ -55,7 +55,7 @@ pub struct ProgramValues {
 }
 
 impl ProgramValues {
-    /// Bits of the caller's numbers, in the order of the program.
+    /// Bits of the caller's numbers, in the program's order.
     pub fn arguments(&self) -> &[u64] {
         &self.all[self.arguments.clone()]
     }
@@ -85,7 +85,7 @@ impl ProgramValues {
     }
 }
 
-/// Arrays of a program's caller, in the order of the program.
+/// Arrays that a caller passes to a program, in the program's order.
 #[derive(Clone, Debug)]
 pub struct ProgramArrays<'a, A> {
     pub(super) inputs: SmallVec<[&'a A; 8]>,
@@ -111,8 +111,8 @@ pub struct PackedLayout {
 }
 
 impl LaunchProgram {
-    /// Binds the extents of a problem and the bits of its numbers, both by name, and computes the
-    /// values that depend on them.
+    /// Binds the extents of a problem and the bits of its numbers by name, and computes the
+    /// program's values.
     ///
     /// # Errors
     /// Returns [`BindError`] for a name that is missing, given twice or unknown, and for a value
@@ -158,7 +158,7 @@ impl LaunchProgram {
     }
 }
 
-/// Given values in the order in which a program declares their names.
+/// Returns the given values in the order in which the program declares their names.
 fn in_order<'g, N: Copy + PartialEq, V>(
     declared: impl Iterator<Item = N> + Clone,
     given: &'g [(N, V)],

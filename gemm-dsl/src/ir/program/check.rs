@@ -1,4 +1,4 @@
-//! The rules of a program.
+//! Rules of a program.
 
 use super::{Expr, KernelId, Launch, Program, Slot, Step, TempFill};
 use crate::ir::contract::Parameter;
@@ -41,7 +41,8 @@ pub(super) fn program(program: &Program) -> CheckResult {
         require(is_read, || format!("`{}` is given and not read", output.name))?;
     }
     program.temps.iter().flat_map(|temp| &temp.dims).for_each(|dim| check.count(dim));
-    // Last value first: a used value marks the values that it depends on as used.
+    // Values are visited from the last to the first: a used value marks the values that it depends
+    // on as used.
     for (n, value) in program.values.iter().enumerate().rev() {
         require(check.values.contains(&n), || format!("value {n} is not used"))?;
         check.count(&value.expr);
@@ -72,14 +73,14 @@ struct ProgramCheck<'p> {
     used: HashSet<Slot>,
     /// Arrays that some kernel reads.
     read: HashSet<Slot>,
-    /// Numbers of the caller that a kernel takes, or that decide what is launched.
+    /// Numbers of the caller that a kernel takes, or that decide which kernels are launched.
     numbers: HashSet<usize>,
     /// Values that some expression depends on.
     values: HashSet<usize>,
     launched: HashSet<KernelId>,
 }
 
-/// Meaning of a parameter in an expression: an extent, or another quantity by its number.
+/// Kind of a parameter in an expression: an extent, or a number or value with its index.
 enum Handle {
     Extent,
     Argument(usize),
@@ -118,12 +119,13 @@ impl ProgramCheck<'_> {
         Ok(())
     }
 
-    /// Checks the type of an expression over the extents, the caller's numbers and all values.
+    /// Checks the type of an expression, which may contain extents, the caller's numbers and all
+    /// values.
     fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> CheckResult {
         self.typed_over(self.p.values.len(), expr, ty, what)
     }
 
-    /// Checks the type of an expression over the first `values` values only.
+    /// Checks the type of an expression, which may contain only the first `values` values.
     fn typed_over(&self, values: usize, expr: &Expr, ty: Ty, what: &str) -> CheckResult {
         let found = eval::check(expr, &[], &|param| {
             let ty = match self.kind(param.param) {
@@ -206,7 +208,7 @@ impl ProgramCheck<'_> {
         Ok(())
     }
 
-    /// Checks one kernel of a launch; returns the slots that it writes, in the order of its
+    /// Checks one kernel of a launch. Returns the arrays that it writes, in the order of its
     /// parameters.
     fn kernel(
         &mut self,
@@ -234,7 +236,8 @@ impl ProgramCheck<'_> {
             require(array.takes(elem), || {
                 format!("{} of `{name}` is of {}, {slot:?} of {elem}", array.name, array.elem)
             })?;
-            // A kernel may write its own scratch array and then read it; an atomic reads first.
+            // A kernel may write its own scratch array before it reads it, unless it uses atomics,
+            // which read first.
             let own =
                 matches!(array.operand, Operand::Temp(_)) && array.is_written && !array.is_atomic;
             let given = match slot {

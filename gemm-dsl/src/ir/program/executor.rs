@@ -1,5 +1,5 @@
-//! Execution of programs: follows the steps for a problem, binds each launch to the first kernel
-//! whose contract its arguments meet, and passes it to a back end.
+//! Execution of programs. The executor follows the steps for a problem. It binds the arguments of
+//! each launch to the first kernel whose contract they meet, and passes the launch to a back end.
 
 use super::bind::{BindError, PackedLayout, ProgramArrays, ProgramValues};
 use super::launch_program::Launches;
@@ -13,33 +13,34 @@ use smallvec::SmallVec;
 
 /// Back end that runs the launches of a program.
 pub trait ProgramBackend {
-    /// An array of the caller, or a temporary.
+    /// Array of the caller, or temporary.
     type Array;
 
     type Report;
 
     type Error: From<BindError> + From<HostError> + From<ContractError>;
 
-    /// Location and layout of a caller's array, for contract checks.
+    /// Returns the location and layout of a caller's array, for contract checks.
     fn describe<'a>(&self, array: &'a Self::Array) -> BoundArray<'a>;
 
-    /// Prepares a kernel for launching. All kernels of a run are prepared before its first
-    /// temporary is allocated, so a run that cannot be compiled holds no memory.
+    /// Prepares a kernel for launching, for example by compilation. All kernels of a run are
+    /// prepared before the first temporary is allocated. A run whose kernels cannot be compiled
+    /// therefore allocates nothing.
     ///
     /// # Errors
-    /// Returns the back end's error if the kernel cannot be prepared, for example compiled.
+    /// Returns the back end's error if the kernel cannot be prepared.
     fn prepare(&mut self, _kernel: KernelId) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Allocates a temporary, before the first launch that uses it. Contracts assume that it is
-    /// aligned to 256 bytes.
+    /// Allocates a temporary before the first launch that uses it. The address must be aligned to
+    /// 256 bytes, as contracts assume.
     ///
     /// # Errors
     /// Returns the back end's error if the allocation fails.
     fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<Self::Array, Self::Error>;
 
-    /// Launches a kernel. The arguments meet its contract.
+    /// Launches a kernel. The executor has checked that the arguments meet the kernel's contract.
     ///
     /// # Errors
     /// Returns the back end's error if the launch fails.
@@ -64,15 +65,15 @@ impl Temporary<'_> {
     }
 }
 
-/// A launch of one kernel with its arguments.
+/// Launch of one kernel, with its arguments.
 #[derive(Clone, Debug)]
 pub struct KernelLaunch<'a, A> {
     pub kernel: KernelId,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// True if it is the main launch of the program.
+    /// True if this is the main launch of the program.
     pub is_main: bool,
-    /// Value of each parameter, in their order.
+    /// Values of all parameters, in their order.
     pub arguments: SmallVec<[KernelArgument<'a, A>; 16]>,
 }
 
@@ -96,13 +97,13 @@ impl<'a, A> KernelLaunch<'a, A> {
 
 #[derive(Clone, Debug)]
 pub enum KernelArgument<'a, A> {
-    /// Number of a type, by its bits.
+    /// Number with its type, given by its bits.
     Scalar(Ty, u64),
     Array(&'a A),
     /// Array that the kernel accesses through its tensor map.
     TensorMap {
         array: &'a A,
-        /// Element type that the kernel reads.
+        /// Element type as which the kernel reads the array.
         elem: Elem,
         /// Tensor map as the kernel declares it.
         map: &'a TensorMap,
@@ -114,7 +115,7 @@ pub enum KernelArgument<'a, A> {
 /// Record of a run of a program.
 #[derive(Clone, Debug)]
 pub struct Execution<R> {
-    /// Kernel of the main launch, even if nothing was launched.
+    /// Kernel of the main launch; known even if nothing was launched.
     pub main: KernelId,
     pub launches: SmallVec<[ExecutedLaunch<R>; 2]>,
 }
@@ -124,9 +125,9 @@ pub struct ExecutedLaunch<R> {
     pub kernel: KernelId,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
-    /// True if it is the main launch of the program.
+    /// True if this is the main launch of the program.
     pub is_main: bool,
-    /// Report of the back end; `None` for an empty grid, which is not launched.
+    /// Report of the back end; `None` if the grid was empty and nothing was launched.
     pub report: Option<R>,
 }
 
@@ -134,8 +135,8 @@ impl LaunchProgram {
     /// Runs the program for a problem. A run with few launches allocates nothing on the host.
     ///
     /// # Errors
-    /// Returns the contract violation of a launch's last, least demanding kernel if no kernel's
-    /// contract is met. Also returns an error if a value cannot be computed, and the errors of the
+    /// If no kernel of a launch has a contract that is met, returns the violation of the last one,
+    /// which demands least. Also returns the errors of values that cannot be computed, and of the
     /// back end.
     pub fn execute<B: ProgramBackend>(
         &self,
@@ -178,8 +179,8 @@ impl LaunchProgram {
     }
 }
 
-/// Index of the main launch of a run: the launch of the preferred kernel or one of its variants,
-/// otherwise the first launch. `None` without launches.
+/// Returns the index of the main launch of a run: the launch of the preferred kernel or one of its
+/// variants, otherwise the first launch. `None` if there are no launches.
 fn main_launch(launches: &Launches<'_>) -> Option<usize> {
     let is_preferred = |launch: &&Launch<HostExpr>| launch.choose.contains(&KernelId(0));
     launches.iter().position(is_preferred).or((!launches.is_empty()).then_some(0))
@@ -192,7 +193,7 @@ struct Executor<'a, B: ProgramBackend> {
     inputs: &'a [&'a B::Array],
     outputs: &'a [&'a B::Array],
     backend: &'a mut B,
-    /// Temporaries that launches have named so far, each with its array once allocated.
+    /// Temporaries that launches have used so far, with their arrays if they are allocated.
     temps: SmallVec<[(Temporary<'a>, Option<B::Array>); 2]>,
 }
 
@@ -279,7 +280,8 @@ impl<B: ProgramBackend> Executor<'_, B> {
     }
 }
 
-/// Argument for an array parameter; a tensor map takes the call's next mapped array.
+/// Returns the argument for an array parameter. A tensor map takes the next mapped array of the
+/// call.
 fn array_argument<'a, A>(
     param: &'a ArrayParameter,
     array: &'a A,

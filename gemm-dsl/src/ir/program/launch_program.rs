@@ -5,11 +5,11 @@ use crate::ir::contract::Contract;
 use crate::ir::{Expr, Extent, HostError, HostExpr, List};
 use smallvec::SmallVec;
 
-/// Launches of a program, with the memory between them and the contracts of its kernels: all that a
-/// launch needs besides the machine code.
+/// Launches of a program, the memory between them, and the contracts of its kernels: all that a
+/// launch needs except machine code.
 ///
-/// [`VerifiedProgram::new`](super::VerifiedProgram::new) derives it, and the constants of a macro
-/// call contain it.
+/// [`VerifiedProgram::new`](super::VerifiedProgram::new) derives it. Macro calls contain it as a
+/// constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchProgram {
     /// Extents of the problem. They are the first scalars of the expressions, followed by the
@@ -29,11 +29,11 @@ pub struct LaunchProgram {
     pub steps: List<Step<HostExpr>>,
 }
 
-/// Launches of a run. Few programs have more.
+/// Launches of a run, without an allocation for up to four.
 pub(super) type Launches<'p> = SmallVec<[&'p Launch<HostExpr>; 4]>;
 
 impl LaunchProgram {
-    /// Program of a faulty macro call. It is never launched.
+    /// Program of a faulty macro call, which is never launched.
     pub const EMPTY: Self = Self {
         extents: List::EMPTY,
         inputs: List::EMPTY,
@@ -45,7 +45,7 @@ impl LaunchProgram {
         steps: List::EMPTY,
     };
 
-    /// Derives it from a program that satisfies the rules.
+    /// Derives the program from one that obeys all rules.
     pub(super) fn from_checked(program: &Program) -> Result<Self, String> {
         let values = program.values.iter().map(|value| HostExpr::new(&value.expr, &[]));
         let contracts = program.kernels.iter().map(|kernel| kernel.contract().clone());
@@ -61,11 +61,11 @@ impl LaunchProgram {
         })
     }
 
-    /// Launches for a problem, in order.
+    /// Returns the launches for a problem, in order.
     ///
     /// # Errors
-    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be computed
-    /// for these values.
+    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be
+    /// evaluated for these values.
     pub fn launches(&self, values: &ProgramValues) -> Result<Launches<'_>, HostError> {
         fn follow<'p>(
             steps: &'p [Step<HostExpr>],
@@ -88,7 +88,7 @@ impl LaunchProgram {
         Ok(launches)
     }
 
-    /// All launches in step order, on every path.
+    /// Returns the launches on all paths, in step order.
     pub(super) fn all_launches(&self) -> Vec<&Launch<HostExpr>> {
         fn collect<'p>(steps: &'p [Step<HostExpr>], launches: &mut Vec<&'p Launch<HostExpr>>) {
             for step in steps {

@@ -1,4 +1,4 @@
-//! Each rule of a program, broken.
+//! Each rule of a program, with a program that breaks it.
 
 mod bind;
 mod executor;
@@ -39,7 +39,11 @@ fn kernel(name: &str, body: Body) -> KernelBuilder {
 }
 
 fn k_geometry() -> Geometry {
-    Geometry { block: (32, 1), grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)], blocks_per_sm: 1 }
+    Geometry {
+        block: (32, 1),
+        grid: [Expr::U64(1), Expr::U64(1), Expr::U64(1)],
+        blocks_per_sm: None,
+    }
 }
 
 /// Program under construction: one input, one output, one temporary and three kernels.
@@ -92,7 +96,7 @@ impl Parts {
     }
 }
 
-/// Rule that steps break, after the valid steps.
+/// Rule that is broken by steps which follow the valid steps.
 fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     let mut parts = parts();
     let mut all = parts.whole();
@@ -101,7 +105,7 @@ fn broken(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     rule(parts.program)
 }
 
-/// Rule that steps alone break.
+/// Rule that is broken by steps without the valid steps.
 fn broken_alone(steps: impl FnOnce(&Parts) -> Vec<Step>) -> String {
     let mut parts = parts();
     parts.program.steps = steps(&parts);
@@ -112,7 +116,7 @@ fn rule(program: Program) -> String {
     VerifiedProgram::new(program).expect_err("a broken program").rule
 }
 
-/// Rule that a change of the valid program breaks.
+/// Rule that is broken by a change of the valid program.
 fn changed(change: impl FnOnce(&mut Program)) -> String {
     let mut parts = parts();
     parts.program.steps = parts.whole();
@@ -129,6 +133,11 @@ fn first(program: &mut Program) -> &mut Launch {
 
 fn bound(program: &VerifiedProgram, n: u64) -> ProgramValues {
     program.bind(&[(Extent::LENGTH, n)], &[]).expect("a length")
+}
+
+/// Broken rule if the temporary has this extent.
+fn sized(dim: Expr) -> String {
+    changed(|program| program.temps[0].dims = vec![dim].into())
 }
 
 fn compiled(expr: &Expr) -> HostExpr {
@@ -244,7 +253,8 @@ fn inputs_are_not_written_and_outputs_are() {
     says(&rule, "`y` is not written");
 }
 
-/// An output that is both read and written may be given; one that is given must be read.
+/// An output that is read and written may have initial content; an output with initial content must
+/// be read.
 #[test]
 fn an_output_may_be_given() {
     let rule = changed(|p| p.outputs[0].is_given = true);
@@ -304,7 +314,7 @@ fn values_are_computed_once_and_in_order() {
     assert_eq!(bind(1 << 63), Err(BindError::Value(HostError::Overflow)));
 
     says(&changed(|p| _ = p.value(Expr::U64(1))), "value 0 is not used");
-    // A value used only by an unused one is unused too, and no value may use a later one.
+    // A value that only an unused value uses is unused as well. A value must not use a later value.
     let unused = changed(|p| {
         let first = p.value(Expr::U64(1));
         p.value(first + 1u64);
@@ -356,29 +366,23 @@ fn arrays_of_the_caller_are_distinct_operands() {
 fn expressions_are_over_the_extents_and_of_their_type() {
     let unknown = || Expr::Param(Scalar { param: 1, ty: Ty::U64 });
     let narrow = || Expr::Param(Scalar { param: 0, ty: Ty::I32 });
-    says(&changed(|p| p.temps[0].dims = vec![unknown()].into()), "over an unknown number");
-    says(&changed(|p| p.temps[0].dims = vec![narrow()].into()), "over an unknown number");
-    says(&changed(|p| p.temps[0].dims = vec![7.into()].into()), "of type");
+    says(&sized(unknown()), "over an unknown number");
+    says(&sized(narrow()), "over an unknown number");
+    says(&sized(7.into()), "of type");
     says(
         &changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()].into()),
         "no value on the host",
     );
     // The types of an expression's operands agree, and a constant has a value of its type.
     let uneven = || Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
-    says(&changed(|p| p.temps[0].dims = vec![uneven()].into()), "an extent of `t`: the types of");
+    says(&sized(uneven()), "an extent of `t`: the types of");
     let unlike =
         || Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
-    says(&changed(|p| p.temps[0].dims = vec![unlike()].into()), "an extent of `t`: the types of");
+    says(&sized(unlike()), "an extent of `t`: the types of");
     let by_zero = Expr::U64(2) / Expr::U64(0);
-    says(
-        &changed(|p| p.temps[0].dims = vec![by_zero].into()),
-        "an extent of `t`: the value overflows",
-    );
+    says(&sized(by_zero), "an extent of `t`: the value overflows");
     let negative = || Expr::U64(2) - Expr::U64(3);
-    says(
-        &changed(|p| p.temps[0].dims = vec![negative()].into()),
-        "an extent of `t`: the value is -1",
-    );
+    says(&sized(negative()), "an extent of `t`: the value is -1");
     says(&changed(|p| p.outputs[0].dims = List::EMPTY), "`y` has no dimensions");
     says(&changed(|p| first(p).extents.to_mut()[0].1 = 7.into()), "of type");
     let rule = broken(|p| vec![Step::either(p.n.clone(), Vec::new(), Vec::new())]);
@@ -465,11 +469,11 @@ fn a_contract_rests_on_extents_and_strides() {
             let number = b.scalar("number", Ty::I32, Source::Argument(0));
             b.require(Requirement::Multiple { scalar: number, of: 2 });
         }),
-        "on no such parameter",
+        "names no such parameter",
     );
     says(
         &breaks(|b| b.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
-        "on no such parameter",
+        "names no such parameter",
     );
     let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1), Expr::U64(1)], ..k_geometry() };
     let mut k = kernel("kernel", Body::Set);

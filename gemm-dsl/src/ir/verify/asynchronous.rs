@@ -10,7 +10,7 @@ use crate::ir::{
 use crate::target::Format;
 use crate::target::arch::WARP;
 
-/// Maximum number of barriers of a declaration: 32 KiB of shared memory.
+/// Maximum number of mbarriers of a declaration, which occupy 32 KiB of shared memory.
 const MOST_MBARRIERS: u64 = 4096;
 
 /// Maximum number of `wgmma` groups in flight.
@@ -24,7 +24,7 @@ impl Verifier<'_> {
         require((1..=MOST_MBARRIERS).contains(&count), || format!("{count} barriers {name}"))
     }
 
-    /// Checks that each tensor map fits its array.
+    /// Checks that the box of each tensor map fits the array.
     pub(super) fn tensor_maps(&self) -> VerifyResult {
         for param in &self.k.params {
             let ParamKind::TensorMap { buffer, operand, map } = &param.kind else { continue };
@@ -59,7 +59,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Rejects atomics on buffers that asynchronous units access: atomics need words of their own.
+    /// Rejects atomics on buffers that asynchronous units access. Such units must not share buffers
+    /// with atomics.
     pub(super) fn asynchronously_accessed(&self) -> VerifyResult {
         let (mut by_units, mut by_atomics) = (Vec::new(), Vec::new());
         self.k.visit(&mut |stmt| match stmt {
@@ -130,8 +131,8 @@ impl Verifier<'_> {
         require(rows.swizzle == map.swizzle, || {
             format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
         })?;
-        // The dimensions behind the first box extent greater than 1 must be filled completely.
-        // Leading extents of 1 need no dimension in the buffer.
+        // The box must fill all buffer dimensions after its first extent greater than 1. Leading
+        // extents of 1 need no dimension in the buffer.
         let tile: Vec<u32> = map.tile.iter().copied().skip_while(|extent| *extent == 1).collect();
         let rank = tile.len().max(1);
         let dims = to.dims.len().checked_sub(rank).and_then(|outer| to.dims.get(outer..));
@@ -168,7 +169,8 @@ impl Verifier<'_> {
         self.operand(*format, b, *columns)
     }
 
-    /// Checks a tile of `rows` rows in shared memory whose layout a descriptor can express.
+    /// Checks a tile with `rows` rows in shared memory. A descriptor must be able to express its
+    /// layout.
     fn operand(&self, format: Format, first: &Access, rows: u32) -> VerifyResult {
         self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
@@ -191,7 +193,7 @@ impl Verifier<'_> {
         let name = &decl.name;
         let fits = decl.space == Space::Register
             && decl.elem == Elem::F32
-            && decl.layout == BufferLayout::row_major(decl.dims.len());
+            && decl.layout == BufferLayout::row_major(1);
         require(fits, || format!("{name} holds no accumulators"))?;
         require(self.registers.contains(&buffer), || format!("{name} out of scope"))
     }
@@ -214,6 +216,9 @@ impl Verifier<'_> {
         let registers = limit.registers;
         require(registers.is_multiple_of(8) && (24..=256).contains(&registers), || {
             format!("a limit of {registers} registers")
+        })?;
+        require(self.k.geometry.blocks_per_sm.is_some(), || {
+            "a limit of registers, and no number of blocks that fixes them at launch".into()
         })?;
         self.whole_warpgroups()
     }

@@ -1,7 +1,7 @@
 use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::{Buffer, BufferLayout, Expr, Kernel, Mbarrier, Param, ParamKind, Space, Swizzle};
 
-/// Bytes of all shared arrays and barriers together, with their alignments.
+/// Returns the bytes of all shared arrays and mbarriers together, including alignment.
 pub(super) fn shared_bytes(k: &Kernel) -> VerifyResult<u64> {
     let mut total: u64 = 0;
     let aligned = k.buffers.iter().zip(k.alignments());
@@ -76,8 +76,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that exactly the bound global buffers are parameters, because the rule of spans holds
-    /// only for parameters.
+    /// Checks that bound global buffers are parameters, and that no others are. The rule of spans
+    /// applies only to parameters.
     pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> VerifyResult {
         let names = |p: &&Param| {
             matches!(
@@ -92,7 +92,7 @@ impl Verifier<'_> {
     }
 
     /// Checks that rows consist of whole groups of columns, because a swizzle permutes elements
-    /// inside a row.
+    /// only inside a group.
     fn swizzle(&self, buffer: &Buffer, swizzle: Swizzle) -> VerifyResult {
         let name = &buffer.name;
         let Swizzle { bits, base, shift } = swizzle;

@@ -16,8 +16,8 @@ impl Verifier<'_> {
                 "a cluster operation in a kernel without clusters".into()
             });
         }
-        // The IR does not define the order in which blocks of the same or of other clusters would
-        // access one word.
+        // The IR does not define an order between atomics of blocks in the same cluster or in
+        // different clusters.
         require(![Space::Shared, Space::Global].iter().any(|on| k.has_atomics(*on)), || {
             "an atomic in a kernel of clusters".into()
         })

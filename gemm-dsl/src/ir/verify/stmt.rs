@@ -26,8 +26,8 @@ impl Verifier<'_> {
         self.declare_of(var, ty)
     }
 
-    /// Checks that the initial value does not use a name that the declaration hides. In C, a name
-    /// refers to the new variable already within its initialiser.
+    /// Checks that the initial value does not contain a variable that the declaration hides. In C,
+    /// the name would refer to the new variable even inside its initialiser.
     fn shows(&self, var: Var, value: &Expr) -> VerifyResult {
         let name = self.k.vars.get(var.id).map(|decl| &decl.name);
         let mut hides = false;
@@ -57,7 +57,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks that a block declares a name once; an inner block may hide it.
+    /// Checks that a block declares a name only once. An inner block may hide the name.
     pub(super) fn unclaimed(&self, name: &str) -> VerifyResult {
         let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
         let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
@@ -67,9 +67,17 @@ impl Verifier<'_> {
 
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> VerifyResult {
         match stmt {
-            Stmt::Let { var, value } => self.declare(*var, value),
+            Stmt::Let { var, value } => {
+                self.declare(*var, value)?;
+                let decl = &self.k[*var];
+                require(!decl.is_unsigned || matches!(value, Expr::Special(_)), || {
+                    format!("{} is unsigned and no coordinate", decl.name)
+                })
+            }
             Stmt::Mut { var, value } => {
                 self.declare(*var, value)?;
+                let decl = &self.k[*var];
+                require(!decl.is_unsigned, || format!("{} is unsigned and changes", decl.name))?;
                 self.mutable.insert(var.id);
                 Ok(())
             }
@@ -106,14 +114,6 @@ impl Verifier<'_> {
             }
             Stmt::CopyAsync { target, source, guard } => {
                 self.copy_async(target, source, guard.as_ref())
-            }
-            Stmt::Assume(cond) => {
-                require(self.ty(cond)? == Ty::Bool, || "an assumption is not Bool".into())?;
-                // An assumption that the compiler drops must access no memory and wait for no
-                // thread.
-                let mut acts = false;
-                cond.visit(&mut |e| acts |= matches!(e, Expr::Load(_) | Expr::Call(..)));
-                require(!acts, || "an assumption with a load or a call".into())
             }
             Stmt::Barrier(scope) => {
                 require(*scope != Scope::Device, || "a barrier of all blocks".into())
@@ -218,7 +218,7 @@ impl Verifier<'_> {
         })
     }
 
-    /// Checks a lane's part of matrices: `count` elements that fill the last dimensions of a
+    /// Checks a lane's part of a matrix: `count` elements that fill the last dimensions of a
     /// register array.
     fn fragment(&self, first: &Access, elem: Elem, count: usize) -> VerifyResult {
         let ty = self.access(first)?;
@@ -226,7 +226,7 @@ impl Verifier<'_> {
         let name = &buffer.name;
         require(buffer.space == Space::Register, || format!("a fragment in {name}"))?;
         require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is not {elem}"))?;
-        // Multiplies extents from the last dimension on until they cover `count` elements.
+        // Multiplies extents, starting at the last dimension, until they cover `count` elements.
         let (mut covered, mut whole) =
             (1, buffer.layout == BufferLayout::row_major(buffer.dims.len()));
         for (dim, index) in buffer.dims.iter().zip(&first.index).rev() {

@@ -1,4 +1,4 @@
-//! Rules of synchronisation: named barriers, fences, atomics.
+//! Rules of synchronisation: named barriers, fences and atomics.
 
 use super::{Verifier, VerifyResult, require};
 use crate::ir::{Atomic, AtomicOp, MemoryOrder, Scope, Space};
@@ -7,7 +7,7 @@ impl Verifier<'_> {
     pub(super) fn named_barrier(&mut self, id: u32, threads: u32) -> VerifyResult {
         require((1..=15).contains(&id), || format!("barrier {id}: they are 1 to 15"))?;
         let block = self.k.geometry.threads();
-        // A partial warp counts as a whole one.
+        // A partial warp counts as a whole warp.
         let most = block.next_multiple_of(32);
         require(threads > 0 && threads.is_multiple_of(32) && threads <= most, || {
             format!("barrier {id} of {threads} threads in a block of {block}")
@@ -34,7 +34,7 @@ impl Verifier<'_> {
         require(*order != MemoryOrder::SeqCst, || "an atomic is not a fence: SeqCst".into())?;
         require(*scope != Scope::Warp, || "an atomic of a warp".into())?;
         require(*scope != Scope::Cluster, || "an atomic of a cluster".into())?;
-        // Declared last, so that its operands cannot use it.
+        // The variable is declared last, because the operands must not contain it.
         old.map_or(Ok(()), |old| self.declare_of(old, ty))
     }
 }

@@ -1,4 +1,4 @@
-//! Each rule of the IR on a kernel that breaks it, beside a valid one.
+//! Each rule of the IR, with a kernel that breaks it and a valid kernel.
 
 use crate::ir::{
     Access, BinaryOp, BufferId, BufferLayout, Elem, Expr, Geometry, Intrinsic, IrError,
@@ -20,7 +20,7 @@ fn kernel(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId))
     for array in [input, output] {
         b.shape(array, [64.into()], [1.into()]);
     }
-    b.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: None });
     body(&mut b, input, output);
     b
 }
@@ -340,7 +340,7 @@ fn matrix_instructions_take_fragments_of_their_own() {
     partial.geometry(Geometry {
         block: (48, 1),
         grid: [const { Expr::U64(1) }; 3],
-        blocks_per_sm: 1,
+        blocks_per_sm: None,
     });
     breaks(partial, "a warp that is not whole");
 }

@@ -7,7 +7,7 @@ use crate::ir::{
 };
 
 impl Verifier<'_> {
-    /// Returns the buffer that a pointer in scope points into.
+    /// Returns the global buffer into which a pointer in scope points.
     pub(super) fn pointer(&self, pointer: &PointerRef) -> VerifyResult<BufferId> {
         let buffer = self.k.buffers.get(pointer.buffer.id).ok_or("an unknown pointer")?;
         let name = &buffer.name;
@@ -73,7 +73,7 @@ impl Verifier<'_> {
         Ok(access.ty())
     }
 
-    /// Returns the type of an expression, or an error if its operands do not fit.
+    /// Returns the type of an expression, or an error if the types of its operands do not match.
     pub(super) fn ty(&self, expr: &Expr) -> VerifyResult<Ty> {
         match expr {
             Expr::I32(_)

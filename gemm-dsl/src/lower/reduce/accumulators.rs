@@ -32,7 +32,7 @@ impl FoldAccumulators {
         kept
     }
 
-    /// Parts of one accumulator; `w` selects among several columns.
+    /// Parts of one accumulator; `w` selects one of several columns.
     pub(super) fn cells(&self, w: Option<Expr>) -> Vec<Cell> {
         match (self, w) {
             (Self::One(vars), _) => vars.iter().map(|var| Cell::Var(*var)).collect(),

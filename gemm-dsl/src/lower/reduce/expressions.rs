@@ -1,18 +1,18 @@
-//! The user's expressions of a reduction, as functions of the kernel, with the conversions of their
-//! values.
+//! The user's expressions of a reduction, as device functions, with conversions of their arguments
+//! and values.
 
 use super::literal::zero;
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty};
 use crate::plan::ReducePlan;
 
-/// Position of an element: its index in the result, and the number of elements.
+/// Position of an element: its index in the result, and the number of elements of the result.
 pub(super) struct ElementIndex {
     pub(super) index: Expr,
     pub(super) len: Expr,
 }
 
-/// Functions of a kernel for the user's expressions.
+/// Device functions for the user's expressions.
 pub(super) struct Expressions {
     map: Option<Lowered>,
     finish: Option<(Lowered, usize)>,
@@ -32,9 +32,9 @@ pub(super) struct UserFold {
 /// Expressions that a kernel needs.
 #[derive(Clone, Copy)]
 pub(super) struct Needs {
-    /// The kernel reads elements.
+    /// True if the kernel reads elements.
     pub(super) map: bool,
-    /// The kernel stores results.
+    /// True if the kernel stores results.
     pub(super) finish: bool,
 }
 
@@ -51,7 +51,7 @@ impl Expressions {
         let identity = spec.identity.as_ref().map(|identity| {
             let function =
                 identity.closure().lower_as(b, "identity_of_fold", &spec.typing_of_identity());
-            as_folded(function.apply([], |_| unreachable!("it names no integer")), acc)
+            as_folded(function.apply([], |_| unreachable!("it uses no integer")), acc)
         });
         let finish = spec.finish.as_ref().filter(|_| needs.finish).map(|finish| {
             let closure = finish.closure();
@@ -74,8 +74,8 @@ impl Expressions {
         }
     }
 
-    /// Value to fold for the elements at an index, of type `held`. For `any` and `all` it is 0 or
-    /// 1.
+    /// Value to fold for the elements at one index, of type `held`. For `any` and `all`, the value
+    /// is 0 or 1.
     pub(super) fn lift(
         &self,
         elements: Vec<Expr>,
@@ -116,14 +116,14 @@ impl Expressions {
                 let counted = if self.acc.is_float() { self.acc } else { Elem::I64 };
                 let values = values.into_iter().map(in_expression);
                 let values = values.chain([len.cast(counted)]).take(*takes);
-                let value = finish.apply(values, |_| unreachable!("it names no integer"));
+                let value = finish.apply(values, |_| unreachable!("it uses no integer"));
                 vec![as_folded(value, self.result_in())]
             }
         };
         finished.into_iter().map(|value| stored(value, self.result)).collect()
     }
 
-    /// Type in which a result is computed.
+    /// Type in which the result is computed before it is converted.
     fn result_in(&self) -> Elem {
         if self.result.computes() { self.result } else { Elem::F32 }
     }
@@ -132,7 +132,7 @@ impl Expressions {
 impl UserFold {
     pub(super) fn apply(&self, a: Expr, b: Expr) -> Expr {
         let value =
-            self.function.apply([a, b].map(in_expression), |_| unreachable!("it names no integer"));
+            self.function.apply([a, b].map(in_expression), |_| unreachable!("it uses no integer"));
         as_folded(value, self.acc)
     }
 }
@@ -144,7 +144,7 @@ fn elem_of(e: &Expr) -> Option<Elem> {
     }
 }
 
-/// Converts an element to a type with arithmetic: its own, or one of 4 bytes.
+/// Converts an element to a type with arithmetic: its own type, or a type of 4 bytes.
 fn computed(element: Expr) -> Expr {
     match elem_of(&element) {
         Some(Elem::F16 | Elem::Bf16) => element.cast(Elem::F32),
@@ -162,7 +162,7 @@ fn stored(value: Expr, elem: Elem) -> Expr {
     }
 }
 
-/// Converts a number to its type in expressions: integers have 64 bits.
+/// Converts a number to the type that it has in expressions, where integers have 64 bits.
 fn in_expression(value: Expr) -> Expr {
     let value = computed(value);
     if value.ty().is_integer() { value.cast(Elem::I64) } else { value }

@@ -1,5 +1,5 @@
-//! End of a kernel: stores results, or partials. A second launch, or the block with the last
-//! ticket, folds partials into results.
+//! End of a kernel, which stores results or partial results. A second launch, or the block with the
+//! last ticket, folds partial results into results.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::Expressions;
@@ -19,7 +19,7 @@ pub(super) struct Finish<'f> {
     pub(super) expressions: &'f Expressions,
     pub(super) place: &'f FoldPlace,
     pub(super) params: &'f Params,
-    /// Reads and writes arrays by vectors.
+    /// True to access arrays by vectors.
     pub(super) wide: bool,
 }
 
@@ -28,7 +28,8 @@ pub(super) struct Finish<'f> {
 pub(super) enum Destination<'t> {
     Results,
     Partials,
-    /// Partials. For a single result, the thread that stores it also takes the block's ticket.
+    /// Partial results. The thread that stores the partial results also takes the block's ticket if
+    /// the block folds a single result.
     Counted(&'t Tickets),
 }
 
@@ -51,7 +52,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Folds the accumulators of a result's threads; one thread stores the outcome.
+    /// Folds the accumulators of a result's threads; one of them stores the folded value.
     fn fold_team(
         &self,
         b: &mut KernelBuilder,
@@ -70,12 +71,13 @@ impl Finish<'_> {
             return team.by_block(b, values(&kept), &mut |b, all| self.store(b, to, None, all));
         }
         if group > 1 {
-            b.comment(
-                "Shuffle reduction per result: each lane folds in the value of the lane s above.",
-            );
+            let [folds, _] = self.fold.verbs();
+            b.comment(format!(
+                "Shuffle reduction per result: each lane {folds} the value of lane + s."
+            ));
             team.by_group(b, &kept, group as i32);
         }
-        // A thread past the last result stores nothing.
+        // A thread whose result is past the last stores nothing.
         let first = (group > 1).then(|| self.place.lane.clone().equals(0));
         let has = match (first, self.place.inside()) {
             (Some(first), Some(inside)) => Some(first.and(inside)),
@@ -87,7 +89,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Stores one result or partial.
+    /// Stores one result or partial result.
     pub(super) fn store(
         &self,
         b: &mut KernelBuilder,
@@ -96,13 +98,20 @@ impl Finish<'_> {
         all: Vec<Expr>,
     ) {
         let made = self.made(b, to, all);
+        let tickets = match (to, self.place.columns()) {
+            (Destination::Counted(tickets), None) => Some(tickets),
+            _ => None,
+        };
+        if tickets.is_some() {
+            b.comment("Publish the partial, then take a ticket.");
+        }
         store(b, self.arrays(to), &self.index(to, w), made);
-        if let (Destination::Counted(tickets), None) = (to, self.place.columns()) {
+        if let Some(tickets) = tickets {
             tickets.take(b);
         }
     }
 
-    /// Values to store, one element for each array.
+    /// Values to store: one element for each array.
     fn made(&self, b: &mut KernelBuilder, to: Destination<'_>, all: Vec<Expr>) -> Vec<Expr> {
         match to {
             Destination::Results => {
@@ -147,7 +156,7 @@ impl Finish<'_> {
                 b.if_(columns.inside(w.clone()), |b| self.store(b, to, w.clone(), all(w)));
             });
         };
-        // The columns of a vector are all inside, or all outside.
+        // All columns of a vector exist, or none does.
         b.if_(columns.inside(None), |b| {
             let each = arrays.iter().enumerate();
             let held = each.map(|(n, array)| {
@@ -175,31 +184,28 @@ impl Finish<'_> {
         });
     }
 
-    /// Vector width for neighbouring columns in an array, if the kernel uses vectors.
+    /// Vector width for neighbouring columns in an array; `None` if the kernel does not use
+    /// vectors.
     fn lanes(&self, elem: Elem) -> Option<u32> {
         if self.wide { self.plan.lanes_of_columns(elem) } else { None }
     }
 
-    /// The block's share, for a result folded by several blocks.
+    /// Share of the block in a result that several blocks fold.
     fn split(&self) -> &BlockShare {
         match &self.place.split {
             Some(split) => split,
-            None => unreachable!("only of several blocks there are partials"),
+            None => unreachable!("only several blocks have partials"),
         }
     }
 
-    /// Each thread folds some of the partials. The distribution and the final fold are the same for
-    /// whichever block executes them.
+    /// Each thread folds some of the partial results. Their distribution and the order of the fold
+    /// do not depend on the block that executes it.
     fn fold_partials(&self, b: &mut KernelBuilder, kept: &FoldAccumulators) {
-        let (one, many) = match self.plan.blocks() {
-            Blocks::Runs(_) => ("run", "runs"),
-            Blocks::One | Blocks::InTurn(_) => ("block", "blocks"),
+        let one = match self.plan.blocks() {
+            Blocks::Runs(_) => "run",
+            Blocks::One | Blocks::InTurn(_) => "block",
         };
-        b.comment(format!(
-            "Partials are combined in a fixed order, by the index of their {many}: each thread \
-             first"
-        ));
-        b.comment("strides through them, then the threads reduce theirs by a tree.");
+        self.order_comment(b);
         let step = Change::Add(Expr::from(self.place.group).wide());
         let (from, partials) = (self.place.lane.clone().wide(), self.split().partials.clone());
         b.loop_(one, For::below(from, partials).change(step), |b, block| {
@@ -217,8 +223,33 @@ impl Finish<'_> {
         });
     }
 
-    /// Partials of a block for the thread's columns, in registers, for the arrays that are read by
-    /// vectors.
+    /// Comments on the order in which partial results are folded.
+    fn order_comment(&self, b: &mut KernelBuilder) {
+        let event = match self.params.role {
+            Role::Once => "which block finishes last",
+            _ => "when blocks finish",
+        };
+        let (result, folds, parts) = match self.fold.is_sum() {
+            true => ("sum", "sums", "sums"),
+            false => ("result", "combines", "values"),
+        };
+        let order = match (self.place.columns(), self.plan.group()) {
+            (Some(_), 1) => format!("each thread {folds} the partials of a column in order."),
+            (Some(_), _) => format!(
+                "each thread {folds} partials GROUP apart, then the threads of a column reduce \
+                 these {parts}."
+            ),
+            (None, _) => format!(
+                "each thread {folds} partials BLOCK apart, then the block reduces these {parts}."
+            ),
+        };
+        b.comment(format!(
+            "The order does not depend on {event}, so the {result} is reproducible: {order}"
+        ));
+    }
+
+    /// Loads a block's partial results for the columns of the thread into registers, for arrays
+    /// that are read by vectors.
     fn load_neighbours(&self, b: &mut KernelBuilder, block: Expr) -> Vec<Option<BufferId>> {
         let arrays = &self.params.partials;
         let width = self.place.columns().and_then(|columns| columns.width);
@@ -246,20 +277,26 @@ impl Finish<'_> {
             Tickets::new(word, tickets::flag(b), self.split().blocks.clone(), first_thread);
         self.fold_team(b, team, kept, Destination::Counted(&tickets));
         if self.place.columns().is_some() {
+            b.comment(
+                "Take a ticket after all threads of the block have published their partials.",
+            );
             tickets.take_for_all(b);
         }
         tickets.by_last(b, |b| {
+            b.comment(
+                "Last ticket: the acquire-release add and the barrier make all partials visible.",
+            );
             kept.reset(b, self.place, &team.identity);
             self.fold_partials(b, kept);
             self.fold_team(b, team, kept, Destination::Results);
         });
     }
 
-    /// Word in which the blocks of a result count. Results that are folded by the same blocks share
-    /// one.
+    /// Word in which the blocks of a result take tickets. Results that the same blocks fold share
+    /// one word.
     fn ticket(&self) -> Access {
         let Some(tickets) = self.params.tickets else {
-            unreachable!("in one launch there are tickets")
+            unreachable!("a single launch has tickets")
         };
         let at = match self.place.folds {
             Folds::Array => 0.into(),
@@ -269,13 +306,13 @@ impl Finish<'_> {
     }
 }
 
-/// An array's index among several.
+/// Index of an array among several.
 struct ArrayNumber {
     n: usize,
     count: usize,
 }
 
-/// Registers for the columns of a thread, for the `n`-th of `count` arrays.
+/// Declares registers for the columns of a thread, for the array with the given number.
 fn neighbours(b: &mut KernelBuilder, elem: Elem, number: ArrayNumber, width: Const) -> BufferId {
     let ArrayNumber { n, count } = number;
     let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };

@@ -1,9 +1,9 @@
 //! The operator of a reduction, as data and arithmetic: a monoid with one or more parts.
 //!
-//! A thread keeps a variable for each part. An element is converted to the accumulator type
-//! (`lift`). A thread folds the values that it has read (`absorb`). The accumulators of two threads
-//! are combined (`combine`) until one is left, from which the results are computed (`finish`).
-//! Every operator, including the user's, is a value of [`Fold`].
+//! A thread keeps a variable for each part. `lift` converts an element to the accumulator type, and
+//! `absorb` folds the values that a thread has read. `combine` combines the accumulators of two
+//! threads, until one is left. `finish` computes the results from this one. Every operator,
+//! including the user's, is a value of [`Fold`].
 
 mod arg;
 mod compensated;
@@ -18,14 +18,14 @@ use crate::plan::{ReducePlan, Types};
 use crate::spec::Op;
 use value::Operator;
 
-/// A part of the accumulator from the plan, with its identity.
+/// Part of an accumulator, as in the plan, with its identity.
 #[derive(Clone, Debug)]
 pub(super) struct FoldPart {
-    /// Name of the variable that holds it.
+    /// Name of the variable for the part.
     pub(super) name: &'static str,
-    /// Name of an array of them.
+    /// Name of an array of such parts.
     pub(super) plural: &'static str,
-    /// Type, with arithmetic.
+    /// Type of the part; it supports arithmetic.
     pub(super) elem: Elem,
     pub(super) identity: Expr,
 }
@@ -40,18 +40,18 @@ pub(super) struct Fold {
 
 enum FoldKind {
     Value(Operator),
-    /// The greatest or smallest value, and its index.
+    /// Greatest or smallest value, and its index.
     Arg(arg::Arg),
-    /// A sum, and the sum of its rounding errors.
+    /// Sum, and the sum of its rounding errors.
     Compensated,
     /// Count, mean, and sum of squared deviations from the mean.
     Moments,
-    /// The greatest value, and the sum of the exponentials of the differences from it.
+    /// Greatest value, and the sum of the exponentials of the differences from it.
     Logsumexp(logsumexp::Logsumexp),
 }
 
-/// Storage of a part in a thread: a variable or, for several results, an element of a register
-/// array.
+/// Storage of a part in a thread: a variable, or an element of a register array if the thread has
+/// several results.
 #[derive(Clone)]
 pub(super) enum Cell {
     Var(Var),
@@ -83,17 +83,17 @@ impl Cell {
 
 /// Elements that a thread has read into registers, in ascending order of their indices.
 pub(super) struct LoadedElements {
-    /// Values: an array of `items` times `vector`, or times the columns of the thread.
+    /// Array of values, with extents `items` and `vector`, or `items` and the thread's columns.
     pub(super) values: BufferId,
     pub(super) items: Const,
     pub(super) vector: u32,
     /// Index of the column, if a thread has several.
     pub(super) column: Option<Expr>,
-    /// Index of the first element of an item, as a function of the item.
+    /// Function that returns the index of the first element of an item.
     pub(super) first: Box<dyn Fn(Expr) -> Expr>,
-    /// Number of elements of the result before this shard, for a shard.
+    /// For a shard, the number of elements of the result in earlier shards.
     pub(super) before: Option<Expr>,
-    /// Number of elements in total, if some of the held elements may be past the end.
+    /// Total number of elements, if some of the loaded elements may be past the end.
     pub(super) ragged: Option<Expr>,
 }
 
@@ -120,7 +120,7 @@ impl LoadedElements {
 }
 
 impl Fold {
-    /// Operator of a plan; declares its functions in the kernel.
+    /// Creates the operator of a plan, and declares its functions in the kernel.
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, expressions: &Expressions) -> Self {
         let types = plan.types();
         let kind = match plan.op() {
@@ -159,7 +159,30 @@ impl Fold {
         &self.parts
     }
 
-    /// Value held in place of a missing element: the identity, or a value that is not counted.
+    /// Returns true if the operator adds values.
+    pub(super) fn is_sum(&self) -> bool {
+        matches!(&self.kind, FoldKind::Value(Operator::Sum) | FoldKind::Compensated)
+    }
+
+    /// Verb of a kernel's comments for folding in a value, for one thread and for several.
+    pub(super) fn verbs(&self) -> [&'static str; 2] {
+        if self.is_sum() { ["adds", "add"] } else { ["folds in", "fold in"] }
+    }
+
+    /// Comments on the identity of a kernel if it is -0.
+    pub(super) fn identity_comment(&self, b: &mut KernelBuilder) {
+        let is_minus_zero = match self.parts[0].identity {
+            Expr::F32(value) => value.to_bits() == (-0.0_f32).to_bits(),
+            Expr::F64(value) => value.to_bits() == (-0.0_f64).to_bits(),
+            _ => false,
+        };
+        if is_minus_zero {
+            b.comment("-0 + x == x for every x; +0 would turn -0 into +0.");
+        }
+    }
+
+    /// Value that replaces a missing element: the identity, or a value that the operator does not
+    /// count.
     pub(super) fn missing(&self) -> Expr {
         match &self.kind {
             FoldKind::Moments => zero(self.types.acc),
@@ -167,7 +190,7 @@ impl Fold {
         }
     }
 
-    /// Type of a held value.
+    /// Type of the values in [`LoadedElements`].
     pub(super) fn held(&self) -> Elem {
         match &self.kind {
             FoldKind::Moments => self.types.acc,
@@ -175,18 +198,18 @@ impl Fold {
         }
     }
 
-    /// Returns true for `any` and `all`: without a `map`, elements are tested against zero.
+    /// Returns true for `any` and `all`, which compare elements with zero if there is no `map`.
     pub(super) fn is_truth(&self) -> bool {
         matches!(&self.kind, FoldKind::Value(Operator::Any | Operator::All))
     }
 
-    /// Returns true if placeholders for missing elements would be counted. A thread that may hold
-    /// some then checks the indices.
+    /// Returns true if the operator would count the values that replace missing elements. A thread
+    /// that may have such values must then check the indices.
     pub(super) fn counts(&self) -> bool {
         matches!(self.kind, FoldKind::Moments)
     }
 
-    /// Returns true if combining two values reads each of them once.
+    /// Returns true if combining two values reads each of the two only once.
     pub(super) fn reads_once(&self) -> bool {
         match &self.kind {
             FoldKind::Value(operator) => operator.reads_once(self.parts[0].elem),
@@ -194,19 +217,20 @@ impl Fold {
         }
     }
 
-    /// Returns true if it keeps indices or counts of elements.
+    /// Returns true if accumulators contain indices or counts of elements.
     pub(super) fn keeps_indices(&self) -> bool {
         self.keeps_indices
     }
 
-    /// Initialises an accumulator for values of which the first, if present, has the index `first`.
+    /// Initialises an accumulator. `first` is the index of the thread's first element, if it has
+    /// one.
     pub(super) fn begin(&self, b: &mut KernelBuilder, kept: &[Cell], is_there: Expr, first: Expr) {
         if let FoldKind::Arg(arg) = &self.kind {
             arg.begin(b, &kept[1], is_there, first);
         }
     }
 
-    /// Folds the values that a thread holds into its accumulator.
+    /// Folds the values that a thread has loaded into its accumulator.
     pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements) {
         match &self.kind {
             FoldKind::Value(operator) => held.each(b, |b, value, _| {
@@ -223,7 +247,7 @@ impl Fold {
         }
     }
 
-    /// Combines the accumulators of two threads. The order of their elements is not known.
+    /// Combines the accumulators of two threads, whose elements may be in any order.
     pub(super) fn combine(
         &self,
         b: &mut KernelBuilder,
@@ -239,7 +263,7 @@ impl Fold {
         }
     }
 
-    /// Combines two values of an accumulator with a single part.
+    /// Combines two values of an accumulator that has only one part.
     pub(super) fn of_two(&self, a: Expr, b: Expr) -> Expr {
         match &self.kind {
             FoldKind::Value(operator) => operator.apply(a, b),
@@ -247,7 +271,7 @@ impl Fold {
         }
     }
 
-    /// Combines another accumulator into variables.
+    /// Combines another accumulator into the variables of this one.
     pub(super) fn combine_into(&self, b: &mut KernelBuilder, kept: &[Cell], right: &[Expr]) {
         let left: Vec<Expr> = kept.iter().map(Cell::get).collect();
         for (part, value) in kept.iter().zip(self.combine(b, &left, right)) {
@@ -255,8 +279,8 @@ impl Fold {
         }
     }
 
-    /// Values from which results are computed, given the final accumulator: of the accumulator
-    /// type, an index, or a boolean as 0 or 1.
+    /// Values from which results are computed, given the final accumulator. They have the
+    /// accumulator type, or are an index, or a boolean as 0 or 1.
     pub(super) fn values(&self, b: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
         match &self.kind {
             FoldKind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],

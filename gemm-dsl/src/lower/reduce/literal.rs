@@ -19,7 +19,7 @@ pub(super) fn number(elem: Elem, value: u32) -> Expr {
     }
 }
 
-/// Greatest value of an index type, which no element has.
+/// Greatest value of an index type. No element has this index.
 pub(super) fn nowhere(index: Elem) -> Expr {
     if index == Elem::U64 { Expr::U64(u64::MAX) } else { Expr::U32(u32::MAX) }
 }

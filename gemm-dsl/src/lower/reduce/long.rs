@@ -1,4 +1,4 @@
-//! Segments that are too long for a group of threads.
+//! Segments that are too long for one group of threads.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::Expressions;
@@ -14,7 +14,7 @@ use crate::ir::{
 };
 use crate::plan::ReducePlan;
 
-/// Long segments: the whole block folds those of its segments that are too long for its groups.
+/// Folds segments that are too long for a group: the whole block folds each of its long segments.
 pub(super) struct LongSegments<'l> {
     pub(super) plan: &'l ReducePlan,
     pub(super) fold: &'l Fold,
@@ -33,8 +33,8 @@ impl LongSegments<'_> {
         place: &FoldPlace,
         missing: Expr,
     ) {
-        // Counted first, because most blocks have no long segment and should not check each of
-        // theirs.
+        // The long segments are counted first. Most blocks have none, and then need not check their
+        // segments one by one.
         let layout = BufferLayout::row_major(1);
         let found = "number of segments longer than LONGEST";
         let longer =

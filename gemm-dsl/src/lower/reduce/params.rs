@@ -11,20 +11,21 @@ use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::{IndexType, Over};
 
-/// Parameters of a kernel, as far as it has them.
+/// Parameters of a kernel. Fields are empty if the kernel does not have the parameter.
 pub(super) struct Params {
     pub(super) inputs: Vec<BufferId>,
     pub(super) outputs: Vec<BufferId>,
-    /// Partials of the blocks, an array for each part of the accumulator.
+    /// Partial results of the blocks: one array for each part of the accumulator.
     pub(super) partials: Vec<BufferId>,
-    /// Count of the blocks of a result that have stored their partials.
+    /// Number of blocks of a result that have stored their partial results.
     pub(super) tickets: Option<BufferId>,
-    /// Elements of a result; for segments, of the whole array; for a shard, only its own.
+    /// Number of elements: of a result, of the whole array for segments, or of the shard alone for
+    /// a shard.
     pub(super) n: Scalar,
     pub(super) results: Results,
-    /// Position of a shard in the whole.
+    /// Position of the shard in the whole array.
     pub(super) shard: Option<Shard>,
-    /// Elements of a run, if blocks fold runs.
+    /// Number of elements of a run, if blocks fold runs.
     pub(super) run: Option<Const>,
     pub(super) role: Role,
 }
@@ -32,7 +33,7 @@ pub(super) struct Params {
 /// Position of a shard along the reduced axis.
 #[derive(Clone, Copy)]
 pub(super) struct Shard {
-    /// Index of its first element.
+    /// Index of the shard's first element in the whole array.
     pub(super) first: Scalar,
     /// Number of elements in all shards.
     pub(super) total: Scalar,
@@ -44,9 +45,10 @@ pub(super) enum Results {
     Array,
     /// One result for each row.
     Rows(Scalar),
-    /// One result for each segment; the array holds the offsets.
+    /// One result for each segment. The array contains the offsets.
     Segments(Scalar, BufferId),
-    /// One result for each column, of one or several matrices.
+    /// One result for each column. The second scalar is the number of matrices, if there are
+    /// several.
     Columns(Scalar, Option<Scalar>),
 }
 
@@ -62,7 +64,7 @@ impl Params {
         ReduceShape { plan, role: self.role, run, n: self.n.into(), outer, inner }
     }
 
-    /// Converts an index in this shard to the index in the whole result.
+    /// Converts an index in the shard to the index in the whole result.
     pub(super) fn position(&self, index: Expr) -> Expr {
         match self.shard {
             None => index,
@@ -70,7 +72,7 @@ impl Params {
         }
     }
 
-    /// Number of elements of a whole result of which `here` are in this shard.
+    /// Number of elements of the whole result, of which `here` elements are in this shard.
     pub(super) fn length(&self, here: &Expr) -> Expr {
         self.shard.map_or_else(|| here.clone(), |shard| shard.total.into())
     }
@@ -151,7 +153,7 @@ pub(super) fn params(
 }
 
 impl Params {
-    /// Declares extents and strides of the inputs, and the requirements of vector accesses.
+    /// Declares the extents and strides of the inputs, and the requirements of vector accesses.
     fn declare_inputs(&self, b: &mut KernelBuilder, plan: &ReducePlan, names: &[&str], wide: bool) {
         let shape = self.shape(plan);
         let vector = wide.then_some(u64::from(plan.vector()));
@@ -172,7 +174,7 @@ impl Params {
         }
     }
 
-    /// Declares extents and strides of the other arrays, and the requirements of vectors of
+    /// Declares the extents and strides of all other arrays, and the requirements of vectors of
     /// neighbouring columns.
     fn declare_others(&self, b: &mut KernelBuilder, plan: &ReducePlan, wide: bool) {
         let shape = self.shape(plan);
@@ -196,7 +198,7 @@ impl Params {
     }
 }
 
-/// Launch requirements that do not concern the arrays.
+/// Adds the launch requirements that do not concern arrays.
 pub(super) fn requirements(b: &mut KernelBuilder, plan: &ReducePlan, fold: &Fold, p: &Params) {
     let all = p.shard.map_or(p.n, |shard| shard.total);
     if plan.spec().index == IndexType::U32 && fold.keeps_indices() {
@@ -222,5 +224,5 @@ pub(super) fn geometry(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params) {
             [shape.tiles(), blocks, 1u64.into()]
         }
     };
-    b.geometry(Geometry { block, grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block, grid, blocks_per_sm: plan.spec().blocks_per_sm });
 }

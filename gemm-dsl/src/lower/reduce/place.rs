@@ -1,4 +1,5 @@
-//! Position of a thread: its result, the threads that share it, and the location of its elements.
+//! Position of a thread: its result, the threads that fold the same result, and the location of its
+//! elements.
 
 mod columns;
 mod segment;
@@ -13,33 +14,34 @@ use super::shape;
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::{Blocks, ReducePlan};
 
-/// Position of a thread, and the locations that it reads and writes.
+/// Position of a thread, with the locations that it reads and writes.
 pub(super) struct FoldPlace {
-    /// Index in the block; for columns along y.
+    /// Index of the thread in the block; for columns, its y coordinate.
     pub(super) tid: Expr,
-    /// Number of threads of its result in the block.
+    /// Number of threads of the block that fold the thread's result.
     pub(super) group: Const,
-    /// Index among the threads of its result in the block.
+    /// Index of the thread among these threads.
     pub(super) lane: Expr,
-    /// Number of elements of its result.
+    /// Number of elements of the thread's result.
     pub(super) n: Expr,
-    /// Its block among those of its result, if there are several. Always `None` for segments, and
-    /// if a block folds several rows.
+    /// Share of the block in its result, if several blocks fold one result. Always `None` for
+    /// segments, and if a block folds several rows.
     pub(super) split: Option<BlockShare>,
     pub(super) folds: Folds,
 }
 
-/// Result that a thread folds.
+/// Result that the thread folds.
 pub(super) enum Folds {
-    /// The array, like all other threads.
+    /// Whole array, as all other threads do.
     Array,
-    /// A row. `inside` is the condition that it exists, if a block may have threads past the last.
+    /// Row. `inside` is the condition that the row exists, if a block may have threads past the
+    /// last row.
     Row {
         row: Var,
         inside: Option<Expr>,
     },
-    /// A segment whose first element has the index `first`. `groups` is present if a group folds
-    /// it, not the whole block.
+    /// Segment whose first element has the index `first`. `groups` is `None` if the whole block
+    /// folds the segment.
     Segment {
         segment: Var,
         first: Var,
@@ -48,21 +50,21 @@ pub(super) enum Folds {
     Columns(Columns),
 }
 
-/// A block among those that fold the same result.
+/// Share of one block in a result that several blocks fold.
 pub(super) struct BlockShare {
     pub(super) block: Expr,
     pub(super) blocks: Expr,
-    /// Number of blocks with elements, which store partials.
+    /// Number of blocks that have elements and therefore store partial results.
     pub(super) partials: Expr,
-    /// Run that it folds, unless the blocks take turns.
+    /// Run that the block folds; `None` if the blocks take rounds in turn.
     pub(super) run: Option<Run>,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct Run {
-    /// Index of its first element.
+    /// Index of the run's first element.
     pub(super) from: Var,
-    /// Index after its last element.
+    /// Index after the run's last element.
     pub(super) end: Var,
 }
 
@@ -107,7 +109,7 @@ impl FoldPlace {
         Self { tid, group, lane, n, split: None, folds }
     }
 
-    /// Index of the row, the segment or the matrix.
+    /// Index of the row, segment or matrix.
     fn outer(&self) -> Option<Expr> {
         match &self.folds {
             Folds::Array => None,
@@ -124,7 +126,8 @@ impl FoldPlace {
         }
     }
 
-    /// Condition that the thread's result exists; `None` if it always does. Columns have their own.
+    /// Condition that the thread's result exists; `None` if it always exists. Columns check this
+    /// themselves.
     pub(super) fn inside(&self) -> Option<Expr> {
         match &self.folds {
             Folds::Row { inside, .. } => inside.clone(),
@@ -133,7 +136,8 @@ impl FoldPlace {
         }
     }
 
-    /// True for the first thread of a block whose threads fold one result or columns.
+    /// Condition that is true for the first thread of a block whose threads fold one result, or
+    /// columns.
     pub(super) fn is_first_thread(&self) -> Expr {
         match self.columns() {
             None => self.lane.clone().equals(0),
@@ -141,7 +145,7 @@ impl FoldPlace {
         }
     }
 
-    /// Element of an input, by its index and, for columns, its column.
+    /// Element of an input at an index and, for columns, in a column.
     pub(super) fn element(&self, input: BufferId, index: Expr, column: Option<Expr>) -> Access {
         match &self.folds {
             Folds::Segment { first, .. } => Access::new(input, [*first + index]),
@@ -161,32 +165,33 @@ impl FoldPlace {
         }
     }
 
-    /// Index of a result; the result must exist.
+    /// Indices of a result, which must exist.
     pub(super) fn result(&self, w: Option<Expr>) -> Vec<Expr> {
         let column = self.columns().map(|columns| columns.own(w));
         let index: Vec<Expr> = self.outer().into_iter().chain(column).collect();
         if index.is_empty() { vec![0.into()] } else { index }
     }
 
-    /// Index of a block's partial, of a result that must exist. Partials of neighbouring columns
-    /// are adjacent.
+    /// Indices of a block's partial result, for a result that must exist. Partial results of
+    /// neighbouring columns are adjacent.
     pub(super) fn partial(&self, block: Expr, w: Option<Expr>) -> Vec<Expr> {
         self.partial_at(block, self.columns().map(|columns| columns.own(w)))
     }
 
-    /// Index of a block's partial; a column past the end is clamped to the last one.
+    /// Indices of a block's partial result. A column past the end is clamped to the last column.
     pub(super) fn partial_of_some(&self, block: Expr, w: Option<Expr>) -> Vec<Expr> {
         self.partial_at(block, self.columns().map(|columns| columns.column(w)))
     }
 
-    /// Index of a block's partial, for a given column.
+    /// Indices of a block's partial result, for a given column.
     pub(super) fn partial_at(&self, block: Expr, column: Option<Expr>) -> Vec<Expr> {
         self.outer().into_iter().chain([block]).chain(column).collect()
     }
 }
 
 impl BlockShare {
-    /// Share of the thread's block if several fold a result; `number` is the block's coordinate.
+    /// Share of the thread's block, if several blocks fold a result. `number` is the block's
+    /// coordinate.
     fn new(
         b: &mut KernelBuilder,
         plan: &ReducePlan,
@@ -211,7 +216,7 @@ impl BlockShare {
         }
     }
 
-    /// Share of a block that folds a run.
+    /// Share of a block that folds one run.
     fn of_run(b: &mut KernelBuilder, p: &Params, block: Expr, run: Const) -> Self {
         let own = p.role.reads().then(|| {
             let from = b.let_("from", block.clone() * run);
@@ -223,7 +228,7 @@ impl BlockShare {
         }
         let mut blocks = partials.clone();
         if p.role == Role::Once {
-            // A result of no elements needs a block as well.
+            // A result without elements needs a block as well.
             let some = blocks.clone().gt(0u64).select(blocks, 1u64);
             blocks = b.let_("blocks", some).into();
         }
@@ -237,9 +242,9 @@ struct GroupMember {
     per_block: Const,
     /// Index of the thread in its group.
     lane: Expr,
-    /// Row or segment; past the last one, the last.
+    /// Row or segment of the thread. If it would be past the last one, it is the last one.
     own: Var,
-    /// True if it is not past the last one.
+    /// True if the thread's row or segment is not past the last one.
     inside: Expr,
 }
 

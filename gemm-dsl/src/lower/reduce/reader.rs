@@ -16,9 +16,9 @@ pub(super) struct ElementReader<'r> {
     pub(super) fold: &'r Fold,
     pub(super) expressions: &'r Expressions,
     pub(super) place: &'r FoldPlace,
-    /// Name of the constant for the elements of a round.
+    /// Name of the constant for the number of elements of a round.
     pub(super) round: &'static str,
-    /// Placeholder for a missing element.
+    /// Value that replaces a missing element.
     pub(super) missing: Expr,
     pub(super) wide: bool,
 }
@@ -84,9 +84,9 @@ impl ElementReader<'_> {
             let n = Some(&end);
             let otherwise = b.block(|b| {
                 b.comment(if self.fold.counts() {
-                    "Tail: zeros past the end, which are not counted."
+                    "Tail: elements past the end are zeros, which are not counted."
                 } else {
-                    "Tail: the identity past the end."
+                    "Tail: elements past the end count as the identity."
                 });
                 self.load(b, p, &held(n, None));
                 if self.fold.counts() {
@@ -101,7 +101,7 @@ impl ElementReader<'_> {
         });
     }
 
-    /// Elements of one result in an item.
+    /// Number of elements of an item that belong to one result.
     fn vector(&self) -> u32 {
         if self.place.columns().is_none() { self.plan.vector() } else { 1 }
     }
@@ -109,7 +109,7 @@ impl ElementReader<'_> {
     fn load(&self, b: &mut KernelBuilder, p: &Params, held: &LoadedElements) {
         b.unrolled("item", held.items, |b, item| {
             let i = b.let_("i", (held.first)(item.into()));
-            // For rows and columns, a vector is entirely inside or absent.
+            // For rows and columns, all elements of a vector exist or none does.
             let whole = held.ragged.is_none() || self.plan.spec().over != Over::All;
             if !(self.wide && whole) {
                 return self.each_of(b, held, item, |j, w| {
@@ -134,7 +134,7 @@ impl ElementReader<'_> {
         });
     }
 
-    /// Value to fold for the elements at an index.
+    /// Value to fold for the elements at one index.
     fn lift(&self, p: &Params, index: Expr, w: Option<Expr>) -> Expr {
         let column = self.place.columns().map(|columns| columns.column(w));
         let load =
@@ -147,7 +147,7 @@ impl ElementReader<'_> {
         self.expressions.lift(elements, at, self.fold.held(), self.fold.is_truth())
     }
 
-    /// Fills an item one by one: each element of a vector, or each column.
+    /// Fills an item element by element: each element of a vector, or each column.
     fn each_of(
         &self,
         b: &mut KernelBuilder,
@@ -167,7 +167,7 @@ impl ElementReader<'_> {
         self.place.each(b, |b, w| store(b, w.clone(), value(None, w)));
     }
 
-    /// Fills an item by one vector load of each input.
+    /// Fills an item with one vector load from each input.
     fn vectors(&self, b: &mut KernelBuilder, p: &Params, held: &LoadedElements, item: Var, i: Var) {
         let (place, vector) = (self.place, self.plan.vector());
         let first = place.columns().map(Columns::first_of_vector);
@@ -189,7 +189,7 @@ impl ElementReader<'_> {
         }
     }
 
-    /// Returns true if elements are folded unchanged.
+    /// Returns true if elements are folded without a `map`.
     fn is_moved(&self) -> bool {
         self.plan.spec().map.is_none()
             && !self.fold.is_truth()

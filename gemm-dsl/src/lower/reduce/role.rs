@@ -1,17 +1,18 @@
 //! Roles of the kernels of a reduction in rounds.
 
-/// Input and output of a kernel.
+/// Role of a kernel, given by its input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Folds elements into results.
     Whole,
-    /// Folds elements into partials.
+    /// Folds elements into partial results.
     First,
-    /// Folds partials into results.
+    /// Folds partial results into results.
     Last,
-    /// Folds elements into partials; the block with the last ticket folds these into results.
+    /// Folds elements into partial results. The block with the last ticket folds these into
+    /// results.
     Once,
-    /// Folds the elements of a result in a shard into the partials of their runs.
+    /// Folds the elements of a shard into a partial result for each run.
     Shard,
 }
 

@@ -1,6 +1,6 @@
-//! Reductions in rounds: the threads of a result read a fixed number of its elements at once, until
-//! none are left. If several blocks fold a result, each stores a partial, and these are folded by a
-//! fixed tree over the block numbers.
+//! Reductions in rounds. In each round, the threads of a result read a fixed number of elements,
+//! until none are left. If several blocks fold a result, each stores a partial result. A fixed tree
+//! over the block numbers folds the partial results.
 
 use super::accumulators::FoldAccumulators;
 use super::expressions::{Expressions, Needs};
@@ -19,7 +19,7 @@ use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::Over;
 
-/// Name of the array of partials, if a partial is one number.
+/// Name of the array of partial results if a partial result is one number.
 const PARTIALS: &str = "partials";
 
 /// Program of a reduction in rounds.
@@ -78,7 +78,8 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// Kernels that fold elements: with vector loads, if the plan has vectors, then with scalar loads.
+/// Builds the kernels that fold elements: one with vector loads if the plan has vectors, and then
+/// one with scalar loads.
 pub(super) fn variants(
     program: &mut Program,
     plan: &ReducePlan,
@@ -91,7 +92,7 @@ pub(super) fn variants(
     Ok(choose)
 }
 
-/// One kernel; `wide` loads a vector by one 16-byte access.
+/// Builds one kernel. `wide` is true to load a vector by one 16-byte access.
 pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, IrError> {
     let spec = plan.spec();
     let name = match role {
@@ -101,7 +102,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     };
     let mut b = KernelBuilder::new(name);
     b.title(title(plan, role));
-    b.title(format!("reduce_kernel!({spec})"));
+    b.title(format!("Generated from reduce_kernel!({spec})"));
     if plan.vector() > 1 && role != Role::Last {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
@@ -122,8 +123,11 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     requirements(&mut b, plan, &fold, &params);
     let place = FoldPlace::new(&mut b, plan, &params, block);
     let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
-        // The variable also replaces missing elements.
-        0 if !fold.counts() => b.let_("identity", part.identity.clone()).into(),
+        // The same variable also replaces missing elements.
+        0 if !fold.counts() => {
+            fold.identity_comment(&mut b);
+            b.let_("identity", part.identity.clone()).into()
+        }
         _ => part.identity.clone(),
     });
     let identity: Vec<Expr> = identity.collect();
@@ -166,7 +170,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     b.finish()
 }
 
-/// Placeholder for a missing element.
+/// Value that replaces a missing element.
 fn missing_of(fold: &Fold, identity: &[Expr]) -> Expr {
     if fold.counts() { fold.missing() } else { identity[0].clone() }
 }

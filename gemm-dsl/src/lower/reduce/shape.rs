@@ -1,5 +1,5 @@
-//! Extents and strides of a reduction's arrays, in terms of its three extents: those of a program,
-//! or the parameters of a kernel.
+//! Extents and strides of a reduction's arrays, as expressions of the extents of a program or of
+//! the parameters of a kernel.
 
 use super::role::Role;
 use crate::ir::program::Program;
@@ -21,8 +21,8 @@ pub(super) fn inner_extent(over: Over) -> Option<Extent> {
     matches!(over, Over::Columns | Over::Middle).then_some(Extent::INNER)
 }
 
-/// Number of rounds of a block that `n` elements take, at least 1. This is also the number of
-/// blocks that fold a result, up to a limit.
+/// Number of rounds that a block needs for `n` elements, at least 1. Up to a limit, this is also
+/// the number of blocks that fold a result.
 pub(super) fn rounds(n: Expr, round: Expr) -> Expr {
     n.clone().gt(0u64).select(n.div_ceil(round), 1u64)
 }
@@ -30,9 +30,9 @@ pub(super) fn rounds(n: Expr, round: Expr) -> Expr {
 pub(super) struct ReduceShape<'s> {
     pub(super) plan: &'s ReducePlan,
     pub(super) role: Role,
-    /// Elements of a run, if blocks fold runs.
+    /// Number of elements of a run, if blocks fold runs.
     pub(super) run: Option<Expr>,
-    /// Elements of a result; for segments, of the whole array.
+    /// Number of elements of a result; for segments, of the whole array.
     pub(super) n: Expr,
     /// Number of rows, matrices or segments.
     pub(super) outer: Option<Expr>,
@@ -40,7 +40,7 @@ pub(super) struct ReduceShape<'s> {
 }
 
 impl<'s> ReduceShape<'s> {
-    /// Shape of a program; adds its extents to the program.
+    /// Shape for a program, to which it adds the extents.
     pub(super) fn of_program(
         program: &mut Program,
         plan: &'s ReducePlan,
@@ -65,7 +65,7 @@ impl<'s> ReduceShape<'s> {
 
     pub(super) fn elements(&self) -> Vec<Expr> {
         match self.plan.spec().over {
-            // Segments are not a dimension of the array.
+            // The segments are not a dimension of the array.
             Over::Segments => vec![self.n.clone()],
             _ => {
                 let (outer, inner) = (self.outer.iter().cloned(), self.inner.iter().cloned());
@@ -79,11 +79,11 @@ impl<'s> ReduceShape<'s> {
         if all.is_empty() { vec![1u64.into()] } else { all }
     }
 
-    /// Number of blocks that fold a result, if several do.
+    /// Number of blocks that fold a result, if several blocks do.
     pub(super) fn blocks(&self) -> Expr {
         match (self.plan.blocks(), &self.run) {
             (Blocks::Runs(_), Some(run)) => match self.role {
-                // A result of no elements needs a block as well.
+                // A result without elements needs a block as well.
                 Role::Once => rounds(self.n.clone(), run.clone()),
                 _ => self.n.clone().div_ceil(run.clone()),
             },
@@ -94,13 +94,13 @@ impl<'s> ReduceShape<'s> {
         }
     }
 
-    /// Extents of partials: those of results, with the block index before the columns.
+    /// Extents of partial results: those of the results, with the block index before the column.
     pub(super) fn partials(&self) -> Vec<Expr> {
         let (outer, inner) = (self.outer.iter().cloned(), self.inner.iter().cloned());
         outer.chain([self.blocks()]).chain(inner).collect()
     }
 
-    /// Number of blocks if one block folds each result. Results that share a block also share a
+    /// Number of blocks if one block folds each result. Results that the same block folds share a
     /// ticket.
     pub(super) fn tiles(&self) -> Expr {
         let per_block = u64::from(self.plan.results_per_block());
@@ -115,8 +115,8 @@ impl<'s> ReduceShape<'s> {
         }
     }
 
-    /// Strides of an input: packed, or from the launch. With vectors, launch strides must be
-    /// multiples of the vector width.
+    /// Strides of an input, which is packed or has strides from the launch. For vectors, the latter
+    /// must be multiples of the vector width.
     pub(super) fn strides(
         &self,
         b: &mut KernelBuilder,

@@ -1,7 +1,7 @@
-//! Reductions of arrays that are split along the reduced axis. A program for each shard leaves a
-//! partial for each run, and one program folds the partials of all shards. The kernels are those of
-//! a two-pass reduction of the whole, except that a shard's kernel knows its offset. Therefore the
-//! result has the same bits.
+//! Reductions of arrays that are split along the reduced axis. The program of a shard stores a
+//! partial result for each run, and another program folds the partial results of all shards. The
+//! kernels are those of a two-pass reduction of the whole array, except that a shard's kernel takes
+//! the shard's offset. The result therefore has the same bits.
 
 use super::role::Role;
 use super::rounds::{kernel, variants};
@@ -10,8 +10,8 @@ use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Elem, Extent, IrError, Operand, VerifiedProgram};
 use crate::plan::ReducePlan;
 
-/// Name and element type of the array of partials for each part of the accumulator. User names have
-/// no spaces, so they cannot clash.
+/// Name and element type of each array of partial results, one for each part of the accumulator.
+/// The names contain spaces, so they differ from all names that a user can choose.
 pub fn partials(plan: &ReducePlan) -> Vec<(String, Elem)> {
     let is_one = plan.parts().len() == 1;
     let parts = plan.parts().iter().map(|part| {
@@ -21,7 +21,7 @@ pub fn partials(plan: &ReducePlan) -> Vec<(String, Elem)> {
     parts.collect()
 }
 
-/// Program that folds the elements of a shard into a partial for each of its runs.
+/// Builds the program that folds the elements of a shard into a partial result for each run.
 ///
 /// # Errors
 /// Returns an error if a kernel breaks a rule of the IR, which is a bug of this module.
@@ -44,7 +44,7 @@ pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// Program that folds the partials of all runs into results.
+/// Builds the program that folds the partial results of all runs into results.
 ///
 /// # Errors
 /// Same as [`shard`].

@@ -7,11 +7,11 @@ use super::fold::{Cell, Fold};
 use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder};
 use crate::plan::{BlockFold, ReducePlan};
 
-/// Continuation for the thread that holds the folded accumulator.
+/// Code for the thread that has the folded accumulator. It receives the accumulator.
 pub(super) type Done<'d> = &'d mut dyn FnMut(&mut KernelBuilder, Vec<Expr>);
 
-/// Continuation for a thread that holds the folded columns: given the folded accumulator of each
-/// column.
+/// Code for a thread that has the folded accumulators of its columns. It receives a function that
+/// returns the accumulator of a column.
 pub(super) type DoneOf<'d> =
     &'d mut dyn FnMut(&mut KernelBuilder, &dyn Fn(Option<Expr>) -> Vec<Expr>);
 
@@ -19,17 +19,17 @@ pub(super) type DoneOf<'d> =
 pub(super) struct Team<'t> {
     pub(super) plan: &'t ReducePlan,
     pub(super) fold: &'t Fold,
-    /// Accumulator of no elements.
+    /// Accumulator of a fold without elements.
     pub(super) identity: Vec<Expr>,
     pub(super) block: Const,
     /// Index of the thread in its block.
     pub(super) tid: Expr,
-    /// Shared arrays, one for each part, once they are declared.
+    /// Shared arrays, one for each part; `None` until they are declared.
     pub(super) shared: Option<Vec<BufferId>>,
 }
 
 impl Team<'_> {
-    /// Folds the accumulators of the block's threads; thread 0 holds the outcome.
+    /// Folds the accumulators of the block's threads; thread 0 receives the result.
     pub(super) fn by_block(&mut self, b: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
         match self.plan.block_fold() {
             BlockFold::Shuffle => self.by_shuffles(b, kept, done),
@@ -41,7 +41,7 @@ impl Team<'_> {
         }
     }
 
-    /// Shared arrays; declared with these extents on first use.
+    /// Returns the shared arrays. The first call declares them with these extents.
     fn shared(
         &mut self,
         b: &mut KernelBuilder,
@@ -59,12 +59,12 @@ impl Team<'_> {
     }
 }
 
-/// Loads the element at an index of each array.
+/// Loads the element at `index` from each array.
 pub(super) fn load(arrays: &[BufferId], index: &[Expr]) -> Vec<Expr> {
     arrays.iter().map(|array| Access::new(*array, index.to_vec()).load()).collect()
 }
 
-/// Stores each part in its array.
+/// Stores each part in its array at `index`.
 pub(super) fn store(b: &mut KernelBuilder, arrays: &[BufferId], index: &[Expr], parts: Vec<Expr>) {
     for (array, part) in arrays.iter().zip(parts) {
         b.store(Access::new(*array, index.to_vec()), part);

@@ -1,4 +1,4 @@
-//! User names beside the names of the generated source.
+//! Names that a user chooses, together with names of the generated source.
 
 use super::{reduce, shard};
 use crate::cuda;

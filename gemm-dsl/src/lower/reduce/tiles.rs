@@ -1,5 +1,5 @@
-//! Classic passes: every block folds one tile of the array, and the same kernel folds the blocks'
-//! results again, until one value is left.
+//! Reductions with `launch: tiles`. Each block folds one tile of the array. The same kernel then
+//! folds the blocks' results, until one value is left.
 //!
 //! The variants follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007), with the warp
 //! barriers and shuffles that GPUs with independent thread scheduling need.
@@ -17,11 +17,11 @@ use crate::ir::{
 use crate::plan::ReducePlan;
 use crate::target::arch::GRID_BLOCKS;
 
-/// Maximum number of blocks of a launch, which limits the input of the first pass.
+/// Maximum number of blocks of a launch. It limits the number of elements of the first pass.
 const MAX_BLOCKS: u128 = GRID_BLOCKS[0] as u128;
 
-/// Program of a reduction: one kernel, launched on its own results until one value is left. Each
-/// pass stores its results in a separate temporary.
+/// Builds the program of a reduction. One kernel is launched again on its own results until one
+/// value is left. Each pass stores its results in a separate temporary.
 ///
 /// # Errors
 /// Returns an error if a kernel breaks a rule of the IR, which is a bug of this module.
@@ -52,8 +52,8 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         passes.push((program.temp("partials", Elem::F32, [left.clone()]), left));
         divisor = divisor.saturating_mul(per_block.into());
     }
-    // Built backwards from the last possible pass: a pass that leaves more than one value is
-    // followed by the next.
+    // The passes are built from the last possible one to the first. A pass is followed by another
+    // if it leaves more than one value.
     let mut steps = Vec::new();
     let mut next = None;
     for (from, left) in passes.into_iter().rev() {
@@ -72,12 +72,12 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// One kernel; `wide` loads a vector of four by one 16-byte access.
+/// Builds the kernel. `wide` is true to load a vector of four by one 16-byte access.
 fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
     let noun = super::noun(plan);
     b.title(format!("{noun} of n floats: each block reduces its part of `in` to one value."));
-    b.title(format!("reduce_kernel!({})", plan.spec()));
+    b.title(format!("Generated from reduce_kernel!({})", plan.spec()));
     if plan.vector() == 4 {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
@@ -98,7 +98,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     b.geometry(Geometry {
         block: (plan.block(), 1),
         grid: [blocks, 1u64.into(), 1u64.into()],
-        blocks_per_sm: 1,
+        blocks_per_sm: plan.spec().blocks_per_sm,
     });
     if wide {
         b.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
@@ -108,6 +108,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let needs = Needs { map: false, finish: false };
     let expressions = Expressions::new(&mut b, plan, needs);
     let fold = Fold::new(&mut b, plan, &expressions);
+    fold.identity_comment(&mut b);
     let identity = b.let_("identity", fold.missing());
     let kept = {
         let (tid, fold) = (tid.clone(), &fold);

@@ -1,6 +1,6 @@
-//! Kernels without staging whose threads hold tiles of C. A thread reads its rows of A and columns
-//! of B from global memory once for all its elements. [`DirectPlan`] describes the distribution of
-//! K among threads.
+//! Kernels whose threads compute tiles of C without staging operands. A thread reads each element
+//! of its rows of A and columns of B from global memory once. [`DirectPlan`] describes the
+//! distribution of K among threads.
 
 mod read;
 
@@ -33,15 +33,15 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, prob
     let first_lane = direct.share.lane.map(|lane| Expr::from(lane).equals(0));
     let slices = direct.share.slices;
     let others = slices.map(|slices| slices.hand_over(b, block, &acc, first_lane));
-    let sums = BlockSums { acc, others };
+    let sums = BlockSums { acc, others, correct: None };
     finish_block(b, block, direct.parts, split.as_ref(), sums, &finish);
 }
 
-/// Declarations of a direct kernel, shared by its builders.
+/// Declarations of a direct kernel that its builders share.
 struct Direct<'p> {
     d: &'p DirectPlan,
     block: AccumulatorTile<'p>,
-    /// Other partitions of K and the own range, if blocks share K.
+    /// Split-K partitions of the tile, if blocks share K; `range` is the block's own part of K.
     parts: Option<TileParts>,
     range: Option<KRange>,
     share: KShare,
@@ -49,20 +49,20 @@ struct Direct<'p> {
     b: FactorReader,
 }
 
-/// Share of K that a thread accumulates.
+/// Part of K that a thread accumulates.
 struct KShare {
-    /// Lane index, if the lanes of a warp accumulate the same elements.
+    /// Lane index, if all lanes of a warp accumulate the same elements.
     lane: Option<Var>,
     slices: Option<Slices>,
-    /// First k of this thread, if shares are several.
+    /// First k of this thread, if several threads divide K.
     first: Option<Var>,
-    /// Elements of K per step, if more than one.
+    /// Number of elements of K per step, if more than one.
     step: Option<Const>,
-    /// Steps in flight at once, if more than one.
+    /// Number of steps whose loads are in flight at once, if more than one.
     unroll: Option<Const>,
     /// Distance in K from one step of this thread to its next.
     apart: Option<Const>,
-    /// Elements of K that a block processes at once.
+    /// Number of elements of K that a block processes at once.
     round: Option<Const>,
 }
 
@@ -93,7 +93,7 @@ impl<'p> Direct<'p> {
         let consts = KShare::constants(b, d, [lanes, slices]);
         let grid = schedule::grid(plan, &problem);
         let block = (d.threads_of_slice(), d.slices());
-        b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
+        b.geometry(Geometry { block, grid, blocks_per_sm: plan.least_resident() });
 
         let (bm, bn) = (rows * tm, cols * tn);
         let tile = TileExtents { rows: bm.clone(), cols: bn.clone() };
@@ -156,7 +156,7 @@ impl<'p> Direct<'p> {
         Self { d, block, parts, range, share, a, b }
     }
 
-    /// Emits the accumulation of this thread's share of K.
+    /// Emits the accumulation over this thread's part of K.
     fn sums(&self, b: &mut KernelBuilder) -> Accumulators {
         let (d, range) = (self.d, self.range);
         let acc = Accumulators::zeroed(b, self.block.plan.types().acc, self.block.elements(), 1);
@@ -194,7 +194,7 @@ impl<'p> Direct<'p> {
         acc
     }
 
-    /// Emits the steps of this thread in the round that starts at `k0`.
+    /// Emits this thread's steps in the round that starts at `k0`.
     fn round(&self, b: &mut KernelBuilder, acc: &Accumulators, k0: Expr) {
         let d = self.d;
         let (mut a_held, mut b_held) = (self.a.hold(b, true), self.b.hold(b, true));
@@ -216,7 +216,7 @@ impl<'p> Direct<'p> {
         });
     }
 
-    /// Emits the steps of this thread from `begin` on, one at a time.
+    /// Emits this thread's steps from `begin` on, one at a time.
     fn steps(&self, b: &mut KernelBuilder, acc: &Accumulators, begin: Expr, end: Expr) {
         let first = self.share.first.map_or(begin.clone(), |first| begin + first);
         let by = self.share.apart.map_or(Expr::I32(1), Expr::from);
@@ -256,7 +256,7 @@ impl<'p> Direct<'p> {
 }
 
 impl KShare {
-    /// Declares the constants of a share.
+    /// Declares the constants of a thread's part of K.
     fn constants(b: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
         let step = (d.step() > 1)
             .then(|| b.constant("STEP", d.step() as i32, "elements of K per thread and step"));
@@ -280,7 +280,7 @@ impl KShare {
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
     }
 
-    /// Computes this block's split-K partition, if blocks share K.
+    /// Emits this block's split-K partition, if blocks share K.
     fn ranges(
         &self,
         b: &mut KernelBuilder,
@@ -298,7 +298,7 @@ impl KShare {
         Some((TileParts::Ranges(all), own))
     }
 
-    /// Completes the share with this thread's position: lane, slice and first k.
+    /// Completes a thread's part of K with the thread's position: lane, slice and first k.
     fn of_thread(
         self,
         b: &mut KernelBuilder,
@@ -320,7 +320,7 @@ impl KShare {
     }
 }
 
-/// Comment on the outputs of a thread.
+/// Comment that describes the outputs of a thread.
 fn lanes_text(lanes: Lanes) -> &'static str {
     match lanes {
         Lanes::N => {

@@ -1,4 +1,4 @@
-//! Kernel of a GEMM: its header, and its body according to the plan's kind.
+//! Kernel of a GEMM: its header, and the body for the plan's kind of kernel.
 
 use super::direct;
 use super::shared::problem::{GemmProblem, TakenMatrices};
@@ -6,7 +6,7 @@ use super::simt::{naive, staged};
 use super::wgmma::{self, splits};
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{Batch, GemmLayout};
+use crate::spec::{Batch, EpilogueInput, GemmLayout};
 
 /// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -20,7 +20,13 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
 pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
     let stored = match plan.epilogue() {
-        Some(_) => format!("epilogue({stored})"),
+        Some(epilogue) => {
+            let operands = epilogue.named().map(|(param, named)| match named {
+                EpilogueInput::Output => ", C".to_owned(),
+                EpilogueInput::Operand(_) => format!(", {}", param.name),
+            });
+            format!("epilogue({stored}{})", operands.collect::<String>())
+        }
         None => stored.to_owned(),
     };
     let shapes = "A is M x K, B is K x N, C is M x N";
@@ -32,27 +38,40 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }
     };
-    match layout_text(plan.layout()).filter(|_| plan.kind().wgmma().is_none()) {
-        None => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
-        Some(lies) => {
+    match (plan.kind().wgmma(), layout_text(plan.layout())) {
+        (Some(t), _) => {
+            b.title(format!("C = {stored} in {computed}: {shapes} and row-major."));
+            let copies = match t.arith().splits() {
+                1 => format!("{} copies", t.format().name()),
+                _ => "splits".to_owned(),
+            };
+            b.title(format!(
+                "Reads {copies} of A and B that an earlier kernel wrote: K is contiguous, and each \
+                 row is"
+            ));
+            b.title(format!("{}.", splits::padding(t)));
+        }
+        (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
+        (None, Some(lies)) => {
             b.title(format!("C = {stored} in {computed}: {shapes}."));
             b.title(lies);
         }
     }
-    if let Some(t) = plan.kind().wgmma() {
-        b.title(format!("Reads converted, K-major copies of A and B, {}.", splits::rows(t)));
-    }
-    match plan.batch() {
-        None => {}
-        Some(Batch::Strided) => {
+    match (plan.batch(), plan.kind().wgmma()) {
+        (None, _) => {}
+        (Some(Batch::Strided), Some(_)) => {
+            b.title("Strided batch: GEMM p of BATCH has its C at C + p * stride_c.");
+        }
+        (Some(Batch::Pointers), Some(_)) => b.title("C[i] points to the C of GEMM i."),
+        (Some(Batch::Strided), None) => {
             b.title(
                 "Strided batch: GEMM p of BATCH has its matrices at A + p * stride_a, B + p * \
                  stride_b and",
             );
             b.title("C + p * stride_c.");
         }
-        Some(Batch::Pointers) => {
-            b.title("A, B and C are arrays of pointers to matrices, one per GEMM.");
+        (Some(Batch::Pointers), None) => {
+            b.title("A[i], B[i] and C[i] point to the matrices of GEMM i.");
         }
     }
     if plan.spec().scaled && plan.kind().wgmma().is_none() {
@@ -61,7 +80,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     if plan.spec().names_depth() {
         b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
     }
-    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
         b.title("Scalar variant for operands that do not allow 16-byte accesses.");

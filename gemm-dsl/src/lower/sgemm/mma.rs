@@ -1,21 +1,21 @@
 //! Multiplication of a tile by tensor cores with `mma.sync`. The lanes of a warp convert elements
-//! of A and B to the 32-bit words of the fragments. The instruction adds their products to
-//! accumulators that are distributed over the lanes.
+//! of A and B to the 32-bit words of fragments. The instruction adds the products to accumulators
+//! that are distributed over the lanes.
 //!
-//! The assignment of k indices to lanes does not affect the result, provided that it is the same
-//! for A and B and respects the halves of an instruction's K. Lane t of a group of four takes k = t
-//! and k = t + 4 of each eight. At these positions, 4-byte loads and `ldmatrix` are free of bank
-//! conflicts.
+//! The result does not depend on the assignment of k indices to lanes. The assignment must be the
+//! same for A and B, and must not move an index to the other half of an instruction's K. Of each
+//! eight consecutive k, lane t of a group of four takes k = t and k = t + 4. At these positions,
+//! 4-byte loads and `ldmatrix` are free of bank conflicts.
 //!
-//! FP32 emulation splits a value into several of a smaller format, largest first. Each split is the
-//! rounded remainder of those before it. Tensor cores truncate while they accumulate. They
-//! therefore sum a short K extent in a fresh accumulator, which an IEEE addition adds to the main
-//! one.
+//! FP32 emulation splits a value into several values of a smaller format, the largest first. Each
+//! split is the rounded remainder after the previous splits. Tensor cores truncate when they
+//! accumulate. They therefore sum only a short extent of K in a fresh accumulator, which an IEEE
+//! addition then adds to the main one.
 
 mod recompute;
 mod words;
 
-pub(crate) use recompute::recompute;
+pub(crate) use recompute::{recompute, seen_by_slices};
 
 use super::shared::accumulators::{MmaAccumulators, UnrepresentableBits};
 use super::shared::loops::over;
@@ -28,7 +28,7 @@ impl MmaAccumulators {
     /// Declares the accumulators, all zero.
     pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMma) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
-        b.comment("Accumulators of this thread.");
+        b.comment("acc[i][j] is this lane's fragment of mma tile (i, j) of the warp tile.");
         let elem = tiled.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
@@ -109,8 +109,8 @@ struct MmaRow<'c> {
 }
 
 impl MmaRow<'_> {
-    /// Accumulates the products of all splits. Instructions on one accumulator are dependent, so
-    /// the columns are interleaved.
+    /// Accumulates the products of all splits. Consecutive instructions use different columns,
+    /// because instructions on the same accumulator depend on each other.
     fn multiply(&self, b: &mut KernelBuilder, sums: impl Fn(&Expr, Expr) -> Access) {
         let format = self.counts.plan.format();
         for [of_a, of_b] in self.counts.plan.arith().products() {

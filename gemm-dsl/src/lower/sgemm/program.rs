@@ -11,8 +11,8 @@ use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
 /// Builds the program of a GEMM: one launch, or the launches of `program::wgmma` for warpgroups. A
-/// kernel without guards requires at least one K tile; for K = 0 the guarded variant is launched,
-/// so results do not depend on guards.
+/// kernel without guards needs at least one K tile. For K = 0 its guarded variant is launched
+/// instead, so the results do not depend on guards.
 ///
 /// # Errors
 /// Returns an error if a kernel violates a rule of the IR, which is a bug in this module.
@@ -21,11 +21,11 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 }
 
 /// Builds the program of a GEMM whose caller also passes the splits of A, of B, or of both. They
-/// follow all other inputs: for each operand its splits, then its row maxima if rows are scaled.
-/// Only single WGMMA GEMMs accept splits.
+/// follow all other inputs: for each operand its splits, and then its row maxima if rows are
+/// scaled. Only a single GEMM with `mma: wgmma` accepts splits.
 ///
 /// # Errors
-/// Returns an error if the plan does not accept splits, or under the conditions of [`sgemm`].
+/// Returns an error if the plan does not accept splits, and the errors of [`sgemm`].
 pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedProgram, IrError> {
     if given.contains(&true) && !accepts_splits(plan) {
         return Err(IrError { kernel: plan.kernel_name(), rule: wgmma::GIVEN.into() });
@@ -36,8 +36,8 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let alpha = epilogue_args(&mut program, plan, &size, &mut bind);
     let terms = counted_terms(&size.k, alpha);
     let tiles = schedule::tiles(plan, [size.m.clone(), size.n.clone()], size.batch.clone());
-    // Sized by the full K, even if alpha = 0 skips it. A captured launch then needs no more memory
-    // than an earlier launch.
+    // The workspace has the size for the full K, even if alpha = 0 makes the effective K 0. A
+    // captured launch then needs no more memory than an earlier launch of the same shape.
     let (sizes, mut shares) =
         shared_tiles(&mut program, plan, tiles.clone(), &size.k, size.sms.clone());
     shares.extend(persistent_blocks(&mut program, plan, tiles, &size));
@@ -54,7 +54,7 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     VerifiedProgram::new(program)
 }
 
-/// Returns true if a caller can pass the splits of A and B.
+/// Returns true if the caller may pass the splits of A and B.
 pub fn accepts_splits(plan: &SgemmPlan) -> bool {
     plan.kind().wgmma().is_some() && plan.batch().is_none()
 }
@@ -65,9 +65,9 @@ struct ProblemSize {
     n: Expr,
     k: Expr,
     batch: Option<Expr>,
-    /// Numbers of distinct A and B matrices in a batch whose operands are split.
+    /// Numbers of distinct matrices A and B in the batch, if the operands are split.
     distinct: Option<[Expr; 2]>,
-    /// SMs of the device, if the grid depends on them.
+    /// Number of SMs of the device, if the grid depends on it.
     sms: Option<Expr>,
 }
 
@@ -89,7 +89,7 @@ impl ProblemSize {
         self.batch.iter().chain(dims.iter().copied()).cloned().collect()
     }
 
-    /// Extents of the kernels. Their K is 0 if alpha is zero.
+    /// Extents of the kernels. K is 0 if alpha is zero.
     fn extents(
         &self,
         plan: &SgemmPlan,
@@ -109,7 +109,7 @@ impl ProblemSize {
     }
 }
 
-/// Adds A, B and C: for a batch as arrays of matrices or pointer lists.
+/// Adds A, B and C. For a batch, each is an array of matrices or a list of pointers.
 fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<(Operand, Slot)> {
     let listed = size.batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
     let matrix = |rows: &Expr, cols: &Expr| match listed {
@@ -160,7 +160,7 @@ fn epilogue_args(
     alpha
 }
 
-/// Effective K: by the rules of BLAS, A and B are not read if alpha is a zero of either sign.
+/// Effective K. By the rules of BLAS, A and B are not read if alpha is +0 or −0, and K is then 0.
 fn counted_terms(k: &Expr, alpha: Option<Expr>) -> Expr {
     match alpha {
         Some(alpha) => {
@@ -171,7 +171,8 @@ fn counted_terms(k: &Expr, alpha: Option<Expr>) -> Expr {
     }
 }
 
-/// Extents of a persistent kernel: its tiles, and the blocks or clusters that share them.
+/// Extents of a persistent kernel: the number of tiles, and of the blocks or clusters that share
+/// them.
 fn persistent_blocks(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -180,7 +181,7 @@ fn persistent_blocks(
 ) -> Vec<(Extent, Expr)> {
     let Some(sms) = size.sms.clone().filter(|_| plan.persistent()) else { return Vec::new() };
     let tiles = program.value(tiles);
-    // Only whole clusters are resident; at least one is launched.
+    // Only whole clusters can be resident. At least one is launched.
     let resident = sms * u64::from(plan.blocks_per_sm());
     let (sharers, resident) = match plan.cluster() {
         1 => (Extent::BLOCKS, resident),
@@ -197,18 +198,18 @@ fn persistent_blocks(
 pub(crate) struct Bindings {
     pub bind: Vec<(Operand, Slot)>,
     pub extents: Vec<(Extent, Expr)>,
-    /// M, N and K; K is the full extent even if alpha is zero.
+    /// M, N and K. K is the full extent even if alpha is zero.
     pub size: [Expr; 3],
-    /// Numbers of distinct A and B matrices in a batch whose operands are split.
+    /// Numbers of distinct matrices A and B in the batch, if the operands are split.
     pub distinct: Option<[Expr; 2]>,
     /// Effective K, which is 0 if alpha is zero.
     pub terms: Expr,
-    /// True for each of A and B whose splits the caller passes.
+    /// For each of A and B, true if the caller passes the splits.
     pub given: [bool; 2],
 }
 
-/// Builds one launch of the first kernel whose contract is met. For K = 0 the guarded kernel is
-/// launched instead.
+/// Builds one launch, which runs the first kernel whose contract is met. For K = 0, the guarded
+/// kernel runs instead.
 fn steps(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -233,9 +234,9 @@ fn steps(
     })
 }
 
-/// Computes the distribution of C's tiles among blocks: sizes for the workspace arrays, and extents
-/// for the kernels. It depends on the problem size, and for some specs on the number of SMs. Common
-/// values are computed once, as a launch of a small GEMM takes only a few microseconds.
+/// Computes how C's tiles are distributed among blocks: sizes of the workspace arrays, and extents
+/// of the kernels. They depend on the problem size, and for some specs on the number of SMs. Each
+/// run computes common values only once, as a launch of a small GEMM takes only a few microseconds.
 fn shared_tiles(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -244,7 +245,11 @@ fn shared_tiles(
     sms: Option<Expr>,
 ) -> (SplitSizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
-    let sms = || sms.unwrap_or_else(|| unreachable!("ProblemSize: it is an extent of the program"));
+    let sms = || {
+        sms.unwrap_or_else(|| {
+            unreachable!("ProblemSize: the number of SMs is an extent of the program")
+        })
+    };
     let ranges =
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let terms = depth.clone();

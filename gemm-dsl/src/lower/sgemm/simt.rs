@@ -1,5 +1,5 @@
-//! Kernels that multiply on CUDA cores, and their pipelines for shared-memory tiles, which
-//! `mma.sync` kernels share.
+//! Kernels that multiply on CUDA cores, and their pipelines for tiles in shared memory. `mma.sync`
+//! kernels use the same pipelines.
 
 pub(crate) mod async_copy;
 pub(crate) mod fragment;

@@ -12,7 +12,7 @@ fn texts(line: &str) -> Vec<String> {
     program.kernels().iter().map(source).collect()
 }
 
-/// The caller implements half of BLAS's rule for alpha = 0, so every text states it.
+/// The caller implements half of BLAS's rule for alpha = 0, so every source mentions the rule.
 #[test]
 fn the_text_of_a_scaled_product_says_which_k_it_is_given() {
     let rule = "// If alpha is 0, the caller passes K = 0, so that A and B are not read.\n";

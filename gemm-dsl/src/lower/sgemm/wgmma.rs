@@ -1,13 +1,14 @@
 //! GEMMs whose warpgroups multiply splits of A and B in shared memory (`wgmma`).
 //!
-//! Tiles are copied by all threads, or as TMA boxes that one thread requests; `pipeline` of this
-//! module orders the copies. Tensor cores truncate while they accumulate. FP32 emulation therefore
-//! sums a short K extent in fresh accumulators, small products first, and IEEE additions add these
-//! to the main ones.
+//! Either all threads copy tiles, or one thread issues TMA copies of boxes; `pipeline` of this
+//! module orders the copies. Tensor cores truncate when they accumulate. FP32 emulation therefore
+//! sums only a short extent of K in fresh accumulators, small products first. IEEE additions then
+//! add these to the main accumulators.
 
 mod accumulators;
 pub(crate) mod factor_tiles;
 mod pipeline;
+mod recompute;
 pub(crate) mod row_scale;
 pub(crate) mod splits;
 mod tiles;
@@ -30,54 +31,62 @@ use crate::ir::{
 use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
 use crate::spec::{Factor, SgemmSpec};
 use crate::target::arch::WARP;
+use recompute::recompute;
 use row_scale::RowMax;
 use splits::Splits;
 use tiles::OutputTile;
 
-/// Common state of the builders of a WGMMA kernel.
+/// State that the builders of a kernel with warpgroups share.
 pub(crate) struct WgmmaFrame<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p WgmmaPlan,
-    /// Problem of the whole batch; no GEMM is selected yet.
+    /// Problem of the whole batch, before a GEMM is selected.
     pub problem: GemmProblem,
     pub splits: Splits,
     pub bm: Const,
     pub bn: Const,
     pub bk: Const,
-    /// Number of consumer threads, which multiply.
+    /// Number of consumer threads, which are the threads that multiply.
     pub threads: Const,
+    /// Number of accumulators of a thread.
+    pub accumulators: Const,
     pub tid: Var,
-    /// Pipeline stages, if more than one.
+    /// Number of pipeline stages, if more than one.
     pub stages: Option<Const>,
-    /// Blocks per cluster and this block's rank in it, for clusters of several blocks.
+    /// Number of blocks per cluster and this block's rank, if a cluster has several blocks.
     pub cluster: Option<(Const, Var)>,
     pub tiles: [BufferId; 2],
-    /// Range of K that the block accumulates, if it is not all of K.
+    /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
 }
 
-/// Position of a thread among those that multiply.
+/// Position of a thread among the consumer threads.
 struct ThreadPlace {
     rows: Elements,
     cols: Elements,
-    /// First row and first column of its warpgroup.
+    /// First row and first column of the thread's warpgroup in the block tile.
     group: [Expr; 2],
-    /// Lane index in its warp.
+    /// Lane index of the thread in its warp.
     lane: Var,
 }
 
 /// Emits the parameters and the body of the kernel.
 pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let buffers = Splits::read(b, plan, t);
-    let problem = GemmProblem::declare(b, plan, TakenMatrices::Result).with_distinct(b);
+    let may_overflow = t.arith().is_emulation() && !t.arith().is_scaled();
+    let takes = if may_overflow { TakenMatrices::All } else { TakenMatrices::Result };
+    let problem = GemmProblem::declare(b, plan, takes).with_distinct(b);
+    let factors = may_overflow.then_some(problem);
+    let problem = problem.without_factors();
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
     let bm = b.constant("BM", int(t.bm()), "rows of C per block");
     let bn = b.constant("BN", int(t.bn()), "columns of C per block");
     let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
-    let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
-    let tn = b.constant("TN", int(t.tn()), "columns of C per thread");
+    let tm = b.constant("TM", int(t.tm()), "rows of C that a thread stores");
+    let tn = b.constant("TN", int(t.tn()), "columns of C that a thread stores");
+    let own_accumulators = b.constant("ACCUMULATORS", tm * tn, "accumulators per thread");
     let meaning =
         if t.producer() { "threads of the consumer warpgroups" } else { "threads per block" };
     let threads = b.constant("THREADS", bm / tm * (bn / tn), meaning);
@@ -89,20 +98,21 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         Some(producer) => b.launch_bounds(threads + producer),
     }
     let grid = schedule::grid(plan, &problem);
-    let blocks_per_sm = plan.blocks_per_sm();
+    let blocks_per_sm = plan.least_resident();
     b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
     let splits = Splits::shape(b, t, buffers, &problem, t.copies());
     let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
-        b.cluster(plan.cluster());
         let meaning = "blocks per cluster, which share tiles of B";
         let blocks = b.constant("CLUSTER", int(plan.cluster()), meaning);
+        b.named_cluster(plan.cluster(), blocks);
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
-    let meaning = |factor: Factor| match t.arith().splits() {
-        1 => format!("a tile of {factor}"),
-        _ => format!("splits of a tile of {factor}"),
+    let meaning = |factor: Factor| {
+        let splits = if t.arith().splits() > 1 { "splits of " } else { "" };
+        let per_stage = if stages.is_some() { " per stage" } else { "" };
+        format!("{splits}one tile of {factor}{per_stage}")
     };
     let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
         let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
@@ -118,6 +128,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let ranges = SplitKPartitions::of_block(b, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
     let frame = WgmmaFrame {
+        accumulators: own_accumulators,
         plan,
         t,
         problem,
@@ -132,13 +143,16 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         tiles,
         range,
     };
-    let consumers = Consumers { frame: &frame, split, ranges, unrepresentable, row_max, tm, tn };
+    let consumers =
+        Consumers { frame: &frame, factors, split, ranges, unrepresentable, row_max, tm, tn };
     pipeline::run(b, &consumers);
 }
 
-/// State of the consumer threads, which multiply and hold the accumulators of tiles.
+/// State of the consumer threads, which multiply tiles and have their accumulators.
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
+    /// Problem with A and B, for sums that may leave the range of `f32` on the way.
+    factors: Option<GemmProblem>,
     split: Option<SplitKWorkspace>,
     ranges: Option<SplitKPartitions>,
     unrepresentable: Option<UnrepresentableFlag>,
@@ -147,10 +161,10 @@ struct Consumers<'t> {
     tn: Const,
 }
 
-/// State of a consumer that is the same for all tiles.
+/// State of a consumer thread that is the same for all tiles.
 struct ConsumerState {
     place: ThreadPlace,
-    /// Condition under which the split represents all values; `None` without FP32 emulation.
+    /// Condition that the splits represent all values; `None` without FP32 emulation.
     all_representable: Option<Expr>,
 }
 
@@ -160,7 +174,7 @@ impl Consumers<'_> {
         ConsumerState { place: self.frame.place(b, self.tm, self.tn), all_representable }
     }
 
-    /// Stores the accumulators of a tile in C, or leaves them for another block.
+    /// Stores the accumulators of a tile in C, or leaves them for another block to combine.
     fn store(
         &self,
         b: &mut KernelBuilder,
@@ -179,6 +193,9 @@ impl Consumers<'_> {
         if let Some(row_max) = self.row_max {
             scale_back(b, &block, &acc, row_max);
         }
+        if let Some(factors) = &self.factors {
+            recompute(b, frame, factors, &block, &acc);
+        }
         let parts =
             self.ranges.map(|all| TileParts::Ranges(SplitKPartitions { tile: tile.nth, ..all }));
         let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
@@ -196,28 +213,29 @@ impl Consumers<'_> {
     }
 }
 
-/// Exchanges accumulators between pairs of lanes. A lane gives up two adjacent elements of two rows
-/// for four of one row. The even lane keeps the first row, the odd lane the one eight rows below.
+/// Exchanges accumulators between pairs of lanes. Each lane has two adjacent elements in each of
+/// two rows, and receives four elements in one row. The even lane keeps the upper row, and the odd
+/// lane keeps the lower row, which is eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     b.comment(
-        "Lane pairs exchange accumulators: even lanes keep the first row, odd ones the second.",
+        "Lane pairs exchange accumulators: even lanes keep the upper row, odd lanes the lower row.",
     );
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
-    b.unrolled("i", frame.t.columns() as i32 / 8, |b, i| {
+    b.unrolled("i", frame.accumulators / 4, |b, i| {
         b.unrolled("j", 2, |b, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
-            let [first, second] = [("first", 0), ("second", 1)]
+            let [upper, lower] = [("upper", 0), ("lower", 1)]
                 .map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
-            let given = is_even.clone().select(second.clone(), first.clone());
-            let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
-            let other = Expr::from(b.let_("other", other));
-            b.store(at(0), is_even.clone().select(first, other.clone()));
-            b.store(at(1), is_even.clone().select(other, second));
+            let given = is_even.clone().select(lower.clone(), upper.clone());
+            let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+            let received = Expr::from(b.let_("received", received));
+            b.store(at(0), is_even.clone().select(upper, received.clone()));
+            b.store(at(1), is_even.clone().select(received, lower));
         });
     });
 }
 
-/// Undoes the row and column scaling of a tile's accumulators.
+/// Undoes the scaling of rows and columns in a tile's accumulators.
 fn scale_back(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -228,9 +246,10 @@ fn scale_back(
     let p = &block.problem;
     let factor_of = |b: &mut KernelBuilder, of: Factor, line: Expr| {
         let at = row_max.at(of, p.matrix_of(of, p.product), line);
-        row_scale::back(b.let_("most", at.load()).into())
+        let most = b.let_("largest", at.load());
+        row_scale::back(b, most.into())
     };
-    let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
+    let of_rows = b.registers("row_scales", Elem::F32, [block.rows.name.into()], "");
     over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
         let row = block.origin.row + block.rows.element(m.clone());
         let factor = factor_of(b, Factor::A, row.min(p.m - 1));
@@ -239,9 +258,9 @@ fn scale_back(
     over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
         let col = block.origin.col + block.cols.element(n.clone());
         let factor = factor_of(b, Factor::B, col.min(p.n - 1));
-        let of_col = b.let_("of_col", factor);
+        let of_col = b.let_("col_scale", factor);
         over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
-            let of_row = b.let_("of_row", Access::new(of_rows, [m.clone()]).load());
+            let of_row = b.let_("row_scale", Access::new(of_rows, [m.clone()]).load());
             let factors = [of_row, of_col].map(Expr::from);
             let sum = row_scale::scaled_back(b, acc.value(&m, &n), factors);
             acc.set(b, &m, &n, sum);
@@ -250,7 +269,7 @@ fn scale_back(
 }
 
 impl<'p> WgmmaFrame<'p> {
-    /// Extent of K that the block accumulates.
+    /// Extent of the part of K that the block accumulates.
     fn depth(&self) -> Expr {
         match self.range {
             None => self.problem.k.into(),
@@ -262,16 +281,20 @@ impl<'p> WgmmaFrame<'p> {
         self.stages.map_or(Expr::I32(1), Expr::from)
     }
 
-    /// First k of the block's tile `round`.
+    /// First k of tile `round` of the block.
     fn term(&self, round: Expr) -> Expr {
-        let term = round * self.bk;
+        self.from_begin(round * self.bk)
+    }
+
+    /// Position in K of a term of the block's range.
+    fn from_begin(&self, term: Expr) -> Expr {
         match self.range {
             None => term,
             Some(range) => range.begin + term,
         }
     }
 
-    /// Address of an element in the tile of A or B, in the given stage.
+    /// Address of an element in the tile of A or B in the given stage.
     fn in_tile(&self, of: Factor, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
         let stage = self.stages.map(|_| stage.clone());
         let split = self.splits.count.map(|_| split);
@@ -281,21 +304,24 @@ impl<'p> WgmmaFrame<'p> {
 
     /// Computes the positions of this thread's accumulators.
     fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
-        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
+        let rows = b.constant("WARPGROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
             true => self.bn,
-            false => b.constant("GROUP_N", columns as i32, "columns of C per warpgroup"),
+            false => b.constant("WARPGROUP_N", columns as i32, "columns of C per warpgroup"),
         };
         b.comment(
-            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps 16 of \
+            "A warpgroup computes WARPGROUP_M rows of the block tile, and each of its warps 16 of \
              them;",
         );
         let has = match self.t.has_vectors() {
             false => {
                 "a lane holds every eighth row of these, and two adjacent columns out of eight."
             }
-            true => "a lane ends up with one row of these, and four adjacent columns out of eight.",
+            true => {
+                "after the exchange below, a lane holds one row of these, and four adjacent \
+                 columns out of eight."
+            }
         };
         b.comment(has);
         let warp = b.let_("warp", self.tid / WARP as i32);
@@ -311,7 +337,7 @@ impl<'p> WgmmaFrame<'p> {
             }
         };
         let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
-        // Four lanes share a row of accumulators. After pairs of lanes have exchanged accumulators,
+        // Four lanes share a row of accumulators. If pairs of lanes have exchanged accumulators,
         // two lanes share a row, and the rows of a pair are eight apart.
         let (own_row, own_col, adjacent, [tall, wide]) = match self.t.has_vectors() {
             false => (lane / 4, lane % 4 * 2, 2, [8, 4]),
@@ -323,8 +349,8 @@ impl<'p> WgmmaFrame<'p> {
             Expr::I32(0) => b.let_("thread_col", own_col),
             ref first => b.let_("thread_col", first.clone() + own_col),
         };
-        let lanes_m = b.constant("LANES_M", tall, "lanes along M in a warp tile");
-        let lanes_n = b.constant("LANES_N", wide, "lanes along N in a warp tile");
+        let lanes_m = b.constant("LANES_M", tall, "lanes that store one column of C");
+        let lanes_n = b.constant("LANES_N", wide, "lanes that store one row of C");
         ThreadPlace {
             rows: Elements {
                 adjacent: Adjacent::One,

@@ -86,7 +86,7 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
     )
 }
 
-/// A fault that a rule has only for some layouts.
+/// Reports a fault that a rule has only in some layouts.
 pub(crate) fn for_layout(fault: &SpecError, so: &str) -> SpecError {
     fault.clone().with_message(format!(
         "where {so}: {}; or test the layout in the condition",
@@ -123,7 +123,8 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
     )
 }
 
-/// A rule whose rounding the table does not permit; `needed` is the class that would.
+/// Reports a rule whose rounding the table forbids; `needed` is the accuracy class that would allow
+/// it.
 pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecError {
     let message = match needed {
         Some(needed) => format!(
@@ -133,7 +134,7 @@ pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecE
         ),
         None => format!(
             "`{key}: {value}` rounds A and B, which no table allows: the result would depend on \
-             the rule that a problem matches; leave it out, or make it a kernel of its own"
+             the rule that a problem matches; leave it out, or use it in a separate kernel"
         ),
     };
     SpecError::at_value(&[], message)

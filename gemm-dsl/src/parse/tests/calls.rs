@@ -1,8 +1,8 @@
-//! Tests of what a macro call returns for a faulty spec.
+//! Tests of the results of a macro call with a faulty spec.
 
 use super::super::{reduce, sgemm};
 
-/// Returns the operands of a call, as the epilogue names them.
+/// Returns the operands of a call, as the epilogue declares them.
 fn operands(text: &str) -> Option<Vec<String>> {
     let call = sgemm(text.parse().expect("tokens"));
     let operands = call.operands?;

@@ -1,4 +1,4 @@
-//! Hostile texts cause no panic, no unbounded message and no other meaning.
+//! Hostile texts cause no panic, no message of unbounded length and no other meaning.
 
 use super::super::{MAX_FAULTS, from_text};
 use crate::spec::{ReduceSpec, SgemmSpec, Table};
@@ -8,7 +8,8 @@ use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Bound of the length of all messages of a spec, in bytes: [`MAX_FAULTS`] of a few lines each.
+/// Limit of the length of all messages of a spec, in bytes: [`MAX_FAULTS`] messages with a few
+/// lines each.
 const MAX_MESSAGE: usize = 32 * 1024;
 
 /// Returns the messages of a text's faults; empty if it has none.
@@ -16,7 +17,7 @@ fn message<S: Family + Table>(text: &str) -> String {
     from_text::<S>(text).map_or_else(|faults| faults.to_string(), |_| String::new())
 }
 
-/// A faulty text has messages of bounded length, and a valid one prints to a text with the same
+/// A faulty text has messages of bounded length. A valid text is printed as a text with the same
 /// meaning.
 fn is_held<S: Family + Table>(text: &str) -> Result<(), TestCaseError> {
     match from_text::<S>(text) {
@@ -69,7 +70,7 @@ fn a_text_that_is_too_long_is_refused() {
     assert!(message.len() < 400, "{message}");
 }
 
-/// The text and the macro reject it alike.
+/// Text and macro reject it in the same way.
 #[test]
 fn a_long_name_is_refused_in_few_words() {
     let long = "x".repeat(30_000);
@@ -95,7 +96,7 @@ fn many_faults_are_counted_and_long_lines_are_clipped() {
         assert!(message.len() < MAX_MESSAGE, "{} bytes", message.len());
         assert!(message.contains(" more faults after these"), "{message}");
     }
-    // The first faults are reported, however many follow.
+    // The first faults are reported, whatever their total number.
     let Err(all) = from_text::<SgemmSpec>(&format!("{}float4", "foo, ".repeat(8_000))) else {
         panic!("no keys")
     };

@@ -1,5 +1,5 @@
-//! Messages about specs of `sgemm_kernel!` that have no plan, in the format of `sgemm`. `rows` has
-//! the messages that follow from the rows of the spec's table.
+//! Messages about specs of `sgemm_kernel!` that have no plan, in the format of the module `sgemm`.
+//! The module `rows` tests messages that follow from the rows of the key table.
 
 use super::Faulty;
 
@@ -70,18 +70,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "slices: 3, partials: 2",
         &[(
             "partials",
-            "`partials` has no effect: it is for threads that compute one element after the \
-             other, and with `slices` a thread computes all of them at once; use more `slices`, \
-             or leave it out",
+            "`partials` has no effect: it is for threads that compute one element at a time, \
+             and with `slices` a thread computes all its elements at once; use more `slices`, or \
+             leave it out",
         )],
     ),
     (
         "lanes: k, coarsen: 4",
         &[(
             "coarsen",
-            "`coarsen` has no effect: it is for threads that compute one element after the other, \
-             and with `lanes` a thread computes all of them at once; use `thread: 1x4` for four \
-             elements of a row",
+            "`coarsen` has no effect: it is for threads that compute one element at a time, \
+             and with `lanes` a thread computes all its elements at once; use `thread: 1x4` for \
+             four elements of a row",
         )],
     ),
     (
@@ -283,7 +283,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, partials: 4, unroll: 6",
         &[(
             "6",
-            "`unroll: 6` is not a multiple of `partials: 4`, and a round of the unrolled loop \
+            "`unroll: 6` is not a multiple of `partials: 4`, and an iteration of the unrolled loop \
              adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
         )],
     ),
@@ -291,7 +291,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "partials: 4, unroll: 6",
         &[(
             "6",
-            "`unroll: 6` is not a multiple of `partials: 4`, and a round of the unrolled loop \
+            "`unroll: 6` is not a multiple of `partials: 4`, and an iteration of the unrolled loop \
              adds to each partial sum equally often: 6 mod 4 = 2; use a multiple of 4",
         )],
     ),

@@ -20,7 +20,7 @@ fn written<S: Family + Table>(name: &str, kind: KeyKind, number: u32) -> String 
     }
 }
 
-/// A key without anything to act on is reported in the words of its row, and no other key is.
+/// A key that has no effect is reported with the text of its row, and no other key is reported.
 fn acts<S: Family + Table>() {
     for key in S::KEYS {
         let Some(on) = &key.acts_on else { continue };
@@ -29,7 +29,7 @@ fn acts<S: Family + Table>() {
         let elsewhere = match (on.includes)(&S::default()) {
             false => String::new(),
             true => match decider.kind {
-                // The key acts on the kernels of some of the words.
+                // The key acts on kernels with certain words only.
                 KeyKind::Word(words) => {
                     let excludes = |word: &&&str| {
                         let mut spec = S::default();
@@ -52,7 +52,7 @@ fn acts<S: Family + Table>() {
     }
 }
 
-/// The least number is accepted, and the number below it is rejected in the words of the row.
+/// The smallest valid number is accepted. The number below it is rejected with the text of the row.
 fn least<S: Family + Table>() {
     for key in S::KEYS {
         let Some((least, why)) = key.least else { continue };

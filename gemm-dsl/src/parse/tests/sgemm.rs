@@ -24,7 +24,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 0x80x128x8",
         &[(
             "0x80x128x8",
-            "`tile: 0x80x128x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in \
+            "`tile: 0x80x128x8` starts with `0x` like a hexadecimal number; write MxNxK in \
              decimal as in `128x128x8`",
         )],
     ),
@@ -32,7 +32,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 0x8",
         &[(
             "0x8",
-            "`tile: 0x8` starts with `0x`, as hexadecimal numbers do; write MxNxK in decimal as in \
+            "`tile: 0x8` starts with `0x` like a hexadecimal number; write MxNxK in decimal as in \
              `128x128x8`",
         )],
     ),

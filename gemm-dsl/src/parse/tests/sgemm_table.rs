@@ -49,8 +49,8 @@ const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the r
                           depend on the rule that a problem matches; allow it with `accuracy: \
                           norm;` before the rules, or leave it out";
 const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table allows: the result would \
-                       depend on the rule that a problem matches; leave it out, or make it a \
-                       kernel of its own";
+                       depend on the rule that a problem matches; leave it out, or use it in a \
+                       separate kernel";
 const TILE: &str = "`waves` takes a tile, with rows and columns from 1 to 4294967295, such as \
                     `waves(128x256)`, not ";
 
@@ -133,7 +133,7 @@ const TABLES: &[Faulty] = &[
         "invariant; else => unroll: 3, partials: 2",
         &[(
             "3",
-            "`unroll: 3` is not a multiple of `partials: 2`, and a round of the unrolled loop \
+            "`unroll: 3` is not a multiple of `partials: 2`, and an iteration of the unrolled loop \
              adds to each partial sum equally often: 3 mod 2 = 1; use a multiple of 2",
         )],
     ),
@@ -214,7 +214,7 @@ fn every_fault_of_a_table_has_its_message_and_token() {
     );
 }
 
-/// Rules that are barely reachable are accepted.
+/// Rules that only just can be reached are accepted.
 #[test]
 fn rows_for_what_is_left_are_rows() {
     for text in [
@@ -226,7 +226,7 @@ fn rows_for_what_is_left_are_rows() {
         "nn => ; nt => ; tn => ; else =>",
         "nn => ; nt => ; tn => ; tt => ; else =>",
     ] {
-        // Nothing is left for these: no other integer and no other layout.
+        // Nothing is left for these rules: no other integer and no other layout.
         let expected = usize::from(text.starts_with("m != 4") || text.contains("tt"));
         assert_eq!(faults(text).len(), expected, "{text}");
     }
@@ -278,7 +278,7 @@ fn no_problem_comes_to_a_row_that_is_told() {
             continue;
         }
         let dead: Vec<&String> = faults.iter().map(|(at, _)| at).collect();
-        // Each condition by itself, where a problem reaches it.
+        // Tests each condition alone, if some problem reaches it.
         let alone: Vec<Table> = conditions
             .iter()
             .filter_map(|when| format!("{when} => ; else => unroll: 2").parse().ok())
@@ -346,7 +346,7 @@ fn rows_are_for_matrices_however_they_lie() {
     }
 }
 
-/// A fault for some layouts only is reported if problems with these layouts reach the rule.
+/// A fault in only some layouts is reported if problems with these layouts reach the rule.
 #[test]
 fn a_row_is_sound_for_all_that_comes_to_it() {
     let line = "tile: 64x30x16, thread: 4x2, float4";

@@ -123,14 +123,11 @@ const TABLES: &[Faulty] = &[
             ("1.5", "`1.5`: a condition uses only integers; write a whole number"),
             ("sqrt", "`sqrt` is not a function; there are `min`, `max`, `abs`, `clamp`"),
             ("=", "`=` belongs in `let` only; to compare, write `==`"),
-            (
-                "|",
-                "`condition` has no values to name; write the expression alone, as in `len <= 64`",
-            ),
+            ("|", "`condition` takes no parameters; write the expression alone, as in `len <= 64`"),
             ("<", "expected a number, a name or `(`, found the end"),
         ],
     ),
-    // A faulty condition is no `else`, and its rule is still checked.
+    // A faulty condition does not count as `else`, and its rule is still checked.
     (
         "len <= 4 && => items: 0",
         &[
@@ -154,7 +151,7 @@ const TABLES: &[Faulty] = &[
              results by `over`",
         )],
     ),
-    // A misread first rule is not compared with the others.
+    // A first rule that could not be parsed is not compared with the others.
     (
         "len < 9 => op: mx, over: rows; len < 99 => op: max, over: rows; else => op: max, over: \
          rows",
@@ -268,7 +265,7 @@ fn conditions_have_every_operator_and_the_arrow_is_none_of_them() {
         assert_eq!(printed.as_deref(), Some(when));
         assert_eq!(read(tokens(&text)), Ok(read_back));
     }
-    // Signs with a space between them are not one operator.
+    // Punctuation characters with a space between them are not one operator.
     assert_eq!(faults("len < => ; else =>")[0].0, "<");
     assert_eq!(faults("len ! => ; else =>")[0].0, "!");
 }
@@ -325,7 +322,8 @@ fn large_tables_are_read_or_refused() {
     // Empty rules do not count.
     assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rules().len(), MAX_ROWS);
 
-    // A macro's table is parsed again as text, and so is the canonical text of a dense one.
+    // A macro's table is parsed again as text, and so is the canonical text of a table without
+    // spaces.
     let sum = format!("map: |x| x{}", " + x".repeat(60));
     let long = format!("{}else => {sum}", rows(MAX_ROWS - 1, &sum));
     let told = read(tokens(&long)).expect_err("a long table");
@@ -412,7 +410,8 @@ const PIECES: &[&str] = &[
     "-",
 ];
 
-/// The text is rejected in bounded messages, or means the same as its canonical text.
+/// The text is rejected with messages of bounded length, or has the same meaning as its canonical
+/// text.
 fn is_held(text: &str) -> Result<(), TestCaseError> {
     match text.parse::<Table>() {
         Ok(read) => {
@@ -463,7 +462,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         is_held(&text)?;
-        // If the compiler makes the same tokens, the messages are the same.
+        // If the compiler produces the same tokens, the messages are the same.
         let differs = ["///", "//!", "/*", "'", "\"", "#"].iter().any(|sign| text.contains(sign));
         if !differs && let Ok(tokens) = text.parse::<TokenStream>() {
             let messages: Vec<String> = faults(&text).into_iter().map(|(_, told)| told).collect();

@@ -93,7 +93,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 64x64x32, warp: 32x32, arith: f16, batch: strided, products: 12",
         "12",
-        "4x8 per thread of `warp: 32x32` is (64/4) · (64/8) = 16 · 8 · 12 products = 1536 threads, \
+        "4x8 per thread of `warp: 32x32` is (64/4) · (64/8) = 16 · 8 · 12 GEMMs = 1536 threads, \
          and a block has at most 1024; use `products: 8` or less",
         "tile: 64x64x32, warp: 32x32, arith: f16, batch: strided, products: 8",
     ),

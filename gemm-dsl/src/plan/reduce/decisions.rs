@@ -2,6 +2,7 @@
 
 use super::{BlockFold, Blocks, ReducePlan, Share};
 use crate::plan::decision::{Decision, Decisions};
+use crate::plan::residency;
 use crate::spec::Over;
 
 impl ReducePlan {
@@ -10,63 +11,66 @@ impl ReducePlan {
         let mut list = Decisions::of_block(self.block());
         list.say(
             "operator",
-            self.op().map_or_else(|| "the user's".to_owned(), |op| op.to_string()),
+            self.op().map_or_else(|| "user-defined".to_owned(), |op| op.to_string()),
         );
         let items = match self.vector() {
             1 => self.items().to_string(),
-            vector => format!("{} of {vector} elements", self.items()),
+            vector => format!("{} vectors of {vector} elements", self.items()),
         };
-        list.say("items of a thread", items);
+        list.say("items per thread", items);
+        list.say("minimum blocks per SM", residency::told(self.spec.blocks_per_sm));
         let fold = match self.block_fold {
             BlockFold::Tree => format!("{} tree in shared memory", self.tree()),
             BlockFold::UnrolledWarp => format!("{} tree, the last warp unrolled", self.tree()),
-            BlockFold::Shuffle => "shuffles in the warp, then across the warps".to_owned(),
+            BlockFold::Shuffle => "shuffles in each warp, then across the warps".to_owned(),
         };
         match self.share {
             Share::Tiles => {
-                list.say("elements of a block", self.elements_per_block().to_string());
-                list.say("combined by", fold);
+                list.say("elements per block", self.elements_per_block().to_string());
+                list.say("block reduction", fold);
                 return list.finish();
             }
-            Share::Neighbours { group } if group == self.block() => list.say("combined by", fold),
+            Share::Neighbours { group } if group == self.block() => {
+                list.say("block reduction", fold)
+            }
             Share::Neighbours { group } => {
-                list.say("results of a block", self.results_per_block().to_string());
-                list.say("combined by", format!("shuffles among {group} threads"));
+                list.say("results per block", self.results_per_block().to_string());
+                list.say("group reduction", format!("shuffles among {group} threads"));
                 if let Some(longest) = self.longest_of_group() {
                     list.say(
-                        "longer segments",
-                        format!("of more than {longest} elements: by the block, {fold}"),
+                        "long segments",
+                        format!("above {longest} elements, by the whole block: {fold}"),
                     );
                 }
             }
             Share::Columns { group, width } => {
-                list.say("columns of a block", self.results_per_block().to_string());
-                list.say("columns of a thread", width.to_string());
+                list.say("columns per block", self.results_per_block().to_string());
+                list.say("columns per thread", width.to_string());
                 list.say(
-                    "combined by",
-                    format!("sequential tree in shared memory, {group} threads of a column"),
+                    "column reduction",
+                    format!("sequential tree in shared memory, {group} threads per column"),
                 );
             }
         }
-        list.say("folded", self.spec.over.to_string());
-        list.say("elements of a round", self.elements_per_round().to_string());
+        list.say("reduction over", self.spec.over.to_string());
+        list.say("elements per round", self.elements_per_round().to_string());
         self.say_types(&mut list);
         if self.spec.over != Over::All && self.spec.over != Over::Segments {
-            list.say("strides", if self.spec.pitched { "of the launch" } else { "packed" });
+            list.say("strides", if self.spec.pitched { "given at launch" } else { "packed" });
         }
         let several = match self.blocks {
             Blocks::One => None,
             Blocks::InTurn(most) => Some(format!("at most {most}")),
-            Blocks::Runs(run) => Some(format!("one for each run of {run} elements")),
+            Blocks::Runs(run) => Some(format!("one per run of {run} elements")),
         };
         if let Some(blocks) = several {
-            list.say("blocks of a result", blocks);
+            list.say("blocks per result", blocks);
             list.say(
                 "launches",
                 if self.is_once() {
-                    "one: the block with the last ticket folds what blocks leave"
+                    "one: the last block folds the partial results"
                 } else {
-                    "two: the second folds what blocks leave"
+                    "two: the second folds the partial results"
                 },
             );
         }
@@ -76,24 +80,24 @@ impl ReducePlan {
     /// Adds the element, accumulator and result types, and the expressions.
     fn say_types(&self, list: &mut Decisions) {
         let (spec, types) = (&self.spec, self.types);
-        list.say("elements", format!("{}, folded in {}", types.element, types.acc));
+        list.say("element type", format!("{}, accumulated in {}", types.element, types.acc));
         if spec.compensated {
-            list.say("rounding errors", "summed beside the sum");
+            list.say("rounding errors", "summed separately (Neumaier)");
         }
         if spec.has_indices() {
-            list.say("indices and counts", types.index.to_string());
+            list.say("index type", types.index.to_string());
         }
         let expressions = [
-            ("what is folded", spec.map.as_ref().map(ToString::to_string)),
-            ("folded by", spec.fold.as_ref().map(ToString::to_string)),
-            ("of no elements", spec.identity.as_ref().map(ToString::to_string)),
-            ("what is made of it", spec.finish.as_ref().map(ToString::to_string)),
+            ("map", spec.map.as_ref().map(ToString::to_string)),
+            ("fold", spec.fold.as_ref().map(ToString::to_string)),
+            ("identity", spec.identity.as_ref().map(ToString::to_string)),
+            ("finish", spec.finish.as_ref().map(ToString::to_string)),
         ];
         for (name, expression) in expressions {
             if let Some(expression) = expression {
                 list.say(name, expression);
             }
         }
-        list.say("results", types.result.to_string());
+        list.say("result type", types.result.to_string());
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn too_many_blocks(blocks: u32, most: u32) -> SpecError {
     )
 }
 
-/// The key `key` makes several blocks fold one result.
+/// `key` is the key that makes several blocks fold one result.
 pub(crate) fn blocks_of_groups(key: &'static str, group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &[key, "group"],
@@ -162,7 +162,8 @@ pub(crate) fn run_and_blocks(run: u32) -> SpecError {
     )
 }
 
-/// `round` is the threads, items and elements per item that a block reads at once.
+/// The parts of `round` are the threads, the items per thread and the elements per item that a
+/// block reads at once.
 pub(crate) fn run_of_rounds(run: u32, round: (u32, u32, u32)) -> SpecError {
     let (threads, items, vector) = round;
     let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
@@ -218,7 +219,7 @@ pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
     )
 }
 
-/// `beyond` is the key that `launch: tiles` does not support.
+/// `beyond` is a key that `launch: tiles` does not support.
 pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
     SpecError::at_value(
         &["launch", beyond],
@@ -231,7 +232,7 @@ pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
 }
 
 pub(crate) fn fold_without_identity() -> SpecError {
-    // An unreadable identity counts as present.
+    // An identity that could not be parsed counts as given.
     SpecError::at_key(
         &["fold", "identity"],
         "`fold` needs its identity, the value that replaces missing elements; add it, such as \
@@ -289,7 +290,7 @@ pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
     )
 }
 
-/// Identity out of range for its type.
+/// Reports an identity that is out of range for its type.
 pub(crate) fn identity_range(acc: Elem, value: i128, least: i128, most: i128) -> SpecError {
     SpecError::at_value(
         &["identity"],
@@ -300,7 +301,7 @@ pub(crate) fn identity_range(acc: Elem, value: i128, least: i128, most: i128) ->
     )
 }
 
-/// Name of an array that is already the name of another argument of a call.
+/// Reports an array whose name another argument already has.
 pub(crate) fn taken_name(at: NodeSpan, name: &str, of: &str) -> SpecError {
     SpecError::at_tokens(
         "map",

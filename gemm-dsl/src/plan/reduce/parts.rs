@@ -1,5 +1,5 @@
-//! Parts of an accumulator: kept by a thread in registers, by a block in shared memory, and by
-//! several blocks in partials.
+//! Parts of an accumulator. A thread keeps them in registers, a block in shared memory, and several
+//! blocks in partial results.
 
 use super::Types;
 use crate::ir::Elem;
@@ -8,13 +8,13 @@ use crate::spec::{Op, ReduceSpec};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccumulatorPart {
     pub name: &'static str,
-    /// Name of an array of them.
+    /// Name of an array of such parts.
     pub plural: &'static str,
-    /// Type, with arithmetic.
+    /// Type of the part; it must support arithmetic.
     pub elem: Elem,
 }
 
-/// Accumulator parts of a reduction with these types.
+/// Returns the accumulator parts of a reduction with these types.
 pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<AccumulatorPart> {
     let Types { acc, index, .. } = types;
     let part = |name, plural, elem| AccumulatorPart { name, plural, elem };
@@ -42,7 +42,7 @@ pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<AccumulatorPart> {
     }
 }
 
-/// Integer sums and products wrap, which only unsigned types do.
+/// Returns the unsigned type of the same size, because sums and products of integers must wrap.
 fn wrapping(acc: Elem) -> Elem {
     match acc {
         Elem::I32 => Elem::U32,

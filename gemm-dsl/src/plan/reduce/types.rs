@@ -20,7 +20,7 @@ pub struct Types {
     pub result: Elem,
 }
 
-/// Types of a spec; reports errors in them and in the expressions.
+/// Returns the types of a spec, and reports errors in them and in the expressions.
 pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
     let (element, acc) = (spec.element.elem(), spec.acc_elem());
     let [(_, result), ..] = spec.results()[..] else { unreachable!("there is a result") };
@@ -75,12 +75,12 @@ fn holds(acc: Elem, element: Elem) -> bool {
         (true, false) => false,
         (false, true) => true,
         (false, false) if acc.is_signed() == element.is_signed() => acc.size() >= element.size(),
-        // The sign takes a bit.
+        // The sign takes one bit, so a signed `acc` must be larger.
         (false, false) => acc.is_signed() && acc.size() > element.size(),
     }
 }
 
-/// Types of the expressions of a reduction. A `u64` has no type there; it is refused earlier.
+/// Types in the expressions of a reduction. Expressions have no `u64`; an earlier check rejects it.
 impl ReduceSpec {
     pub(crate) fn typing_of_map(&self) -> Typing {
         let element = self.element.elem();
@@ -114,18 +114,18 @@ impl ReduceSpec {
         Typing { float, values, result: type_of(result) }
     }
 
-    /// Number of values that precede the element count in a `finish`.
+    /// Number of parameters of a `finish` before the number of elements.
     pub(super) fn folded_values(&self) -> usize {
         if self.operator() == Some(Op::MeanVar) { 2 } else { 1 }
     }
 }
 
 fn value_of(elem: Elem) -> ValueType {
-    // An unsupported type is refused where it matters.
+    // A type that expressions do not support is rejected where an expression uses it.
     ValueType::from_elem(elem).unwrap_or(ValueType::Bool)
 }
 
-/// Floating-point type in which an element is computed.
+/// Returns the floating-point type in which a `map` computes with elements of this type.
 fn float_of(elem: Elem) -> Option<Float> {
     match elem {
         Elem::F64 => Some(Float::F64),
@@ -184,7 +184,8 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     }
 }
 
-/// Arrays are passed by name, like results and offsets, so the names must differ.
+/// Checks that the array names differ from those of results and offsets, since a launch passes all
+/// of them by name.
 fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
     let Some(map) = &spec.map else { return };
     let results = spec.results();

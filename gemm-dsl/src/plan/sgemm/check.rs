@@ -1,4 +1,4 @@
-//! Checks of a GEMM spec. The parent module's documentation lists them.
+//! Checks of a GEMM spec. The documentation of the module `plan::sgemm` lists them.
 
 pub(super) mod messages;
 pub(super) mod resources;
@@ -10,11 +10,11 @@ use crate::plan::{Faults, check_name};
 use crate::spec::{Epilogue, SgemmSpec, SplitK};
 use crate::target::arch::BLOCK_THREADS;
 
-/// Maximum unroll factor. A longer loop body takes minutes to compile and gains nothing.
+/// Maximum unroll factor. A longer loop body takes minutes to compile, and is not faster.
 const MAX_UNROLL: u32 = 1024;
 
-/// Draft geometry of a spec with a tile, built before the last checks.
-#[expect(clippy::large_enum_variant, reason = "it is made once")]
+/// Draft geometry of a spec with a tile. The last checks read it.
+#[expect(clippy::large_enum_variant, reason = "it is built once")]
 pub(super) enum TileGeometry {
     /// Threads or `mma` instructions multiply the staged tiles.
     Tiled(TiledDraft),
@@ -24,9 +24,9 @@ pub(super) enum TileGeometry {
 
 /// Collects all faults of a spec.
 ///
-/// The order matters: a check is skipped if an earlier fault blames a key that its arithmetic
-/// depends on. Returns the geometry that the last checks read. It exists for every valid spec with
-/// a tile.
+/// The order matters: a check is skipped if its arithmetic depends on a key that an earlier fault
+/// concerns. Returns the geometry that the last checks read. It exists for every valid spec with a
+/// tile.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometry> {
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
@@ -44,7 +44,8 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
         return wgmma::check::geometry(spec, tile, faults).map(TileGeometry::Wgmma);
     }
     products_of_batch(spec, faults);
-    // Reported after the thread check: both depend on the tile, and neither hides the other.
+    // Reported after the check of the threads. Both checks depend on the tile, and both faults are
+    // reported.
     let mut too_much_shared = None;
     if let Some(tile) = spec.tile {
         simt::check::acts_on_layout(spec, faults);
@@ -57,7 +58,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
         too_much_shared = resources::shared_memory(spec, tile, faults);
     }
     partials_and_unroll(spec, faults);
-    // A tile that exceeds shared memory may also overflow the arithmetic of the geometry.
+    // If a tile exceeds shared memory, the arithmetic of its geometry may overflow.
     let shared_fits = too_much_shared.is_none();
     let draft = shared_fits.then(|| resources::geometry(spec, faults)).flatten();
     resources::threads(spec, shared_fits, draft.as_ref(), faults);
@@ -70,8 +71,8 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     draft.map(TileGeometry::Tiled)
 }
 
-/// Rejects epilogue operands named as a matrix, or as a factor of `scaled`: a launch identifies its
-/// arguments by name.
+/// Rejects epilogue operands with the name of a matrix, or of a factor of `scaled`, because a
+/// launch identifies its arguments by name.
 fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {

@@ -1,10 +1,10 @@
-//! Geometry of a kernel without shared-memory staging whose threads hold tiles of C. Each thread
-//! reads its operands from global memory once for all its elements.
+//! Geometry of a kernel whose threads compute tiles of C without staging their operands in shared
+//! memory. A thread reads each operand element from global memory once for all its elements of C.
 //!
-//! K is divided into *steps* of one element or one vector. Steps are distributed among *shares*
-//! that accumulate the same elements: the lanes of a warp under `lanes: k`, in each of the block's
-//! slices. Share s takes the steps s, s + shares and so on. A *round* is the number of steps of all
-//! shares whose loads are in flight at once.
+//! K is divided into *steps* of one element or one vector. Steps are distributed among *shares*,
+//! which accumulate the same elements of C. A share is a slice of the block, or one lane of a slice
+//! under `lanes: k`. Share s takes the steps s, s + n, s + 2n and so on, where n is the number of
+//! shares. A *round* is the set of steps of all shares whose loads are in flight at once.
 
 pub(super) mod check;
 
@@ -19,10 +19,10 @@ use crate::spec::{Bounds, Factor, Lanes, SgemmSpec};
 use crate::target::arch::WARP;
 
 facts! {
-    /// Reads of A's rows or B's columns by one thread.
+    /// Reads of one thread from rows of A or columns of B.
     ReadPlan {
         elem: Elem,
-        /// Axis that the operand shares with C: M for A, N for B. Its other axis is K.
+        /// Axis that the operand shares with C: M for A, N for B. The operand's other axis is K.
         free: Axis,
         /// Contiguous axis in global memory.
         contiguous: Axis,
@@ -30,9 +30,9 @@ facts! {
         extent: u32,
         /// Elements per access: a whole vector, or 1.
         width: u32,
-        /// Elements that are read beyond the edge of C.
+        /// Elements that are read in place of elements beyond the edge of C.
         edge: Edge,
-        /// True if the last vector of a line is read whole although it may end in padding.
+        /// True if the last vector of a row or column is read whole although it may end in padding.
         overhangs: bool,
     }
 }
@@ -65,19 +65,20 @@ impl ReadPlan {
         self.contiguous == Axis::K
     }
 
-    /// Returns true if a vector covers adjacent rows or columns of a thread.
+    /// Returns true if a vector covers adjacent rows or columns of C that belong to one thread.
     pub fn has_free_vectors(&self) -> bool {
         self.width > 1 && !self.lies_along_k()
     }
 }
 
 facts! {
-    /// Geometry of a kernel without shared-memory staging whose threads hold tiles of C.
+    /// Geometry of a kernel whose threads compute tiles of C without staging operands in shared
+    /// memory.
     DirectPlan {
-        /// Thread tiles along the rows of a block; each is held by one thread, or by the lanes of a
-        /// warp under `lanes: k`.
+        /// Number of thread tiles along the rows of a block. A thread tile belongs to one thread,
+        /// or under `lanes: k` to the lanes of a warp.
         rows: u32,
-        /// Thread tiles along the columns of a block.
+        /// Number of thread tiles along the columns of a block.
         cols: u32,
         /// Axis along which consecutive threads are laid out.
         lanes: Lanes,
@@ -85,12 +86,12 @@ facts! {
         tm: u32,
         /// Columns of C per thread.
         tn: u32,
-        /// Groups of threads that take alternate steps of K (sliced-K).
+        /// Number of groups of threads that take the steps of K in turn (sliced-K).
         slices: u32,
-        /// Elements of K per step: a whole vector if a K-major matrix is read by vectors, else 1.
-        /// The scalar variant has the same steps.
+        /// Elements of K per step: a whole vector if vectors of a K-major matrix are read, else 1.
+        /// The scalar variant has steps of the same length.
         step: u32,
-        /// Steps of a share whose loads are in flight at once.
+        /// Number of steps of a share whose loads are in flight at once.
         unroll: u32,
         /// Bytes of shared memory, excluding accumulators staged for the epilogue.
         shared: u64,
@@ -104,7 +105,7 @@ facts! {
 }
 
 impl DirectPlan {
-    /// Plans a variant of a spec whose block and thread tiles are valid.
+    /// Plans one variant of a kernel. The spec's block and thread tiles must be valid.
     pub(super) fn new(spec: &SgemmSpec, variant: Variant) -> Self {
         let (block, thread) = (spec.block_or_default(), spec.thread);
         let vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
@@ -113,13 +114,12 @@ impl DirectPlan {
         let step = step(spec);
         let whole = |read: &ReadPlan| read.lies_along_k() && read.width > 1 && !spec.pitched;
         let ragged = match spec.bounds {
-            Bounds::Aligned => decided(false, "K is a multiple of a block's rounds"),
-            Bounds::Guarded if step == 1 => decided(false, "a step is one term"),
-            Bounds::Guarded if whole(&a) || whole(&b) => decided(
-                false,
-                "where a packed matrix is read by fours along K, K is a multiple of 4",
-            ),
-            Bounds::Guarded => decided(true, "K may be any"),
+            Bounds::Aligned => decided(false, "K is a multiple of the block's K round"),
+            Bounds::Guarded if step == 1 => decided(false, "a step is one element of K"),
+            Bounds::Guarded if whole(&a) || whole(&b) => {
+                decided(false, "packed K-major rows are read as whole vectors")
+            }
+            Bounds::Guarded => decided(true, "K is arbitrary"),
         };
         let (slices, shared) = (spec.slices, shared(spec));
         let stores_vectors =
@@ -149,7 +149,7 @@ impl DirectPlan {
         }
     }
 
-    /// Thread tiles of C per block; each is held by one thread of the first slice.
+    /// Number of threads that run the epilogue: one for each thread tile of C.
     pub fn epilogue_threads(&self) -> u32 {
         self.rows * self.cols
     }
@@ -159,7 +159,7 @@ impl DirectPlan {
         lanes_of_sum(self.lanes)
     }
 
-    /// Shares among which K is distributed.
+    /// Number of shares among which K is distributed.
     pub fn shares(&self) -> u32 {
         self.lanes_of_sum() * self.slices
     }
@@ -190,7 +190,7 @@ impl DirectPlan {
     }
 }
 
-/// Lanes that accumulate the same elements.
+/// Number of lanes that accumulate the same elements of C.
 pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
     match lanes {
         Lanes::N | Lanes::M => 1,
@@ -198,9 +198,9 @@ pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
     }
 }
 
-/// Bytes of shared memory, excluding accumulators staged for the epilogue. They hold the flag for
-/// the last ticket and the partial results of slices. If only some threads hold accumulators, those
-/// of all partitions are added.
+/// Bytes of shared memory, excluding accumulators staged for the epilogue: the flag for the last
+/// ticket, and the partial results of slices. If only some threads have accumulators, those of all
+/// split-K partitions are added.
 pub(super) fn shared(spec: &SgemmSpec) -> u128 {
     let (block, thread) = (spec.block_or_default(), spec.thread);
     let factors = [block.rows, block.cols, thread.m, thread.n];

@@ -6,10 +6,10 @@ use super::{Decided, decided, facts};
 use crate::ir::Elem;
 use crate::spec::{Bounds, GemmTypes, Rect, SgemmSpec};
 
-/// Guards that keep an epilogue inside C.
+/// Guards that keep the stores of an epilogue inside C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
-    /// No guards: C is a multiple of the tiles.
+    /// No guards: the extents of C are multiples of the tile's.
     None,
     /// One guard for each store of a thread.
     Inline,
@@ -23,20 +23,22 @@ facts! {
     EpiloguePlan {
         elem: Elem,
         acc: Elem,
-        /// Elements of one store along N: a whole vector, or 1.
+        /// Elements of one store along N: those of a vector, or 1.
         width: u32,
-        /// True if a vector may reach past the end of a row into padding, which is never written.
+        /// True if a vector may extend past the end of a row into padding. The padding is never
+        /// written.
         straddles: bool,
     } decided {
         guards: Guards,
-        /// Rows of a thread whose accumulators are staged in shared memory at once for a loop; 0 if
-        /// the epilogue is fully unrolled.
+        /// Rows of a thread tile whose accumulators are staged in shared memory at a time, for an
+        /// epilogue loop; 0 if the epilogue is fully unrolled.
         staged_rows: u32,
     }
 }
 
 impl EpiloguePlan {
-    /// Plans the epilogue of a block with the given threads and shared-memory bytes of tiles.
+    /// Plans the epilogue of a block, given its threads and the shared memory of its tiles in
+    /// bytes.
     pub(super) fn new(
         spec: &SgemmSpec,
         thread: Rect,
@@ -49,17 +51,17 @@ impl EpiloguePlan {
         let width = if vectors { elem.vector_lanes().into() } else { 1 };
         let staged_rows = epilogue_staging::rows(spec, thread, block);
         let guards = match spec.bounds {
-            Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
+            Bounds::Aligned => decided(Guards::None, "C is a multiple of the tile"),
             Bounds::Guarded if staged_rows.value > 0 => {
-                decided(Guards::Inline, "the code of the epilogue is long, and there once")
+                decided(Guards::Inline, "hoisting would duplicate a long epilogue")
             }
-            // Hoisted guards keep most blocks off the guarded path, so the compiler allocates
-            // better registers for the main loop: 1 % faster on an H200.
-            Bounds::Guarded if ring && spec.blocks_per_sm == 1 => {
-                decided(Guards::Hoisted, "leaves the main loop better registers")
+            // With hoisted guards, interior tiles skip the guarded path. The compiler then
+            // allocates better registers for the main loop, which is 1 % faster on an H200.
+            Bounds::Guarded if ring && spec.resident_blocks() == 1 => {
+                decided(Guards::Hoisted, "the main loop gets a better register allocation")
             }
             Bounds::Guarded if ring => {
-                decided(Guards::Inline, "hoisted, where blocks share the registers, it spills")
+                decided(Guards::Inline, "hoisted guards spill if blocks share an SM's registers")
             }
             Bounds::Guarded => decided(Guards::Inline, ""),
         };
@@ -67,8 +69,8 @@ impl EpiloguePlan {
         Self { elem, acc, width, guards, straddles, staged_rows }
     }
 
-    /// Shared memory of a block in bytes: `tiles` bytes of tiles, and the staged accumulators of
-    /// `threads` threads with `cols` columns each.
+    /// Returns the shared memory of a block in bytes: the tiles, and the staged accumulators of
+    /// `threads` threads with `cols` columns each. `tiles` is the bytes of the tiles.
     pub(super) fn shared_bytes(&self, tiles: u64, threads: u32, cols: u32) -> u64 {
         let tiles = u128::from(tiles);
         let all = match epilogue_staging::bytes(self.acc, [self.staged_rows(), threads, cols]) {

@@ -21,8 +21,8 @@ facts! {
         /// Instructions along the columns of a warp tile, each of [`Mma::COLS`].
         cols: u32,
     } decided {
-        /// Steps that are summed in a fresh accumulator before it is added to the main one; `None`
-        /// sums all of K in one.
+        /// Extent of K that is summed in a fresh accumulator before it is added to the main one.
+        /// `None` sums all of K in the main accumulator.
         promote: Option<u32>,
         /// True if A's tile is read by `ldmatrix`.
         loads_a: bool,
@@ -38,16 +38,16 @@ impl MmaPlan {
         let loads = |operand: &OperandPlan| match spec.ldmatrix {
             false => decided(false, ""),
             true if operand.shared() != Axis::K => {
-                decided(false, "it exchanges no words of 32 bits, and the tile lies along C")
+                decided(false, "ldmatrix reads K-major tiles only")
             }
             true if !operand
                 .shared_tile()
                 .1
                 .is_multiple_of(operand.elem().vector_lanes().into()) =>
             {
-                decided(false, "its rows are 16 bytes that start on 16 bytes")
+                decided(false, "ldmatrix reads rows that are aligned to 16 bytes")
             }
-            true => decided(true, "a fourth of the instructions"),
+            true => decided(true, "a quarter of the load instructions"),
         };
         let promote = promoted(spec, terms);
         let [a, b] = &operands;
@@ -65,7 +65,7 @@ impl MmaPlan {
 
     /// Registers of a thread for its fragments and its partial accumulators.
     pub fn registers(&self) -> u32 {
-        // Fragments of A are loaded one row of instructions at a time.
+        // The fragments of A are loaded for one row of instructions at a time.
         let of_a = Mma::OF_A as u32;
         let of_b = self.cols * Mma::OF_B as u32;
         let fresh = match self.promote() {
@@ -77,12 +77,12 @@ impl MmaPlan {
     }
 }
 
-/// K extent that tensor cores sum in a fresh accumulator before it is added to the main one; `None`
-/// sums all of K in one. FP32 emulation defaults to `otherwise`.
+/// Extent of K that tensor cores sum in a fresh accumulator before it is added to the main one.
+/// `None` sums all of K in the main accumulator. `otherwise` is the default of FP32 emulation.
 pub(super) fn promoted(spec: &SgemmSpec, otherwise: u32) -> Decided<Option<u32>> {
     match (spec.promote, spec.arith.is_emulation()) {
         (Some(promote), _) => decided(Some(promote), ""),
-        (None, true) => decided(Some(otherwise), "tensor cores cut what they sum"),
+        (None, true) => decided(Some(otherwise), "tensor cores truncate their sums"),
         (None, false) => decided(None, ""),
     }
 }

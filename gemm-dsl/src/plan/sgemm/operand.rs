@@ -1,5 +1,5 @@
-//! Path of one operand's tiles from global to shared memory, and from there to the registers of a
-//! thread.
+//! Path of an operand's tiles from global to shared memory, and from shared memory to a thread's
+//! registers.
 
 use super::pipeline::Ragged;
 use super::{Decided, decided, facts};
@@ -18,7 +18,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// Factor that shares this axis with C. The axis must not be K.
+    /// Returns the matrix, A or B, that shares this axis with C. The axis must not be K.
     pub(crate) fn factor(self) -> Factor {
         match self {
             Self::M => Factor::A,
@@ -45,16 +45,18 @@ pub(super) fn contiguous_axes(spec: &SgemmSpec) -> [Axis; 2] {
     [a, b]
 }
 
-/// Contiguous axes of A and B in their shared tiles. They are as in global memory, except for a
-/// transposed matrix, whose contiguous axis becomes the one that it shares with C.
+/// Contiguous axes of A and B in their shared tiles. They are the same as in global memory, except
+/// for a transposed matrix. Its contiguous shared axis is the axis that the matrix has in common
+/// with C.
 pub(super) fn shared_axes(spec: &SgemmSpec) -> [Axis; 2] {
     let [a, b] = contiguous_axes(spec);
     let lies = |axis, free| if spec.transpose { free } else { axis };
     [lies(a, Axis::M), lies(b, Axis::N)]
 }
 
-/// Mapping of a block's accesses to a tile. Consecutive threads are always laid out along the
-/// contiguous axis of global memory. A *line* is the part of the tile along it.
+/// Assignment of a tile's accesses to the threads of a block. A *line* is a row or column of the
+/// tile along the contiguous axis of global memory. Consecutive threads always access consecutive
+/// parts of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
     /// The block covers `step` whole lines at a time.
@@ -63,60 +65,60 @@ pub enum Walk {
         step: u32,
     },
     /// Eight threads cover a group of [`GROUP`] adjacent elements of a line. The block covers one
-    /// group of `step` lines at a time, and all lines of one group before those of the next.
+    /// group in `step` lines at a time, and finishes this group in all lines before the next group.
     Groups {
         /// Lines that the block covers at a time.
         step: u32,
-        /// Steps that cover all lines of the tile.
+        /// Number of repetitions after which all lines of the tile are covered.
         passes: u32,
     },
-    /// Accesses are numbered along the lines and distributed one by one.
+    /// Accesses are numbered along the lines, and threads take them in turn.
     Linear {
-        /// Accesses of all threads together.
+        /// Number of accesses of all threads together.
         total: u32,
         /// True if every thread has the same number of accesses.
         exact: bool,
     },
 }
 
-/// Adjacent elements of a line that eight threads load when asynchronous copies transpose. If the
-/// length of shared rows is 4 more than a multiple of 8, the 8 x 4 elements of a warp occupy 32
+/// Adjacent elements of a line that eight threads load if asynchronous copies transpose. If the
+/// length of a shared row is 4 more than a multiple of 8, the 8 x 4 elements of a warp occupy 32
 /// distinct banks.
 pub const GROUP: u32 = 8;
 
 /// Maximum number of accesses that are unrolled together.
 const UNROLLED: u32 = 16;
 
-/// Pointers to the next elements that a thread copies.
+/// Pointers of a thread to the next elements that it copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointers {
     /// No pointers: loads compute their addresses.
     None,
     /// One pointer for all accesses, which are a fixed distance apart.
     One,
-    /// One pointer for each pass down the tile.
+    /// One pointer for each pass over the lines of the tile.
     PerPass,
     /// One pointer for each access.
     PerAccess,
 }
 
-/// Elements that are read where a tile extends beyond C. They exist in memory, and their results
-/// are not stored.
+/// Elements that are read in place of elements beyond the edge of C. They exist in memory, and
+/// results computed from them are not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// No tile extends beyond C.
     Exact,
-    /// Repeats the last row or column.
+    /// The last row or column is repeated.
     Last,
-    /// Last vector of a row, which ends where the row ends.
+    /// The last vector of a row is read, which ends where the row ends.
     LastVector,
-    /// Last vector that starts inside; its end may be padding.
+    /// The last vector that starts inside the row is read; its end may be padding.
     LastStart,
 }
 
 impl Edge {
-    /// Edge rule for tiles that extend beyond C. `vectors` is true if vector accesses run along the
-    /// clamped axis.
+    /// Returns the rule for tiles that extend beyond C. `vectors` is true if vectors are read along
+    /// the axis that is clamped.
     pub(super) fn guarded(vectors: bool, pitched: bool) -> Self {
         match (vectors, pitched) {
             (false, _) => Self::Last,
@@ -126,21 +128,21 @@ impl Edge {
     }
 }
 
-/// Value of the elements past the end of K.
+/// Value stored in a tile for elements past the end of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// None: K is a multiple of the tile's K.
     None,
     PlusZero,
-    /// −0. Its product with +0 is −0, which leaves every accumulator unchanged.
+    /// −0. Its product with +0 is −0, which changes no accumulator.
     MinusZero,
 }
 
 facts! {
-    /// Path of one operand's tiles. All widths are the elements of a vector, or 1.
+    /// Path of one operand's tiles. A width is the number of elements of a vector, or 1.
     OperandPlan {
         elem: Elem,
-        /// Axis that the operand shares with C: M for A, N for B. Its other axis is K.
+        /// Axis that the operand shares with C: M for A, N for B. The operand's other axis is K.
         free: Axis,
         /// Contiguous axis in global memory.
         contiguous: Axis,
@@ -160,26 +162,26 @@ facts! {
         store_width: u32,
         /// Elements per read of a fragment from shared memory.
         fragment_width: u32,
-        /// Accesses per thread; the last may be idle.
+        /// Number of accesses per thread; a thread may skip its last one.
         accesses: u32,
-        /// Elements that are read beyond the edge of C.
+        /// Elements that are read in place of elements beyond the edge of C.
         edge: Edge,
-        /// True if a vector may reach past the end of K into padding, which is not zero.
+        /// True if a vector may extend past the end of K into padding, which need not be zero.
         straddles: bool,
-        /// True if the last vector of a row is read whole although it may end in padding.
+        /// True if the last vector of a row or column is read whole although it may end in padding.
         overhangs: bool,
     } decided {
         /// Mapping of the block's accesses to the tile.
         walk: Walk,
-        /// Accesses of a thread that are unrolled together; `None` for all.
+        /// Number of a thread's accesses that are unrolled together; `None` for all.
         unroll: Option<u32>,
         pointers: Pointers,
-        /// Value of the elements past the end of K.
+        /// Value stored in the tile for elements past the end of K.
         fill: Fill,
     }
 }
 
-/// Inputs from which the plan of an operand follows.
+/// Facts that determine the plan of an operand.
 #[derive(Clone, Copy)]
 pub(super) struct OperandFacts {
     pub elem: Elem,
@@ -196,7 +198,7 @@ pub(super) struct OperandFacts {
     pub shared_vectors: bool,
     /// True if accesses to global memory are 16 bytes wide where the layout allows.
     pub global_vectors: bool,
-    /// True if the elements of a thread are adjacent in whole vectors.
+    /// True if a thread's elements of C form whole vectors of adjacent elements.
     pub by_vectors: bool,
     pub asynchronous: bool,
     pub pitched: bool,
@@ -215,18 +217,19 @@ impl OperandFacts {
         row.is_multiple_of(self.lanes())
     }
 
-    /// Returns true if a loaded vector can be stored as 16 bytes along a shared row.
+    /// Returns true if a loaded vector can be stored as 16 bytes in a shared row.
     fn stores_vectors(&self) -> bool {
         self.contiguous == self.shared && self.aligned_rows()
     }
 
-    /// Returns true if global memory is read 16 bytes at a time. An asynchronous copy has the same
-    /// width at its source and its destination.
+    /// Returns true if global memory is read 16 bytes at a time. An asynchronous copy reads and
+    /// writes the same number of bytes, so it also needs 16-byte stores.
     fn reads_vectors(&self) -> bool {
         self.global_vectors && (!self.asynchronous || self.stores_vectors())
     }
 
-    /// Returns true if a vector may reach past the end of K, as the row stride allows any K.
+    /// Returns true if a vector may extend past the end of K: with row strides, K need not be a
+    /// multiple of a vector.
     pub fn vectors_straddle_k(&self) -> bool {
         self.pitched && self.reads_vectors() && self.contiguous == Axis::K
     }
@@ -262,27 +265,26 @@ impl OperandPlan {
             accesses,
             unroll: match accesses > UNROLLED {
                 false => decided(None, ""),
-                true => {
-                    decided(Some(UNROLLED / 4), "a long run need not be in registers all at once")
-                }
+                true => decided(Some(UNROLLED / 4), "limits the registers of staged elements"),
             },
             pointers: match walk.value {
-                _ if !given.asynchronous => decided(Pointers::None, "loads compute addresses"),
+                _ if !given.asynchronous => {
+                    decided(Pointers::None, "loads compute their addresses")
+                }
                 Walk::Lines { .. } if contiguous == free => {
-                    decided(Pointers::One, "lines lie a fixed distance apart")
+                    decided(Pointers::One, "accesses have a fixed stride")
                 }
-                Walk::Groups { .. } => {
-                    decided(Pointers::PerPass, "groups of a line lie a fixed distance apart")
-                }
-                Walk::Lines { .. } if guarded => {
-                    decided(Pointers::PerAccess, "each line stops at the edge of C by itself")
-                }
+                Walk::Groups { .. } => decided(Pointers::PerPass, "groups have a fixed stride"),
+                Walk::Lines { .. } if guarded => decided(
+                    Pointers::PerAccess,
+                    "each access is clamped to the edge of C separately",
+                ),
                 Walk::Lines { .. } => decided(
                     Pointers::PerAccess,
-                    "as with guards, where each line stops at the edge of C",
+                    "as with guards, where each access is clamped separately",
                 ),
                 Walk::Linear { .. } => {
-                    decided(Pointers::PerAccess, "accesses are dealt out one by one")
+                    decided(Pointers::PerAccess, "linear accesses have no common stride")
                 }
             },
             edge: match guarded {
@@ -290,20 +292,23 @@ impl OperandPlan {
                 true => Edge::guarded(reads_vectors && contiguous == free, given.pitched),
             },
             fill: match ragged {
-                Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),
-                _ if given.mma => decided(Fill::PlusZero, "a matrix instruction sums no zeros"),
+                Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's K"),
+                _ if given.mma => {
+                    decided(Fill::PlusZero, "zero products do not change a tensor-core sum")
+                }
                 Ragged::First if given.asynchronous => {
-                    decided(Fill::PlusZero, "a copy fills with no other; it comes before the terms")
+                    decided(Fill::PlusZero, "cp.async fills with +0 only, before the first product")
                 }
                 Ragged::First | Ragged::Last if free == Axis::M => {
-                    decided(Fill::MinusZero, "its product with +0 changes no sum, no zero's sign")
+                    decided(Fill::MinusZero, "its product with +0 is -0, which changes no sum")
                 }
                 Ragged::First | Ragged::Last => {
-                    decided(Fill::PlusZero, "its product with -0 changes no sum, no zero's sign")
+                    decided(Fill::PlusZero, "its product with -0 is -0, which changes no sum")
                 }
             },
             straddles,
-            // An asynchronous copy that would straddle is split into elements.
+            // An asynchronous copy of a vector that extends past the end of K is split into single
+            // elements.
             overhangs: guarded
                 && given.pitched
                 && reads_vectors
@@ -316,12 +321,13 @@ impl OperandPlan {
         self.free.factor().letter()
     }
 
-    /// Rows of the shared tile and elements per row, including padding.
+    /// Number of rows of the shared tile, and number of elements per row including padding.
     pub fn shared_tile(&self) -> (u32, u32) {
         shared_tile(self.free, self.shared, self.extent, self.depth, self.pad)
     }
 
-    /// Returns true if a line is a row of the matrix, false if it is a column.
+    /// Returns true if a line of the tile is part of a row of the matrix, false if part of a
+    /// column.
     pub fn lines_are_rows(&self) -> bool {
         (self.free == Axis::M) == (self.contiguous == Axis::K)
     }
@@ -337,8 +343,8 @@ impl OperandPlan {
     }
 }
 
-/// XOR swizzle of rows with `depth` elements. Consecutive rows that together span all banks once
-/// share one pattern.
+/// XOR swizzle for rows of `depth` elements. Consecutive rows share one pattern if together they
+/// span all banks once.
 fn exchange(depth: u32, lanes: u32) -> Swizzle {
     let vectors = (depth / lanes).max(1).ilog2().min(3) as u8;
     Swizzle { bits: vectors, base: lanes.ilog2() as u8, shift: 3 - vectors }
@@ -348,7 +354,8 @@ fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (
     if shared == free { (depth, extent + pad) } else { (extent, depth + pad) }
 }
 
-/// Maps the accesses of a block to `lines` of `line` elements, `width` elements each.
+/// Assigns the accesses of a block to threads. The tile has `lines` lines of `line` elements, and
+/// an access has `width` elements.
 fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk> {
     let OperandFacts { free, contiguous, shared, extent, depth, pad, threads, .. } = *given;
     let step = threads / GROUP;
@@ -361,9 +368,9 @@ fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk
     {
         let (_, row) = shared_tile(free, shared, extent, depth, pad);
         let why = match row % GROUP {
-            // Eight shared rows then start at the multiples of 4 among the banks.
-            4 => "a sector of a line each; transposed to distinct banks",
-            _ => "a sector of a line each",
+            // Eight shared rows then start at banks that are distinct multiples of 4.
+            4 => "each group is a sector, stored without bank conflicts",
+            _ => "each group is a sector",
         };
         return decided(Walk::Groups { step, passes: lines / step }, why);
     }
@@ -373,5 +380,5 @@ fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk
     }
     let total = per_line * lines;
     let exact = total.is_multiple_of(threads);
-    decided(Walk::Linear { total, exact }, "whole lines do not divide among the threads")
+    decided(Walk::Linear { total, exact }, "whole rows or columns do not divide among the threads")
 }

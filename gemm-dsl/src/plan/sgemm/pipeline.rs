@@ -1,4 +1,4 @@
-//! Pipeline of the K loop, and the tile of K that may be ragged.
+//! Pipeline of the K loop, and the position of a K tile that may be ragged.
 
 use crate::spec::SgemmSpec;
 
@@ -9,13 +9,15 @@ pub enum Pipeline {
     Single,
     /// The next tile is prefetched to registers; one shared buffer.
     Prefetch,
-    /// The next tile is prefetched to registers, then stored to the other of two shared buffers.
+    /// The next tile is prefetched to registers, and then stored to the second of two shared
+    /// buffers.
     DoubleBuffer,
     /// Asynchronous copies fill a ring of shared buffers.
     Async {
-        /// Buffers of the ring; at least 2.
+        /// Number of buffers of the ring; at least 2.
         stages: u32,
-        /// Steps of the k loop over which the copies of a tile are issued; from 1 to the tile's K.
+        /// Number of steps of the k loop over which the copies of a tile are spread; from 1 to the
+        /// tile's K.
         spread: u32,
     },
 }
@@ -39,14 +41,14 @@ impl Pipeline {
     }
 }
 
-/// Tile of K that may be shorter than the others.
+/// Position of the tile of K that may be shorter than the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ragged {
-    /// None: K is a multiple of the tile's K.
+    /// No tile: K is a multiple of the tile's K.
     Nowhere,
     /// The first tile, so that the main loop needs no guard along K.
     First,
-    /// The last tile. All other tiles then start at multiples of the tile's K. Tensor cores need
-    /// this, and so do 16-byte accesses to K-major operands with a row stride.
+    /// The last tile, so that all others start at multiples of the tile's K. Tensor cores need this
+    /// position. So do 16-byte accesses to K-major operands with a row stride.
     Last,
 }

@@ -4,7 +4,7 @@ use super::epilogue::EpiloguePlan;
 use crate::spec::{Along, Rect, SgemmSpec};
 use crate::target::arch::{LARGEST, WARP};
 
-/// Registers of a thread that hold its part of the computation. The compiler needs a few more.
+/// Estimated registers of a thread. The compiler needs a few more.
 #[derive(Clone, Copy)]
 pub(crate) struct Registers {
     pub thread: Rect,
@@ -12,8 +12,8 @@ pub(crate) struct Registers {
     pub fragments: u128,
     /// Elements of the next tile on their way to shared memory.
     pub staged: u128,
-    /// Epilogue operands, live while the accumulators are stored; fragments and tiles are dead by
-    /// then.
+    /// Operands of the epilogue. They are live while the accumulators are stored, when fragments
+    /// and tiles no longer are.
     pub operands: u128,
     pub threads: u64,
     pub blocks_per_sm: u32,
@@ -28,15 +28,15 @@ impl Registers {
         self.sums() + (self.fragments + self.staged).max(self.operands)
     }
 
-    /// Registers for the operands that the epilogue reads and keeps. Without an epilogue plan,
-    /// elements are stored one at a time.
+    /// Returns the number of registers for the operands that the epilogue reads and keeps. Without
+    /// an epilogue plan, elements are stored one at a time.
     pub fn of_operands(spec: &SgemmSpec, thread: Rect, epilogue: Option<&EpiloguePlan>) -> u128 {
         let width = epilogue.map_or(1, EpiloguePlan::width);
         let cols = match epilogue {
-            // With several rows, a thread reads the operands of its columns once, before it loops
-            // over the rows.
+            // A thread with several rows reads the operands of its columns once, before it loops
+            // over its rows.
             Some(epilogue) if epilogue.staged_rows() == 0 && thread.m > 1 => thread.n,
-            // The operands are read again for each store.
+            // The thread reads the operands again for each store.
             _ => width,
         };
         let of = |along| match along {
@@ -49,7 +49,7 @@ impl Registers {
         given + if spec.reads_c() { of(Along::Mn) } else { 0 }
     }
 
-    /// Registers available to a thread; they are allocated to whole warps.
+    /// Registers available to a thread. They are allocated to whole warps.
     pub fn available(&self) -> u32 {
         even_registers(self.threads, self.blocks_per_sm)
     }

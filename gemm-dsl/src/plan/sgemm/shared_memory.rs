@@ -1,4 +1,4 @@
-//! Shared memory of a block, shared by the plan, the checks and the messages.
+//! Shared-memory sizes of a block, used by the plan, the checks and the messages.
 
 use super::operand::{Axis, shared_axes};
 use super::pipeline::Pipeline;
@@ -8,36 +8,38 @@ use crate::target::arch::LARGEST;
 
 #[derive(Clone, Copy)]
 pub(crate) struct SharedBytes {
-    /// Bytes per element of A and of B, including all its splits.
+    /// Bytes of an element of A and of an element of B, including all of its splits.
     pub bytes: [u32; 2],
     /// Alignment of tiles in bytes.
     pub alignment: u128,
-    /// GEMMs of a batch per block, each with its own buffers.
+    /// Number of GEMMs of a batch that a block computes, each with its own buffers.
     pub products: u32,
     pub buffers: u32,
-    /// Rows and row length of a tile of A, including padding.
+    /// Number of rows of a tile of A, and the padded length of a row.
     pub a: (u128, u128),
     pub b: (u128, u128),
     pub beside: SharedExtras,
 }
 
-/// Bytes of shared memory beside the tiles, for communication among threads and blocks.
+/// Bytes of shared memory that threads and blocks use for communication, in addition to the tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedExtras {
     /// Flag for the last ticket; 0 bytes if blocks do not share K.
     word: u128,
-    /// Accumulators of all partitions, if blocks share K and only some threads hold accumulators.
+    /// Accumulators of all split-K partitions, if blocks share K and only some threads hold
+    /// accumulators.
     all: u128,
-    /// Flag for values that the split cannot represent, if slices share it.
+    /// Flag for values that the splits cannot represent, if several slices share the flag.
     unrepresentable: u128,
-    /// Partial accumulators of all slices but one.
+    /// Partial accumulators of all slices except the first.
     slices: u128,
-    /// "Full" mbarriers of the stages (tile loaded), and "empty" ones (tile consumed).
+    /// "Full" mbarriers of the pipeline stages (tile loaded), and "empty" mbarriers (tile
+    /// consumed).
     barriers: [u128; 2],
 }
 
 impl SharedExtras {
-    /// Bytes of a spec whose block has `sums` accumulators.
+    /// Bytes that a spec needs if its block has `sums` accumulators.
     pub fn of_spec(spec: &SgemmSpec, sums: u128) -> Self {
         let bytes = u128::from(spec.types().acc.size()) * sums;
         let is_split = spec.sharing() != Sharing::Whole;
@@ -62,12 +64,12 @@ impl SharedExtras {
         }
     }
 
-    /// Non-empty arrays, each with its purpose.
+    /// Bytes of each non-empty array, with the purpose of the array.
     pub fn arrays(&self) -> impl Iterator<Item = (u128, &'static str)> + use<> {
         let arrays = [
             (self.word, "the ticket of the block"),
             (self.all, "the partial sums"),
-            (self.unrepresentable, "the flag for numbers that are not representable"),
+            (self.unrepresentable, "the flag for unrepresentable values"),
             (self.slices, "the accumulators of the slices"),
             (self.barriers[0], "mbarriers of full buffers"),
             (self.barriers[1], "mbarriers of empty buffers"),
@@ -75,15 +77,14 @@ impl SharedExtras {
         arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
     }
 
-    /// Total bytes with all arrays placed after the first `bytes`; each array is aligned to 16
-    /// bytes.
+    /// Total bytes if all arrays follow the first `bytes`, each aligned to 16 bytes.
     pub fn behind(&self, bytes: u128) -> u128 {
         self.arrays().fold(bytes, |sum, (array, _)| sum.next_multiple_of(16) + array)
     }
 }
 
 impl SharedBytes {
-    /// Shared memory of a spec that may exceed the limits of a plan.
+    /// Shared memory of a spec that may exceed the limits of a block.
     pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
@@ -103,7 +104,7 @@ impl SharedBytes {
         }
     }
 
-    /// Bytes of all buffers of A and of B.
+    /// Bytes of all buffers of A, and bytes of all buffers of B.
     pub fn parts(&self) -> (u128, u128) {
         let tiles = u128::from(self.products) * u128::from(self.buffers);
         let bytes = |of: u32, (rows, row): (u128, u128)| u128::from(of) * tiles * rows * row;
@@ -111,7 +112,8 @@ impl SharedBytes {
         (bytes(of_a, self.a), bytes(of_b, self.b))
     }
 
-    /// Total bytes; each array is aligned to 16 bytes, B's tiles to `alignment`.
+    /// Total bytes. Each array is aligned to 16 bytes, except that B's tiles are aligned to
+    /// `alignment`.
     pub fn total(&self) -> u128 {
         let (a, b) = self.parts();
         self.beside.behind(a.next_multiple_of(self.alignment.max(1)) + b)
@@ -134,7 +136,7 @@ mod tests {
     use crate::spec::SgemmSpec;
     use crate::target::arch::LARGEST;
 
-    /// A block may use the whole limit, and not one element more.
+    /// A block may use exactly the limit, but not one element more.
     #[test]
     fn shared_memory_may_be_full() {
         let fits = |bytes: u128| {

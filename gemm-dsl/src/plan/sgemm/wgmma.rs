@@ -16,21 +16,21 @@ use crate::target::arch::WARP;
 
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;
 
-/// Registers of a thread beside the accumulators: addresses, descriptors, counters.
+/// Registers of a thread in addition to its accumulators: addresses, descriptors, counters.
 const BESIDE_SUMS: u32 = 28;
 
-/// Additional registers of a thread that applies row and column scales.
+/// Additional registers of a thread that applies scale factors of rows and columns.
 const SCALING: u32 = 4;
 
-/// Registers of a producer thread.
+/// Registers that a producer thread keeps.
 const OF_PRODUCER: u32 = 32;
 
-/// Maximum number of registers requested for a consumer thread; the compiler does not use more.
+/// Maximum number of registers that a consumer thread requests. The compiler does not use more.
 const MOST_ASKED: u32 = 240;
 
 facts! {
-    /// Geometry of a kernel whose warpgroups multiply splits of A and B in shared memory. A
-    /// preceding launch rounds the operands to the instruction's format, or splits each value into
+    /// Geometry of a kernel whose warpgroups multiply splits of A and B in shared memory. An
+    /// earlier launch rounds the operands to the instruction's format, or splits each value into
     /// several.
     WgmmaPlan {
         /// Rows of C per block tile; 64 per warpgroup.
@@ -44,9 +44,9 @@ facts! {
         arith: Arith,
         /// Input format of the instructions.
         format: Format,
-        /// Method of copying tiles to shared memory: by all threads, or by TMA.
+        /// Unit that copies tiles to shared memory: all threads, or TMA.
         copies: Copies,
-        /// Pipeline stages: tiles in shared memory, in use or in flight.
+        /// Number of pipeline stages: buffers for tiles in use or in flight.
         stages: u32,
         /// True if a warpgroup only issues tile loads (warp specialization).
         producer: bool,
@@ -56,11 +56,11 @@ facts! {
         operands: u32,
         epilogue: EpiloguePlan,
     } decided {
-        /// K extent that is summed in a fresh accumulator before it is added to the main one;
-        /// `None` sums all of K in one.
+        /// Extent of K that is summed in a fresh accumulator before it is added to the main one.
+        /// `None` sums all of K in the main accumulator.
         promote: Option<u32>,
-        /// Registers of a producer thread and of a consumer thread, if they are not distributed
-        /// evenly.
+        /// Registers of a producer thread and of a consumer thread. `None` if all threads have the
+        /// same number.
         registers: Option<[u32; 2]>,
     }
 }
@@ -69,12 +69,12 @@ facts! {
 pub(super) struct WgmmaDraft(WgmmaPlan);
 
 impl WgmmaDraft {
-    /// Computes the geometry. The keys on which its arithmetic depends must be sound.
+    /// Computes the geometry. The keys that its arithmetic depends on must be valid.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
         Self(WgmmaPlan::new(spec, tile, Variant::Vector))
     }
 
-    /// Read access for the checks.
+    /// Returns the geometry for the checks to read.
     pub(super) fn look(&self) -> &WgmmaPlan {
         &self.0
     }
@@ -85,8 +85,7 @@ impl WgmmaDraft {
 }
 
 impl WgmmaPlan {
-    /// Plans a variant of a spec that passed every check. [`WgmmaDraft`] calls it before the
-    /// checks.
+    /// Plans a variant of a valid spec. [`WgmmaDraft`] also calls it before the last checks.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (Some(format), Some(warp)) = (spec.arith.format(), spec.warp_tile()) else {
             unreachable!("check: a tile of warpgroups has a format and a warp tile")
@@ -115,26 +114,29 @@ impl WgmmaPlan {
             operands: u32::try_from(operands).unwrap_or(u32::MAX),
             epilogue,
             promote,
-            registers: decided(None, "all threads have as many"),
+            registers: decided(None, "an even share suffices, or no larger one is available"),
         };
-        let even = even_registers(threads.into(), spec.blocks_per_sm);
-        // With fewer than 16 extra registers, scaling the results back spills; more do not help.
+        let even = even_registers(threads.into(), spec.resident_blocks());
+        // Undoing the scale factors spills with fewer than 16 additional registers. More than 16 do
+        // not help.
         let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
         if spec.producer && wished > even {
-            // Only registers allocated at launch are distributed: `setmaxnreg.inc` blocks until
-            // others have released enough.
+            // Only registers that were allocated at launch can be redistributed: `setmaxnreg.inc`
+            // waits until other warps have released enough.
             let all = even / 8 * 8 * threads;
             let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1) / 8 * 8;
             let of_thread = left.min(MOST_ASKED);
             if of_thread > even {
-                plan.registers =
-                    decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
+                plan.registers = decided(
+                    Some([OF_PRODUCER, of_thread]),
+                    "setmaxnreg moves registers from the producer to the consumers",
+                );
             }
         }
         plan
     }
 
-    /// Threads that multiply, and hold the accumulators of a block.
+    /// Number of threads that multiply and hold accumulators of a block.
     pub fn epilogue_threads(&self) -> u32 {
         multiplying([self.bm, self.bn], self.columns)
     }
@@ -143,7 +145,7 @@ impl WgmmaPlan {
         self.epilogue_threads() + if self.producer { WARPGROUP } else { 0 }
     }
 
-    /// Returns true if C is accessed by 16 bytes; pairs of lanes exchange accumulators for that.
+    /// Returns true if C is accessed 16 bytes at a time. Pairs of lanes then exchange accumulators.
     pub fn has_vectors(&self) -> bool {
         self.epilogue.width() > 1
     }
@@ -171,8 +173,8 @@ impl WgmmaPlan {
         found.unwrap_or_else(|| unreachable!("of_tile: a row has the bytes of a swizzle"))
     }
 
-    /// Registers of a thread: accumulators, the larger of partial accumulators and epilogue
-    /// operands, and a fixed overhead.
+    /// Registers of a thread. They are its accumulators, the larger of its partial accumulators and
+    /// its epilogue operands, and a fixed number for addresses and counters.
     pub fn registers_of_thread(&self) -> u32 {
         let sums = self.columns / 2;
         let beside = BESIDE_SUMS + if self.arith.is_scaled() { SCALING } else { 0 };
@@ -191,14 +193,15 @@ impl WgmmaPlan {
     }
 }
 
-/// Consumer threads for a tile of `rows` x `cols`, with `columns` per warpgroup.
+/// Returns the number of consumer threads of a tile of `rows` x `cols`, if each warpgroup computes
+/// `columns`.
 fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
     rows / Wgmma::ROWS * (cols / columns) * WARPGROUP
 }
 
-/// Rows and columns of C per thread, for a warpgroup with `columns`. Instructions assign two rows
-/// to a thread; after pairs of lanes have exchanged accumulators, a thread holds twice as many
-/// columns of one row.
+/// Returns the rows and columns of C per thread, for a warpgroup that computes `columns`. The
+/// instruction assigns two rows to a thread. If pairs of lanes exchange accumulators, a thread
+/// holds twice as many columns of one row instead.
 fn thread(columns: u32, vectors: bool) -> Rect {
     if vectors { Rect::new(1, columns / 2) } else { Rect::new(2, columns / 4) }
 }

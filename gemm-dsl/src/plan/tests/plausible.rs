@@ -23,15 +23,15 @@ const GEOMETRY: [&str; 15] = [
     "persistent",
 ];
 
-/// Keys that tensor cores exclude.
+/// Keys that exclude tensor cores.
 const OF_THREADS: [&str; 3] = ["fragment", "order", "partials"];
 
-/// Keys that `mma: wgmma` excludes.
+/// Keys that exclude `mma: wgmma`.
 const OF_LANES: [&str; 7] =
     ["transpose", "swizzle", "ldmatrix", "unroll", "slices", "products", "stream_k"];
 
-/// Generates a geometry, and for every other key that acts on a tile any flag or word, or rarely a
-/// small number. Keys added to the table are generated too.
+/// Generates a geometry. For every other key that acts on a tile, it generates any flag or word, or
+/// rarely a small number. This includes keys that are added to the table later.
 pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
     let tiled = SgemmSpec::default().tile(Tile::new(8, 8, 8));
     let mut data = Vec::new();

@@ -1,4 +1,4 @@
-//! What holds for every plan of a reduction.
+//! Properties of every plan of a reduction.
 
 use crate::Plan;
 use crate::ir::program::Array;
@@ -10,11 +10,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::HashMap;
 
-/// The keys that must fit each other: they are drawn together.
+/// Keys that must match each other, so they are generated together.
 const GEOMETRY: [&str; 4] = ["block", "group", "blocks", "run"];
 
-/// Any sound reduction without expressions: of every other key any flag or word, seldom a number.
-/// Whatever is added to the table is drawn here too.
+/// Random valid reduction without expressions. For every other key it generates any flag or word,
+/// or rarely a number. This includes keys that are added to the table later.
 fn plausible() -> impl Strategy<Value = ReduceSpec> {
     let mut data = Vec::new();
     for key in ReduceSpec::KEYS.iter().filter(|key| !GEOMETRY.contains(&key.name)) {
@@ -28,7 +28,7 @@ fn plausible() -> impl Strategy<Value = ReduceSpec> {
                 let number = (2..5u32).prop_map(Datum::Number);
                 (0.4, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
             }
-            // Neither a name nor the text of an expression is a decision.
+            // Names and the text of expressions do not affect decisions.
             KeyKind::Name | KeyKind::Size { .. } | KeyKind::Closure(_) => continue,
         };
         let datum = weighted(often, datum);
@@ -51,18 +51,18 @@ fn plausible() -> impl Strategy<Value = ReduceSpec> {
     })
 }
 
-/// The spec with runs of so many rounds in place of `blocks`, where that is sound.
+/// Spec with runs of `rounds` rounds instead of `blocks`, if this is valid.
 fn with_runs(spec: &ReduceSpec, rounds: u32) -> Option<ReduceSpec> {
     let mut spec = spec.clone();
     spec.blocks = None;
-    // The rounds of another form may be longer.
+    // The rounds of another launch form may be longer.
     spec.launch = spec.launch.filter(|form| *form != LaunchForm::Tiles);
     let round = u32::try_from(spec.plan().ok()?.elements_per_round()).ok()?;
     let spec = spec.run(rounds.checked_mul(round)?);
     spec.plan().is_ok().then_some(spec)
 }
 
-/// The spec without the keys that its faults blame.
+/// Spec without the keys that its faults concern.
 fn sound(mut spec: ReduceSpec) -> Option<ReduceSpec> {
     for _ in 0..8 {
         let Err(errors) = spec.plan() else { return Some(spec) };
@@ -71,7 +71,7 @@ fn sound(mut spec: ReduceSpec) -> Option<ReduceSpec> {
     None
 }
 
-/// The kernels of a plan but for their names and titles, which say the spec.
+/// Kernels of a plan without their names and head comments, which contain the spec.
 fn kernels(plan: &ReducePlan) -> Vec<Kernel> {
     let spec = plan.spec();
     let mut programs = vec![plan.program()];
@@ -112,13 +112,13 @@ proptest! {
         for kernel in program.kernels() {
             prop_assert_eq!(kernel.geometry.threads(), plan.block(), "`{}`", spec);
         }
-        // What blocks leave is what the plan says is kept.
+        // The partial results of blocks are those that the plan lists.
         if plan.has_partials() {
             let parts: Vec<_> = plan.parts().iter().map(|part| part.elem).collect();
             let temps: Vec<_> = program.temps.iter().map(|temp| temp.elem).collect();
             prop_assert_eq!(&temps[..parts.len()], &parts[..], "`{}`", spec);
         }
-        // Each input by its name, then the offsets; each result by its.
+        // Each input is bound by its name, then the offsets, and each result by its name.
         let inputs: Vec<&str> = program.inputs.iter().map(|input| &*input.name).collect();
         let mut expected = spec.inputs();
         expected.extend((spec.over == Over::Segments).then_some("offsets"));
@@ -127,12 +127,12 @@ proptest! {
             program.outputs.iter().map(|output| (&*output.name, output.elem)).collect();
         prop_assert_eq!(results, spec.results());
         pieces(&spec, &plan, &program)?;
-        // The line is the spec, and the name of the kernel is one.
+        // The printed line parses to the spec, and the kernel's name is an identifier.
         prop_assert_eq!(spec.to_string().parse::<ReduceSpec>().ok(), Some(spec));
     }
 }
 
-/// With runs, and only with them, a shard is folded into what blocks leave, and that into results.
+/// Shards are folded into partial results, and these into results, exactly if the spec has runs.
 fn pieces(
     spec: &ReduceSpec,
     plan: &ReducePlan,
@@ -161,7 +161,7 @@ fn pieces(
     Ok(())
 }
 
-/// Arrays of a user's are called as what a program leaves, without harm.
+/// A user's array may have the same name as an array of partial results.
 #[test]
 fn what_is_left_has_no_name_of_a_users() {
     let names = ["partials", "values", "indices", "counts", "means", "squared", "sums", "first"];
@@ -185,7 +185,7 @@ fn an_array_has_as_many_runs_as_it_takes() {
     assert_eq!(ReduceSpec::default().run(0).runs(7), None);
 }
 
-/// Decisions are complete: plans with equal lists of decisions have equal kernels.
+/// Lists of decisions are complete: plans with equal lists have equal kernels.
 #[test]
 fn what_is_said_of_a_reduction_determines_it() {
     use proptest::strategy::ValueTree;
@@ -199,7 +199,7 @@ fn what_is_said_of_a_reduction_determines_it() {
     let stages = crate::stages::reduce().into_iter().map(|stage| stage.spec);
     let mut seen = HashMap::new();
     let mut faults = Vec::new();
-    // A spec with one of its keys left out is near enough to have the same decisions.
+    // A spec without one of its keys is similar enough to have the same decisions.
     let with_near = |spec: ReduceSpec| {
         let near = ReduceSpec::KEYS.iter().map({
             let spec = spec.clone();
@@ -218,7 +218,7 @@ fn what_is_said_of_a_reduction_determines_it() {
             assert!(!decision.value.is_empty(), "{decision:?}");
             assert!(decisions[..i].iter().all(|other| other.name != decision.name), "{decision:?}");
         }
-        // In words: a NaN is not itself.
+        // Compared as text, because NaN is not equal to itself.
         let own = format!("{:?}", kernels(&plan));
         let (other, kernels) = seen.entry(decisions).or_insert_with(|| (spec.clone(), own.clone()));
         if *kernels != own {

@@ -4,20 +4,20 @@ use super::{message, product};
 
 #[test]
 fn registers_are_shared_by_whole_warps() {
-    // 897 threads are 29 warps, with 64 registers per thread; rounding to warps ignored, it would
-    // be 72.
+    // 897 threads are 29 warps, which have 64 registers per thread. Without rounding to warps it
+    // would be 72.
     let text = message(product("tile: 312x161x1, thread: 8x7"));
     let needed = "8 · 7 = 56 registers for its accumulators + 15 for fragments = 71";
     let limit = "65536 shared by 897 threads · 1 blocks leave 64 a thread";
     assert!(text.contains(needed) && text.contains(limit), "{text}");
     assert!(product("tile: 312x161x1, thread: 8x7").is_err());
-    // The same number of warps, with few enough registers.
+    // The same number of warps, with a register count that fits.
     assert!(product("tile: 312x115x1, thread: 8x5").is_ok());
 }
 
 #[test]
 fn fragments_take_registers_twice_under_stages() {
-    // 24 warps leave 80 registers per thread: 64 accumulators and 16 for one pair of fragments.
+    // 24 warps have 80 registers per thread: 64 accumulators, and 16 for one pair of fragments.
     assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
     let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
     let needed = "8 · 8 = 64 registers for its accumulators + 32 for fragments = 96";
@@ -50,8 +50,8 @@ fn operands_take_the_registers_that_hold_them() {
     }
 }
 
-/// Partial accumulators of slices, and the sums of all parts, take no more bytes than their
-/// registers. They therefore always fit in shared memory.
+/// Partial accumulators of slices, and the sums of all split-K partitions, need at most as many
+/// bytes as their registers. They therefore always fit in shared memory.
 #[test]
 fn sums_that_fit_registers_can_be_handed_over() {
     use crate::target::arch::LARGEST;
@@ -59,10 +59,10 @@ fn sums_that_fit_registers_can_be_handed_over() {
     for warps in 1..=32 {
         let available = LARGEST.registers_per_thread(warps);
         for m in 1..=available {
-            // Maximum n for m · n accumulators beside m + n fragments.
+            // Greatest n for which m · n accumulators fit beside m + n fragments.
             let n = available.saturating_sub(m) / (m + 1);
-            // Accumulators of all threads: all slices but one hand theirs over, and split-K
-            // combines those of one slice.
+            // Accumulators of all threads: all slices except the first hand theirs over, and
+            // split-K combines those of one slice.
             most = most.max(u64::from(m * n) * 32 * warps * 4);
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of the shared-memory message: its parts add up to its total.
+//! Tests that the parts in the shared-memory message add up to its total.
 
 use super::{message, plausible};
 use crate::spec::{SgemmSpec, SplitK, Tile};

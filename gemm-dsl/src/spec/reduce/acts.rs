@@ -1,4 +1,4 @@
-//! Reductions that some keys act on.
+//! Conditions on reductions: the kernels on which certain keys act.
 
 use super::{Op, Over, ReduceSpec};
 use crate::spec::table::{ActsOn, Suggestion};
@@ -100,7 +100,7 @@ pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Reductions whose block folds one result in the end.
+/// Reductions in which all threads of a block fold one result together.
 pub(super) const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::folds_by_blocks,
     rests_on: &["over"],

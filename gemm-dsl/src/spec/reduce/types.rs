@@ -80,7 +80,7 @@ impl AccType {
 }
 
 words! {
-    /// Type of a result: the accumulator type, or one that the result is rounded to.
+    /// Type of a result: the accumulator type, or a type to which the result is rounded.
     ResultType {
         /// IEEE binary32, from accumulators in `f32` or `f64`, or from integers with a `finish`.
         F32 = "f32",
@@ -120,8 +120,8 @@ impl ResultType {
 words! {
     /// Type of indices and lengths.
     IndexType {
-        /// Offsets up to 2^32 − 1. If indices or counts are kept, up to 2^32 − 2 elements of one
-        /// result, or of the array that segments cut.
+        /// Indices up to 2^32 − 1. If indices or counts are kept, a result has at most 2^32 − 2
+        /// elements; for segments, this limit applies to the whole array.
         U32 = "u32",
         /// Any number of elements.
         U64 = "u64",

@@ -1,4 +1,4 @@
-//! Kernels that some keys of a GEMM act on.
+//! Conditions on GEMMs: the kernels on which certain keys act.
 
 use super::{Arith, Copies, Instruction, SgemmSpec};
 use crate::spec::table::{ActsOn, Prerequisite, Suggestion};
@@ -27,7 +27,7 @@ pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Add(&[ARITH, WGMMA]),
 };
 
-/// Prerequisites of the keys that act on few kernels.
+/// Prerequisites of the keys that act on only a few kernels.
 const ARITH: Prerequisite<SgemmSpec> = ("arith: bf16x6", |spec| spec.arith != Arith::F32);
 const WGMMA: Prerequisite<SgemmSpec> = ("mma: wgmma", |spec| spec.mma == Instruction::Wgmma);
 const TMA: Prerequisite<SgemmSpec> = ("copy: tma", |spec| spec.copy == Copies::Tma);
@@ -41,15 +41,15 @@ pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA]),
 };
 
-/// GEMMs with producer warps, which load tiles during the epilogue.
+/// GEMMs with producer warps, which load tiles while other warps run the epilogue.
 pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
     rests_on: &["producer", "copy", "mma", "arith"],
-    because: "no warps only load tiles",
+    because: "the kernel has no producer warps",
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, ASKER]),
 };
 
-/// GEMMs that stage nothing in shared memory.
+/// GEMMs that do not stage operands in shared memory.
 pub(super) const fn naive(suggestion: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
         includes: |spec| spec.tile.is_none(),

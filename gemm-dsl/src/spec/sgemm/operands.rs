@@ -15,8 +15,8 @@ impl SgemmSpec {
     /// Number of matrices that a GEMM reads: A and B.
     const MATRICES: usize = 2;
 
-    /// Returns the arguments of a launch beside A, B and C, in order: `alpha` and `beta` of
-    /// `scaled`, then the operands of the epilogue, except C.
+    /// Returns the arguments of a launch other than A, B and C, in order: `alpha` and `beta` of
+    /// `scaled`, then the operands of the epilogue except C.
     pub fn operands(&self) -> Vec<EpilogueArg> {
         let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
         let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
@@ -36,8 +36,8 @@ impl SgemmSpec {
         placed.flatten().collect()
     }
 
-    /// Returns true if the kernel needs the K of the problem, which its own K may differ from,
-    /// because the epilogue names it.
+    /// Returns true if the epilogue uses the K of the whole problem, which may differ from the
+    /// kernel's K.
     pub(crate) fn names_depth(&self) -> bool {
         self.scaled && self.epilogue.as_ref().is_some_and(|epilogue| epilogue.closure().reads("k"))
     }
@@ -58,8 +58,8 @@ impl SgemmSpec {
 mod tests {
     use super::*;
 
-    /// Both lowerings and the launch find an operand by its slot: slots are unique, and every
-    /// operand has one.
+    /// Both lowerings and the launch find an operand by its slot. Each operand has a slot, and no
+    /// two share one.
     #[test]
     fn each_operand_has_a_slot_of_its_own() {
         let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + \

@@ -10,7 +10,7 @@ words! {
         N = "n",
         /// Along the rows of C.
         M = "m",
-        /// Along K: the 32 lanes of a warp compute the same elements of C, each for a share of K.
+        /// Along K: the 32 lanes of a warp compute the same elements of C, each over a part of K.
         K = "k",
     }
 }
@@ -20,10 +20,10 @@ words! {
     Fragment {
         /// Adjacent elements.
         Blocked = "blocked",
-        /// Elements one block width apart (inside a warp tile: one warp width).
+        /// Elements one block width apart, or one warp width inside a warp tile.
         Strided = "strided",
-        /// Vectors of four elements along both axes. Those of a thread are interleaved with those
-        /// of the other threads along the axis (inside a warp tile: of the other lanes).
+        /// Vectors of four elements along both axes. The vectors of a thread alternate with those
+        /// of the other threads along the axis; inside a warp tile, with those of the other lanes.
         Split = "split",
     }
 }
@@ -43,14 +43,14 @@ words! {
 }
 
 words! {
-    /// Layouts of A and B in memory, a letter each: `n` for row-major, `t` for column-major, which
-    /// is the row-major transpose.
+    /// Layouts of A and B in memory, one letter for each: `n` for row-major, `t` for column-major.
+    /// A column-major matrix is stored like its row-major transpose.
     GemmLayout {
         /// A is row-major, M x K; B is row-major, K x N.
         Nn = "nn",
-        /// A is row-major, M x K; B is column-major: memory holds its transpose, N x K, row-major.
+        /// A is row-major, M x K. B is column-major: memory holds its transpose, N x K, row-major.
         Nt = "nt",
-        /// A is column-major: memory holds its transpose, K x M, row-major; B is row-major, K x N.
+        /// A is column-major: memory holds its transpose, K x M, row-major. B is row-major, K x N.
         Tn = "tn",
         /// A and B are column-major.
         Tt = "tt",
@@ -58,7 +58,7 @@ words! {
 }
 
 impl GemmLayout {
-    /// Returns the layout of A and B, each of which is column-major if its flag is true.
+    /// Returns the layouts of A and B. A flag is true if its matrix is column-major.
     pub fn from_columns(by_column: [bool; 2]) -> Self {
         match by_column {
             [false, false] => Self::Nn,
@@ -84,8 +84,9 @@ words! {
     Bounds {
         /// Any shape. Elements outside the matrices affect no result and are not written.
         Guarded = "guarded",
-        /// Multiples of the tile only, or without a tile, of a block's elements of C and its K
-        /// step. The launch checks this. The kernel has no bounds checks.
+        /// Only shapes that are multiples of the tile. Without a tile, they must be multiples of a
+        /// block's elements of C and of its K step. The launch checks this, and the kernel has no
+        /// bounds checks.
         Aligned = "aligned",
     }
 }
@@ -93,7 +94,8 @@ words! {
 words! {
     /// Locations of the matrices of a batch of GEMMs.
     Batch {
-        /// Matrices at fixed strides for A, B and C. A stride of 0 shares one A or B.
+        /// Matrices at a fixed stride for each of A, B and C. A stride of 0 shares one A or B among
+        /// all GEMMs.
         Strided = "strided",
         /// Matrices anywhere: A, B and C are lists with a pointer per GEMM.
         Pointers = "pointers",
@@ -113,7 +115,7 @@ words! {
 words! {
     /// Method of copying tiles to shared memory for `wgmma`.
     Copies {
-        /// All threads copy, then all multiply.
+        /// All threads copy a tile, then all multiply it.
         Threads = "threads",
         /// TMA (tensor memory accelerator): one thread issues copies of whole tiles, which overlap
         /// with the multiplication of earlier tiles.
@@ -124,9 +126,9 @@ words! {
 /// Number of split-K partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitK {
-    /// At most this many, fewer where K has fewer tiles.
+    /// At most this number; fewer if K has fewer tiles.
     Ranges(u32),
-    /// As many as suit the extents and the device of a launch.
+    /// A number that suits the extents and the device of each launch.
     Auto,
 }
 
@@ -169,15 +171,15 @@ impl KeyValue for SplitK {
     }
 }
 
-/// Share of K that a block sums.
+/// Part of K that a block sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// All of K, for its tile.
     Whole,
-    /// A split-K partition of its tile, one of at most this many.
+    /// One split-K partition of its tile; there are at most this many.
     Ranges(u32),
-    /// A split-K partition of its tile, one of as many as the launch decides.
+    /// One split-K partition of its tile; the launch chooses the number of partitions.
     AutoRanges,
-    /// An equal number of K steps, over any tiles (stream-K).
+    /// An equal number of K steps for each block, over any tiles (stream-K).
     Stream,
 }

@@ -1,4 +1,4 @@
-//! Values of keys: how each is written and read.
+//! Values of keys: their kinds, and how they are written and parsed.
 
 use crate::expr::{Closure, ExprScope};
 
@@ -6,7 +6,7 @@ use crate::expr::{Closure, ExprScope};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyKind {
-    /// No value: the key alone is the statement.
+    /// No value: the key stands alone.
     Flag,
     /// A number that fits in `u32`.
     Number,
@@ -16,7 +16,7 @@ pub enum KeyKind {
         example: &'static str,
         dims: usize,
     },
-    /// A number that fits in `u32`, or a word in place of one.
+    /// A number that fits in `u32`, or this word in place of a number.
     NumberOr(&'static str),
     /// One of a few words.
     Word(&'static [&'static str]),
@@ -25,7 +25,7 @@ pub enum KeyKind {
     Closure(&'static ExprScope),
 }
 
-/// Untyped value, as it was written.
+/// Untyped value, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Datum {
@@ -40,17 +40,17 @@ pub enum Datum {
 /// Type of a spec's field.
 pub(crate) trait KeyValue: Sized {
     const KIND: KeyKind;
-    /// Documentation of its words, if it is one of a few.
+    /// Documentation of each word, if the value is one of a few words.
     const MEANINGS: &'static [&'static str] = &[];
     /// Returns the DSL's text of the value.
     fn text(&self) -> String;
-    /// Returns its part of a derived kernel name.
+    /// Returns the value's part of a derived kernel name.
     fn part(&self) -> String {
         self.text()
     }
     /// Returns the value, or `None` if the datum is of another kind.
     fn read(datum: &Datum) -> Option<Self>;
-    /// Returns the number, or the smallest dimension, if there is one.
+    /// Returns the number, or the smallest dimension of a size; `None` for other values.
     fn smallest(&self) -> Option<u32> {
         None
     }

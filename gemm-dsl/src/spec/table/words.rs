@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Error for a word that an enumeration does not have.
+/// Error for a word that is not in an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{word}` is not one of {expected}")]
 pub struct UnknownWord {
@@ -11,7 +11,7 @@ pub struct UnknownWord {
     pub expected: String,
 }
 
-/// Declares an enumeration with the DSL's word for each variant; the first one is the default.
+/// Declares an enumeration with the DSL's word for each variant. The first variant is the default.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident {
         $(#[doc = $first_doc:literal])* $first:ident = $first_word:literal,

@@ -42,7 +42,7 @@ impl Gpu {
         to: &Area<Self>,
     ) -> Result<()> {
         if (from.rows, from.cols) != (to.rows, to.cols) {
-            return Err(Error::Internal("areas of two extents are one copy".to_owned()));
+            return Err(Error::Internal("a copy between areas of unequal extents".to_owned()));
         }
         if from.is_packed() && to.is_packed() {
             let bytes = usize::try_from(bytes(from.first.elem, from.len() as u64));
@@ -51,7 +51,8 @@ impl Gpu {
                 return Ok(());
             }
             self.bind()?;
-            // SAFETY: as below.
+            // SAFETY: the owners of both areas keep their memory until the stream has executed the
+            // copy.
             let copied = unsafe {
                 result::memcpy_dtod_async(to.first.at, from.first.at, bytes, stream.cu_stream())
             };
@@ -70,8 +71,8 @@ impl Gpu {
         let mut elements = vec![T::default(); from.len()];
         let side = Side::HostToWrite(elements.as_mut_ptr().cast());
         let host = PitchedRows { side, pitch: from.cols };
-        // SAFETY: the host buffer has room for the elements, whose types have no invalid bits, and
-        // it outlives the wait for the stream.
+        // SAFETY: the host buffer has the capacity for the elements, whose type has no invalid
+        // bits. It outlives the wait for the stream.
         let copied =
             unsafe { self.copy_rows(&self.stream, from, PitchedRows::of_area(from), host) };
         let waited = self.synchronize();
@@ -83,24 +84,24 @@ impl Gpu {
     /// Copies elements from the host and waits for the copy.
     pub(super) fn area_in<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
         if elements.len() != to.len() || T::ELEM.size() != to.first.elem().size() {
-            return Err(Error::Internal("an area is given other elements than it has".to_owned()));
+            return Err(Error::Internal("an area and its elements differ in number".to_owned()));
         }
         if to.is_packed() {
             return self.copy_in(&to.first, elements);
         }
         let host = PitchedRows { side: Side::HostToRead(elements.as_ptr().cast()), pitch: to.cols };
-        // SAFETY: the host's elements have no padding and stay borrowed until the stream has been
-        // waited for.
+        // SAFETY: the host's elements have no padding, and stay borrowed until the wait for the
+        // stream ends.
         let copied = unsafe { self.copy_rows(&self.stream, to, host, PitchedRows::of_area(to)) };
         let waited = self.synchronize();
         copied?;
         waited
     }
 
-    /// Copies rows, whose number and length are those of `area`.
+    /// Copies as many rows as `area` has, each as long as a row of `area`.
     ///
     /// # Safety
-    /// Both sides must have these rows until the stream has executed the copy.
+    /// The memory of both sides must contain these rows until the stream has executed the copy.
     unsafe fn copy_rows(
         &self,
         stream: &CudaStream,
@@ -142,7 +143,9 @@ impl Gpu {
                 copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
                 copy.srcHost = at;
             }
-            Side::HostToWrite(_) => return Err(Error::Internal("a target is read".to_owned())),
+            Side::HostToWrite(_) => {
+                return Err(Error::Internal("the source is a target".to_owned()));
+            }
         }
         match target.side {
             Side::Gpu(at) => copy.dstDevice = at,
@@ -150,11 +153,13 @@ impl Gpu {
                 copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
                 copy.dstHost = at;
             }
-            Side::HostToRead(_) => return Err(Error::Internal("a source is written".to_owned())),
+            Side::HostToRead(_) => {
+                return Err(Error::Internal("the target is a source".to_owned()));
+            }
         }
         self.bind()?;
-        // SAFETY: the caller ensures that both sides have the rows of the description, which this
-        // call reads.
+        // SAFETY: the caller ensures that both sides contain the described rows. The driver reads
+        // the description during this call only.
         let copied = unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.cu_stream()) };
         copied.result().map_err(failed(format!("copying {}x{} elements", area.rows, area.cols)))
     }

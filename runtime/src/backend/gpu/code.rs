@@ -1,6 +1,6 @@
 //! Machine code: compilation, loading and launches.
 
-use super::{Allocation, Gpu, GpuAddress};
+use super::{Allocation, Gpu, GpuAddress, Replacement};
 use crate::backend::driver::failed;
 use crate::backend::tensor_map::{self, EncodedTensorMap};
 use crate::compile;
@@ -52,6 +52,11 @@ impl Gpu {
         }
         self.refuse_capture("compiling and loading a kernel")?;
         let arch = if contract.is_specific { self.arch.specific() } else { self.arch };
+        let replacement = self.replacement(source);
+        let (name, source) = match &replacement {
+            Some(Replacement { kernel, source }) => (&**kernel, &**source),
+            None => (name, source),
+        };
         let (cubin, is_compiled) = compile::cubin(&self.cache, name, source, arch, self.driver)?;
         let module = self.context.load_module(Ptx::from_binary(cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
@@ -93,7 +98,7 @@ impl Gpu {
                 KernelArg::Array(address) => pointer(&address.at),
                 KernelArg::TensorMap { .. } => match maps.next() {
                     Some(map) => pointer(map),
-                    None => unreachable!("a map was made for each such argument"),
+                    None => unreachable!("a map was encoded for each such argument"),
                 },
                 KernelArg::List { pointers, .. } => pointer(pointers.at()),
             });
@@ -105,10 +110,10 @@ impl Gpu {
         // SAFETY: the contract has bound the arguments to the kernel's parameters in number, order
         // and size; the driver copies them before it returns. All addresses belong to operands in
         // this context. The contract has checked the kernel's spans against the operands' lengths,
-        // so no access leaves them. The arrays of a list have as many pointers as the contract
-        // requires; the pointers were written before the list existed and never change. Outputs are
-        // exclusively borrowed. Memory is freed in the order of the stream or of the slice's
-        // events, so it outlives the launch.
+        // so no access is outside an operand. The arrays of a list have as many pointers as the
+        // contract requires; the pointers were written before the list existed and never change.
+        // Outputs are exclusively borrowed. Memory is freed in the order of the stream or of the
+        // slice's events, so it outlives the launch.
         let launched = unsafe {
             let (function, stream) = (function.cu_function(), self.stream.cu_stream());
             let block = (block_x, block_y, 1);

@@ -27,7 +27,8 @@ impl Address for GpuAddress {
         self.at
     }
 
-    /// The address does not know its allocation, so its owner must check the number of elements.
+    /// An address does not know the size of its allocation, so the owner of the allocation must
+    /// check the number of elements.
     fn part(&self, start: u64, _: u64) -> Option<Self> {
         let at = self.at.checked_add(bytes(self.elem, start))?;
         Some(Self { at, ..*self })
@@ -63,8 +64,8 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // `cudarc` frees memory in the current context, but this thread may have none. If binding
-        // the context fails, so will the free; the memory is then freed with the context.
+        // `cudarc` frees memory in the current context, but this thread may have none. If the
+        // context cannot be bound, the free fails too, and the memory is freed with the context.
         _ = self.slice.context().bind_to_thread();
     }
 }
@@ -74,7 +75,7 @@ impl Gpu {
     /// Allocates uninitialised memory for `len` elements.
     pub(super) fn allocate(&self, elem: Elem, len: u64) -> Result<Allocation> {
         self.refuse_capture("allocating memory")?;
-        // The driver allocates no empty arrays, but an empty buffer needs an address.
+        // An empty buffer needs an address, but the driver cannot allocate an empty array.
         let bytes = usize::try_from(bytes(elem, len.max(1))).ok();
         let bytes = bytes.filter(|n| *n <= isize::MAX as usize);
         let bytes = bytes.ok_or_else(|| self.too_large(elem, len))?;
@@ -85,7 +86,7 @@ impl Gpu {
             DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.too_large(elem, len),
             error => failed(format!("allocating {bytes} bytes"))(error),
         })?;
-        // Nothing has used the slice yet, so its events order nothing.
+        // No work has used the slice yet, so there is nothing to wait for.
         let (at, _) = slice.device_ptr(&self.stream);
         Ok(Allocation { slice, address: GpuAddress { at, elem } })
     }
@@ -97,8 +98,8 @@ impl Gpu {
         }
         self.bind()?;
         let stream = self.stream.cu_stream();
-        // SAFETY: the caller's allocation at `to` has room for the elements, whose types have no
-        // padding, and the host's slice stays borrowed until the stream has been waited for.
+        // SAFETY: the caller's allocation at `to` has the capacity for the elements, whose type has
+        // no padding. The host's slice stays borrowed until the wait for the stream ends.
         let copied = unsafe { result::memcpy_htod_async(to.at, elements, stream) };
         let waited = self.synchronize();
         copied.map_err(failed(format!("copying {} elements to the GPU", elements.len())))?;
@@ -112,9 +113,8 @@ impl Gpu {
         if len > 0 {
             self.bind()?;
             let stream = self.stream.cu_stream();
-            // SAFETY: the caller's allocation has `len` elements at `from`, whose types have no
-            // invalid bits, and the host's vector stays borrowed until the stream has been waited
-            // for.
+            // SAFETY: the caller's allocation has `len` elements at `from`, whose type has no
+            // invalid bits. The host's vector stays borrowed until the wait for the stream ends.
             let copied = unsafe { result::memcpy_dtoh_async(&mut elements, from.at, stream) };
             let waited = self.synchronize();
             copied.map_err(failed(format!("copying {len} elements from the GPU")))?;
@@ -131,8 +131,8 @@ impl Gpu {
         let bytes = usize::try_from(bytes(at.elem, len));
         let bytes = bytes.map_err(|_| self.too_large(at.elem, len))?;
         self.bind()?;
-        // SAFETY: the caller's allocation has `len` elements at `at`, and the zero of every element
-        // type has zero bytes only.
+        // SAFETY: the caller's allocation has `len` elements at `at`. In every element type, zero
+        // consists of zero bytes.
         unsafe { result::memset_d8_async(at.at, 0, bytes, self.stream.cu_stream()) }
             .map_err(failed("setting memory to zero"))
     }

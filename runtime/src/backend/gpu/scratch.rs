@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{MutexGuard, PoisonError};
 
-/// Number of a temporary, and the binary logarithm of its capacity in bytes. The allocation of a
-/// class is never replaced, because a captured graph may refer to it.
+/// Class of an allocation: the number of a temporary, and the binary logarithm of the capacity in
+/// bytes. The allocation of a class is never replaced, because a captured graph may refer to it.
 type Class = (usize, u32);
 
 /// Scratch memory, shared by all programs of a device.
@@ -17,19 +17,20 @@ type Class = (usize, u32);
 pub(super) struct Scratch {
     /// Allocations of temporaries that a program writes before it reads them.
     any: HashMap<Class, Allocation>,
-    /// Allocations that are zero whenever no program is under way: every program leaves zeros. They
-    /// are zeroed on allocation only, so no launch waits for that and no graph repeats it.
+    /// Allocations that are zero whenever no program is under way, because every program leaves
+    /// zeros in them. They are zeroed only when they are allocated, so no graph repeats the
+    /// zeroing.
     kept: HashMap<Class, Kept>,
 }
 
 struct Kept {
     allocation: Allocation,
-    /// False before the allocation is zeroed, and after a program that was not launched to its end.
+    /// False before the allocation is zeroed, and after a program whose later launches failed.
     holds_zeros: bool,
 }
 
-/// Scratch memory, locked while the launches of one program are put on the stream. Launches of
-/// other threads follow on the stream, so both may use the same memory.
+/// Scratch memory, locked while the launches of one program are enqueued. Launches of other threads
+/// follow them on the stream, so all programs may use the same memory.
 pub struct Workspace<'d> {
     gpu: &'d Gpu,
     scratch: MutexGuard<'d, Scratch>,
@@ -38,8 +39,8 @@ pub struct Workspace<'d> {
 }
 
 impl Workspace<'_> {
-    /// Address of temporary `number`, with room for `len` elements. For no elements nothing is
-    /// allocated, which a capture would forbid, and no thread accesses the address.
+    /// Address of temporary `number`, with a capacity of at least `len` elements. If `len` is 0,
+    /// nothing is allocated, because a capture would forbid it, and no thread accesses the address.
     pub(super) fn scratch(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
         if len == 0 {
             return Ok(GpuAddress { at: 0, elem });
@@ -83,7 +84,7 @@ impl Workspace<'_> {
         }
     }
 
-    /// Class of a temporary, and its capacity in bytes.
+    /// Class of an allocation for a temporary, and its capacity in bytes.
     fn class(&self, number: usize, elem: Elem, len: u64) -> Result<(Class, u64)> {
         let room = bytes(elem, len).checked_next_power_of_two();
         let room = room.ok_or_else(|| self.gpu.too_large(elem, len))?;
@@ -93,7 +94,8 @@ impl Workspace<'_> {
 
 impl Gpu {
     pub(super) fn lock_scratch(&self) -> Workspace<'_> {
-        // A panic of another thread leaves no partial entry, and `holds_zeros` is accurate.
+        // A lock that another thread has poisoned is usable: a panic leaves no partial entry, and
+        // `holds_zeros` is accurate.
         let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         Workspace { gpu: self, scratch, given: Vec::new() }
     }

@@ -6,7 +6,7 @@ use gemm_sim::{Counters, Profile, SassCounters};
 #[derive(Clone, Copy)]
 pub struct StepCounters {
     pub(crate) counters: Counters,
-    /// Predicted machine-code counters, if the device counts them.
+    /// Predicted counters of the machine code, if the device predicts them.
     pub(crate) compiled: Option<SassCounters>,
 }
 

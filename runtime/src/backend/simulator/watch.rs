@@ -2,7 +2,7 @@
 //! feature `sim`.
 
 pub use gemm_dsl::ir::VerifiedKernel;
-// `Buffer` is left out: with two types of that name, compiler messages print full paths.
+// `Buffer` is not exported: with two types of that name, compiler messages would print full paths.
 pub use gemm_sim::{
     AccessEvent, Action, BoxCopy, BufferArg, Detail, Event, EventKind, Kind, Operand, Pattern,
     Price, Profile, Trace, cost,
@@ -16,11 +16,10 @@ use std::ops::Range;
 /// ([`Simulation::watch`](crate::sim::Simulation::watch)).
 /// [`Device::simulator_watched`](crate::Device::simulator_watched) has an example.
 pub trait Watch: Send + Sync {
-    /// Returns the blocks of a launch to trace, by their linear index: x varies fastest, then y,
-    /// then z.
+    /// Returns the linear indices of the blocks to trace: x varies fastest, then y, then z.
     fn blocks(&self, kernel: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32>;
 
-    /// Receives a kernel launch after it has run or failed.
+    /// Receives the record of a kernel launch, which has run or failed.
     fn ran(&self, seen: KernelRun<'_>);
 }
 
@@ -28,13 +27,13 @@ pub trait Watch: Send + Sync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KernelRun<'a> {
-    /// Kernel that was launched, with its program text in the IR.
+    /// Kernel that was launched, in the IR.
     pub kernel: &'a VerifiedKernel,
     /// Number of blocks along x, y and z.
     pub grid: [u32; 3],
     /// True for the [main step](crate::LaunchReport::main_step) of its program.
     pub is_main: bool,
-    /// Cost of each statement, or the fault, which the launch returns too.
+    /// Cost of each statement, or the fault that the launch also returns.
     pub ran: Result<&'a Profile, &'a SimError>,
     /// Events of the traced blocks, up to a fault.
     pub traces: Vec<Trace>,
@@ -42,14 +41,15 @@ pub struct KernelRun<'a> {
     pub arguments: Arguments,
 }
 
-/// Arguments of a launch, as they were before it. Other kernels can be run on copies of them.
+/// Arguments of a launch, as they were before it. [`Arguments::replay`] runs other kernels on
+/// copies of them.
 #[derive(Clone, Debug)]
 pub struct Arguments {
     buffers: Vec<BufferArg>,
     scalars: Vec<u64>,
 }
 
-/// Record of a launch on the arguments of another.
+/// Record of a kernel that ran on the arguments of another launch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Replay {
@@ -66,15 +66,15 @@ impl Arguments {
         Self { buffers, scalars }
     }
 
-    /// Returns the value of each parameter of the kernel, `None` for an array.
+    /// Returns the value of each parameter of the kernel, or `None` for an array.
     pub fn scalars(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
         let mut scalars = self.scalars.iter().copied();
         let is_scalar = |kind: &ParamKind| matches!(kind, ParamKind::Scalar { .. });
         kernel.params.iter().map(|p| is_scalar(&p.kind).then(|| scalars.next()).flatten()).collect()
     }
 
-    /// Returns the size in bytes of each parameter's array, or of all arrays of a list; `None` for
-    /// a scalar.
+    /// Returns the size in bytes of each array parameter, for a list the sum over its arrays, or
+    /// `None` for a scalar.
     pub fn bytes(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
         let bytes = |given: &BufferArg| -> u64 {
             let all = match given {
@@ -88,10 +88,10 @@ impl Arguments {
         kernel.params.iter().map(|p| if is_scalar(&p.kind) { None } else { given.next() }).collect()
     }
 
-    /// Returns copies in which the bits of every `F32` element are its number, so that it can be
-    /// recognised wherever it is moved. The numbers count from 1 and continue from one array to the
-    /// next. Also returns the range of numbers of each array; it is empty for a list and for
-    /// another element type.
+    /// Returns copies in which every `F32` element has its own number as its bits, so that an
+    /// element can be recognised wherever it is moved. The numbers count from 1 through all arrays.
+    /// Also returns the range of numbers of each array, which is empty for a list and for other
+    /// element types.
     pub fn numbered(&self) -> (Self, Vec<Range<u64>>) {
         let mut next = 1;
         let number = |given: &BufferArg| match given {
@@ -107,7 +107,7 @@ impl Arguments {
         (Self { buffers, scalars: self.scalars.clone() }, numbers)
     }
 
-    /// Returns copies in which elements are the last decimal digit of their index, in the first
+    /// Returns copies in which each element is the last decimal digit of its index, in the first
     /// array and in all arrays of `F32`. Sums of such small integers are easy to follow.
     pub fn digits(&self) -> Self {
         let digit = |(number, given): (usize, &BufferArg)| match given {
@@ -123,12 +123,13 @@ impl Arguments {
         Self { buffers, scalars: self.scalars.clone() }
     }
 
-    /// Runs a kernel with the same parameters on copies of the arrays, and traces blocks by their
-    /// linear index. It may execute at most `instructions` ([`Options::instructions`]).
+    /// Runs a kernel with the same parameters on copies of the arrays, and traces the blocks with
+    /// the given linear indices. The kernel may execute at most `instructions`
+    /// ([`Options::instructions`]).
     ///
     /// # Errors
-    /// Returns an error if the arguments do not fit the kernel. A fault of the kernel is part of
-    /// the [`Replay`].
+    /// Returns an error if the arguments do not fit the kernel. A fault of the kernel is no error
+    /// but part of the [`Replay`].
     pub fn replay(
         &self,
         kernel: &VerifiedKernel,

@@ -1,6 +1,5 @@
-//! Rules for the simulator and for GPUs without a table of their own, such as older ones. Not
-//! measured, by model: no spec needs an instruction that only some GPUs have, or more shared memory
-//! than all GPUs have.
+//! Rules for the simulator and for GPUs without a table of their own, such as older GPUs. They were
+//! not measured. No spec needs an instruction or an amount of shared memory that some GPU lacks.
 
 use super::Tables;
 use crate::sgemm_table;

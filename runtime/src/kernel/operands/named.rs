@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::operand::Input;
 use std::fmt;
 
-/// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known at run time only.
+/// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known only at run time.
 ///
-/// A call passes the operands by name, in any order, and its launch checks them. A
-/// [`Kernel<ReduceSpec, ByName>`](crate::generic::Kernel#impl-Kernel<ReduceSpec,+ByName>) takes the
-/// arrays that it folds and the arrays for its results in the same way.
+/// A call passes the operands by name, in any order, and its launch checks them. A call of a
+/// [`Kernel<ReduceSpec, ByName>`](crate::generic::Kernel#impl-Kernel<ReduceSpec,+ByName>) passes
+/// its inputs and the arrays for its results in the same way.
 ///
 /// ```
 /// use gemm_runtime::{ByName, Device, MatrixMut, MatrixRef, Sgemm};
@@ -58,7 +58,7 @@ pub enum ByName {}
 )]
 pub trait AnyOperand: Give {}
 
-/// Operands that a call has been given by name.
+/// Operands that a call has passed by name so far.
 #[derive(Default)]
 pub struct Named<'a>(Vec<(String, Box<dyn Give + 'a>)>);
 
@@ -120,7 +120,7 @@ fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
         | (Along::N | Along::M, OperandValue::Array(_, None))
         | (Along::Mn, OperandValue::Array(_, Some(_))) => return Ok(()),
         (_, OperandValue::Number(number)) => {
-            (format!("the number {number}"), "Upload its elements and give a reference to them")
+            (format!("the number {number}"), "Upload the elements and pass a reference to them")
         }
         (along, OperandValue::Array(elements, shape)) => {
             let found = match shape {
@@ -128,9 +128,9 @@ fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
                 Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),
             };
             let remedy = match along {
-                Along::Nothing => "Give the number itself, an `f32`",
-                Along::N | Along::M => "Give a buffer, or a part of one",
-                Along::Mn => "Give a view of it, such as `MatrixRef::new(&elements, m, n)`",
+                Along::Nothing => "Pass the number itself, an `f32`",
+                Along::N | Along::M => "Pass a buffer, or a part of one",
+                Along::Mn => "Pass a view, such as `MatrixRef::new(&elements, m, n)`",
             };
             (found, remedy)
         }

@@ -1,4 +1,4 @@
-//! Operand lists as tuples: of kinds, and of values for them.
+//! Operand lists as tuples: tuples of kinds, and tuples of values.
 
 use super::{
     Along, EpilogueArg, GivenOperands, OperandFor, OperandKind, Operands, OperandsFor, sealed,
@@ -21,7 +21,8 @@ impl sealed::GiveAll for () {
     }
 }
 
-/// Implements the list in brackets, then each longer list with one more of the following kinds.
+/// Implements the traits for the list in brackets, then for each longer list: every step adds one
+/// of the following kinds.
 macro_rules! lists {
     ([$(($kind:ident $given:ident $at:tt))*] $next:tt $($more:tt)*) => {
         lists!([$(($kind $given $at))*]);

@@ -1,4 +1,4 @@
-//! Reductions whose spec is known at run time only.
+//! Reductions whose spec is known only at run time.
 
 use super::super::operands::ByName;
 use super::super::{Call, Callee, Kernel};
@@ -14,7 +14,7 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use std::fmt;
 use std::sync::Arc;
 
-/// Arrays that a call of a reduction has been given by name.
+/// Arrays that a call of a reduction has passed by name so far.
 #[derive(Default)]
 pub struct NamedArrays<'a> {
     inputs: Vec<(String, Box<dyn Readable + 'a>)>,
@@ -32,7 +32,7 @@ impl fmt::Debug for NamedArrays<'_> {
     }
 }
 
-/// Reduction whose spec is known at run time only. A call passes arrays of any element type by
+/// Reduction whose spec is known only at run time. A call passes arrays of any element type by
 /// name, in any order, and its launch checks them.
 ///
 /// ```
@@ -58,7 +58,7 @@ impl fmt::Debug for NamedArrays<'_> {
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 impl Kernel<ReduceSpec, ByName> {
-    /// Kernel of a spec, whose arrays are passed by name.
+    /// Builds the kernel of a spec. Calls pass its arrays by name.
     ///
     /// # Errors
     /// [`Error::Spec`] with all faults of the spec.
@@ -66,7 +66,7 @@ impl Kernel<ReduceSpec, ByName> {
         Self::checked(&spec)
     }
 
-    /// Starts a call on a device. Arrays are passed next, then the call is launched.
+    /// Starts a call on a device. Pass the arrays with the methods of the call, then launch it.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
         Call::new(Callee::Kernel(&self.source), device, NamedArrays::default())
     }
@@ -80,25 +80,26 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
         self
     }
 
-    /// Passes the array for a result: `output`, or `mean` and `var` of `mean_var`.
+    /// Passes the array for a result. Its name is `output`, or `mean` and `var` for `op: mean_var`.
     #[must_use]
     pub fn output<O: Output + ?Sized>(mut self, name: &str, output: &'a mut O) -> Self {
         self.given.outputs.push((name.to_owned(), Box::new(output)));
         self
     }
 
-    /// Passes the segments of a kernel `over: segments`.
+    /// Passes the segments of an `over: segments` kernel.
     #[must_use]
     pub fn segments<J: Offset>(mut self, segments: &'a Segments<J>) -> Self {
         self.given.segments.push(segments.cut());
         self
     }
 
-    /// Folds the arrays on the device, as [`ReduceKernel::launch`](crate::ReduceKernel::launch).
+    /// Folds the arrays on the device, as [`ReduceKernel::launch`](crate::ReduceKernel::launch)
+    /// does.
     ///
     /// # Errors
-    /// * [`Error::MissingOperand`], [`Error::UnknownOperand`] or [`Error::RepeatedOperand`] if the
-    ///   names are not those of the kernel, each once.
+    /// * [`Error::MissingOperand`], [`Error::UnknownOperand`] or [`Error::RepeatedOperand`] unless
+    ///   the call passes each name of the kernel exactly once.
     /// * [`Error::Unmet`] for an array of another element type.
     /// * The errors of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
     ///   [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
@@ -107,7 +108,7 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
             Callee::Kernel(kernel) => kernel.program::<ReduceSpec>(self.device)?,
             Callee::Program(program) => Arc::clone(program),
             Callee::Table(_) => {
-                unreachable!("no table of reductions goes by name: `call` is of a kernel")
+                unreachable!("`call` starts only calls of a kernel, not of a table")
             }
         };
         let NamedArrays { inputs, mut outputs, segments } = self.given;
@@ -119,7 +120,7 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
         let folded = takes.len() - usize::from(program.over() == Over::Segments);
         let takes: Vec<&str> = takes.iter().take(folded).map(|array| &*array.name).collect();
         let gives: Vec<&str> = gives.iter().map(|array| &*array.name).collect();
-        let places = places(&takes, &names(&inputs), "an array that is folded", "input")?;
+        let places = places(&takes, &names(&inputs), "an array to fold", "input")?;
         let read: Vec<AnyInput<'_>> = places.into_iter().map(|n| AnyInput(&*inputs[n].1)).collect();
         self::places(&gives, &names(&outputs), "an array for results", "output")?;
         outputs.sort_by_key(|(name, _)| gives.iter().position(|gives| gives == name));
@@ -137,7 +138,7 @@ fn names<A>(given: &[(String, A)]) -> Vec<&str> {
     given.iter().map(|(name, _)| &**name).collect()
 }
 
-/// Index of the array passed for each of the kernel's arrays.
+/// For each array of the kernel, the index of the array that the call passes for it.
 fn places(
     has: &[&str],
     given: &[&str],

@@ -1,4 +1,4 @@
-//! Element types that a reduction's type lists.
+//! Element types in the type of a reduction kernel.
 
 use gemm_dsl::target::element::Element;
 use half::{bf16, f16};
@@ -6,8 +6,8 @@ use half::{bf16, f16};
 /// Element types of a reduction's inputs or results, as [`ReduceKernel`](crate::ReduceKernel) lists
 /// them.
 ///
-/// Either the type of one array (`f32`, `f64`, `f16`, `bf16`, or an integer of 8, 32 or 64 bits),
-/// or a tuple of two to four equal types.
+/// A list is the type of one array (`f32`, `f64`, `f16`, `bf16`, or an integer of 8, 32 or 64
+/// bits), or a tuple of two to four equal types.
 ///
 /// ```
 /// use gemm_runtime::bounds::Elements;
@@ -23,7 +23,7 @@ use half::{bf16, f16};
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` lists no elements of arrays",
+    message = "`{Self}` is not a list of element types",
     label = "neither an element nor a tuple of elements",
     note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four \
         of one type, such as `(f32, f32)`"
@@ -38,7 +38,7 @@ pub trait Elements: Sealed {
     #[doc(hidden)]
     fn slices(slices: Self::Slices<'_>) -> Vec<&[Self::One]>;
 
-    /// Arrays in the form of `Vecs`, or `None` if their number is wrong.
+    /// Converts a list of arrays to `Vecs`, or returns `None` if their number is wrong.
     #[doc(hidden)]
     fn vecs(arrays: Vec<Vec<Self::One>>) -> Option<Self::Vecs>;
 

@@ -1,4 +1,4 @@
-//! Launch of a reduction: locates, measures and binds its arrays.
+//! Launch of a reduction: locates its arrays, checks their extents, and binds them.
 
 use super::shape::{self, NamedAxes};
 use crate::backend::Backend;
@@ -17,12 +17,12 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Arrays of a launch: one for each input of the program, without the offsets, and one for each
+/// Arrays of a launch: one for each input of the program except the offsets, and one for each
 /// output.
 pub struct ReduceArrays<'g, 'a, 'o> {
     /// Arrays to fold, in the order of `map`.
     pub inputs: &'g [AnyInput<'a>],
-    /// Segments, for a kernel `over: segments`.
+    /// Segments, for an `over: segments` kernel.
     pub segments: Option<&'g Cut<'a>>,
     /// Arrays for the results, in the order of the spec.
     pub outputs: &'g mut [AnyOutput<'o>],
@@ -37,7 +37,7 @@ pub fn fold(
     dispatch!(device, on => fold_on(on, program, given))
 }
 
-/// Extents (outer, len, inner) of the first input; an extent that `over` lacks is 1.
+/// Extents (outer, len, inner) of the first input. An extent that `over` does not have is 1.
 pub(super) fn extents(
     device: &Device,
     spec: &ReduceSpec,
@@ -104,7 +104,7 @@ fn fold_on<B: Finds>(
     if let Some((_, _, cut)) = &offsets
         && cut.end > length
     {
-        let need = format!("the last of the segments ends at element {}", cut.end);
+        let need = format!("the last segment ends at element {}", cut.end);
         return Err(Error::WrongExtent { argument: folded.name.to_owned(), has: length, need });
     }
     let count = |extent| match (extent, &offsets) {
@@ -137,14 +137,16 @@ pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
         (true, true) | (false, false) => return Ok(()),
         (true, false) => (
             "no segments",
-            "Launch it by `launch_segments`; by name, add them with `.segments(&segments)`",
+            "Launch it by `launch_segments`, or pass them to a call by name with \
+             `.segments(&segments)`",
         ),
-        (false, true) => ("segments", "Leave them out, or use a kernel `over: segments`"),
+        (false, true) => ("segments", "Leave them out, or use an `over: segments` kernel"),
     };
     Err(Error::WrongOver { over, found: found.to_owned(), remedy })
 }
 
-/// The contract checks this too, but only after the first of several launches.
+/// Checks the element types. The contract checks them too, but only after the first of several
+/// launches.
 fn check_elements<B: Backend>(
     program: &CachedProgram,
     array: &Array<HostExpr>,
@@ -160,14 +162,12 @@ fn check_elements<B: Backend>(
     Err(ContractError { kernel, subject, need, value: 0 }.into())
 }
 
-/// Checks that an index exists. A row or a segment without elements yields the greatest index
-/// instead.
+/// Checks that the whole array has an element, so that `argmax` and `argmin` have an index. For a
+/// row or a segment without elements they return the greatest index instead.
 fn check_length(program: &CachedProgram, argument: &str, length: u64) -> Result<()> {
-    if program.over() != Over::All || length > 0 {
+    let (Some(op), Over::All, 0) = (program.index(), program.over(), length) else {
         return Ok(());
-    }
-    let operator = program.spec::<ReduceSpec>()?.operator();
-    let Some(op) = operator.filter(|op| op.is_index()) else { return Ok(()) };
+    };
     let need = format!("`op: {op}` needs at least one, whose index is the result");
     Err(Error::WrongExtent { argument: argument.to_owned(), has: 0, need })
 }

@@ -17,8 +17,8 @@ use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
-    /// Folds all elements of a host array, or of several as a tuple of slices: uploads, launches
-    /// and downloads. For kernels `over: all`.
+    /// Folds all elements of a host array, with an `over: all` kernel: uploads, launches and
+    /// downloads. `inputs` is a slice, or a tuple of slices for several arrays.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -34,7 +34,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// * [`Error::WrongOver`] for a kernel that is not `over: all`.
+    /// * [`Error::WrongOver`] for a kernel without `over: all`.
     /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
     pub fn run(&self, device: &Device, inputs: T::Slices<'_>) -> Result<R> {
         let program = self.prepare(device)?;
@@ -53,14 +53,14 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         let arrays = upload::<T>(device, inputs)?;
         let arrays: Vec<&Buffer<T::One>> = arrays.iter().collect();
         let results = folded::<R>(device, &program, &any_inputs(&arrays), 1)?;
-        R::first(&results).ok_or_else(|| Error::Internal("one element became none".to_owned()))
+        R::first(&results).ok_or_else(|| Error::Internal("the download has no element".to_owned()))
     }
 
-    /// Folds packed host matrices by rows, by columns, or by the columns of each matrix: uploads,
-    /// launches and downloads.
+    /// Folds the rows or columns of packed host matrices, or the columns of each matrix of a batch:
+    /// uploads, launches and downloads.
     ///
-    /// `size` is (outer, length, inner). For `over: rows` the inner extent is 1, for
-    /// `over: columns` the outer extent is 1. The results are a vector, or a tuple of vectors.
+    /// `size` is (outer, length, inner). The inner extent must be 1 for `over: rows`, and the outer
+    /// extent for `over: columns`. The results are a vector, or a tuple of vectors.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -73,10 +73,10 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// * [`Error::WrongOver`] for a kernel `over: all` or `over: segments`, or if an extent that
+    /// * [`Error::WrongOver`] for an `over: all` or `over: segments` kernel, or if an extent that
     ///   must be 1 is not.
     /// * [`Error::WrongExtent`] if an input does not have outer·length·inner elements.
-    /// * [`Error::TooLarge`] if that product overflows.
+    /// * [`Error::TooLarge`] if outer·length·inner overflows.
     /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
     pub fn run_over(
         &self,
@@ -115,7 +115,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             })
             .collect::<Result<_>>()?;
         let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
-        // `count` has checked that the number fits a usize.
+        // `count` has checked that the number fits in a `usize`.
         folded::<R>(device, &program, &any_inputs(&views), results as usize)
     }
 }
@@ -130,11 +130,11 @@ fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
         }
         Over::Rows if inner != 1 => (
             format!("an inner extent of {inner}"),
-            "Rows have one of 1: use a kernel `over: middle` or `over: columns`",
+            "Rows need an inner extent of 1: use an `over: middle` or `over: columns` kernel",
         ),
         Over::Columns if outer != 1 => (
             format!("an outer extent of {outer}"),
-            "Columns of one matrix have one of 1: use a kernel `over: middle` or `over: rows`",
+            "Columns need an outer extent of 1: use an `over: middle` or `over: rows` kernel",
         ),
         Over::Rows | Over::Columns | Over::Middle => return Ok(()),
     };
@@ -153,7 +153,8 @@ fn any_inputs<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
     inputs.iter().map(|input| AnyInput(input)).collect()
 }
 
-/// Launches on inputs, with newly allocated arrays of `results` elements, and downloads those.
+/// Allocates arrays of `results` elements, launches the program on the inputs, and downloads the
+/// results.
 fn folded<R: Elements>(
     device: &Device,
     program: &Arc<CachedProgram>,
@@ -167,5 +168,5 @@ fn folded<R: Elements>(
         outputs.iter_mut().map(|output| AnyOutput(output)).collect();
     fold(device, program, ReduceArrays { inputs, segments: None, outputs: &mut outputs })?;
     let arrays = arrays.iter().map(|array| device.download(array)).collect::<Result<Vec<_>>>()?;
-    R::vecs(arrays).ok_or_else(|| Error::Internal("results became fewer".to_owned()))
+    R::vecs(arrays).ok_or_else(|| Error::Internal("the download has too few arrays".to_owned()))
 }

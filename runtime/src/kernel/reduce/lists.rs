@@ -1,4 +1,4 @@
-//! Arguments for the inputs and the results that a reduction's type lists.
+//! Arguments for the inputs and the results in the type of a reduction kernel.
 
 use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};

@@ -1,5 +1,5 @@
-//! Shapes of a reduction's arrays: inputs as (outer, length, inner) as far as `over` has them, and
-//! results.
+//! Shapes of a reduction's arrays: inputs as (outer, length, inner) without the axes that `over`
+//! lacks, and results.
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub(super) struct NamedAxes<'n> {
 }
 
 impl NamedAxes<'_> {
-    /// Value of an extent, 1 if the input lacks it.
+    /// Value of an extent, or 1 if the input has no such axis.
     pub(super) fn extent(&self, extent: Extent) -> u64 {
         let found = self.axes.iter().find(|(of, _)| *of == extent);
         found.map_or(1, |(_, axis)| axis.extent)
@@ -36,7 +36,7 @@ impl NamedAxes<'_> {
     }
 }
 
-/// Layout of an input along the extents of `over`.
+/// Axes of an input that the key `over` has.
 pub(super) fn axes<'n, B: Backend>(
     over: Over,
     argument: &'n str,
@@ -57,7 +57,7 @@ fn axes_over<B: Backend>(
             None => given,
             Some(shape) if shape.is_packed() => shape.count() as u64,
             Some(shape) => {
-                let remedy = "Copy it to a buffer of its own first";
+                let remedy = "Copy it to a contiguous buffer first";
                 return Err(padded(argument, &shape, remedy));
             }
         };
@@ -88,7 +88,7 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
         remedy: "Use a smaller batch",
     };
     let extent = count.checked_mul(rows).ok_or_else(too_many)? as u64;
-    // The stride is that of rows if a matrix has two of them, otherwise that of matrices.
+    // The row stride if a matrix has several rows, otherwise the distance between matrices.
     let stride = if rows > 1 { row_stride } else { distance };
     if shape.count() > 0 && count > 1 && rows > 1 {
         let step = distance as i128 - (rows as i128 - 1) * row_stride as i128;
@@ -99,11 +99,11 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
     Ok(ArrayAxis { extent, stride: stride as u64 })
 }
 
-/// Checks that inputs agree in the extents that are folded.
+/// Checks that two inputs have equal extents.
 pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
     for ((extent, of_first), (_, of_other)) in first.axes.iter().zip(&other.axes) {
         if of_first.extent != of_other.extent {
-            // The extents came from shapes and lengths of arrays, as usize.
+            // Extents are shapes and lengths of arrays, so they fit in a `usize`.
             let named = |name: &str, axis: &ArrayAxis| (name.to_owned(), axis.extent as usize);
             let (first, other) = (named(first.name, of_first), named(other.name, of_other));
             return Err(Error::Extents { extent: *extent, first, other });
@@ -112,15 +112,15 @@ pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Extents of the results: all but the length that is folded. For segments that is the length of
-/// the array.
+/// Extents of the results: all except the length, which is folded. For segments, the length is that
+/// of the array.
 pub(super) fn of_results(extents: &[(Extent, u64)]) -> Extents {
     let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
     of_results.copied().collect()
 }
 
-/// Checks that an array has room for the results, which are packed. `extents` are those of the
-/// results, outermost first.
+/// Checks that an array has the capacity for the results, which are packed. `extents` are those of
+/// the results, outermost first.
 pub(super) fn room<'n, B: Backend>(
     over: Over,
     argument: &'n str,
@@ -128,7 +128,7 @@ pub(super) fn room<'n, B: Backend>(
     extents: &[(Extent, u64)],
 ) -> Result<BoundArray<'n, B>> {
     let (_, has) = results.array(argument)?;
-    // Nothing may be written to an empty part, even if its array has more elements.
+    // A view limits the capacity, even if its array is longer.
     let has = results.shape.map_or(has, |shape| shape.count() as u64);
     let wrong = |need| Error::WrongExtent { argument: argument.to_owned(), has, need };
     let needed = count(argument, extents)?;
@@ -141,13 +141,13 @@ pub(super) fn room<'n, B: Backend>(
             _ => true,
         };
         if !fits {
-            let (names, values) = product(extents, "x");
+            let (names, values) = product(extents, " x ");
             let Shape { rows, cols, .. } = shape;
-            return Err(wrong(format!("its shape {rows}x{cols} is not {names} = {values}")));
+            return Err(wrong(format!("its shape {rows} x {cols} is not {names} = {values}")));
         }
         // The strides of a single element do not matter.
         if needed > 1 && !shape.is_packed() {
-            let remedy = "Give one without gaps, such as that of `device.alloc_of(len)?`";
+            let remedy = "Pass a contiguous buffer, such as one from `device.alloc_of(len)?`";
             return Err(padded(argument, &shape, remedy));
         }
     }
@@ -219,15 +219,15 @@ fn no_shape(over: Over, argument: &str, len: u64) -> Error {
     let (needed, remedy) = match over {
         Over::Middle => (
             "a batch of matrices, whose columns are folded",
-            "Give a view of it, such as `MatrixRef::batch(&elements, outer, len, inner)`",
+            "Pass a view, such as `MatrixRef::batch(&elements, outer, len, inner)`",
         ),
         Over::Columns => (
             "a matrix, whose columns are folded",
-            "Give a view of it, such as `MatrixRef::new(&elements, len, inner)`",
+            "Pass a view, such as `MatrixRef::new(&elements, len, inner)`",
         ),
         Over::Rows | Over::All | Over::Segments => (
             "a matrix, whose rows are folded",
-            "Give a view of it, such as `MatrixRef::new(&elements, outer, len)`",
+            "Pass a view, such as `MatrixRef::new(&elements, outer, len)`",
         ),
     };
     let found = format!("a vector of {len} elements");
@@ -240,6 +240,6 @@ fn several(argument: &str, shape: &Shape) -> Error {
         operand: argument.to_owned(),
         needed: "one matrix, whose columns are folded",
         found: format!("a batch of {count} matrices of {rows}x{cols}"),
-        remedy: "Fold the columns of each matrix by a kernel `over: middle`",
+        remedy: "Fold the columns of each matrix with an `over: middle` kernel",
     }
 }

@@ -1,5 +1,6 @@
-//! Reductions of arrays of which this device holds a shard. Elements become partial results, one
-//! for each run of elements; the partial results of all shards become results.
+//! Reductions of arrays that are divided into shards, one for each device. A device first folds
+//! each run of its shard into a partial result. The partial results of all shards are then folded
+//! into results.
 
 use super::shape;
 use crate::device::{Device, On, dispatch};
@@ -11,7 +12,7 @@ use gemm_dsl::ir::program::{Array, PackedLayout, ProgramValues};
 use gemm_dsl::ir::{Extent, HostExpr};
 
 /// Folds the elements of a shard into partial results, which are packed arrays of (outer, runs,
-/// inner). The shard starts at `first` of `total` along the folded axis.
+/// inner). The shard starts at element `first` of `total` elements along the folded axis.
 pub fn fold_shard(
     device: &Device,
     line: &str,
@@ -46,8 +47,8 @@ pub fn fold_shard(
     })
 }
 
-/// Folds the partial results of all shards into results. `extents` are the outer extent, the length
-/// and the inner extent of the whole array.
+/// Folds the partial results of all shards into results. `extents` are the extents (outer, length,
+/// inner) of the whole array.
 pub fn fold_partials(
     device: &Device,
     line: &str,
@@ -75,7 +76,7 @@ pub fn fold_partials(
     })
 }
 
-/// Array of a program with the located operand for it.
+/// Array of a program, with the operand that the caller passes for it.
 type FoundArray<'p, 'a, B> = (&'p Array<HostExpr>, LocatedOperand<'a, B>);
 
 fn read_all<'p, 'a, B: Finds>(
@@ -96,7 +97,7 @@ fn write_all<'p, 'a, B: Finds>(
     given.map(|(array, output)| Ok((array, B::write_any(on, output, &array.name)?))).collect()
 }
 
-/// Packed array of partial results, with room for all runs.
+/// Packed array of partial results, with an element for each run.
 fn packed<'n, B: Finds>(
     values: &ProgramValues,
     array: &'n Array<HostExpr>,
@@ -105,7 +106,7 @@ fn packed<'n, B: Finds>(
     let PackedLayout { axes, len } = values.packed(&array.dims)?;
     let (_, has) = found.array(&array.name)?;
     if has < len {
-        let need = format!("the partials of all runs are {len}");
+        let need = format!("all runs together have {len} partial results");
         return Err(Error::WrongExtent { argument: array.name.to_string(), has, need });
     }
     Ok(BoundArray::array(&array.name, found.place.clone(), &axes))

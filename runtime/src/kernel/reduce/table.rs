@@ -12,14 +12,14 @@ use gemm_dsl::spec::ReduceSpec;
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
 
-/// Table of reductions that compute the same, from `T` to `R` as in [`ReduceKernel`]: for each
-/// shape, the spec that computes it. Built by [`reduce_table!`](crate::reduce_table). Only chosen
-/// kernels are compiled.
+/// Table of specs for one reduction. It chooses a spec by the shape of the input. Built by
+/// [`reduce_table!`](crate::reduce_table). `T` and `R` are the types of a [`ReduceKernel`]. Only
+/// chosen kernels are compiled.
 ///
-/// Conditions test the extents `outer`, `len` and `inner` of the input; an extent that `over` lacks
-/// is 1. For segments `outer` is their number and `len` the number of elements of the array. No
-/// condition depends on the device, so the bits of a result depend on the table and the shape
-/// alone.
+/// Conditions test the extents `outer`, `len` and `inner` of the input. An extent that `over` does
+/// not have is 1. For segments, `outer` is the number of segments and `len` the number of elements
+/// of the array. No condition depends on the device, so the bits of a result depend only on the
+/// table and the shape.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixRef, ReduceTable, reduce_table};
@@ -39,11 +39,12 @@ use gemm_dsl::tables::shipped::tuned;
 pub type ReduceTable<T = f32, R = T> = Table<ReduceSpec, Folds<T, R>>;
 
 impl<T, R> ReduceTable<T, R> {
-    /// Table of parsed rules, equal to the macro's table of the same rules.
+    /// Builds a table of parsed rules. It equals the table that the macro builds from the same
+    /// rules.
     ///
     /// # Errors
-    /// [`Error::KernelType`](crate::Error::KernelType) if the inputs or results of the rules have
-    /// other types.
+    /// [`Error::KernelType`](crate::Error::KernelType) if `T` and `R` are not the types of the
+    /// rules' inputs and results.
     pub fn new(table: &KernelTable<ReduceSpec>) -> Result<Self>
     where
         T: Elements,
@@ -55,9 +56,9 @@ impl<T, R> ReduceTable<T, R> {
         Ok(Self::checked(table.clone()))
     }
 
-    /// Returns the shipped table for the computation of a spec: its `op` or `fold`, expressions,
-    /// types and `over`. Keys about the implementation are ignored. The tables were measured on an
-    /// H200.
+    /// Returns the table of this crate for the computation of a spec, which is its `op` or `fold`,
+    /// its expressions, its types and its `over`. All other keys are ignored. The tables were
+    /// measured on an H200.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceTable};
@@ -78,19 +79,19 @@ impl<T, R> ReduceTable<T, R> {
         Self::new(&tuned(what)?)
     }
 
-    /// Returns the rule that computes a problem of extents (outer, len, inner), with the reason. An
-    /// extent that `over` lacks is 1. For segments the extents are (segments, elements of the
-    /// array, 1).
+    /// Returns the rule for an input of extents (outer, len, inner), with the reason for the
+    /// choice. An extent that `over` does not have is 1. For segments, pass (number of segments,
+    /// elements of the array, 1).
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) for an extent beyond any array's that a
-    /// condition uses.
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if a condition uses an extent that no array can
+    /// have.
     pub fn choice(&self, size: (u64, u64, u64)) -> Result<Choice> {
         self.chosen(&size)
     }
 
-    /// Compiles the kernels for problems of these extents (outer, len, inner), in advance and in
-    /// parallel, as [`SgemmTable::warm`](crate::SgemmTable::warm).
+    /// Compiles the kernels for inputs of these extents (outer, len, inner) before their first
+    /// launch, in parallel, as [`SgemmTable::warm`](crate::SgemmTable::warm) does.
     ///
     /// # Errors
     /// * [`Error::Ahead`](crate::Error::Ahead) with the first spec that failed and its error, after
@@ -104,7 +105,7 @@ impl<T, R> ReduceTable<T, R> {
         self.warm_for(device, sizes.into_iter())
     }
 
-    /// Returns the kernel that computes a problem of extents (outer, len, inner).
+    /// Returns the kernel for an input of extents (outer, len, inner).
     ///
     /// # Errors
     /// Returns the errors of [`choice`](Self::choice).
@@ -112,12 +113,12 @@ impl<T, R> ReduceTable<T, R> {
         self.kernel_for(&size)
     }
 
-    /// Launches the kernel for the shape of the inputs, as [`ReduceKernel::launch`].
+    /// Launches the kernel for the shape of the inputs, as [`ReduceKernel::launch`] does.
     ///
     /// # Errors
     /// * The errors of [`ReduceKernel::launch`] and of [`choice`](Self::choice).
-    /// * [`Error::WrongOver`](crate::Error::WrongOver) for a table `over: segments`, which
-    ///   [`launch_segments`](Self::launch_segments) launches.
+    /// * [`Error::WrongOver`](crate::Error::WrongOver) for an `over: segments` table: use
+    ///   [`launch_segments`](Self::launch_segments).
     pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
@@ -132,8 +133,8 @@ impl<T, R> ReduceTable<T, R> {
         fold(device, &program, given)
     }
 
-    /// Launches the kernel for the number of segments and elements, as
-    /// [`ReduceKernel::launch_segments`].
+    /// Launches the kernel for the number of segments and of elements, as
+    /// [`ReduceKernel::launch_segments`] does.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceTable, Segments, reduce_table};
@@ -179,7 +180,7 @@ impl<T, R> ReduceTable<T, R> {
     }
 }
 
-/// Spec of the first rule, which computes the same as all others.
+/// Spec of the first rule. All rules compute the same reduction.
 fn work(read: &ParsedTable<ReduceSpec>) -> &ReduceSpec {
     let Some(row) = read.table.rules().first() else { unreachable!("a table has a row") };
     &row.spec

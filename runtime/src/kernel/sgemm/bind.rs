@@ -23,7 +23,7 @@ impl NamedExtent {
     }
 }
 
-/// Shape by which a table chooses a rule: the extents (m, n, k), layouts and alignment.
+/// Shape for the choice of a rule: the extents (m, n, k), layouts and alignment.
 pub(super) fn shape_of<B: Backend>(
     matrices: [&LocatedOperand<'_, B>; 3],
     size: (usize, usize, usize),
@@ -33,7 +33,8 @@ pub(super) fn shape_of<B: Backend>(
         None => unreachable!("Call::launch: a table is called with views"),
     };
     let shapes = matrices.map(shape);
-    // A packed column is both row-major and column-major, and is read as one contiguous line.
+    // A packed matrix of one column is both row-major and column-major. As column-major it is one
+    // contiguous line.
     let is_column = |shape: &Shape| shape.rows > 1 && shape.cols == 1 && shape.row_stride == 1;
     let layout = GemmLayout::from_columns(
         [shapes[0], shapes[1]].map(|s| s.is_column_major() || is_column(&s)),
@@ -114,8 +115,8 @@ fn wrong_extent(
     Error::WrongExtent { argument: argument.to_owned(), has, need }
 }
 
-/// Checks that an operand holds the matrix in the layout that the program reads; if `fits`, also
-/// that its shape equals the matrix's.
+/// Checks that an operand contains the matrix in the layout that the program reads. With `fits`,
+/// also checks that the operand's shape is that of the matrix.
 pub(super) fn bind<'n, B: Backend>(
     argument: &'n str,
     operand: &'n LocatedOperand<'_, B>,
@@ -137,7 +138,7 @@ pub(super) fn bind<'n, B: Backend>(
                 argument: argument.to_owned(),
                 has: (shape.rows as u64).saturating_mul(shape.cols as u64),
                 need: format!(
-                    "its shape {}x{} is not {}x{} = {}x{}",
+                    "its shape {} x {} is not {} x {} = {} x {}",
                     shape.rows, shape.cols, rows.name, cols.name, rows.value, cols.value
                 ),
             });
@@ -147,7 +148,7 @@ pub(super) fn bind<'n, B: Backend>(
             return Err(wrong_extent(argument, has, rows, cols, needed));
         }
         None => {
-            // The extents came from the caller as usize.
+            // The caller passed these extents as `usize`.
             let (rows, cols) = (rows.value as usize, cols.value as usize);
             if by_column {
                 Shape::packed(cols, rows).transposed()
@@ -169,7 +170,7 @@ pub(super) fn bind_beside<'n, B: Backend>(
     fits: bool,
 ) -> Result<BoundArray<'n, B>> {
     let (NamedExtent { name, value: needed }, lines) = match operand.along {
-        Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
+        Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
         Along::Mn => {
             let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);

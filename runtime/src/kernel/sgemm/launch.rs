@@ -53,7 +53,7 @@ pub(crate) fn extents(
             same(Extent::BATCH, (of.name, count), (c.name, products))?;
         }
     }
-    // An empty list has no extents of its own; all lists of the call are then empty.
+    // An empty list has no extents. If C is empty, all lists of the call must be empty.
     if c.matrix.is_list() && c.matrix.count() == Some(0) {
         return Ok((0, 0, 0));
     }
@@ -63,7 +63,7 @@ pub(crate) fn extents(
     Ok((m, n, k))
 }
 
-/// Extent that two named matrices share.
+/// Extent of two matrices, after checking that it is the same.
 fn same(extent: Extent, first: (&str, usize), other: (&str, usize)) -> Result<usize> {
     if first.1 == other.1 {
         return Ok(first.1);
@@ -72,7 +72,8 @@ fn same(extent: Extent, first: (&str, usize), other: (&str, usize)) -> Result<us
     Err(Error::Extents { extent, first, other })
 }
 
-/// Chooser of a kernel by the extents and layouts of the matrices.
+/// A table or a [`sgemm`](crate::sgemm) call, which chooses a kernel by the extents and layouts of
+/// the matrices.
 pub(crate) trait Chooses {
     /// Operands of the call besides the matrices, the same for every kernel.
     fn operands(&self) -> &[EpilogueArg];
@@ -91,7 +92,7 @@ impl Chooses for ParsedTable<SgemmSpec> {
     }
 }
 
-/// Program of a call, or its chooser.
+/// Program of a call, or the chooser of the program.
 enum ProgramSource<'a> {
     One(Arc<CachedProgram>),
     Of(&'a dyn Chooses),
@@ -127,7 +128,7 @@ pub(crate) fn launch_chosen<E>(
     run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
-/// Shape of A, B and C on a device, by which a table chooses.
+/// Shape of A, B and C on a device, for the choice of a rule.
 pub(crate) fn shape_on(
     device: &Device,
     matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
@@ -155,7 +156,8 @@ where
     run(ProgramSource::from_call(what, device)?, device, matrices, size, operands)
 }
 
-/// Returns the program that takes those of the splits that suit its arithmetic, with these splits.
+/// Returns the splits that suit the program's arithmetic, and the variant of the program that takes
+/// them as inputs.
 pub fn with_splits(
     program: Arc<CachedProgram>,
     splits: [Option<&SplitBuffers>; 2],
@@ -163,7 +165,7 @@ pub fn with_splits(
     if splits.iter().all(Option::is_none) {
         return Ok((program, splits));
     }
-    let arith = program.spec::<SgemmSpec>()?.arith;
+    let arith = program.gemm()?.spec().arith;
     let splits = splits.map(|splits| splits.filter(|splits| splits.are_for(arith)));
     Ok(match program.given(splits.map(|splits| splits.is_some()))? {
         Some(given) => (Arc::clone(given), splits),
@@ -171,7 +173,7 @@ pub fn with_splits(
     })
 }
 
-/// Launches a program or the chosen one, as [`multiply`].
+/// Launches the given or the chosen program, as [`multiply`] does.
 fn run<E, A, B, C>(
     of: ProgramSource<'_>,
     device: &Device,
@@ -209,7 +211,7 @@ where
         let has = |extent| program.program().extents.contains(&extent);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = has(Extent::BATCH).then_some(products);
-        // For an empty list the operands' shapes need not fit either.
+        // For an empty list, the shapes of the operands need not fit.
         let fits = !c.is_empty_list();
         let lies = |operand| program.by_column(operand);
         let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?;
@@ -217,8 +219,8 @@ where
         let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?;
         let (a, b) = (a.for_each_of(products)?, b.for_each_of(products)?);
         let are_shared = [a.is_shared(), b.is_shared()];
-        // Guards of the operands record their use when dropped, which must not happen before the
-        // launch.
+        // A guard records the use of its operand when it is dropped, so it must not be dropped
+        // before the launch.
         let mut used = SmallVec::<[_; 4]>::new();
         let names = operands::arrays(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
@@ -246,7 +248,7 @@ where
     })
 }
 
-/// Number of distinct A and of distinct B in a batch: one for a matrix that all GEMMs share.
+/// Number of distinct A and of distinct B in a batch: 1 if all GEMMs share the matrix.
 fn distinct_matrices(
     products: Option<usize>,
     are_shared: [bool; 2],

@@ -1,4 +1,5 @@
-//! Requests to a back end between launches, and its notices about zeroed scratch memory.
+//! Requests of the runtime to a back end between launches, and its reports about zeroed scratch
+//! memory.
 
 use super::programs::fold;
 use crate::Device;
@@ -128,7 +129,7 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
     let program = VerifiedProgram::new(program).expect("sound");
     let program = device.programs().get_or("test", "kept", || Ok(program)).expect("sound");
     for (fails, expected) in [
-        // No launch was issued, so the zeros are intact.
+        // No launch was issued, so the memory is still zero.
         (0, &[][..]),
         (1, &[false]),
         (2, &[false, false]),
@@ -180,9 +181,9 @@ fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
     [asked[&0], asked[&1]]
 }
 
-/// Scratch memory is requested for partial sums, and none if no two blocks share a tile. The size
-/// does not depend on alpha, so that a launch with alpha 0 before a graph capture makes room for
-/// captured launches.
+/// Scratch memory is requested for partial sums, and not at all if no two blocks share a tile. The
+/// size does not depend on alpha. A launch with alpha 0 before a graph capture therefore allocates
+/// enough memory for the captured launches.
 #[test]
 fn a_product_asks_for_as_much_memory_as_its_blocks_leave() {
     let tile = "tile: 16x16x8, thread: 4x4, scaled";
@@ -194,7 +195,7 @@ fn a_product_asks_for_as_much_memory_as_its_blocks_leave() {
         ("split_k: 1000", size, [4 * 5 * 256, 4]),
         ("split_k: 3", [32, 32, 8], [0, 0]),
         ("split_k: 3", [32, 32, 0], [0, 0]),
-        // Four blocks for each tile are available, and two partitions pay.
+        // Four blocks are available for each tile, and `auto` chooses two partitions.
         ("split_k: auto", size, [4 * 2 * 256, 4]),
         ("split_k: auto", [32, 32, 31], [0, 0]),
         // There are as many tiles as blocks.
@@ -204,7 +205,7 @@ fn a_product_asks_for_as_much_memory_as_its_blocks_leave() {
         ("stream_k", [32, 32, 31], [0, 0]),
         ("stream_k", [64, 64, 40], [0, 0]),
         ("stream_k", [64, 80, 40], [16 * 2 * 256, 32]),
-        // Tiles of a single step along K.
+        // Tiles with a single step along K.
         ("stream_k", [64, 80, 8], [0, 0]),
     ] {
         let lines = match keys {

@@ -21,7 +21,7 @@ fn sums(variant: Variant) -> VerifiedKernel {
     k.geometry(Geometry {
         block: (32, 1),
         grid: [blocks, 1u64.into(), 1u64.into()],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     if variant == Variant::Vector {
         k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
@@ -76,7 +76,7 @@ pub(super) fn extents_only(
     k.shape(a, [m.into()], [1.into()]);
     k.shape(c, [1u64.into()], [1.into()]);
     let grid = [Expr::from(m).wide(), 1u64.into(), 1u64.into()];
-    k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: Some(1) });
     k.if_(Expr::from(Special::ThreadX).equals(0).and(Expr::from(Special::BlockX).equals(0)), |k| {
         k.store(Access::new(c, [0.into()]), 0.0);
     });

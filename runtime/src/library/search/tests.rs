@@ -116,7 +116,7 @@ static NCCL: LibrarySpec = LibrarySpec {
     order: [SearchPlace::Loader, SearchPlace::Wheels, SearchPlace::Toolkits],
 };
 
-/// Wheels precede toolkits, and plugins are not taken for the library.
+/// Wheels precede toolkits, and plugins are not mistaken for the library.
 #[test]
 fn a_library_is_looked_for_in_its_own_order() {
     let dir = tempfile::tempdir().expect("a temporary directory");

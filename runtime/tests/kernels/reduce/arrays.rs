@@ -1,4 +1,4 @@
-//! Layouts of reduced arrays, and places of their results.
+//! Layouts of the inputs and of the results of reductions.
 
 use super::{Small, by_name, device, spec};
 use gemm_runtime::error::{Need, Subject};
@@ -133,7 +133,7 @@ fn what_is_folded_has_the_shape_that_over_says() {
     for (kernel, remedy) in [
         (
             &ROWS,
-            "a matrix, whose rows are folded, but the call gives a vector of 24 elements. Give",
+            "a matrix, whose rows are folded, but the call gives a vector of 24 elements. Pass",
         ),
         (&COLUMNS, "`MatrixRef::new(&elements, len, inner)`"),
         (&MIDDLE, "`MatrixRef::batch(&elements, outer, len, inner)`"),
@@ -196,7 +196,7 @@ fn results_have_room() {
     let mut turned = MatrixMut::new(&mut to, 5, 2).expect("room");
     assert_eq!(
         message(MIDDLE.launch(&device, &batch, &mut turned)),
-        "`output` has 10 elements, but its shape 5x2 is not outerxinner = 2x5"
+        "`output` has 10 elements, but its shape 5 x 2 is not outer x inner = 2 x 5"
     );
     let mut wide = MatrixMut::new(&mut to, 2, 6).expect("room");
     let mut padded = wide.part(0..2, 0..5).expect("inside");
@@ -205,7 +205,7 @@ fn results_have_room() {
     assert!(
         error
             .to_string()
-            .ends_with("Give one without gaps, such as that of `device.alloc_of(len)?`")
+            .ends_with("Pass a contiguous buffer, such as one from `device.alloc_of(len)?`")
     );
     let mut apart = MatrixMut::new(&mut to, 6, 2).expect("room");
     let mut column = apart.part(0..5, 0..1).expect("inside");
@@ -242,12 +242,12 @@ fn matrices_that_lie_apart_are_no_array() {
     assert_eq!(
         error.to_string(),
         "`input` must have consecutive elements, but its matrices of 4x2 start every 10 elements. \
-         Copy it to a buffer of its own first"
+         Copy it to a contiguous buffer first"
     );
 }
 
-/// With tickets the last block computes the results in a single launch. They have the same bits as
-/// with several launches, and the tickets are ready for the next launch.
+/// With tickets, the last block computes the results in a single launch. The results have the same
+/// bits as with several launches, and the tickets are reset for the next launch.
 #[test]
 fn one_launch_gives_what_several_do() {
     let device = device();

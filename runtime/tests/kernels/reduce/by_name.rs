@@ -1,4 +1,4 @@
-//! Reductions with arrays by name.
+//! Reductions whose arrays are passed by name.
 
 use super::{by_name, device};
 use gemm_runtime::error::Need;
@@ -35,7 +35,7 @@ fn names_are_checked() {
     let call = || kernel.call(&device).input("x", &x);
     assert_eq!(
         message(call().output("mean", &mut a).output("var", &mut b).launch()),
-        "the call gives no `y`, an array that is folded: add it with `.input(name, …)`"
+        "the call gives no `y`, an array to fold: add it with `.input(name, …)`"
     );
     assert_eq!(
         message(call().input("y", &x).output("mean", &mut a).launch()),
@@ -51,19 +51,19 @@ fn names_are_checked() {
     );
     assert_eq!(
         message(call().input("y", &x).input("x", &x).launch()),
-        "the call gives `x` twice: leave one of them out"
+        "the call gives `x` twice: pass it only once"
     );
     let outputs = call().input("y", &x).output("mean", &mut a).output("var", &mut b);
     assert_eq!(
         message(outputs.output("mean", &mut c).launch()),
-        "the call gives `mean` twice: leave one of them out"
+        "the call gives `mean` twice: pass it only once"
     );
     let segments: Segments = Segments::new(&device, &[0, 2]).expect("ascending");
     let segmented = by_name("over: segments");
     let call = segmented.call(&device).input("input", &x).output("output", &mut a);
     assert_eq!(
         message(call.segments(&segments).segments(&segments).launch()),
-        "the call gives `segments` twice: leave one of them out"
+        "the call gives `segments` twice: pass it only once"
     );
     // Nothing was launched.
     for buffer in [&a, &b, &c] {

@@ -21,7 +21,7 @@ fn segments_are_folded_from_offset_to_offset() {
         })
         .collect();
     for before in [0, 1, 3] {
-        // The elements end with the last segment. Elements after them are NaN, which would show.
+        // Elements after the last segment are NaN. A result that included them would be NaN.
         let memory: Vec<f32> =
             [vec![f32::NAN; before], elements[..197].to_vec(), vec![f32::NAN; 2]].concat();
         let memory = device.upload(&memory).expect("room");
@@ -92,7 +92,7 @@ fn segments_lie_in_the_array_and_belong_to_the_kernel() {
     let message = |outcome: Result<_, Error>| outcome.map(|_| ()).expect_err("misuse").to_string();
     assert_eq!(
         message(SUM.launch_segments(&device, &x, &segments, &mut to)),
-        "`input` has 9 elements, but the last of the segments ends at element 10"
+        "`input` has 9 elements, but the last segment ends at element 10"
     );
     let segments: Segments = Segments::new(&device, &[0, 4, 9]).expect("ascending");
     assert_eq!(

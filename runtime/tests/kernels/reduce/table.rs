@@ -1,4 +1,4 @@
-//! Tables of reductions: choice of the rule, and refusals.
+//! Tables of reductions: choice of the rule, and errors.
 
 use super::{device, small, spec};
 use gemm_runtime::{
@@ -143,7 +143,7 @@ fn a_table_launches_the_line_that_it_chooses() {
             |kernel, to| kernel.launch(&device, &middle, to),
         );
 
-        // A matrix is chosen like a vector of the same size.
+        // The rule for a matrix is the same as for a vector of the same size.
         let row = match len * inner {
             ..=64 => 0,
             65..500 => 1,
@@ -250,7 +250,7 @@ fn what_is_given_wrongly_is_told_as_by_a_kernel() {
     let short = x.slice(..20).expect("inside");
     assert_eq!(
         message(SEGMENTS.launch_segments(&device, &short, &segments, &mut to)),
-        "`input` has 20 elements, but the last of the segments ends at element 24"
+        "`input` has 20 elements, but the last segment ends at element 24"
     );
     let foreign = Device::simulator();
     assert!(matches!(ROWS.launch(&foreign, &rows, &mut to), Err(Error::WrongDevice { .. })));
@@ -296,10 +296,10 @@ fn extents_that_no_array_has_are_refused() {
     }
     assert_eq!(
         ALL.choice((1, u64::MAX, 1)).expect_err("too long").to_string(),
-        "`len` is 18446744073709551615, and a table is for 0 to 281474976710656: the limit is \
+        "`len` is 18446744073709551615, but tables accept only 0 to 281474976710656: the limit is \
          281474976710656. Check the order of the extents"
     );
-    // They are also refused for a matrix without columns.
+    // They are also rejected for a matrix without columns.
     let device = device();
     let x = device.upload(&[1.0]).expect("room");
     let rows = MatrixRef::new(&x, usize::MAX, 0).expect("no elements");

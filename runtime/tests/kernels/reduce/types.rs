@@ -119,11 +119,11 @@ fn a_run_has_the_extents_of_what_the_kernel_folds() {
         (segments.run_over(&device, &x, (1, 8, 1)).map(drop), "gives extents and no segments"),
         (
             rows.run_over(&device, &x, (2, 2, 2)).map(drop),
-            "an inner extent of 2. Rows have one of 1",
+            "an inner extent of 2. Rows need an inner extent of 1",
         ),
         (
             columns.run_over(&device, &x, (2, 2, 2)).map(drop),
-            "an outer extent of 2. Columns of one matrix",
+            "an outer extent of 2. Columns need an outer extent of 1",
         ),
         (
             rows.run_over(&device, &x, (2, 3, 1)).map(drop),

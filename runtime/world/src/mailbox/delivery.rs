@@ -5,10 +5,10 @@ use std::time::Duration;
 /// Delivery of messages between the ranks of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Delivery {
-    /// Seed for the order in which messages become visible. Without one, each message is visible as
+    /// Seed for the order in which messages become visible. `None` makes each message visible as
     /// soon as it is sent.
     pub seed: Option<u64>,
-    /// Faults to inject. Several at the same call happen in this order.
+    /// Faults to inject. Several faults at the same call happen in the order of this list.
     pub faults: Vec<Fault>,
 }
 
@@ -26,11 +26,11 @@ pub struct Fault {
 /// Kind of an injected fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The rank is gone, as if its thread had been killed: this call and all later ones fail.
+    /// The rank disappears, as if its thread had been killed: this call and all later calls fail.
     Die,
-    /// The call takes longer by this time.
+    /// The call takes this much longer.
     Delay(Duration),
-    /// One bit of the message changes, or its length.
+    /// One bit of the message changes, or its length changes by one byte.
     Corrupt,
     /// The rank fails with this message.
     Fail(String),

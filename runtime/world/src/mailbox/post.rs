@@ -13,8 +13,8 @@ use std::time::Instant;
 /// Sender, receiver and tag of a message.
 pub(super) type Route = (usize, usize, Tag);
 
-/// Shared state of the ranks, behind one lock: the search for deadlocks needs a consistent view of
-/// all waits.
+/// Shared state of the ranks. One lock protects all of it, because the search for deadlocks needs a
+/// consistent state of all waits.
 #[derive(Debug)]
 pub(super) struct Post {
     state: Mutex<PostState>,
@@ -22,7 +22,7 @@ pub(super) struct Post {
     changed: Vec<Condvar>,
     /// Count of changes for each rank, which spinning ranks read without the lock.
     news: Vec<AtomicU64>,
-    /// Ranks spin before they sleep.
+    /// True if ranks spin before they sleep.
     look_out: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct PostState {
     inboxes: Vec<Inbox>,
     /// Messages that are not visible yet, in the order in which they were sent.
     under_way: Vec<(Route, Vec<u8>)>,
-    /// Route that each rank waits for. A delivery clears it before the rank's thread wakes.
+    /// Route for which each rank waits. A delivery clears the route before the rank's thread wakes.
     waits: Vec<Option<Route>>,
     /// Number of calls by each rank.
     calls: Vec<u64>,
@@ -71,14 +71,14 @@ impl PostState {
         self.waits.iter().enumerate().all(waits)
     }
 
-    /// Returns the rank that ultimately blocks those who wait for `of`.
+    /// Returns the rank that ultimately blocks the ranks that wait for `of`.
     fn cause(&self, of: usize) -> usize {
         let waits = |rank: usize| self.waits[rank].filter(|channel| !self.is_under_way(*channel));
         last_in_chain(of, self.waits.len(), |rank| waits(rank).map(|(next, ..)| next))
     }
 
-    /// Returns the circle of waiting ranks that contains `first`, if none of its messages is under
-    /// way.
+    /// Returns the circle of waiting ranks that contains `first`, if none of the awaited messages
+    /// is under way.
     fn ring(&self, first: usize) -> Option<Vec<Route>> {
         let mut ring: Vec<Route> = Vec::new();
         let mut rank = first;
@@ -192,7 +192,7 @@ impl Post {
         let Some((channel, _)) = state.under_way.get(drawn) else {
             return;
         };
-        // The first message of the drawn route, to keep the order.
+        // The first message of the drawn route, so that messages of a route keep their order.
         let first = state.under_way.iter().position(|(other, _)| other == channel);
         let (channel, bytes) = state.under_way.remove(first.unwrap_or(drawn));
         let (from, to, tag) = channel;
@@ -258,7 +258,8 @@ impl Post {
             let woken = self.changed[rank].wait_timeout(state, time);
             let (guard, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
             state = guard;
-            // A rank that waited its full time while its message was under way delivers it itself.
+            // If a rank waited its full time while its message was under way, it delivers the
+            // message itself.
             waited |= under_way && timeout.timed_out();
         }
     }

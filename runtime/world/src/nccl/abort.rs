@@ -1,7 +1,7 @@
 use super::functions::Handle;
 use super::{Library, NcclResult};
 
-/// Aborts several communicators in one group. Their handles must not be used again.
+/// Aborts several communicators in one group. The caller must not use their handles again.
 #[allow(unsafe_code, reason = "calls of the C library")]
 pub(super) fn abort_in_one_group(library: &Library, handles: &[Handle]) -> NcclResult<()> {
     let (functions, doing) = (&library.functions, "giving up");

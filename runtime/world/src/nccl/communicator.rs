@@ -1,4 +1,4 @@
-//! Communicators of NCCL, from connection to end.
+//! Communicators of NCCL: connection, state and end.
 
 use super::abort::abort_in_one_group;
 use super::config::Config;
@@ -13,47 +13,49 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fmt, ptr, thread};
 
-/// Callback that is polled during a wait for NCCL. An error ends the wait, as when a rank is known
-/// to be lost.
+/// Callback that is polled during a wait for NCCL. If it returns an error, for example because a
+/// rank is lost, the wait ends.
 pub type KeepGoing<'a> = &'a mut dyn FnMut() -> NcclResult<()>;
 
-/// One rank's end of an NCCL communicator. It is aborted if it is dropped before it is finished.
+/// One rank's handle of an NCCL communicator. Dropping it before [`finish`](Self::finish) aborts
+/// the communicator.
 ///
-/// It may move between threads while it is settled. Only one thread at a time may use it.
+/// It may move between threads while no activity is in flight. Only one thread at a time may use
+/// it.
 pub struct Communicator {
     library: Arc<Library>,
-    /// NCCL's handle; null after it was given back.
+    /// NCCL's handle, or null after the handle was released.
     handle: Handle,
     ranks: usize,
     rank: usize,
     /// Last activity that was begun.
     doing: Cell<Doing>,
-    /// True while that activity is in flight. The thread that began it shares the flag, and begins
-    /// nothing else meanwhile.
+    /// True while the last activity is in flight. The thread that began it shares this flag, and
+    /// begins nothing else until the flag is false.
     in_flight: Arc<AtomicBool>,
     /// True after a failure of NCCL: the communicator can only be aborted.
     is_broken: Cell<bool>,
 }
 
 #[allow(unsafe_code, reason = "a pointer to what NCCL lets any thread use")]
-// SAFETY: NCCL does not bind a communicator to a thread, provided that one thread at a time uses
-// it; the type is not `Sync`. Callers must settle a group in flight while its thread lives.
+// SAFETY: different threads may use a communicator, one at a time; the type is not `Sync`. Callers
+// must settle a group in flight before its thread ends.
 unsafe impl Send for Communicator {}
 
 #[allow(unsafe_code, reason = "calls of the C library")]
 impl Communicator {
-    /// Connects this rank with the others, on the device that is current on this thread. The caller
-    /// has bound the device's context. The function returns before the ranks are connected; call
-    /// [`Communicator::settle`] next. `max_ctas` limits the number of blocks with which NCCL moves
-    /// data. These blocks occupy SMs beside other kernels.
+    /// Connects this rank with the others, on the device whose context the caller has bound to this
+    /// thread. The function returns before the ranks are connected; call [`Communicator::settle`]
+    /// next. `max_ctas` limits the number of blocks with which NCCL moves data. These blocks occupy
+    /// SMs beside other kernels.
     ///
-    /// All ranks pass the same `id`, from [`Library::unique_id`], and all must begin. Ranks of one
-    /// process do so in separate threads.
+    /// All ranks must call this function, with the same `id` from [`Library::unique_id`]. Ranks of
+    /// one process call it in separate threads.
     ///
     /// # Errors
     /// * [`WorldError::NcclRefused`] if `rank` is not below `ranks`, `max_ctas` is not positive, or
-    ///   this thread has something in flight.
-    /// * [`WorldError::Nccl`] if NCCL fails, as when two ranks use the same device.
+    ///   this thread has an activity in flight.
+    /// * [`WorldError::Nccl`] if NCCL fails, for example because two ranks use the same device.
     pub fn begin(
         library: Arc<Library>,
         id: [u8; 128],
@@ -87,7 +89,7 @@ impl Communicator {
             is_broken: Cell::new(false),
         };
         communicator.begun(doing);
-        // A handle that was returned with an error is given back when the communicator is dropped.
+        // If NCCL returned a handle with an error, dropping the communicator releases the handle.
         let is_done = communicator.library.begun(doing.text(), code)?;
         if handle.is_null() {
             return Err(doing.odd("it returned no communicator".to_owned()));
@@ -108,8 +110,8 @@ impl Communicator {
         self.rank
     }
 
-    /// Returns true if the last activity is complete; an exchange is once it is on its stream.
-    /// Connections may fail later: see [`Communicator::holds`].
+    /// Returns true if the last activity is complete. An exchange is complete once it is enqueued
+    /// on its stream. Connections may fail later: see [`Communicator::holds`].
     ///
     /// # Errors
     /// [`WorldError::Nccl`] if NCCL has failed. The communicator can then only be aborted.
@@ -121,8 +123,8 @@ impl Communicator {
         Ok(is_done)
     }
 
-    /// Checks for a later failure of NCCL, such as a lost connection. Call it while waiting for a
-    /// stream. It does not complete activities that another thread began.
+    /// Checks for a later failure of NCCL, such as a lost connection. Call this method while
+    /// waiting for a stream. It does not complete activities that another thread began.
     ///
     /// # Errors
     /// Same as [`Communicator::progress`].
@@ -144,8 +146,8 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::progress`] and of `keep_going`, and
-    /// [`WorldError::NcclLate`] after the deadline. After each of them the activity continues until
-    /// the communicator is aborted.
+    /// [`WorldError::NcclLate`] after the deadline. After an error the activity continues until the
+    /// communicator is aborted.
     pub fn settle(&self, deadline: Instant, keep_going: KeepGoing<'_>) -> NcclResult<()> {
         const SHORTEST: Duration = Duration::from_micros(20);
         const LONGEST: Duration = Duration::from_millis(1);
@@ -169,11 +171,11 @@ impl Communicator {
         Ok(())
     }
 
-    /// Closes the communicator in agreement with all other ranks, once all work on streams is
-    /// complete. Graphs captured with it must be destroyed first.
+    /// Closes the communicator. All ranks must call this method, after all work on streams is
+    /// complete. First destroy all graphs that were captured with the communicator.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::settle`]; the communicator has then been aborted. If
+    /// Returns the errors of [`Communicator::settle`], after which the communicator is aborted. If
     /// the final release fails, NCCL keeps the communicator.
     pub fn finish(mut self, deadline: Instant, keep_going: KeepGoing<'_>) -> NcclResult<()> {
         let doing = Doing::Finish;
@@ -190,17 +192,18 @@ impl Communicator {
         self.library.begun(doing.text(), code).map(|_| ())
     }
 
-    /// Aborts the communicator at once, whatever it is doing. The other ranks must do the same. See
-    /// [`abort_all`](super::abort_all) for several communicators.
+    /// Aborts the communicator at once, even during an activity. The other ranks must also abort.
+    /// For several communicators of one process, use [`abort_all`](super::abort_all).
     ///
     /// # Errors
-    /// [`WorldError::Nccl`] if NCCL fails; the communicator is gone all the same.
+    /// [`WorldError::Nccl`] if NCCL fails. Even then, the communicator no longer exists for this
+    /// process.
     pub fn abort(mut self) -> NcclResult<()> {
         let handle = self.take();
         abort_in_one_group(&self.library, &[handle])
     }
 
-    /// Issues calls of NCCL in one group. No calls, no group.
+    /// Issues calls of NCCL in one group. Without calls there is no group.
     pub(super) fn enqueue<C>(
         &self,
         doing: Doing,
@@ -220,8 +223,8 @@ impl Communicator {
         self.noted(library.done(doing.text(), unsafe { (functions.group_start)() }))?;
         let stream = stream as usize as *mut c_void;
         let called = calls.try_for_each(|call| {
-            // Calls within a group are enqueued when the group ends, so "in progress" is a success
-            // here.
+            // NCCL enqueues the calls of a group when the group ends, so the code "in progress" is
+            // a success here.
             library.begun(doing.text(), call(functions, self.handle, stream)).map(|_| ())
         });
         // The group must end even after a failure.
@@ -251,16 +254,16 @@ impl Communicator {
         doing::note(&self.in_flight);
     }
 
-    /// Makes NCCL join its helper thread of the completed activity, and checks that it reports the
-    /// expected rank and number of ranks. Before 2.26 the query for the number of ranks is what
-    /// joins the thread (`ncclCommEnsureReady` in `src/init.cc`).
+    /// Makes NCCL join its helper thread of the completed activity, and checks that NCCL reports
+    /// the expected rank and number of ranks. Before 2.26, the query for the number of ranks joins
+    /// the thread (`ncclCommEnsureReady` in `src/init.cc`).
     fn join(&self) -> NcclResult<()> {
         let (doing, functions) = (self.doing.get(), &self.library.functions);
         let (mut ranks, mut rank): (c_int, c_int) = (0, 0);
         // SAFETY: the handle is live, and the pointer is valid for the call.
         let code = unsafe { (functions.count)(self.handle, &mut ranks) };
         self.noted(self.library.done(doing.text(), code))?;
-        // SAFETY: as above.
+        // SAFETY: the handle is live, and the pointer is valid for the call.
         let code = unsafe { (functions.user_rank)(self.handle, &mut rank) };
         self.noted(self.library.done(doing.text(), code))?;
         self.in_flight.store(false, Ordering::Relaxed);
@@ -268,7 +271,7 @@ impl Communicator {
             return Ok(());
         }
         let (is, of) = (self.rank, self.ranks);
-        let text = format!("it knows rank {is} of {of} as rank {rank} of {ranks}");
+        let text = format!("it reports rank {is} of {of} as rank {rank} of {ranks}");
         self.noted(Err(doing.odd(text)))
     }
 
@@ -284,7 +287,7 @@ impl Communicator {
         &self.library
     }
 
-    /// Takes the handle, which this value then no longer gives back.
+    /// Takes the handle out, so that dropping this value does not release it.
     pub(super) fn take(&mut self) -> Handle {
         std::mem::replace(&mut self.handle, ptr::null_mut())
     }
@@ -306,23 +309,23 @@ impl fmt::Debug for Communicator {
 impl Drop for Communicator {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // An error cannot be reported from here. NCCL keeps the communicators that it fails to
-            // release.
+            // `drop` cannot report an error. If NCCL fails to release a communicator, it keeps the
+            // communicator.
             let handle = self.take();
             _ = abort_in_one_group(&self.library, &[handle]);
         }
     }
 }
 
-/// Aborts the communicators of several ranks of this process at once. Aborting them one by one may
-/// wait for ever for the remaining ones (NVIDIA/nccl#1013). The threads that began activities with
-/// them must still be alive.
+/// Aborts the communicators of several ranks of this process at once. If they are aborted one by
+/// one, an abort may wait for ever for the others (NVIDIA/nccl#1013). The threads that began
+/// activities with them must still exist.
 ///
 /// The function waits for NCCL's own threads, which end soon. NCCL's kernels end some time later.
 ///
 /// # Errors
-/// The first [`WorldError::Nccl`](crate::WorldError::Nccl); all communicators are gone all the
-/// same.
+/// The first [`WorldError::Nccl`](crate::WorldError::Nccl). Even then, the communicators no longer
+/// exist for this process.
 pub fn abort_all(mut communicators: Vec<Communicator>) -> NcclResult<()> {
     let mut outcome = Ok(());
     while let Some(first) = communicators.first() {

@@ -1,7 +1,8 @@
 use std::ffi::{c_char, c_int, c_uint};
 use std::ptr;
 
-/// Minimum version of NCCL in its own numbering: the first that aborts communicators in one group.
+/// Minimum version of NCCL in its own numbering: the first version that can abort several
+/// communicators in one group.
 pub const OLDEST: u32 = 22_200;
 
 const UNDEFINED: c_int = c_int::MIN;
@@ -24,8 +25,9 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Returns the configuration of a non-blocking communicator. Its calls return while NCCL still
-    /// works, so they can be given up. `max_ctas` limits the number of blocks that move data.
+    /// Returns the configuration of a non-blocking communicator. Its calls return while NCCL is
+    /// still working, so a wait for NCCL can end at a deadline. `max_ctas` limits the number of
+    /// blocks that move data.
     ///
     /// `NCCL_COMM_BLOCKING` and `NCCL_MAX_CTAS` in the environment override both.
     pub(super) fn non_blocking(max_ctas: Option<c_int>) -> Self {

@@ -1,4 +1,4 @@
-//! Activities of a communicator, and the limit of one activity per thread.
+//! Activities of a communicator. A thread may have one activity in flight.
 
 use super::NcclResult;
 use super::functions::SUCCESS;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 thread_local! {
-    /// In-flight flag of the last activity of this thread; dead once its communicator is gone.
+    /// In-flight flag of the last activity of this thread, valid as long as the communicator of the
+    /// activity exists.
     static BEGUN: RefCell<Weak<AtomicBool>> = const { RefCell::new(Weak::new()) };
 }
 
@@ -28,7 +29,7 @@ impl Doing {
         }
     }
 
-    /// Error for an activity that is not begun because `need` is violated.
+    /// Error for an activity that was not begun, because the requirement `need` is violated.
     pub(super) fn refused(self, need: String) -> WorldError {
         WorldError::NcclRefused { doing: self.text().to_owned(), need }
     }
@@ -55,6 +56,6 @@ impl Doing {
 
 /// Records the activity that this thread has begun.
 pub(super) fn note(in_flight: &Arc<AtomicBool>) {
-    // The access fails only in a thread that is ending, which begins nothing else.
+    // The access fails only in a thread that is ending, which will begin no other activity.
     _ = BEGUN.try_with(|begun| begun.replace(Arc::downgrade(in_flight)));
 }

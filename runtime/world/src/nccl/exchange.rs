@@ -43,10 +43,10 @@ impl NcclTransfer {
     }
 }
 
-#[allow(unsafe_code, reason = "NCCL reads and writes where it is told to")]
+#[allow(unsafe_code, reason = "NCCL reads and writes at the addresses passed to it")]
 impl Communicator {
-    /// Enqueues all parts on a stream as one operation. Transfers between the same two ranks match
-    /// in the order of the parts. Empty parts are skipped, on both sides; without any other part
+    /// Enqueues all parts on a stream as one operation. The n-th send from rank r to rank s matches
+    /// the n-th receive of s from r. Empty parts are skipped on both sides. If all parts are empty,
     /// NCCL is not called.
     ///
     /// The function may return before the parts are on the stream; call [`Communicator::settle`]
@@ -55,17 +55,17 @@ impl Communicator {
     /// # Errors
     /// * [`NcclRefused`](crate::WorldError::NcclRefused) if a rank is out of range, an address is
     ///   0, or an earlier activity is not settled.
-    /// * [`NcclRefused`](crate::WorldError::NcclRefused) if the bytes that this rank sends to
-    ///   itself do not match those it receives from itself.
+    /// * [`NcclRefused`](crate::WorldError::NcclRefused) if this rank's sends to itself do not
+    ///   match its receives from itself.
     /// * [`Nccl`](crate::WorldError::Nccl) if NCCL fails. The communicator can then only be
     ///   aborted.
     ///
     /// # Safety
     /// * `stream` is a stream of the communicator's device, and the bytes of all parts are on that
     ///   device.
-    /// * Received bytes overlap no other part.
-    /// * Until the stream has passed the exchange, nobody writes sent bytes, and nobody reads or
-    ///   writes received bytes.
+    /// * Received bytes do not overlap any other part.
+    /// * Until the stream has completed the exchange, no other access writes sent bytes, and none
+    ///   reads or writes received bytes.
     /// * If [`Library::reaches_into_buffers`](super::Library::reaches_into_buffers), the bytes are
     ///   accessible to the devices of all ranks of this process.
     pub unsafe fn exchange(&self, stream: u64, parts: &[NcclTransfer]) -> NcclResult<()> {
@@ -75,8 +75,8 @@ impl Communicator {
             let (at, bytes, peer, sends) = part.fields();
             let (at, peer) = (at as usize as *mut c_void, peer as c_int);
             move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-                // SAFETY: the caller vouches for addresses and stream, and the peer is a rank of
-                // the communicator.
+                // SAFETY: the caller ensures that addresses and stream are valid, and the peer is a
+                // rank of the communicator.
                 unsafe {
                     if sends {
                         (functions.send)(at, bytes, BYTES, peer, handle, stream)

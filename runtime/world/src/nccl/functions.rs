@@ -1,10 +1,11 @@
-//! Functions of NCCL used here, with their types in `nccl.h`.
+//! Functions of NCCL that this crate calls, with their types from `nccl.h`.
 
 use super::config::Config;
 use gemm_runtime::internal::symbol;
 use std::ffi::{c_char, c_int, c_void};
 
-/// `ncclResult_t`, as an integer: a newer library may return unknown values, as 2.30 does with 8.
+/// `ncclResult_t` as an integer, because a newer library may return unknown values, such as 8 since
+/// 2.30.
 pub(super) type Code = c_int;
 
 pub(super) const SUCCESS: Code = 0;
@@ -34,7 +35,7 @@ macro_rules! functions {
         impl Functions {
             /// Loads all functions, or names the first one that the library lacks.
             pub(super) fn load(library: &libloading::Library) -> Result<Self, String> {
-                // SAFETY: the types are those declared in nccl.h, the same from 2.22 to 2.30.
+                // SAFETY: nccl.h declares these types, unchanged from 2.22 to 2.30.
                 Ok(unsafe { Self { $($field: symbol(library, $name, "NCCL of 2.22 or later")?,)* } })
             }
         }

@@ -11,8 +11,9 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Search for NCCL: the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel
-/// contains only `libnccl.so.2`; the name without a number belongs to development packages.
+/// Search for NCCL. The wheels `nvidia-nccl-*` are searched before toolkits, which rarely contain
+/// NCCL. A wheel contains only `libnccl.so.2`; development packages also contain the name without a
+/// number.
 static NCCL: LibrarySpec = LibrarySpec {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
@@ -26,7 +27,7 @@ fn is_nccl(name: &str) -> bool {
     name == "libnccl.so" || name.starts_with("libnccl.so.")
 }
 
-/// Loaded NCCL library. It is never unloaded, since it has threads of its own.
+/// Loaded NCCL library. It is never unloaded, because it has its own threads.
 pub struct Library {
     pub(super) functions: Functions,
     version: u32,
@@ -34,26 +35,26 @@ pub struct Library {
     _library: ManuallyDrop<libloading::Library>,
 }
 
-/// Outcome of a candidate: the library, or the reason for its rejection.
+/// Result of loading a candidate: the library, or the reason for its rejection.
 type Tried = Result<Library, String>;
 
 impl Library {
-    /// Returns the process's NCCL. `GEMM_NCCL_PATH` selects it. Otherwise it is the first of
-    /// version 2.22 or later on the loader's path, in the Python wheels of the virtual environment
-    /// and of `python3`, or in the toolkit of `CUDA_PATH` or `CUDA_HOME`.
+    /// Returns the NCCL library of this process. `GEMM_NCCL_PATH` selects it. Otherwise it is the
+    /// first library of version 2.22 or later on the loader's path, in the Python wheels of the
+    /// virtual environment and of `python3`, or in the toolkit of `CUDA_PATH` or `CUDA_HOME`.
     ///
-    /// All ranks must load the same version. NCCL compares them, and gives up if they differ.
+    /// All ranks must load the same version. NCCL compares the versions, and fails if they differ.
     ///
     /// # Errors
-    /// [`WorldError::NcclMissing`] if none is found, [`WorldError::NcclOld`] if all are older than
-    /// [`OLDEST`].
+    /// [`WorldError::NcclMissing`] if no library is found, [`WorldError::NcclOld`] if all libraries
+    /// are older than [`OLDEST`].
     pub fn load() -> NcclResult<Arc<Self>> {
         static LIBRARY: OnceLock<NcclResult<Arc<Library>>> = OnceLock::new();
         LIBRARY.get_or_init(|| Self::found(|load| Places::from_env(&NCCL).find(load))).clone()
     }
 
-    /// Loads the NCCL at a file or in a directory, regardless of the environment. Each call loads
-    /// it anew.
+    /// Loads the NCCL library from a file or a directory, regardless of the environment. Each call
+    /// loads the library anew.
     ///
     /// # Errors
     /// Same as [`Library::load`].
@@ -69,7 +70,7 @@ impl Library {
         found.map(Arc::new).map_err(|searched| old.unwrap_or(WorldError::NcclMissing { searched }))
     }
 
-    /// Loads a candidate. `old` receives the first one that is too old.
+    /// Loads a candidate. If it is too old, and is the first such candidate, `old` receives it.
     #[allow(unsafe_code, reason = "NCCL is a C library, loaded at run time")]
     fn open(candidate: &Candidate, old: &mut Option<WorldError>) -> Tried {
         let path = match candidate {
@@ -77,7 +78,7 @@ impl Library {
             Candidate::File(path) => path,
         };
         let library = open(path)?;
-        // SAFETY: the type is the one declared in nccl.h, in all versions.
+        // SAFETY: nccl.h declares this type in all versions.
         let version: unsafe extern "C" fn(*mut c_int) -> Code =
             unsafe { symbol(&library, "ncclGetVersion", "NCCL")? };
         let path = file_of(version as *const () as usize).unwrap_or_else(|| path.to_owned());
@@ -104,22 +105,22 @@ impl Library {
         self.version
     }
 
-    /// Path of the library file. If the system does not report it, the name that the loader was
-    /// asked for.
+    /// Path of the library file, or the name passed to the loader if the system does not report the
+    /// path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns true if exchanges within one process access the buffers of other ranks directly, so
-    /// that these must be accessible to all its devices. This holds before 2.24, unless the
-    /// environment sets `NCCL_P2P_DIRECT_DISABLE=1`.
+    /// that all devices of the process must be able to access them. This is the case before 2.24,
+    /// unless the environment sets `NCCL_P2P_DIRECT_DISABLE=1`.
     pub fn reaches_into_buffers(&self) -> bool {
         let is_set = |value: String| value.trim().parse::<i64>().is_ok_and(|number| number != 0);
         self.version < 22_400 && !std::env::var("NCCL_P2P_DIRECT_DISABLE").is_ok_and(is_set)
     }
 
-    /// Returns a new id for a communicator. One rank calls this once and passes the id to all
-    /// ranks. NCCL opens a port at which that rank waits for the others.
+    /// Returns a new id for a communicator. One rank calls this method once and passes the id to
+    /// all ranks. NCCL opens a port, at which this rank waits for the others.
     ///
     /// # Errors
     /// [`WorldError::Nccl`] if NCCL fails.
@@ -137,8 +138,8 @@ impl Library {
         if code == SUCCESS { Ok(()) } else { Err(self.failure(doing, code)) }
     }
 
-    /// Checks the code of an operation that may continue after its call. Returns true if it is
-    /// complete.
+    /// Checks the code of an operation that may continue after its call. Returns true if the
+    /// operation is complete.
     pub(super) fn begun(&self, doing: &str, code: Code) -> NcclResult<bool> {
         if code == IN_PROGRESS { Ok(false) } else { self.done(doing, code).map(|()| true) }
     }
@@ -147,7 +148,7 @@ impl Library {
     fn failure(&self, doing: &str, code: Code) -> WorldError {
         // SAFETY: the function accepts any value, and returns a static text or null.
         let meaning = unsafe { text((self.functions.error_string)(code)) };
-        // SAFETY: the communicator may be null, and is not read (`ncclGetLastError` in
+        // SAFETY: NCCL does not read the communicator, which may be null (`ncclGetLastError` in
         // `src/init.cc`).
         let last = unsafe { text((self.functions.last_error)(std::ptr::null_mut())) };
         let mut text = meaning.unwrap_or_else(|| "NCCL has no text for this code".to_owned());
@@ -179,14 +180,15 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
     if pointer.is_null() {
         return None;
     }
-    // SAFETY: the caller vouches for all bytes up to the first zero, and none after it is read.
+    // SAFETY: the caller ensures that all bytes up to the first zero are readable. No byte after it
+    // is read.
     let bytes = (0..LONGEST).map(|at| unsafe { pointer.cast::<u8>().add(at).read_volatile() });
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the file that an address of this process is mapped from, according to Linux.
+/// Returns the file from which Linux has mapped an address of this process.
 fn file_of(address: usize) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| {

@@ -6,8 +6,8 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Device memory allocated by NCCL, accessible to all devices that can reach its device. It is
-/// freed on drop. Freeing may wait for the device, so it must not happen while another device of
-/// the process is in an exchange.
+/// freed on drop. Freeing may wait for the device, so do not drop it while another device of the
+/// process is in an exchange.
 #[derive(Debug)]
 pub struct Memory {
     library: Arc<Library>,
@@ -21,7 +21,8 @@ impl Library {
     /// undefined. The allocation takes at least 2 MiB, and may wait for the device.
     ///
     /// # Errors
-    /// [`WorldError::Nccl`](crate::WorldError::Nccl) if NCCL fails, as when memory is exhausted.
+    /// [`WorldError::Nccl`](crate::WorldError::Nccl) if NCCL fails, for example because memory is
+    /// exhausted.
     pub fn allocate(self: &Arc<Self>, bytes: usize) -> NcclResult<Memory> {
         let mut pointer: *mut c_void = ptr::null_mut();
         if bytes > 0 {
@@ -36,7 +37,7 @@ impl Library {
 }
 
 impl Memory {
-    /// Address on the device; 0 for an allocation of 0 bytes.
+    /// Address on the device, or 0 for an allocation of 0 bytes.
     pub fn address(&self) -> u64 {
         self.address
     }

@@ -20,7 +20,7 @@ impl Block {
         Self { rows, cols }
     }
 
-    /// Returns the number of elements, or `usize::MAX` if it overflows.
+    /// Returns the number of elements, or `usize::MAX` if the number overflows.
     pub fn len(&self) -> usize {
         self.rows.len().saturating_mul(self.cols.len())
     }
@@ -70,7 +70,7 @@ impl Block {
         self.rows.len() > 1 && self.cols.len() < of.cols.len()
     }
 
-    /// Returns true if this block contains all of another one.
+    /// Returns true if this block contains all of another block.
     pub fn contains(&self, other: &Self) -> bool {
         other.is_empty() || self.and(other) == *other
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Block {
     }
 }
 
-/// Returns two blocks that overlap, if any do. Takes O(n log n) steps.
+/// Returns two overlapping blocks, or `None` if no blocks overlap. Takes O(n log n) steps.
 pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)> {
     if blocks.len() < 2 {
         return None;
@@ -91,7 +91,7 @@ pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)
     let mut sorted: Vec<&Block> =
         blocks.iter().copied().filter(|block| !block.is_empty()).collect();
     work(sorted.len());
-    // Usually the blocks are in a row or in a column.
+    // Usually the blocks form a single row or a single column.
     sorted.sort_by_key(|block| block.cols.start);
     if sorted.is_sorted_by(|a, b| a.cols.end <= b.cols.start) {
         return None;
@@ -103,7 +103,7 @@ pub(super) fn overlap<'b>(blocks: &[&'b Block]) -> Option<(&'b Block, &'b Block)
     let mut by_end = sorted.clone();
     by_end.sort_by_key(|block| block.rows.end);
     let mut ends = by_end.into_iter().peekable();
-    // Blocks that reach the current row, by their first column. They are disjoint.
+    // Blocks that extend to the current row, by their first column. They are disjoint.
     let mut open: BTreeMap<usize, &Block> = BTreeMap::new();
     for block in sorted {
         work(1);

@@ -8,20 +8,20 @@ use super::work::work;
 use super::{Block, Distribution, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSchedule};
 use std::ops::Range;
 
-/// Rows and columns of the largest tiles in use. Parts of more than a few tiles are cut at
-/// multiples of them, so no tile is cut in two.
+/// Rows and columns of the largest tiles that kernels use. Parts of more than [`FEW`] tiles are cut
+/// at multiples of a tile, so that no tile is cut in two.
 const TILE: [usize; 2] = [128, 256];
 /// Minimum number of tiles per part for cuts at multiples of a tile.
 const FEW: usize = 4;
 
-/// Next part that a rank multiplies: its place, and its rows or columns of C, which may wrap from
-/// the last to the first.
+/// Part of A or B that a rank multiplies in one step: its place, and the rows or columns of C,
+/// which may wrap from the last to the first.
 struct SchedulePart {
     place: Place,
     outer: [Range<usize>; 2],
 }
 
-/// Source matrix from which all parts are cut.
+/// Matrix that is cut into parts.
 struct Source {
     size: Size,
     factor: Factor,
@@ -41,7 +41,7 @@ impl Schedule {
     ///   [`ScheduleFault::TooLarge`] if the distributions do not fit the ranks, or do not belong to
     ///   one GEMM.
     /// * [`ScheduleFault::NoParts`] for [`Strategy::Gather`] with 0 parts.
-    #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
+    #[allow(clippy::new_ret_no_self, reason = "only a verified schedule may be executed")]
     pub fn new(
         distributions: Distributions,
         ranks: usize,
@@ -69,7 +69,7 @@ fn schedule(
     let needed = |factor, rank| size.needed(factor, &c.shard(rank));
     let has = |deal: &BlockOwners, factor, rank| deal.shard(rank).contains(&needed(factor, rank));
     let has_all = |deal, factor| (0..ranks).all(|rank| has(deal, factor, rank));
-    // Matrix that arrives in parts, and the one that is complete before.
+    // The matrix that arrives in parts, and the matrix that is complete before the first part.
     let (factor, deal, other, before) = match has_all(&a, Factor::A) && !has_all(&b, Factor::B) {
         true => (Factor::B, b, Factor::A, a),
         false => (Factor::A, a, Factor::B, b),
@@ -102,7 +102,7 @@ fn schedule(
     Ok(Schedule { size, distributions, exchanges, steps })
 }
 
-/// Parts of all ranks, and the exchanges that bring them.
+/// Parts of all ranks, and the exchanges in which they arrive.
 struct RankParts {
     source: Source,
     /// Place of the complete matrix on each rank.
@@ -110,7 +110,7 @@ struct RankParts {
     /// Rows or columns of C that each rank can multiply with its own shard.
     own: Vec<Range<usize>>,
     parts: Vec<Vec<SchedulePart>>,
-    /// Exchange that brings the complete matrix.
+    /// Exchange in which the complete matrix arrives.
     first: Option<usize>,
     /// Exchange of each round of parts.
     in_parts: Vec<Option<usize>>,
@@ -131,7 +131,7 @@ impl RankParts {
         let multiply = |outer: &Range<usize>, place| self.multiply(rank, &shard, outer, place);
         let mut steps = Vec::with_capacity(roles.len() + 2 * parts[rank].len() + 2);
         steps.extend(begin(*first));
-        // Number of exchanges begun before the part that is multiplied.
+        // Number of exchanges that begin before the current part is multiplied.
         let ahead = match self.source.strategy {
             Strategy::Sequential | Strategy::Gather { .. } => in_parts.len(),
             Strategy::Rotate => in_parts.len().min(2),
@@ -145,7 +145,7 @@ impl RankParts {
                 steps.extend(wait(in_parts[round]));
                 steps.extend(outer.iter().filter_map(|outer| multiply(outer, *place)));
             }
-            // The exchange refills the slot that was just read.
+            // This exchange refills the slot that the multiplication has just read.
             steps.extend(in_parts.get(round + ahead).and_then(|exchange| begin(*exchange)));
         }
         steps
@@ -168,8 +168,9 @@ impl RankParts {
     }
 }
 
-/// Adds the moves that bring a block to a rank, each element once. A rank takes its own elements
-/// first, then those of the ranks after it in turn, so that not all ranks ask the same one first.
+/// Adds the moves that transfer a block to a rank, each element once. A rank takes its own elements
+/// first, then the elements of the next ranks in turn. Not all ranks therefore read from the same
+/// rank first.
 fn bring(deal: &BlockOwners, to: usize, needed: &Block, into: Place, moves: &mut Vec<Move>) {
     if needed.is_empty() {
         return;
@@ -182,8 +183,7 @@ fn bring(deal: &BlockOwners, to: usize, needed: &Block, into: Place, moves: &mut
 }
 
 impl Source {
-    /// Returns the moves of a round, in which the parts with the same number on all ranks travel
-    /// together.
+    /// Returns the moves of a round: the parts that have the number `round` on any rank.
     fn moves(&self, parts: &[Vec<SchedulePart>], round: usize) -> Vec<Move> {
         let mut moves = Vec::new();
         for (rank, parts) in parts.iter().enumerate() {
@@ -198,7 +198,7 @@ impl Source {
     }
 
     /// Returns the rows or columns that a rank can multiply with its own shard, and the parts in
-    /// which the rest arrives.
+    /// which the other rows or columns arrive.
     fn parts(&self, rank: usize) -> (Range<usize>, Vec<SchedulePart>) {
         let Self { size, factor, strategy, .. } = self;
         let shard = self.c.shard(rank);

@@ -1,12 +1,13 @@
 //! Verification of schedules: a verified schedule computes its GEMM for any timing of the ranks.
 //!
-//! * **No deadlock.** Each rank begins its exchanges in the order of their numbers. So every rank
-//!   in the first unfinished exchange has begun it, or can begin it, and none of them waits for a
-//!   later one.
-//! * **Data is complete.** Every operand of a multiplication is in the shard, or was waited for.
-//! * **Data is not overwritten too early.** An exchange into a slot waits for the multiplications
-//!   that were begun before it. Multiplications that are begun after it may not use the slot's old
-//!   contents.
+//! * **No deadlock.** Each rank begins its exchanges in the order of their numbers. Every rank of
+//!   the first unfinished exchange therefore has begun this exchange or can begin it, and does not
+//!   wait for a later exchange.
+//! * **Data is complete.** Every operand of a multiplication is in the rank's shard, or the rank
+//!   has waited for its arrival.
+//! * **Data is not overwritten too early.** An exchange into a slot waits for all multiplications
+//!   that began before the exchange. Multiplications that begin after the exchange must not use the
+//!   old contents of the slot.
 //!
 //! Verification takes O(n log n) steps for n moves and steps.
 
@@ -79,13 +80,13 @@ fn one_move(
     let Move { from, to, block, into } = of;
     let needed = schedule.size.needed(factor, &shards.c[*to]);
     let why = if block.is_empty() {
-        "nothing is moved"
+        "the block is empty"
     } else if !shards.of_factor(factor)[*from].contains(block) {
-        "the sender does not have all of it"
+        "the sender does not have all of the block"
     } else if *into == Place::Shard {
         "a shard must not be overwritten"
     } else if !needed.contains(block) {
-        "the receiver needs less"
+        "the receiver does not need all of the block"
     } else {
         return Ok(());
     };
@@ -101,7 +102,7 @@ fn one_move(
 
 /// Contents of a slot, arrived or under way.
 struct Slot {
-    /// Index of the rank's role that brings it.
+    /// Index of the rank's role in which the contents arrive.
     role: usize,
     awaited: bool,
     arrived: Arrived,
@@ -116,7 +117,7 @@ struct CheckState<'s> {
     roles: &'s [Role],
     /// Number of roles begun so far.
     begun: usize,
-    /// True for each role that was waited for.
+    /// True for each role that the rank has waited for.
     awaited: Vec<bool>,
     gathered: [Arrived; 2],
     slots: BTreeMap<(Factor, usize), Slot>,
@@ -134,7 +135,7 @@ fn of_rank(
     let roles = all.rank(rank);
     let mut gathered = [Arrived::default(), Arrived::default()];
     for (factor, arrived) in Factor::BOTH.into_iter().zip(&mut gathered) {
-        // Gathered elements are written once, by any exchange.
+        // Each gathered element must be written once, in any exchange.
         let roles = roles.iter().filter(|role| role.factor == factor);
         let got = roles.flat_map(|role| all.got(&schedule.exchanges, role));
         let blocks: Vec<&Block> =
@@ -185,11 +186,15 @@ impl<'s> CheckState<'s> {
             }
             Some(role) if role.exchange == exchange => role,
             Some(role) if role.exchange < exchange => {
-                return Err(
-                    self.fault(role.exchange, "others wait for it while it is in a later one")
-                );
+                return Err(self.fault(
+                    role.exchange,
+                    "the rank begins a later exchange, but others wait for this one",
+                ));
             }
-            _ => return Err(self.fault(exchange, "it takes no part in it, or no longer")),
+            _ => {
+                return Err(self
+                    .fault(exchange, "the rank has no part in this exchange, or began it before"));
+            }
         };
         let (mut into, mut blocks) = std::mem::take(&mut self.scratch);
         by_slot(self.all.got(&self.schedule.exchanges, role), &mut into);
@@ -221,7 +226,7 @@ impl<'s> CheckState<'s> {
     fn wait(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
         let begun = find(&self.roles[..self.begun], exchange);
         let number = begun.ok_or_else(|| {
-            self.fault(exchange, "it waits for an exchange that it has not begun")
+            self.fault(exchange, "the rank waits for an exchange that it has not begun")
         })?;
         if std::mem::replace(&mut self.awaited[number], true) {
             return Ok(());
@@ -231,8 +236,7 @@ impl<'s> CheckState<'s> {
             match of.into {
                 Place::Gathered => self.gathered[role.factor as usize].come(role.factor, &of.block),
                 Place::Slot(slot) => {
-                    // The slot was not overwritten meanwhile, since that would have required this
-                    // wait.
+                    // The slot still has this data: overwriting it would have required this wait.
                     if let Some(held) = self.slots.get_mut(&(role.factor, slot)) {
                         held.awaited = true;
                     }
@@ -255,21 +259,21 @@ impl<'s> CheckState<'s> {
         Ok(())
     }
 
-    /// Checks that all operands of a block of C are in their place.
+    /// Checks that a factor's operand for a block of C is complete in its place.
     fn read(&self, factor: Factor, block: &Block, place: Place) -> Result<(), ScheduleFault> {
         let needed = self.schedule.size.needed(factor, block);
         let outer = factor.outer(block);
         let (there, why) = match place {
-            // There is no buffer for an empty block.
+            // An empty block has no buffer.
             Place::Gathered | Place::Slot(_) if needed.is_empty() => (false, ""),
             Place::Shard => (self.shards.of_factor(factor)[self.rank].contains(&needed), ""),
             Place::Gathered => {
-                (self.gathered[factor as usize].within(outer) == needed.len(), " by then")
+                (self.gathered[factor as usize].within(outer) == needed.len(), " at that time")
             }
             Place::Slot(slot) => {
                 let held = self.slots.get(&(factor, slot)).filter(|held| held.awaited);
                 let within = held.map_or(0, |held| held.arrived.within(outer));
-                (within == needed.len(), " by then, or no longer")
+                (within == needed.len(), " at that time (missing or overwritten)")
             }
         };
         match there {
@@ -282,7 +286,10 @@ impl<'s> CheckState<'s> {
 
     fn end(self) -> Result<(), ScheduleFault> {
         if let Some(role) = self.roles.get(self.begun) {
-            return Err(self.fault(role.exchange, "others wait for it, but it does not begin it"));
+            return Err(self.fault(
+                role.exchange,
+                "the rank never begins this exchange, for which others wait",
+            ));
         }
         once(self.rank, "C", &self.computed)?;
         // The sum is exact, since the blocks are disjoint.

@@ -6,7 +6,7 @@ use super::{ClusterModel, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSc
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Maximum number of parts tried. Beyond it, the cost of each exchange exceeds the time that it
+/// Maximum number of parts that are tried. With more parts, an exchange costs more time than it
 /// hides.
 const MOST_PARTS: usize = 32;
 
@@ -21,20 +21,21 @@ pub struct ScheduleChoice {
     pub estimate: Estimate,
     /// All candidate strategies with their predicted costs, including the chosen one.
     pub tried: Vec<(Strategy, Estimate)>,
-    /// Limit in bytes on the memory of each rank beside its shards, if there was one.
+    /// Limit in bytes on the memory of each rank beside its shards, or `None` without a limit.
     pub limit: Option<u64>,
     /// Machine for which the schedule was chosen.
     pub machine: ClusterModel,
 }
 
 impl Schedule {
-    /// Returns the fastest schedule on a machine, by [`VerifiedSchedule::estimate`], among those
-    /// that need at most `limit` bytes beside any rank's shards. Of equally fast schedules it
-    /// returns the one that needs the least memory.
+    /// Returns the schedule with the shortest time on a machine, as predicted by
+    /// [`VerifiedSchedule::estimate`]. Considers only schedules that need at most `limit` bytes
+    /// beside any rank's shards. Of equally fast schedules, returns the schedule that needs the
+    /// least memory.
     ///
-    /// Candidates are all kinds of [`Strategy`]. Gathering is tried in 1, 2, 4, … parts, and in 1,
-    /// 2, 4, … times the number of other ranks, up to 32 parts. Each part has at least as many rows
-    /// or columns as a tile.
+    /// Candidates are all kinds of [`Strategy`]. [`Strategy::Gather`] is tried with 1, 2, 4, …
+    /// parts, and with 1, 2, 4, … times the number of other ranks, up to 32 parts. Each part has at
+    /// least as many rows or columns as a tile.
     ///
     /// # Errors
     /// Returns the errors of [`Schedule::new`], and [`ScheduleFault::Memory`] if all candidates
@@ -142,7 +143,7 @@ impl fmt::Display for ScheduleChoice {
             )?;
             write!(f, "{:>12}{:>10.1} %", Seconds(estimate.time), 100.0 * estimate.efficiency())?;
             let fits = self.limit.is_none_or(|limit| memory <= limit);
-            writeln!(f, "{}", if fits { "" } else { "  more memory than there is" })?;
+            writeln!(f, "{}", if fits { "" } else { "  exceeds the memory limit" })?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use thiserror::Error;
 /// ```
 ///
 /// An array is a matrix of one row. Its elements are distributed by columns, here in consecutive
-/// parts at multiples of 256.
+/// parts that are cut at multiples of 256.
 ///
 /// ```
 /// # use gemm_world::plan::{Cut, Distribution, Split};
@@ -52,13 +52,13 @@ pub enum Split {
     Rows(Cut),
     /// Each rank has a range of consecutive columns.
     Cols(Cut),
-    /// Ranks form a grid, and each has one block.
+    /// Ranks form a grid, and each rank has one block.
     Grid {
         /// Rows and columns of the grid of ranks.
         ranks: [usize; 2],
-        /// Rows and columns of a patch: ranks with consecutive numbers, row by row, such as the
-        /// ranks of one host. Patches are numbered in the same order. `[1, 1]` numbers all ranks
-        /// row by row.
+        /// Rows and columns of a patch, a part of the grid whose ranks have consecutive numbers,
+        /// such as the ranks of one host. Ranks within a patch, and the patches of the grid, are
+        /// numbered row by row. `[1, 1]` numbers all ranks of the grid row by row.
         patch: [usize; 2],
         /// Numbers ranks and patches column by column instead of row by row.
         down: bool,
@@ -70,7 +70,7 @@ pub enum Split {
 /// Division of an extent into parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cut {
-    /// Parts of about equal length, cut at multiples of a unit, which is at least 1.
+    /// Parts of about equal length, cut at multiples of this unit, which must be at least 1.
     Even(usize),
     /// Parts of these lengths, any of which may be 0.
     Lengths(Vec<usize>),
@@ -81,9 +81,9 @@ pub enum Cut {
 pub enum DistributionError {
     /// The text is not a distribution.
     #[error(
-        "`{0}` is not a layout: write the extents and how they are split, `4096x1024 whole`, `… \
-         rows`, `… cols/128`, `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or `… grid \
-         16x32 patch 2x4 rows/128 cols`"
+        "`{0}` is not a distribution: write the extents and the division, such as `4096x1024 \
+         whole`, `… rows`, `… cols/128`, `… rows[100,0,56]`, `… grid 2x4`, `… grid 2x4 down` or \
+         `… grid 16x32 patch 2x4 rows/128 cols`"
     )]
     Text(String),
     /// The number of ranks is 0.
@@ -107,7 +107,7 @@ pub enum DistributionError {
     Sum {
         /// Cut extent: `rows` or `columns`.
         what: &'static str,
-        /// Sum of the lengths, or `usize::MAX` if it overflows.
+        /// Sum of the lengths, or `usize::MAX` if the sum overflows.
         sum: usize,
         /// Rows or columns of the matrix.
         extent: usize,
@@ -122,7 +122,7 @@ pub enum DistributionError {
         has: usize,
     },
     /// Patches do not fill the grid.
-    #[error("a grid of {}x{} ranks is not made of patches of \
+    #[error("a grid of {}x{} ranks cannot be divided into patches of \
         {}x{}", ranks[0], ranks[1], patch[0], patch[1])]
     Patch {
         /// Rows and columns of the grid.
@@ -199,8 +199,9 @@ impl Distribution {
         Self::patches(rows, cols, ranks, [1, 1])
     }
 
-    /// Distributes blocks over a grid of ranks, numbered patch by patch. If a patch is a host, less
-    /// of the data that the ranks of a grid row or column exchange crosses between hosts.
+    /// Distributes blocks over a grid of ranks, numbered patch by patch. The ranks of a grid row or
+    /// column exchange data. If the ranks of a patch are those of a host, less of this data crosses
+    /// between hosts.
     ///
     /// ```
     /// use gemm_world::plan::Distribution;
@@ -251,7 +252,7 @@ impl Distribution {
         Self { rows: self.cols, cols: self.rows, split }
     }
 
-    /// Returns the block of the whole matrix.
+    /// Returns the block that covers the whole matrix.
     pub fn all(&self) -> Block {
         Block::new(0..self.rows, 0..self.cols)
     }
@@ -265,7 +266,7 @@ impl Distribution {
         Ok((0..ranks).map(|rank| deal.shard(rank)).collect())
     }
 
-    /// Returns the blocks of all ranks, as a structure that also finds the owner of a block.
+    /// Returns the blocks of all ranks, in a structure that can also find the owner of a block.
     pub(super) fn deal(&self, ranks: usize) -> Result<BlockOwners, DistributionError> {
         let Self { rows, cols, split } = self;
         if ranks == 0 {
@@ -282,7 +283,8 @@ impl Distribution {
                 if down.checked_mul(*across) != Some(ranks) {
                     return Err(DistributionError::Grid { ranks: *grid, has: ranks });
                 }
-                // Neither factor is 0, since their product, the number of ranks, is not.
+                // Neither `down` nor `across` is 0, because their product, the number of ranks, is
+                // not 0.
                 if down.checked_rem(patch[0]) != Some(0) || across.checked_rem(patch[1]) != Some(0)
                 {
                     return Err(DistributionError::Patch { ranks: *grid, patch: *patch });

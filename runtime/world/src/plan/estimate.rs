@@ -15,24 +15,24 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 ///
 /// Each rank has one timeline for multiplications and one for exchanges:
 ///
-/// * An exchange begins once all its ranks have reached it and finished the earlier ones. It takes
-///   as long as its slowest rank or host. That time follows from the larger of the received and the
-///   sent bytes.
-/// * A multiplication begins after the previous one and after the preceding waits. It runs slower
-///   while its rank is in an exchange.
+/// * An exchange begins once all its ranks have reached it and finished their earlier exchanges. It
+///   takes as long as its slowest rank or host. The time of a rank or host follows from the larger
+///   of its received and its sent bytes.
+/// * A multiplication begins after the previous multiplication and after the waits before it. It is
+///   slower while its rank takes part in an exchange.
 ///
 /// The model ignores:
 ///
 /// * kernels with split-K, for GEMMs of less than a wave of the smallest tiles;
-/// * memory traffic of a GEMM beside splits, which matters for small K;
-/// * overlap of a GEMM's last wave with the next one's first;
+/// * memory traffic of a GEMM other than that of splits, which matters for small K;
+/// * overlap of a GEMM's last wave with the first wave of the next GEMM;
 /// * clocks that fall under load;
-/// * NCCL kernels that wait for SMs held by a GEMM, for up to the time of a tile;
+/// * the wait of NCCL's kernels for SMs that a GEMM occupies, up to the time of a tile;
 /// * links of unequal speed between the GPUs of a host;
-/// * networks with less bandwidth between some hosts than into each;
+/// * networks in which some pairs of hosts have less bandwidth than the link of each host;
 /// * the time until all ranks reach the first step.
 ///
-/// Nothing was measured on several hosts.
+/// No prediction for several hosts was compared with measurements.
 ///
 /// ```
 /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, Strategy};
@@ -59,11 +59,10 @@ pub struct Estimate {
     /// copies of blocks that the machine [packs](ClusterModel::staging). Memory of kernels, such as
     /// splits and split-K partial sums, is not included.
     pub memory: Vec<u64>,
-    /// Seconds to compute a rank's share of C in one launch with all data present, on the slowest
+    /// Seconds to compute a rank's share of C in one launch if all data is present, on the slowest
     /// rank.
     pub local: f64,
-    /// Seconds of the schedule's multiplications without exchanges beside them, on the slowest
-    /// rank.
+    /// Seconds of the schedule's multiplications if no exchange slows them, on the slowest rank.
     pub products: f64,
     /// Seconds of the exchanges alone.
     pub exchanges: f64,
@@ -77,8 +76,8 @@ impl Estimate {
         (self.time - self.products).max(0.0)
     }
 
-    /// Returns the ratio of `local` to `time`: the achieved share of the speed with all data
-    /// present. 1 if nothing is computed.
+    /// Returns the ratio of `local` to `time`: the achieved share of the speed that the GEMM would
+    /// have with all data present. Returns 1 if nothing is computed.
     pub fn efficiency(&self) -> f64 {
         match self.time > 0.0 {
             true => self.local / self.time,
@@ -118,7 +117,7 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut number, mut unit) = (self.0 as f64, "B");
         for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
-            // Larger numbers would print as 1000.0.
+            // Larger numbers would be printed as 1000.0.
             if number < 999.95 {
                 break;
             }

@@ -15,7 +15,7 @@ pub(crate) trait FactorExt {
     /// Creates a block from its range along M or N and its range along K.
     fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block;
 
-    /// Whether the transpose of it is stored, as a kernel's `layout` says.
+    /// Returns true if a kernel's `layout` stores the transpose of this factor.
     fn is_transposed(&self, layout: GemmLayout) -> bool;
 }
 

@@ -12,7 +12,7 @@ pub enum ScheduleFault {
         /// Reason why the distribution does not fit.
         error: DistributionError,
     },
-    /// The extents of a distribution are not those of the GEMM.
+    /// The extents of a distribution do not fit the GEMM.
     #[error("{matrix} is {}x{}, but that of a GEMM of {}x{}x{} is \
         {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
     Extents {
@@ -26,7 +26,7 @@ pub enum ScheduleFault {
         size: Size,
     },
     /// A matrix exceeds the address space.
-    #[error("{matrix} is {}x{}: that is more than the address space holds", has[0], has[1])]
+    #[error("{matrix} is {}x{}, which exceeds the address space", has[0], has[1])]
     TooLarge {
         /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
@@ -49,7 +49,7 @@ pub enum ScheduleFault {
         /// Number of the missing item.
         number: usize,
     },
-    /// A move is invalid, as when the sender does not have the block.
+    /// A move is invalid, for example because the sender does not have the block.
     #[error("exchange {exchange}: {from} -> {to} {block} into {into}: {why}")]
     Move {
         /// Index of the exchange in [`Schedule::exchanges`](crate::plan::Schedule::exchanges).
@@ -65,8 +65,8 @@ pub enum ScheduleFault {
         /// Reason why the move is invalid.
         why: &'static str,
     },
-    /// A rank does not begin an exchange that others wait for, begins it twice, or begins it in
-    /// another order.
+    /// A rank does not begin an exchange for which other ranks wait, begins it twice, or begins it
+    /// in the wrong order.
     #[error("rank {rank}, exchange {exchange}: {why}")]
     Begin {
         /// Number of the rank, from 0.
@@ -76,7 +76,8 @@ pub enum ScheduleFault {
         /// Reason why the step is invalid.
         why: &'static str,
     },
-    /// An exchange writes a slot that an earlier exchange, not yet waited for, still fills.
+    /// An exchange writes a slot before the rank has waited for an earlier exchange into the same
+    /// slot.
     #[error(
         "rank {rank}: exchange {exchange} writes to slot {slot} of {factor} before the wait for \
          exchange {before}, which fills it"
@@ -95,7 +96,8 @@ pub enum ScheduleFault {
     },
     /// A multiplication reads data that is not in its place.
     #[error(
-        "rank {rank} multiplies with {block} of {factor}, but not all of it is in its {place}{why}"
+        "rank {rank} multiplies with {block} of {factor}, but not all of it is in place \
+         `{place}`{why}"
     )]
     Read {
         /// Number of the rank, from 0.
@@ -106,7 +108,7 @@ pub enum ScheduleFault {
         block: Block,
         /// Place from which it reads.
         place: Place,
-        /// End of the message, about the time of the read.
+        /// End of the message: the time of the read.
         why: &'static str,
     },
     /// A block is written twice.
@@ -149,7 +151,7 @@ pub enum ScheduleFault {
     Memory {
         /// Limit in bytes for each rank.
         limit: u64,
-        /// Bytes needed by the largest rank under the smallest strategy.
+        /// Bytes that the strategy with the least memory needs on its largest rank.
         least: u64,
         /// Strategy that needs the least memory.
         strategy: Strategy,

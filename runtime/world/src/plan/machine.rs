@@ -9,9 +9,9 @@ use gemm_perf::H200 as DEVICE;
 
 /// Model of GPUs and their links, sufficient to predict the time of a schedule.
 ///
-/// Two were measured, with GEMMs in `f32`: [`ClusterModel::h200_nccl`] and
+/// Two machines were measured, with GEMMs in `f32`: [`ClusterModel::h200_nccl`] and
 /// [`ClusterModel::h200_copy_engines`]. [`ClusterModel::computing`] adapts a machine to a kernel.
-/// Other machines are derived from these:
+/// Derive other machines from these:
 ///
 /// ```
 /// use gemm_world::plan::{ClusterModel, Gpu, Hosts};
@@ -25,9 +25,9 @@ use gemm_perf::H200 as DEVICE;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClusterModel {
-    /// Name for printed output, as in `H200, NCCL`.
+    /// Name for printed output, such as `H200, NCCL`.
     pub name: &'static str,
-    /// Model of every GPU; all are alike.
+    /// Model of each GPU. All GPUs are alike.
     pub gpu: Gpu,
     /// Link between a GPU and the others.
     pub link: Link,
@@ -53,11 +53,11 @@ pub struct Gpu {
     pub tiles: &'static [Tile],
     /// Number of SMs of the GPU.
     pub multiprocessors: usize,
-    /// Seconds of a launch beside its GEMM.
+    /// Seconds that a launch takes in addition to its GEMM.
     pub launch: f64,
     /// Memory bandwidth in bytes per second, reads and writes together.
     pub memory: f64,
-    /// Splits of A and B that precede the multiplication; zero for `f32`.
+    /// Cost of the splits of A and B before the multiplication, zero for `f32`.
     pub splits: Splits,
     /// Rates in arithmetics other than `f32`, used by [`Gpu::computing`].
     pub rates: &'static [Rate],
@@ -70,7 +70,7 @@ pub struct Tile {
     pub rows: usize,
     /// Columns of C in the tile.
     pub cols: usize,
-    /// Share of [`Gpu::flops`] reached with this tile.
+    /// Share of [`Gpu::flops`] that a GEMM reaches with this tile.
     pub reached: f64,
 }
 
@@ -90,15 +90,16 @@ pub struct Hosts {
     pub gpus: usize,
     /// Link between a host and the others.
     pub network: Link,
-    /// True if data that several ranks of a host receive from one rank crosses the network once and
-    /// is forwarded on the host, as in NCCL's collectives. False if it crosses once for each rank.
+    /// True if data that several ranks of a host receive from one rank crosses the network once,
+    /// and is then forwarded on the host, as in NCCL's collectives. False if the data crosses the
+    /// network once for each rank.
     pub once: bool,
 }
 
 impl Gpu {
     /// Predicts the seconds of a GEMM of extents `[m, n, k]` in one launch, with the fastest tiles.
-    /// SMs compute tiles in waves, and the last wave takes as long as a full one. Splits of A and B
-    /// are included. A GEMM with M = 0 or N = 0 is not launched and takes 0.
+    /// SMs compute tiles in waves, and the last wave takes as long as a full wave. Splits of A and
+    /// B are included. A GEMM with M = 0 or N = 0 is not launched and takes 0 seconds.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,
@@ -136,7 +137,7 @@ impl Gpu {
 }
 
 impl Link {
-    /// Returns the seconds to move `bytes` bytes; 0 for 0 bytes.
+    /// Returns the seconds to move `bytes` bytes, which is 0 for 0 bytes.
     pub fn time(&self, bytes: u64) -> f64 {
         match bytes {
             0 => 0.0,
@@ -146,8 +147,9 @@ impl Link {
 }
 
 impl Hosts {
-    /// Creates hosts with one InfiniBand adapter of 400 Gbit/s per GPU. Nothing was measured: each
-    /// adapter is assumed to reach 46 of its 50 GB/s, with NCCL's latency within a host.
+    /// Creates hosts with one InfiniBand adapter of 400 Gbit/s per GPU. This was not measured: the
+    /// model assumes that each adapter reaches 46 of its 50 GB/s, with NCCL's latency within a
+    /// host.
     pub const fn infiniband(gpus: usize) -> Self {
         let network = Link { latency: NCCL.latency, rate: 46e9 * gpus as f64 };
         Self { gpus, network, once: true }
@@ -156,10 +158,10 @@ impl Hosts {
 
 /// cuBLAS in `f32` (TF32 off) on an H200: GEMMs of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and
 /// 32768 x 8192 x 32768 took 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63
-/// waves, each at 53.1 TFLOP/s, except for 0.8 % of the last one. The shares for smaller tiles are
-/// those of the fastest GEMM with each tile at 1024 in `tests/data/profiler/times.csv`. Larger K
-/// would give higher shares, but smaller tiles serve parts that do not fill a wave of large ones.
-/// SMs, launch time and memory bandwidth come from `gemm-perf`.
+/// waves, each at 53.1 TFLOP/s, except for 0.8 % of the last one. The share of a smaller tile is
+/// that of the fastest GEMM with this tile at 1024 in `tests/data/profiler/times.csv`. Larger K
+/// would give higher shares, but small tiles are used only for parts that do not fill a wave of
+/// large tiles. SMs, launch time and memory bandwidth come from `gemm-perf`.
 const H200: Gpu = Gpu {
     flops: 53.1e12,
     tiles: &[
@@ -178,41 +180,41 @@ const H200: Gpu = Gpu {
 
 /// All-gathers of NCCL 2.28.9 between 4 H200 of one host (NV18, NVLS off) reached 58, 251, 296, 324
 /// and 341 GB/s into a GPU, at 1, 16, 64, 256 and 1024 MiB per rank. This model is within 4 % of
-/// them.
+/// these measurements.
 const NCCL: Link = Link { latency: 45e-6, rate: 330e9 };
 
 impl ClusterModel {
-    /// H200 of one host, with NCCL. Four were measured, with cuBLAS in `f32`.
+    /// H200 GPUs of one host, linked by NCCL. Four GPUs were measured, with cuBLAS in `f32`.
     ///
-    /// NCCL's blocks take SMs from the GEMM, which practically stops. With own rows multiplied
-    /// first and the rest after its arrival, GEMMs took longer by 0.9, 1.1 and 1.9 times the
-    /// duration of the exchange, at n = 8192, 16384 and 32768.
+    /// NCCL's blocks take SMs from the GEMM, which practically stops. The GEMMs multiplied a rank's
+    /// own rows first, and the other rows after their arrival. They took longer by 0.9, 1.1 and 1.9
+    /// times the duration of the exchange, at n = 8192, 16384 and 32768.
     ///
-    /// NCCL moves contiguous bytes. Padded blocks are packed first, by copies assumed to run at
-    /// memory speed.
+    /// NCCL moves contiguous bytes, so padded blocks are packed first. The model assumes that these
+    /// copies run at memory speed.
     pub const fn h200_nccl() -> Self {
         Self { name: "H200, NCCL", link: NCCL, lost: 1.0, staging: true, ..Self::h200_host() }
     }
 
-    /// H200 GPUs of one host, linked by copy engines between peers in one process. Four were
-    /// measured, with cuBLAS in `f32`.
+    /// H200 GPUs of one host and one process, linked by copy engines. Four GPUs were measured, with
+    /// cuBLAS in `f32`.
     ///
-    /// Copies reached 120 to 132 GB/s into a GPU. GEMMs beside them reached 0.947, 0.996 and 0.984
-    /// of their speed at n = 8192, 16384 and 32768. Copies took 0.30, 0.15 and 0.075 of the time,
-    /// so the loss during a copy is 0.15. The latency was not measured; it is assumed to be that of
-    /// a launch.
+    /// Copies reached 120 to 132 GB/s into a GPU. During copies, GEMMs reached 0.947, 0.996 and
+    /// 0.984 of their speed at n = 8192, 16384 and 32768. Copies took 0.30, 0.15 and 0.075 of the
+    /// time, so [`ClusterModel::lost`] is 0.15. The latency was not measured; the model uses the
+    /// time of a launch.
     pub const fn h200_copy_engines() -> Self {
         let link = Link { latency: H200.launch, rate: 126e9 };
         Self { name: "H200, copy engines", link, lost: 0.15, ..Self::h200_host() }
     }
 
-    /// H200 GPUs linked through the host, in one process or by a connection between two. Nothing
-    /// was measured.
+    /// H200 GPUs linked through the host, in one process or by TCP between two processes. This was
+    /// not measured.
     ///
     /// A block is copied to pageable memory, written into a message, read from it, and copied to
     /// the other GPU. One thread per rank performs these steps one after another, at about 10 GB/s
-    /// each: 2 GB/s in total, plus 0.1 ms per message. A rank launches nothing meanwhile, so GEMMs
-    /// wait.
+    /// each. The model assumes 2 GB/s in total, plus 0.1 ms per message. During these steps a rank
+    /// launches nothing, so GEMMs wait.
     pub const fn h200_host() -> Self {
         Self {
             name: "H200, through the host",

@@ -3,17 +3,17 @@
 //! An executor of a [`VerifiedSchedule`](super::VerifiedSchedule) must follow these rules:
 //!
 //! * A rank begins its steps in order. Only [`Step::Wait`] waits. Multiplications run one after
-//!   another, and exchanges beside them.
+//!   another, and exchanges run concurrently with them.
 //! * A block moves between two ranks once both have begun the exchange. A rank's exchanges may run
-//!   concurrently, or one after another. In the latter case all ranks run them in the order of
-//!   their numbers.
+//!   concurrently. If they run one after another, all ranks must run them in the order of their
+//!   numbers.
 //! * An exchange into a slot does not write before the receiver has finished the multiplications
-//!   begun earlier. The sender has to know that, so it waits for the receiver.
-//! * A multiplication after a wait finds the data of that exchange. Before the wait nothing is
-//!   known of the data.
+//!   that it began earlier. The sender must therefore wait for the receiver.
+//! * A multiplication after the wait for an exchange may read the data of this exchange. Before the
+//!   wait, the data may be incomplete.
 //!
-//! Nothing else needs a wait. Shards of A and B are never written, and gathered data and C are
-//! written once.
+//! No other step needs a wait, because shards of A and B are never written, and gathered data and C
+//! are written once.
 
 use super::{Block, Distribution, Factor, FactorExt};
 use std::fmt;
@@ -45,10 +45,10 @@ pub struct Distributions {
 pub enum Place {
     /// Shard of the rank itself, never written.
     Shard,
-    /// Buffer for everything that the rank needs of the factor, [`Size::needed`]: the rows of A, or
-    /// columns of B, of its share of C.
+    /// Buffer for everything that the rank needs of the factor ([`Size::needed`]): the rows of A,
+    /// or the columns of B, that belong to its share of C.
     Gathered,
-    /// Buffer for the data of one exchange, [`Exchange::held`], reused by later exchanges.
+    /// Buffer for the data of one exchange ([`Exchange::held`]). Later exchanges reuse the buffer.
     Slot(usize),
 }
 
@@ -88,9 +88,10 @@ pub struct Exchange {
 /// Step in the program of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Begins the rank's part in an exchange, as sender, receiver, or both.
+    /// Begins the rank's part in the exchange with this number, as sender, receiver, or both.
     Begin(usize),
-    /// Makes later multiplications wait until all data of an exchange has arrived at this rank.
+    /// Makes later multiplications wait until all data of the exchange with this number has arrived
+    /// at this rank.
     Wait(usize),
     /// Computes a block of C over all of K. With K = 0 the block is zero.
     Multiply {

@@ -11,15 +11,15 @@ use std::fmt;
 pub enum Strategy {
     /// Gathers everything, then multiplies at once.
     Sequential,
-    /// Gathers everything and multiplies meanwhile. A rank first multiplies its own rows or
-    /// columns, if they span all of K. The rest follows in at least 1 part, starting after its own
-    /// and wrapping around.
+    /// Multiplies while the missing data arrives. A rank first multiplies its own rows or columns,
+    /// if they span all of K. The other rows or columns arrive in at least 1 part. The parts start
+    /// after the rank's own rows or columns and wrap around.
     Gather {
         /// Number of parts. Fewer are used if there are fewer rows or columns.
         parts: usize,
     },
-    /// Keeps two parts in memory: one arrives while the other is multiplied, into the slot of the
-    /// part before. Each part is one other rank's shard, if shards span all of K.
+    /// Keeps two parts in memory. While one part is multiplied, the next arrives in the slot of the
+    /// previous part. Each part is one other rank's shard, if shards span all of K.
     Rotate,
 }
 

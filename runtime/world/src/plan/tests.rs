@@ -1,4 +1,4 @@
-//! Verified schedules compute their GEMM; all others are rejected.
+//! Verified schedules compute their GEMM. Schedules that do not are rejected.
 
 mod distributions;
 mod faults;

@@ -5,7 +5,7 @@ use super::schedule::{Schedule, StagingBuffer};
 use super::{Block, Factor};
 use std::ops::Deref;
 
-/// Verified schedule, with the facts established by its verification.
+/// Verified schedule, with the shards and staging buffers that the verification has computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSchedule {
     pub(super) schedule: Schedule,

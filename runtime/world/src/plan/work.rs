@@ -1,5 +1,5 @@
-//! Counter of loop steps, in tests only. It shows that planning visits ranks, steps and moves once
-//! each, and not once for each pair.
+//! Counter of loop steps, for tests. The tests check that planning visits each rank, step and move
+//! once, and not each pair of them.
 
 #[cfg(test)]
 thread_local! {

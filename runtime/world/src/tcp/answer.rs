@@ -14,7 +14,7 @@ const ANSWER_LIMIT: usize = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The rank was heard and must wait for these ranks.
+    /// Rank 0 has read the rank's greeting. The rank must wait for these missing ranks.
     Wait(String),
     /// The rank belongs to another job. The text names both jobs.
     Away(String),
@@ -74,10 +74,10 @@ impl Answer {
         Some(answer)
     }
 
-    /// Reads the next answer, and no byte beyond it.
+    /// Reads the next answer, and no byte after the answer.
     ///
     /// # Errors
-    /// Returns what arrived instead of an answer.
+    /// Returns a description of the bytes or the event that arrived instead of an answer.
     pub(super) fn read(
         stream: &TcpStream,
         silence: Duration,
@@ -123,7 +123,7 @@ impl Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MissingAnswer {
     pub(super) reason: String,
-    /// Reason for the loss of rank 0, if it was present.
+    /// Reason for the loss of rank 0, in case rank 0 had been present.
     pub(super) why: LossReason,
 }
 
@@ -149,7 +149,7 @@ fn reason(error: &io::Error) -> String {
     if is_timeout(error) { "nothing arrived in time".to_owned() } else { error.to_string() }
 }
 
-/// Reader that fails at a deadline, and after a time of silence.
+/// Reader that fails at a deadline, or if no byte arrives for some time.
 struct DeadlineReader<'a> {
     stream: &'a TcpStream,
     silence: Duration,

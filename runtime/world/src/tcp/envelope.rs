@@ -2,9 +2,9 @@
 
 use std::io::{Error, ErrorKind, Read, Result};
 
-/// Protocol version. Any change of a message, during or after the rendezvous, increments it. The
-/// envelope and the beginning of a hello never change, so ranks of all versions can report each
-/// other.
+/// Protocol version. Increment it with any change of a message, during or after the rendezvous. The
+/// envelope and the beginning of a hello never change, so that ranks of different versions can
+/// report each other's version.
 pub(super) const PROTOCOL: u32 = 1;
 
 /// Size of an envelope in bytes.
@@ -43,7 +43,8 @@ impl Speaker {
         bytes.iter().zip(self.magic()).all(|(byte, magic)| byte == magic)
     }
 
-    /// Returns the protocol and length of an envelope, or `None` if it is not from this sender.
+    /// Returns the protocol and length of an envelope, or `None` if the envelope is not from this
+    /// sender.
     pub(super) fn open(self, envelope: &[u8; ENVELOPE]) -> Option<(u32, usize)> {
         let (protocol, length) = envelope.strip_prefix(self.magic())?.split_first_chunk::<4>()?;
         let (length, _) = length.split_first_chunk::<4>()?;

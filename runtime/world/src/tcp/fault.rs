@@ -1,8 +1,8 @@
-//! Fault of a rendezvous, as sent to all ranks.
+//! Fault of a rendezvous, which rank 0 sends to all ranks.
 
 use crate::codec::{Decoder, put_bytes, put_number};
 
-/// Subject under which numbers of ranks are compared.
+/// Name of the fact by which the ranks compare their number of ranks.
 pub(super) const RANKS: &str = "the number of ranks";
 
 /// Maximum length of a text in bytes. Longer texts are cut, so that every fault can be sent.
@@ -13,7 +13,7 @@ const TEXT: usize = 4096;
 pub(super) enum RendezvousFault {
     /// Ranks disagree on a fact.
     Mismatch { what: String, rank: usize, has: String, other: usize, others: String },
-    /// Ranks share something that each needs for itself.
+    /// Ranks share a resource of which each rank needs its own.
     Shared { what: String, value: String, rank: usize, other: usize },
     /// A rank reports that it cannot take part.
     Failed { rank: usize, text: String },

@@ -21,14 +21,16 @@ pub(super) enum Frame {
     Message { to: usize, from: usize, tag: Tag, bytes: Vec<u8> },
     /// Heartbeat of a connection without other frames.
     Alive,
-    /// Heartbeat of a rank that has waited for some time for this rank, or waits no more.
+    /// Heartbeat of a rank that has waited for some time for the rank in it, or that has stopped
+    /// waiting.
     Waits(Option<usize>),
     /// Notice that a rank has left in order.
     Left(usize),
-    /// A rank is lost. Rank 0's process sends the first loss; other processes report suspected
-    /// losses to it.
+    /// A rank is lost. Rank 0's process sends the first loss to all others. Other processes report
+    /// suspected losses to rank 0's process.
     LossReason(RankLoss),
-    /// Raw bytes before all other frames. Written only, never read.
+    /// Raw bytes before all other frames. They are only written: the receiver reads them as an
+    /// answer.
     First(Arc<[u8]>),
 }
 
@@ -58,7 +60,7 @@ impl Frame {
         to.write_all(bytes)
     }
 
-    /// Reads a frame. Returns `None` if the connection ends before it.
+    /// Reads a frame. Returns `None` if the connection ends before a frame.
     ///
     /// # Errors
     /// Returns the errors of `from`, [`ErrorKind::InvalidData`] for an invalid frame, and

@@ -18,27 +18,27 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_m
 /// Time limit for a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Time of further attempts after rank 0 has heard this rank and disappeared: the connection may
-/// have been cut by accident.
+/// Time for further attempts if rank 0 disappears after it has read this rank's greeting, since
+/// only the connection may have failed.
 const GRACE: Duration = Duration::from_secs(1);
 
 enum Visit {
     Welcome(TcpStream, RendezvousOutcome),
-    /// Fault that all ranks are told.
+    /// Fault that rank 0 sends to all ranks.
     Failed(WorldError),
-    /// Failure of this attempt; another one follows.
+    /// Failure of this attempt. Another attempt follows.
     Again(String),
     /// Reason to try again: another job meets at this address.
     Away(String),
-    /// Rank 0 had heard this rank, then fell silent.
+    /// Rank 0 has read this rank's greeting, but then disappeared.
     LossReason {
         why: LossReason,
         missing: String,
     },
 }
 
-/// Connects to rank 0 repeatedly until it answers or time is up. A rank that was heard, and then
-/// sees rank 0 gone, does not wait for a new rank 0.
+/// Connects to rank 0 repeatedly until rank 0 answers or time is up. If rank 0 disappears after it
+/// has read this rank's greeting, the rank does not wait for a new rank 0.
 ///
 /// # Errors
 /// Same as [`meet`](super::meet).
@@ -52,7 +52,7 @@ pub(super) fn join(
     let greeting = Greeting::new(job, hello).encode().map_err(refused)?;
     let mut pause = AGAIN.0;
     let mut before = String::new();
-    // Error to return if rank 0 does not come back, and the time limit for that.
+    // Error to return if rank 0 does not answer again, and the time limit for this answer.
     let mut lost: Option<(WorldError, Instant)> = None;
     loop {
         let happened = match visit(job, hello, &greeting, limits, deadline) {
@@ -104,7 +104,8 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
     if let Err(error) = said {
         return Visit::Again(error.to_string());
     }
-    // A rank that was heard is in time. Rank 0 tells it when the rendezvous has failed.
+    // Once rank 0 has read the greeting, it will report a failed rendezvous, so this rank may wait
+    // longer.
     let last = deadline + limits.rendezvous + limits.silence;
     let mut until = deadline;
     let mut waited_for = None;
@@ -142,9 +143,10 @@ fn connect(address: &Address, deadline: Instant) -> std::io::Result<TcpStream> {
     let mut error = std::io::Error::other("the host has no address");
     for place in (address.host.as_str(), address.port).to_socket_addrs()? {
         let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT);
-        // A timeout of zero is an error.
+        // `connect_timeout` rejects a timeout of zero.
         match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
-            // If nobody listens on an ephemeral port of this host, the connection may reach itself.
+            // If no process listens on an ephemeral port of this host, a connection may connect to
+            // itself.
             Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {
                 error = std::io::ErrorKind::ConnectionRefused.into();
             }

@@ -11,7 +11,7 @@ use std::io;
 /// Maximum size of a hello in bytes.
 pub(super) const HELLO_LIMIT: usize = 1 << 20;
 
-/// Subject under which crate versions are compared.
+/// Name of the fact by which the ranks compare their crate version.
 const VERSION: &str = "the version of gemm-runtime";
 
 /// Version of this crate, with the protocol version.
@@ -30,11 +30,11 @@ pub(crate) struct Fact {
 /// Condition on the values of a fact on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// No condition: the value is only passed on.
+    /// No condition: the value is only sent to all ranks.
     Noted,
-    /// All values are equal. Contains the remedy otherwise.
+    /// All values must be equal. Contains the remedy for values that differ.
     Same(&'static str),
-    /// All values differ. Contains the remedy otherwise.
+    /// All values must differ. Contains the remedy for equal values.
     #[cfg_attr(
         not(any(test, feature = "nccl")),
         allow(dead_code, reason = "NCCL alone asks for it")
@@ -43,14 +43,14 @@ enum Rule {
 }
 
 impl Fact {
-    /// Creates a fact that must be equal on all ranks. Otherwise they return
-    /// [`WorldError::Mismatch`] on `what`, as in `the version of NCCL`.
+    /// Creates a fact that must be equal on all ranks. Otherwise all ranks return
+    /// [`WorldError::Mismatch`] with `what`, such as `the version of NCCL`.
     pub(crate) fn same(what: &str, value: impl Into<String>, remedy: &'static str) -> Self {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Same(remedy) }
     }
 
-    /// Creates a fact that must differ on all ranks. Otherwise they return [`WorldError::Shared`]
-    /// for `what`, as in `GPU`.
+    /// Creates a fact that must differ on all ranks. Otherwise all ranks return
+    /// [`WorldError::Shared`] with `what`, such as `GPU`.
     #[cfg_attr(
         not(any(test, feature = "nccl")),
         allow(dead_code, reason = "NCCL alone asks for it")
@@ -59,7 +59,7 @@ impl Fact {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Distinct(remedy) }
     }
 
-    /// Creates a fact that all ranks are told.
+    /// Creates a fact that is only sent to all ranks.
     pub(crate) fn noted(what: &str, value: impl Into<String>) -> Self {
         Self { what: what.to_owned(), value: value.into(), rule: Rule::Noted }
     }
@@ -70,9 +70,10 @@ impl Fact {
 pub(crate) struct Hello {
     /// Facts about the rank, at most 1 MiB in total.
     pub(crate) facts: Vec<Fact>,
-    /// Data that rank 0 sends to all ranks: an id of NCCL. Ignored on other ranks.
+    /// Data that rank 0 sends to all ranks, such as an id of NCCL. The payload of other ranks is
+    /// ignored.
     pub(crate) payload: Vec<u8>,
-    /// Reason why the rank cannot take part. All ranks then fail with it.
+    /// Reason why the rank cannot take part. All ranks then fail with this reason.
     pub(crate) failure: Option<String>,
 }
 
@@ -116,7 +117,7 @@ impl RendezvousFault {
     }
 }
 
-/// Facts of all ranks, once they have met.
+/// Facts of all ranks, after the rendezvous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RendezvousOutcome {
     /// Facts of each rank, by rank.
@@ -133,7 +134,7 @@ impl RendezvousOutcome {
     }
 }
 
-/// Fact as sent to other ranks, without its remedy.
+/// Fact in the form that is sent to other ranks, without its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PeerFact {
     pub(super) what: String,
@@ -179,7 +180,7 @@ pub(super) struct Greeting {
     pub(super) version: String,
     pub(super) rank: usize,
     pub(super) ranks: usize,
-    /// Facts of the process: only its version if it uses another protocol.
+    /// Facts of the process. If it uses another protocol, only its version.
     pub(super) said: Vec<PeerFact>,
     pub(super) failure: Option<String>,
 }
@@ -210,7 +211,7 @@ impl Greeting {
     /// Encodes the greeting, in an envelope.
     ///
     /// # Errors
-    /// Returns a message if it is too long.
+    /// Returns a message if the greeting is too long.
     pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
         // These four fields come first in every protocol version.
@@ -258,7 +259,7 @@ impl Incoming {
     ///
     /// # Errors
     /// Returns the errors of `from`, [`io::ErrorKind::InvalidData`] for an invalid hello, and
-    /// [`io::ErrorKind::UnexpectedEof`] if it ends early.
+    /// [`io::ErrorKind::UnexpectedEof`] if the greeting ends early.
     pub(super) fn read(&mut self, from: &mut impl io::Read) -> io::Result<Greeting> {
         loop {
             let (protocol, length) = match self.0.first_chunk::<ENVELOPE>() {
@@ -289,8 +290,8 @@ impl Incoming {
     }
 }
 
-/// Compares the facts of all ranks. Returns a rank's failure, or else the first fact whose
-/// condition is violated, with the lowest ranks concerned.
+/// Compares the facts of all ranks. Returns a rank's failure if there is one, otherwise the first
+/// fact whose condition is violated, with the lowest ranks that violate it.
 pub(super) fn compare(
     said: &[Vec<PeerFact>],
     failures: &[Option<String>],
@@ -304,7 +305,7 @@ pub(super) fn compare(
     let value = |rank: &[PeerFact], what: &str| {
         rank.iter().find(|said| said.what == what).map(|said| said.value.clone())
     };
-    // Facts of rank 0 first, then those that only other ranks have.
+    // Facts of rank 0 come first, then facts that only other ranks have.
     for fact in said.iter().flatten().filter(|fact| fact.rule == PeerFactRule::Same) {
         let ours = value(first, &fact.what);
         if let Some(rank) = said.iter().position(|other| value(other, &fact.what) != ours) {

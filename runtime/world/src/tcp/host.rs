@@ -1,7 +1,7 @@
 //! Rendezvous on rank 0's side.
 //!
-//! A single thread polls all sockets without blocking, until all ranks are present or time is up.
-//! So a silent or slow peer delays nobody.
+//! A single thread polls all sockets without blocking, until all ranks are present or time is up. A
+//! silent or slow peer therefore does not delay other ranks.
 
 use super::Limits;
 use super::answer::Answer;
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 
 const ROUND: Duration = Duration::from_millis(5);
 
-/// Interval of checks that waiting ranks are still connected.
+/// Interval between checks that waiting ranks are still connected.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Number of unidentified connections allowed beyond the number of ranks. Further ones displace the
-/// oldest.
+/// Number of unidentified connections that are kept in addition to the number of ranks. A further
+/// connection replaces the oldest.
 const STRANGERS: usize = 64;
 
 /// Meets all ranks. Returns a connection to each of them, and the facts of all.
 ///
 /// # Errors
-/// Same as [`meet`](super::meet). Every arrived rank is told the error.
+/// Same as [`meet`](super::meet). Rank 0 sends the error to every arrived rank.
 pub(super) fn host(
     listener: TcpListener,
     job: &Job,
@@ -39,7 +39,7 @@ pub(super) fn host(
     let address = job.address.to_string();
     let refused = |reason: String| WorldError::Rendezvous { address: address.clone(), reason };
     let own = Greeting::new(job, hello);
-    // A greeting too long for the other ranks is an error on rank 0 too.
+    // The limit for the greetings of other ranks also applies to rank 0.
     own.encode().map_err(refused)?;
     let nonblocking = listener.set_nonblocking(true);
     nonblocking.map_err(|error| refused(format!("rank 0 cannot listen: {error}")))?;
@@ -87,7 +87,7 @@ struct Rendezvous<'a> {
     /// Arrived ranks, from rank 1 on.
     seats: Vec<Option<Guest>>,
     strangers: Vec<UnknownPeer>,
-    /// True for each rank that was told the fault.
+    /// True for each rank to which the fault was sent.
     told: Vec<bool>,
     fault: Option<RendezvousFault>,
 }
@@ -107,20 +107,21 @@ struct UnknownPeer {
     incoming: Incoming,
 }
 
-/// Sends an answer to a waiting rank. Its few bytes fit in the socket's buffer, so a failure means
-/// the rank is gone.
+/// Sends an answer to a waiting rank. The few bytes of the answer fit in the socket's buffer, so a
+/// failure means that the rank is gone.
 fn answer(mut stream: &TcpStream, answer: &Answer) -> bool {
     answer.encode().and_then(|bytes| stream.write_all(&bytes)).is_ok()
 }
 
-/// Returns true if a waiting rank is still connected. It sends nothing while it waits.
+/// Returns true if a waiting rank is still connected. A waiting rank sends nothing, so any readable
+/// byte or end of the connection means that it is not.
 fn is_there(stream: &TcpStream) -> bool {
     matches!(stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 impl Rendezvous<'_> {
-    /// Waits until all ranks are present and returns `None`, or returns a fault. After a fault it
-    /// keeps answering late ranks for a while, so that they need not wait.
+    /// Waits until all ranks are present and returns `None`, or returns a fault. After a fault,
+    /// still answers late ranks for some time, so that they need not wait for their own time limit.
     fn wait(&mut self, limits: &Limits) -> Option<RendezvousFault> {
         let began = Instant::now();
         let mut looked = began;
@@ -188,7 +189,7 @@ impl Rendezvous<'_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.strangers.push(stranger)
                 }
-                // Not a rank; dropped.
+                // The peer is no rank, so its connection is dropped.
                 Err(_) => {}
             }
         }
@@ -228,7 +229,8 @@ impl Rendezvous<'_> {
                         format!("two processes are rank {rank}, at {} and at {from}", guest.from);
                     RendezvousFault::Rendezvous { reason }
                 }
-                // The earlier process has gone, and may be this one.
+                // The earlier process has disconnected, and may be this process before a new
+                // attempt.
                 _ => {
                     let Greeting { said, failure, .. } = greeting;
                     let guest = Guest { stream, from, said, failure };
@@ -247,7 +249,7 @@ impl Rendezvous<'_> {
         self.tell(fault);
     }
 
-    /// Tells all waiting ranks that the rendezvous has failed.
+    /// Sends the fault to all waiting ranks.
     fn tell(&mut self, fault: RendezvousFault) -> RendezvousFault {
         let failed = Answer::Failed(fault.clone());
         for (place, seat) in self.seats.iter_mut().enumerate() {
@@ -282,7 +284,7 @@ impl Rendezvous<'_> {
         std::iter::once((own.said, own.failure)).chain(guests).unzip()
     }
 
-    /// Returns the connections, with the welcome to send first.
+    /// Returns the connections, each with the welcome as its first bytes to send.
     fn starts(self, welcome: &Arc<[u8]>) -> std::io::Result<Vec<Start>> {
         let guests = self.seats.into_iter().enumerate();
         let start = |(place, seat): (usize, Option<Guest>)| {

@@ -1,4 +1,4 @@
-//! Job and rank of this process, from the environment variables of its launcher.
+//! Job and rank of this process, read from the environment variables of its launcher.
 
 use crate::WorldError;
 use std::ffi::OsString;
@@ -20,7 +20,8 @@ pub(crate) struct Job {
     pub(crate) local_rank: Option<usize>,
     /// Address at which rank 0 listens. Empty for a single rank.
     pub(crate) address: Address,
-    /// Identity of the job, as far as the launcher sets it. Ranks with another token are sent away.
+    /// Identity of the job, as far as the launcher sets it. Rank 0 rejects ranks with another
+    /// token.
     pub(crate) token: String,
 }
 
@@ -46,16 +47,16 @@ struct Launcher {
     rank: &'static str,
     ranks: &'static [&'static str],
     local_rank: &'static [&'static str],
-    /// Variables that identify its jobs. All that are set are used.
+    /// Variables that identify a job of the launcher. All variables that are set form the token.
     token: &'static [&'static str],
 }
 
-/// Launchers, innermost first: `torchrun` and `mpirun` run within Slurm allocations, so their
-/// processes also have Slurm's variables.
+/// Launchers, in the order of precedence. `torchrun` and `mpirun` may run within Slurm allocations,
+/// so their processes also have Slurm's variables.
 ///
-/// `TORCHELASTIC_RESTART_COUNT` is not part of a token, since agents on different hosts count
-/// restarts separately. Slurm's step is not part of it if ranks are numbered by hand, since each
-/// host may have its own step.
+/// `TORCHELASTIC_RESTART_COUNT` is not part of a token, because agents on different hosts count
+/// restarts separately. For ranks that are numbered by hand, Slurm's step is not part of the token,
+/// because each host may have its own step.
 const LAUNCHERS: [Launcher; 4] = [
     Launcher {
         rank: "RANK",
@@ -123,7 +124,7 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         }
     }
 
-    /// Returns `GEMM_JOB`, or else the launcher's variables joined by `/`.
+    /// Returns `GEMM_JOB` if it is set, otherwise the launcher's variables joined by `/`.
     fn token(&self, names: &[&'static str]) -> String {
         let names = if self.has("GEMM_JOB") { &["GEMM_JOB"] } else { names };
         let value = |name: &&str| self.get(name).map(|value| value.to_string_lossy().into_owned());
@@ -179,7 +180,7 @@ fn bare(host: &str) -> &str {
 /// Parses `host:port`, with brackets around an IPv6 address.
 fn parse(text: &str) -> Option<Address> {
     let (host, port) = text.rsplit_once(':')?;
-    // The end of an IPv6 address without brackets is ambiguous.
+    // Without brackets, the end of an IPv6 address would be ambiguous.
     let brackets = bare(host) != host;
     let port = port.parse().ok().filter(|port| *port > 0)?;
     let host = bare(host);
@@ -190,7 +191,7 @@ fn parse(text: &str) -> Option<Address> {
 }
 
 impl Job {
-    /// Reads this process's environment. Returns `None` if it belongs to no job.
+    /// Reads the environment of this process. Returns `None` if the process belongs to no job.
     ///
     /// # Errors
     /// Same as [`Job::from`].
@@ -198,25 +199,25 @@ impl Job {
         Self::from(|name| std::env::var_os(name))
     }
 
-    /// Reads an environment: `RANK`, `WORLD_SIZE` and `LOCAL_RANK` (`torchrun`, or set by hand), or
-    /// else the variables of Open MPI, MPICH or Slurm, in this order. The ranks meet at
-    /// `GEMM_RENDEZVOUS`, `host:port`, or else at `MASTER_ADDR`, one port above `MASTER_PORT`. A
-    /// single rank needs neither. `GEMM_JOB`, or else the launcher's name of the job, distinguishes
-    /// jobs.
+    /// Reads an environment. `RANK`, `WORLD_SIZE` and `LOCAL_RANK` (`torchrun`, or set by hand)
+    /// precede the variables of Open MPI, MPICH and Slurm, in this order. The ranks meet at
+    /// `GEMM_RENDEZVOUS=host:port`, or if it is not set at `MASTER_ADDR`, one port above
+    /// `MASTER_PORT`. A single rank needs no address. `GEMM_JOB`, or if it is not set the
+    /// launcher's name of the job, distinguishes jobs.
     ///
     /// # Errors
     /// [`WorldError::Environment`] if a variable is not a valid number or address, or if another
     /// required variable is missing.
     pub(crate) fn from(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, WorldError> {
         let variables = Variables(get);
-        // Batch scripts and interactive shells of Slurm also have its variables, but are not tasks.
-        // Only processes of a step are.
+        // Batch scripts and interactive shells of Slurm also have its variables, but only processes
+        // of a step are ranks.
         let step = !variables.has("SLURM_JOB_ID") || variables.has("SLURM_STEP_ID");
         let says_rank = |launcher: &&Launcher| {
             variables.has(launcher.rank) && (launcher.rank != SLURM.rank || step)
         };
         let Some(launcher) = LAUNCHERS.iter().find(says_rank) else {
-            // Slurm's number of tasks is set in allocations without tasks.
+            // Slurm sets its number of tasks even in allocations without tasks.
             let others = LAUNCHERS.iter().filter(|launcher| launcher.rank != SLURM.rank);
             for launcher in others {
                 if let Some((name, ranks)) = variables.first(launcher.ranks)? {

@@ -1,4 +1,4 @@
-//! Connection to one peer, with its queue of frames to write.
+//! Connection to one peer, with the queue of frames to write.
 
 use super::answer::is_timeout;
 use super::frame::Frame;
@@ -18,7 +18,7 @@ pub(super) struct Start {
     /// Rank at the other end.
     pub(super) peer: usize,
     pub(super) stream: TcpStream,
-    /// Bytes that the writer writes before all frames.
+    /// Bytes to write before all frames.
     pub(super) first: Arc<[u8]>,
 }
 
@@ -26,11 +26,11 @@ pub(super) struct Start {
 pub(super) struct Connection {
     pub(super) peer: usize,
     stream: TcpStream,
-    /// Queue of the writer. `None` once the writer is to end.
+    /// Queue of the writer, or `None` after [`close`](Self::close), when the writer must end.
     queue: Mutex<Option<Sender<Frame>>>,
 }
 
-/// Owner of a connection, as seen by its reader and writer.
+/// Owner of a connection, to which its reader and writer report.
 pub(super) trait FrameHandler {
     /// Handles a received frame.
     ///
@@ -38,13 +38,13 @@ pub(super) trait FrameHandler {
     /// Returns the reason for the peer's loss if the frame is invalid.
     fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), LossReason>;
 
-    /// Returns true if nobody takes messages any more.
+    /// Returns true if a rank is lost, so that no rank takes messages any more.
     fn is_broken(&self) -> bool;
 
-    /// Records that the peer was told of the lost rank, as far as possible.
+    /// Records that the notice of the lost rank was written to the peer, or cannot be written.
     fn has_told(&self, peer: usize);
 
-    /// Records that the first bytes were written, as far as possible.
+    /// Records that the first bytes were written to the peer, or cannot be written.
     fn has_begun(&self, peer: usize);
 }
 
@@ -62,7 +62,8 @@ impl Connection {
         let Start { peer, stream, first } = start;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(silence))?;
-        // The reader detects a dead peer, so the writer may wait for buffer space without limit.
+        // The writer may wait for buffer space without limit, because the reader detects a dead
+        // peer.
         stream.set_write_timeout(None)?;
         let (queue, frames) = channel();
         let link = Self { peer, stream, queue: Mutex::new(Some(queue)) };
@@ -73,7 +74,7 @@ impl Connection {
     /// Queues a frame for the writer.
     pub(super) fn post(&self, frame: Frame) {
         if let Some(queue) = &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A writer that has ended has also cut the connection, which the reader reports.
+            // If the writer has ended, it has also cut the connection, which the reader reports.
             _ = queue.send(frame);
         }
     }
@@ -89,8 +90,8 @@ impl Connection {
         _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Reads until the connection ends, or is silent for too long. Returns the reason for the
-    /// peer's loss, which counts unless the peer has left.
+    /// Reads until the connection ends or is silent for too long. Returns the reason for the loss
+    /// of the peer. The caller ignores this reason if the peer has left.
     pub(super) fn read(&self, around: &impl FrameHandler, silence: Duration) -> LossReason {
         let mut from = BufReader::with_capacity(BUFFER, &self.stream);
         loop {
@@ -144,7 +145,7 @@ impl Connection {
                 }
             };
             match frame {
-                // Nobody takes the message any more, and the notice of the loss comes after it.
+                // No rank takes this message any more. The notice of the loss follows in the queue.
                 Frame::Message { .. } if around.is_broken() => {}
                 Frame::LossReason(_) => {
                     frame.write(&mut to)?;

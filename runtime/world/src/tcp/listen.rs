@@ -10,9 +10,10 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// Listens at the rendezvous address.
 ///
-/// If the address is `localhost` or an IP address of this host, it listens there alone. For any
-/// other host name, or an address of a device in front of this host, it listens on all interfaces.
-/// A host's own name often resolves to an address that others cannot reach.
+/// If the address is `localhost` or an IP address of this host, rank 0 listens only at this
+/// address. For any other host name, or an address of a device in front of this host, it listens on
+/// all interfaces, because a host's own name often resolves to an address that other hosts cannot
+/// reach.
 ///
 /// # Errors
 /// [`WorldError::Rendezvous`] if the port is not available by the deadline.
@@ -28,8 +29,8 @@ pub(super) fn listen(address: &Address, deadline: Instant) -> Result<TcpListener
             continue;
         }
         let reason = if taken {
-            "another process listens on this port; set GEMM_RENDEZVOUS to one that is free on the \
-             host of rank 0"
+            "another process listens on this port; set GEMM_RENDEZVOUS to a port that is free on \
+             the host of rank 0"
                 .to_owned()
         } else {
             format!("rank 0 cannot listen: {error}")

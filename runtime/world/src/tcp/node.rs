@@ -1,8 +1,8 @@
 //! Connected process: the inbox of its rank, its connections, and their reader and writer threads.
 //!
 //! Rank 0's process has a connection to each other rank. Any other process has one connection, to
-//! rank 0's. Only rank 0's process forwards messages, decides which rank was lost first, and tells
-//! all.
+//! rank 0's process. Only rank 0's process forwards messages, decides which rank was lost first,
+//! and tells all ranks.
 
 use super::frame::Frame;
 use super::link::{Connection, FrameHandler, Start, nonsense};
@@ -15,8 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Time that a rank waits for rank 0's verdict after a loss, and that rank 0's process waits for
-/// the ranks it tells.
+/// After a loss, the time that a rank waits for rank 0's decision, and the time that rank 0's
+/// process waits until all ranks are told.
 const VERDICT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -34,8 +34,8 @@ pub(super) struct Node {
 struct NodeState {
     inbox: Inbox,
     threads: usize,
-    /// Rank for which each rank has waited for some time, as far as this process knows. Rank 0's
-    /// process knows all.
+    /// For each rank, the rank for which it has waited for some time. Only rank 0's process knows
+    /// the waits of all ranks.
     waits: Vec<Option<usize>>,
     /// True for each connection whose writer has written its first bytes, or has ended.
     begun: Vec<bool>,
@@ -99,7 +99,7 @@ impl Node {
     }
 
     /// Waits until the first bytes are written to all peers, but not longer than
-    /// [`Limits::silence`]: rank 0 may end afterwards, since it has let all others in.
+    /// [`Limits::silence`]. All ranks are then connected, so rank 0 may end.
     pub(super) fn begin(&self) {
         self.wait_until(self.limits.silence, |state| state.begun.iter().all(|begun| *begun));
     }
@@ -167,7 +167,7 @@ impl Node {
         deadline: Instant,
     ) -> std::result::Result<Vec<u8>, RankLoss> {
         let began = Instant::now();
-        // A rank that waits long reports whom it waits for, well before its deadline.
+        // A rank that waits long reports for which rank it waits, well before its deadline.
         let says = began + self.limits.heartbeat.min(deadline.duration_since(began) / 2);
         let mut has_said = false;
         let mut state = self.lock();
@@ -190,7 +190,7 @@ impl Node {
             let waited = self.changed.wait_timeout(state, until.saturating_duration_since(now));
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         };
-        // The report of a late rank must precede the notice that this rank waits no more.
+        // The report of a late rank must precede the notice that this rank has stopped waiting.
         let ended = |node: &Self| {
             if has_said {
                 node.says_wait(&mut node.lock(), None);
@@ -211,7 +211,8 @@ impl Node {
         }
     }
 
-    /// Reports that this rank has waited for `of` for some time, or waits no more.
+    /// Reports that this rank has waited for `of` for some time, or with `None` that it has stopped
+    /// waiting.
     fn says_wait(&self, state: &mut NodeState, of: Option<usize>) {
         state.waits[self.rank] = of;
         if self.rank != 0 {
@@ -219,8 +220,8 @@ impl Node {
         }
     }
 
-    /// Returns the rank to blame for a timeout: if the late rank itself waits for another one, that
-    /// one, and so on.
+    /// Returns the loss of the rank to blame for a timeout. If the late rank itself waits for
+    /// another rank, that rank is to blame, and so on.
     fn cause(&self, broken: RankLoss) -> RankLoss {
         if self.rank != 0 || !matches!(broken.why, LossReason::Late(_)) {
             return broken;
@@ -230,8 +231,8 @@ impl Node {
         RankLoss { rank: last_in_chain(broken.rank, self.ranks, waits), ..broken }
     }
 
-    /// Reports a lost rank to rank 0's process. Returns the first loss as decided there, or
-    /// `broken` if it does not answer in time.
+    /// Reports a lost rank to rank 0's process. Returns the loss that rank 0's process decides was
+    /// the first, or `broken` if it does not answer in time.
     pub(super) fn report(&self, broken: RankLoss) -> RankLoss {
         if self.rank != 0 && self.broken().is_none() {
             self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));
@@ -241,11 +242,12 @@ impl Node {
         self.tell(self.broken().unwrap_or(broken))
     }
 
-    /// Returns the loss once all other ranks were told: the caller may then end the process.
+    /// Waits until all other ranks were told of the loss, and returns it. The caller may then end
+    /// the process.
     pub(super) fn tell(&self, broken: RankLoss) -> RankLoss {
         if self.rank == 0 {
             self.wait_until(self.verdict(), |state| state.told.iter().all(|told| *told));
-            // Ranks that do not read are waited for only once.
+            // A later call does not wait again for ranks that do not read.
             self.lock().told.fill(true);
         }
         broken
@@ -258,8 +260,8 @@ impl Node {
     /// Records a lost rank. If it is the first, rank 0's process tells all others.
     fn lose(&self, broken: RankLoss) {
         let mut state = self.lock();
-        // Queued under the lock: whoever sees the loss may close the connections, after which
-        // nothing can be sent.
+        // The notices are queued under the lock, because a thread that sees the loss may close the
+        // connections.
         if state.inbox.lose(broken.clone()) && self.rank == 0 {
             self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));
         }
@@ -281,7 +283,8 @@ impl Node {
             return;
         };
         let why = link.read(self, self.limits.silence);
-        // A rank that has left may disconnect. Once this rank has left, rank 0's process may too.
+        // A rank that has left may disconnect. Rank 0's process may disconnect once this rank has
+        // left.
         let well = if self.rank == 0 { self.has_left(link.peer) } else { self.has_left(self.rank) };
         if !well {
             self.lose(RankLoss { rank: link.peer, why });
@@ -289,7 +292,7 @@ impl Node {
         if self.rank == 0 {
             link.close();
         } else {
-            // There is no peer left to write to.
+            // Ends the writer, which has no peer left.
             link.cut();
         }
     }
@@ -300,15 +303,15 @@ impl Node {
         self.links.iter().for_each(Connection::close);
     }
 
-    /// Ends this rank's part. Queued frames are written, rank 0's process waits for the others, and
-    /// all threads end.
+    /// Ends this rank's participation: writes queued frames, waits in rank 0's process for the
+    /// other ranks, and ends all threads.
     pub(super) fn end(&self) {
         let left = self.has_left(self.rank);
         let broken = |state: &NodeState| state.inbox.broken().is_some();
         if self.rank == 0 {
             if left {
-                // The others may work for any length of time: a lost rank falls silent and is
-                // detected.
+                // The other ranks may work for any length of time. A lost rank is detected by its
+                // silence.
                 self.wait_until(LONGEST, |state| broken(state) || state.inbox.is_last(0));
             } else {
                 self.lose(RankLoss { rank: 0, why: LossReason::Gone });

@@ -40,8 +40,8 @@ fn job(rank: usize, ranks: usize, address: &Address) -> Job {
 /// Outcome of a rendezvous.
 type Rendezvous = Result<(TcpChannel, RendezvousOutcome), WorldError>;
 
-/// Lets the given ranks meet, each in its own thread, with rank 0 on the listener. Returns their
-/// outcomes in order.
+/// Runs a rendezvous of the given ranks, each in its own thread, with rank 0 on the listener.
+/// Returns their outcomes in order.
 fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<Rendezvous> {
     thread::scope(|scope| {
         let mut listener = Some(listener);
@@ -52,7 +52,7 @@ fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<R
                 scope.spawn(move || meet_at(listener, job, hello, limits))
             })
             .collect();
-        // Without a rank 0, nobody listens any more.
+        // Without a rank 0, no process may listen.
         drop(listener);
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })

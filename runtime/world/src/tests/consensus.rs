@@ -84,7 +84,7 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
                 // The first text is equal on all ranks.
                 let said = [("the kernel", "8x8"), ("the extents", value), ("the rest", value)];
                 let got = agree(&*channel, Tag(1), &said, is_ready, soon(), "Give all the same");
-                // The disagreement leaves the world intact.
+                // After a disagreement, further calls still work.
                 let after = barrier(&*channel, Tag(2), "going on", soon());
                 channel.leave();
                 (got, after)
@@ -115,7 +115,7 @@ fn what_rank_0_says_for_all_has_to_be_of_all() {
                 let mut all = Vec::new();
                 put_list(&mut all, &vec![b"x"; given], |to, bytes| put_bytes(to, *bytes));
                 for rank in 1..3 {
-                    // The rank told first may have reported the fault by then.
+                    // The rank that was told first may have reported the fault by then.
                     _ = channel.send(rank, Tag(1), all.clone());
                 }
                 return channel.take(1, Tag(2), soon()).expect_err("it is broken").at("");

@@ -1,5 +1,5 @@
-//! Random graphs of waiting ranks: every deadlock is found at once, and nothing else is reported as
-//! one.
+//! Random graphs of waiting ranks: every deadlock is found at once, and only deadlocks are
+//! reported.
 
 use super::{run, same};
 use crate::channel::{RankLoss, Tag};
@@ -7,7 +7,7 @@ use crate::error::LossReason;
 use crate::mailbox::{Delivery, mailboxes, mailboxes_that};
 use std::time::{Duration, Instant};
 
-/// A rank's wait for another one. `sent` is true if the awaited message was sent.
+/// Wait of a rank for another rank. `sent` is true if the awaited message was sent.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     of: usize,

@@ -1,4 +1,4 @@
-//! Errors of a broken world: the error of the first lost rank is returned.
+//! Errors of a world after the loss of a rank: the error of the first lost rank is returned.
 
 use crate::mailbox::{Delivery, Fault, FaultKind, mailboxes};
 use crate::{Error, LossReason, Rank, Result, World, WorldError};
@@ -124,7 +124,7 @@ fn nothing_is_returned_of_a_world_that_is_broken_in_the_end() {
         World::of_end(Device::simulator(), own).run(|rank| {
             told.lock().expect("no panic").recv().expect("it is told");
             assert!(rank.channel.broken().is_some());
-            // All requested work is done.
+            // All requested work is complete.
             Ok(7)
         })
     });

@@ -1,4 +1,4 @@
-//! Faults at every step of random programs, and the losses that other ranks are told.
+//! Faults at every step of random programs, and the losses that are reported to other ranks.
 
 use super::program::{Step, expected, program, step};
 use super::{KINDS, run, same, soon};
@@ -113,7 +113,7 @@ fn check(
     }
 }
 
-/// Ways in which a rank goes without leaving in order.
+/// Ways in which a rank can end without leaving in order.
 #[derive(Clone, Copy, Debug)]
 enum Exit {
     Drops,
@@ -220,8 +220,8 @@ fn a_rank_that_says_nothing_is_late_for_all() {
 
 #[test]
 fn who_waits_itself_is_not_what_is_late() {
-    // Rank 0 stands still. Each other rank waits for the rank before it, and the deadline of one of
-    // them expires first.
+    // Rank 0 does nothing. Each other rank waits for the rank before it, and the deadline of one
+    // rank expires first.
     for (kind, ends) in KINDS {
         for (ranks, first) in [(3, 2), (4, 3), (4, 2), (5, 4)] {
             for still in [0, 1] {
@@ -268,7 +268,7 @@ fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
             };
             match channel.rank() {
                 0 => {
-                    // Rank 1 has waited long enough to report it.
+                    // Rank 1 has waited long enough to report its wait.
                     thread::sleep(Duration::from_millis(400));
                     channel.send(1, Tag(0), Vec::new()).expect("all are there");
                     stand()

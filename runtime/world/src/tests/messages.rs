@@ -1,4 +1,4 @@
-//! Texts of errors.
+//! Messages of errors.
 
 use crate::Error;
 use crate::{Delivery, Distribution, Fault, FaultKind, World, WorldError};
@@ -17,8 +17,8 @@ fn what_cannot_be_is_named_with_what_is_needed() {
     let device = gemm_runtime::Device::simulator();
     assert_eq!(
         told(World::new(vec![device.clone(), device])),
-        "a world that has the simulator twice cannot be used: each rank needs a device of its \
-         own: make one for each"
+        "a world that has the simulator twice cannot be used: each rank needs its own device. \
+         Create one for each rank"
     );
     let gathered = World::simulated(4).expect("a world").run(|rank| {
         let part = rank.alloc::<f32>(&Distribution::rows(4, 4))?;
@@ -54,12 +54,12 @@ fn faults_of_ranks_that_are_not_there_are_refused() {
 #[test]
 fn a_reduction_without_runs_is_told_which_it_could_have() {
     let said = |line: &str| WorldError::Unrun { line: line.to_owned() }.to_string();
-    let why = "folds elements that are spread over the ranks, by blocks that take turns along all \
-               of them: the bits would depend on the number of ranks.";
+    let why = "folds elements that are spread over the ranks, but its blocks take turns along all \
+        elements: the bits would depend on the number of ranks.";
     assert_eq!(
         said("block: 64, blocks: 3"),
         format!(
-            "`block: 64, blocks: 3` {why} Write `run: 65536`, or another multiple of 64, the \
+            "`block: 64, blocks: 3` {why} Write `run: 65536`, or another multiple of the 64 \
              elements that a block reads at once, instead of `blocks`, and cut the elements \
              between runs"
         )

@@ -24,7 +24,7 @@ pub(crate) enum Step {
 }
 
 /// Random program for each rank. The steps can be executed one after another in the order in which
-/// they were drawn, and sends never block. So ranks that execute them concurrently finish.
+/// they were drawn, and sends never block. Ranks that execute them concurrently therefore finish.
 pub(crate) fn program(ranks: usize, steps: usize, random: &mut fastrand::Rng) -> Vec<Vec<Step>> {
     let mut program = vec![Vec::new(); ranks];
     let mut queues: HashMap<(usize, usize, Tag), Vec<Vec<u8>>> = HashMap::new();
@@ -113,8 +113,8 @@ fn a_rank_that_has_left_lets_the_others_go_on() {
                     channel.leave();
                     return Ok(vec![got]);
                 }
-                // The others exchange messages long after this rank has left, and still receive its
-                // earlier ones.
+                // The other ranks exchange messages long after this rank has left, and still
+                // receive its earlier messages.
                 let other = 3 - first - rank;
                 thread::sleep(Duration::from_millis(100));
                 channel.send(other, Tag(1), vec![9])?;
@@ -149,7 +149,7 @@ fn one_that_waits_for_a_rank_that_has_left_is_told_at_once() {
                     // The wait may begin before or after the departure.
                     return channel.take(leaves, Tag(0), soon()).err();
                 }
-                // Only the channel's own notice can tell this rank.
+                // This rank can learn of the loss only from the channel.
                 while channel.broken().is_none() && began.elapsed() < Duration::from_secs(10) {
                     thread::sleep(Duration::from_millis(1));
                 }

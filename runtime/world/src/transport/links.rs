@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Transport between ranks. It does not affect results.
+/// Transport of data between ranks. The choice of transport does not affect results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransportKind {
     /// GPU copy engines: each GPU copies blocks from other GPUs' memory. It requires one process
@@ -20,8 +20,8 @@ pub enum TransportKind {
     Peers,
     /// NCCL, between any processes and hosts. It requires the feature `nccl` and one GPU per rank.
     Nccl,
-    /// Host memory, or between processes the TCP connections of the ranks: slow, but always
-    /// available. Simulated devices use only this.
+    /// Host memory within a process, and the ranks' TCP connections between processes. Slow, but
+    /// always available. Simulated devices use only this transport.
     Host,
 }
 
@@ -62,11 +62,11 @@ impl FromStr for TransportKind {
     }
 }
 
-/// Link from a rank's device to those of other ranks.
+/// Link from a rank's device to the devices of other ranks.
 pub(crate) enum Links {
     /// Messages, between GPUs or simulators.
     Channel {
-        /// True for simulators. They model GPUs with a faster link.
+        /// True for simulators. Their default machine model has a faster link than this one.
         simulated: bool,
     },
     /// Copies from the memory of other GPUs.
@@ -97,8 +97,8 @@ impl Links {
                 Some(peers) => Ok(peers.into_iter().map(Self::Peers).collect()),
                 None if kind.is_some() => Err(impossible(
                     "peers among these GPUs".to_owned(),
-                    "each has to reach the memory of all others, and the driver says that some do \
-                     not",
+                    "each has to reach the memory of all others, but the driver reports that some \
+                     do not",
                 )),
                 None if cfg!(feature = "nccl") && twice(devices).is_none() => nccl_between(devices),
                 None => Ok(by_wire()),
@@ -115,8 +115,8 @@ impl Links {
         }
     }
 
-    /// Returns true if a rank may allocate memory and load kernels during exchanges, since no
-    /// exchange waits for another rank.
+    /// Returns true if a rank may allocate memory and load kernels during exchanges, because no
+    /// exchange occupies its device while it waits for another rank.
     pub(crate) fn loads_beside(&self) -> bool {
         match self {
             Self::Channel { .. } | Self::Peers(_) => true,
@@ -125,8 +125,8 @@ impl Links {
         }
     }
 
-    /// Waits until all ranks have loaded their kernels. Only needed if loading may block on an
-    /// exchange of another rank.
+    /// Waits until all ranks have loaded their kernels, if loading might block on an exchange of
+    /// another rank.
     pub(crate) fn all_ready(&self, _talk: &CollectiveContext) -> Result<()> {
         match self {
             Self::Channel { .. } | Self::Peers(_) => Ok(()),
@@ -149,7 +149,7 @@ impl Links {
         }
     }
 
-    /// Aborts the links of all ranks of this process. No transfer is under way afterwards.
+    /// Aborts the links of all ranks of this process. After the call, no transfer is under way.
     pub(crate) fn give_up(&self) {
         match self {
             Self::Channel { .. } | Self::Peers(_) => {}
@@ -158,7 +158,7 @@ impl Links {
         }
     }
 
-    /// Closes the link in agreement with the other ranks, once the device's work is complete.
+    /// Closes the link, as a collective call, once the device's work is complete.
     pub(crate) fn finish(
         &self,
         _device: &Device,
@@ -173,7 +173,7 @@ impl Links {
     }
 }
 
-/// Returns the first rank whose GPU is also a lower rank's, and that lower rank.
+/// Returns the first rank whose GPU a lower rank also uses, and this lower rank.
 fn twice(devices: &[Device]) -> Option<(usize, usize)> {
     let gpu = |rank: usize| Some(devices[rank].cudarc()?.0.ordinal());
     let same = |rank: usize| (0..rank).find(|other| gpu(*other) == gpu(rank));
@@ -201,7 +201,7 @@ fn check_waits() -> Result<()> {
         Ok(value) if value.trim() == "1" => Err(Error::World(WorldError::Environment {
             variable: VARIABLE,
             value,
-            need: "NCCL would wait for lost ranks for ever: leave it out, or set it to 0"
+            need: "NCCL would wait for lost ranks for ever; unset the variable, or set it to 0"
                 .to_owned(),
         })),
         _ => Ok(()),
@@ -225,7 +225,7 @@ fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
         let version = library.version();
         return Err(impossible(
             format!("several ranks of one process that this NCCL connects ({version})"),
-            "before 2.24 it reaches into memory that other GPUs do not have: take a later one, set \
+            "before 2.24 it accesses memory that other GPUs cannot reach: use a later version, set \
              NCCL_P2P_DIRECT_DISABLE=1, or start a process for each GPU",
         ));
     }
@@ -255,8 +255,8 @@ pub(crate) enum InJob {
 /// Adds the link of this rank's device to its hello message.
 ///
 /// # Errors
-/// Returns an error if the device cannot use the requested transport. The caller tells the other
-/// ranks.
+/// Returns an error if the device cannot use the requested transport. The caller must report this
+/// error to the other ranks.
 pub(crate) fn in_job(
     device: &Device,
     _rank: usize,
@@ -277,7 +277,7 @@ pub(crate) fn in_job(
         Some(TransportKind::Nccl) if device.is_simulator() => {
             return Err(impossible(
                 "a simulated device that NCCL connects".to_owned(),
-                "it takes GPUs",
+                "NCCL connects only GPUs",
             ));
         }
         Some(TransportKind::Nccl) => true,
@@ -292,7 +292,7 @@ pub(crate) fn in_job(
     return Err(no_feature());
     #[cfg(feature = "nccl")]
     {
-        const VERSIONS: &str = "All ranks load the same NCCL: set GEMM_NCCL_PATH to it";
+        const VERSIONS: &str = "All ranks must load the same NCCL: set GEMM_NCCL_PATH to it";
         check_waits()?;
         let library = crate::nccl::Library::load()?;
         let version = library.version().to_string();
@@ -319,11 +319,13 @@ impl InJob {
             #[cfg(feature = "nccl")]
             Self::Nccl(library) => {
                 let id = _payload.try_into();
-                let id =
-                    id.map_err(|_| Error::internal("rank 0 has named no communicator".to_owned()))?;
+                let id = id.map_err(|_| {
+                    Error::internal("rank 0 has sent no communicator id".to_owned())
+                })?;
                 let ends = super::nccl::Nccl::between(std::slice::from_ref(device), &library, id)?;
                 let end = ends.into_iter().next();
-                end.map(Links::Nccl).ok_or_else(|| Error::internal("a rank has no end".to_owned()))
+                end.map(Links::Nccl)
+                    .ok_or_else(|| Error::internal("a rank has no NCCL link".to_owned()))
             }
         }
     }

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 /// Transport of elements of type `T` by messages.
 pub(crate) struct MessageTransport<'t, T, B: Backend> {
     collective: &'t CollectiveContext,
-    /// Blocks that each begun exchange will bring, with their senders.
+    /// Blocks that this rank will receive in each begun exchange, with their senders.
     due: HashMap<usize, Vec<(usize, Area<B>)>>,
     of: PhantomData<T>,
 }
@@ -44,8 +44,8 @@ impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
         Ok(())
     }
 
-    /// Waits for all messages of an exchange, then writes them to the device. Writing them earlier
-    /// could overwrite data still in use.
+    /// Waits for all messages of an exchange, then writes them to the device. An earlier write
+    /// could overwrite data that is still in use.
     fn wait(&mut self, backend: &B, exchange: usize) -> Result<()> {
         for (from, to) in self.due.remove(&exchange).unwrap_or_default() {
             let bytes = self.collective.take(from, exchange)?;
@@ -57,7 +57,7 @@ impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
                         rank: from,
                         has: format!("sent {} bytes", bytes.len()),
                         other: self.collective.number(),
-                        others: format!("room for {} elements", to.len()),
+                        others: format!("capacity for {} elements", to.len()),
                         remedy: "The transport between the ranks has changed a message",
                     })
                 })?;
@@ -139,7 +139,7 @@ mod tests {
             let said = [
                 "the blocks of exchange 0",
                 &format!("rank 0 has sent {} bytes", 4 * sent),
-                "rank 1 has room for 4 elements",
+                "rank 1 has capacity for 4 elements",
             ];
             assert!(said.iter().all(|said| error.contains(said)), "{error}");
         }

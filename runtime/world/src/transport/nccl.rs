@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Communicators of this process's ranks. All are aborted together, whichever rank is lost.
 pub(crate) struct Communicators {
     all: Vec<Mutex<Option<Communicator>>>,
-    /// Held by the thread that aborts.
+    /// Lock of the thread that aborts.
     giving_up: Mutex<()>,
 }
 
@@ -30,13 +30,13 @@ impl Communicators {
         self.all[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Aborts all communicators, which ends streams that wait in vain. On return the abort is
-    /// complete, even if another thread performed it: before NCCL 2.27 a thread must not end before
-    /// the activities that it began.
+    /// Aborts all communicators, which ends the wait of streams for a lost rank. On return the
+    /// abort is complete, even if another thread performed it. The caller's thread may then end:
+    /// before NCCL 2.27, a thread must not end before the activities that it began.
     pub(crate) fn abort(&self) {
         let _held = self.giving_up.lock().unwrap_or_else(PoisonError::into_inner);
         let all = (0..self.all.len()).filter_map(|place| self.lock(place).take());
-        // Errors of the abort are ignored: the ranks already know the reason.
+        // Errors of the abort are ignored, because the ranks already know the reason for it.
         _ = abort_all(all.collect());
     }
 
@@ -101,7 +101,8 @@ impl Nccl {
         }
         let (library, ranks, rank) = (Arc::clone(&self.library), channel.ranks(), channel.rank());
         let communicator = Communicator::begin(library, self.id, ranks, rank, None)?;
-        // Stored before the wait, so that an abort of all communicators includes it.
+        // Stores the communicator before the wait, so that an abort of all communicators includes
+        // it.
         let mut own = self.all.lock(self.place);
         let communicator = own.insert(communicator);
         let mut go_on = || held(channel, "connecting with the others");
@@ -129,7 +130,7 @@ fn bind(device: &Device) -> Result<()> {
         Some((context, _)) => {
             context.bind_to_thread().map_err(failed("making the context current"))
         }
-        None => Err(Error::internal("NCCL is asked to connect simulators".to_owned())),
+        None => Err(Error::internal("NCCL cannot connect simulators".to_owned())),
     }
 }
 
@@ -168,7 +169,7 @@ impl Transport<Gpu> for NcclTransport<'_> {
         stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))
     }
 
-    #[allow(unsafe_code, reason = "NCCL reads and writes where it is told to")]
+    #[allow(unsafe_code, reason = "NCCL reads and writes at the addresses passed to it")]
     fn begin(&mut self, gpu: &Gpu, begun: ExchangeStart<Gpu>) -> Result<()> {
         let ExchangeStart { exchange, transfers, behind, .. } = begun;
         let stream = Arc::clone(&self.nccl.stream);
@@ -211,7 +212,8 @@ impl Transport<Gpu> for NcclTransport<'_> {
                 }
             }
         }
-        // Staging memory is allocated in the order of the device's stream.
+        // The exchange must wait for staging memory, whose allocation is ordered on the device's
+        // stream.
         if behind || has_staging {
             stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))?;
         }
@@ -227,10 +229,11 @@ impl Transport<Gpu> for NcclTransport<'_> {
                 return Err(Error::internal("a rank has no communicator".to_owned()));
             };
             let queue = stream.cu_stream() as u64;
-            // SAFETY: the stream is of this device. Sent blocks lie in this rank's shards, which
-            // the caller borrows until `end` or `give_up`, or in staging of this transport.
-            // Received blocks lie in places that no other transfer writes, as the schedule was
-            // verified, and that are only read after `wait`. All memory is of this device.
+            // SAFETY: the stream belongs to this device. Sent blocks are in this rank's shards,
+            // which the caller borrows until `end` or `give_up`, or in staging memory of this
+            // transport. Received blocks are in places that no other transfer writes, because the
+            // schedule was verified, and that are read only after `wait`. All memory belongs to
+            // this device.
             let put = unsafe { communicator.exchange(queue, &parts) };
             let put = put.and_then(|()| {
                 communicator
@@ -261,7 +264,7 @@ impl Transport<Gpu> for NcclTransport<'_> {
         Ok(())
     }
 
-    /// Aborts NCCL, whose kernels end soon afterwards, then waits until nothing accesses the
+    /// Aborts NCCL, whose kernels end soon afterwards, then waits until no kernel accesses the
     /// memory.
     fn give_up(&mut self, gpu: &Gpu) {
         self.nccl.all.abort();
@@ -272,8 +275,8 @@ impl Transport<Gpu> for NcclTransport<'_> {
     }
 }
 
-/// Returns the reported loss of a rank, if one arrives within two seconds, else NCCL's own error:
-/// the loss explains more.
+/// Returns the reported loss of a rank, if a report arrives within two seconds, otherwise NCCL's
+/// own error. The report explains more than NCCL's error.
 fn verdict(collective: &CollectiveContext, error: WorldError) -> Error {
     const MOMENT: Duration = Duration::from_secs(2);
     let end = Instant::now() + MOMENT;

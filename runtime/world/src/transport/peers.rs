@@ -1,5 +1,5 @@
-//! Transport by GPU copy engines within one process. They run beside GEMMs without occupying SMs.
-//! The rank that needs a block copies it from its owner's memory.
+//! Transport by GPU copy engines within one process. Copy engines run concurrently with GEMMs and
+//! occupy no SMs. The rank that needs a block copies it from the memory of the block's owner.
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::collective::{CollectiveContext, Signal};
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Shared state of a process's ranks, by call and rank.
 #[derive(Default)]
 struct Board {
-    /// Number of transports between `start` and `end`, which may access other ranks' memory.
+    /// Number of transports between their `start` and `end`. These may access other ranks' memory.
     busy: Mutex<usize>,
     /// Signalled when a transport is no longer busy.
     idle: Condvar,
@@ -85,8 +85,8 @@ pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
     context.new_stream_with_priority(most).map_err(failed("creating a stream"))
 }
 
-/// Copies a pattern between two GPUs and returns true if it arrives intact. The driver's word is no
-/// proof.
+/// Copies a pattern between two GPUs and returns true if it arrives intact. This checks the
+/// driver's report that peer access works.
 fn arrives(from: &Device, to: &Device) -> Result<bool> {
     const LEN: usize = 1 << 16;
     let pattern: Vec<u32> =
@@ -98,9 +98,9 @@ fn arrives(from: &Device, to: &Device) -> Result<bool> {
     Ok(copied.is_ok() && to.download(&target).is_ok_and(|found| found == pattern))
 }
 
-/// Enables one context's access to the memory of another: ordinary allocations and those of the
-/// default pool. Returns false if the driver does not allow it.
-#[allow(unsafe_code, reason = "the driver is asked for it, and cudarc has no such call")]
+/// Enables access of one context to the memory of another, for ordinary allocations and for those
+/// of the default pool. Returns false if the driver does not allow this access.
+#[allow(unsafe_code, reason = "calls of the driver that cudarc does not wrap")]
 fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
     let doing = || failed(format!("letting GPU {} reach GPU {}", from.ordinal(), to.ordinal()));
     let mut can = 0;
@@ -111,7 +111,7 @@ fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
         return Ok(false);
     }
     from.bind_to_thread().map_err(doing())?;
-    // SAFETY: the other context lives as long as its device, which the ranks of a world keep.
+    // SAFETY: the other context exists as long as its device, which the ranks of a world keep.
     match unsafe { sys::cuCtxEnablePeerAccess(to.cu_ctx(), 0) }.result() {
         Ok(()) | Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)) => {}
         Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)) => return Ok(false),
@@ -150,10 +150,10 @@ fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
 pub(crate) struct PeerTransport<'t> {
     peers: &'t Peers,
     collective: &'t CollectiveContext,
-    /// Published shards of the ranks that this rank has asked.
+    /// Published shards of the ranks from which this rank has copied.
     others: HashMap<usize, Arc<PublishedParts>>,
-    /// Deferred exchanges, each with the event it must wait for: the locations of other ranks'
-    /// shards may not be known yet.
+    /// Deferred exchanges, each with the event for which it must wait. An exchange is deferred
+    /// because the locations of other ranks' shards may not be known yet.
     put_off: Vec<(ExchangeStart<Gpu>, Option<CudaEvent>)>,
     /// Completion events of the begun exchanges.
     done: HashMap<usize, CudaEvent>,
@@ -188,9 +188,8 @@ impl<'t> PeerTransport<'t> {
         self.collective.hear(rank, Signal::Ready)?;
         let published = self.peers.board.own.lock().unwrap_or_else(PoisonError::into_inner);
         let published = published.get(&(self.collective.call(), rank)).cloned();
-        let published = published.ok_or_else(|| {
-            Error::internal(format!("rank {rank} reports nothing about its parts"))
-        })?;
+        let published = published
+            .ok_or_else(|| Error::internal(format!("rank {rank} has not published its parts")))?;
         self.peers.stream.wait(&published.ready).map_err(failed("waiting for another GPU"))?;
         self.others.insert(rank, Arc::clone(&published));
         Ok(published)
@@ -216,7 +215,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
             own.iter().map(|own| (own.factor, own.block.clone(), own.area.clone())).collect();
         let board = &self.peers.board;
         let mut published = board.own.lock().unwrap_or_else(PoisonError::into_inner);
-        // A rank that has reached this call has finished the call before the previous one.
+        // A rank that has reached this call has finished all calls before the previous one.
         published.retain(|(of, rank), _| *rank != number || of + 1 >= call);
         published.insert((call, number), Arc::new(PublishedParts { ready, parts }));
         drop(published);
@@ -291,7 +290,7 @@ impl Transport<Gpu> for PeerTransport<'_> {
             let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
             let done = done.get(&(call, rank)).cloned();
             let done = done.ok_or_else(|| {
-                Error::internal(format!("rank {rank} is done, but reports no event"))
+                Error::internal(format!("rank {rank} is done, but has recorded no event"))
             })?;
             wait(gpu.stream(), &done)?;
         }
@@ -300,10 +299,10 @@ impl Transport<Gpu> for PeerTransport<'_> {
     }
 
     /// Waits until this rank's copies, and the other ranks' copies from it, are complete. The other
-    /// ranks have been notified of the failure and leave the call too.
+    /// ranks have been notified of the failure, and leave the call too.
     fn give_up(&mut self, gpu: &Gpu) {
-        /// Limit for a rank that is busy elsewhere, as in a compiler. It reads nothing before it
-        /// notices the loss.
+        /// Time limit of the wait for a rank that is busy elsewhere, for example in a compiler.
+        /// Such a rank reads nothing before it notices the loss.
         const LONGEST: Duration = Duration::from_secs(60);
         // Errors here follow from the failure that led to `give_up`.
         _ = self.peers.stream.synchronize();

@@ -1,5 +1,5 @@
-//! Worlds of GPUs have the bits of simulated ones. If GPUs are scarce, one GPU serves several
-//! ranks: it copies from itself, and the required ordering is the same.
+//! Worlds of GPUs return the same bits as simulated worlds. If there are too few GPUs, one GPU
+//! serves several ranks: it copies from itself, and the required ordering is the same.
 
 #[path = "../world/sampling.rs"]
 mod sampling;

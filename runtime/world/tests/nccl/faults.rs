@@ -37,8 +37,8 @@ pub fn codes() -> Result<(), Failed> {
     whole(&stand.nccl()?)?;
     stand.is_clean()?;
     for function in FUNCTIONS {
-        // Called before the library is loaded, during an abort, where errors are ignored, or
-        // without a code.
+        // These functions are called before the library is loaded, or during an abort, whose errors
+        // are ignored, or return no code.
         let elsewhere = ["ncclGetVersion", "ncclCommAbort", "ncclMemFree"];
         if elsewhere.contains(&function)
             || function.ends_with("String")
@@ -137,7 +137,7 @@ pub fn strange() -> Result<(), Failed> {
     stand.set("strange", 1)?;
     let outcome = whole(&stand.nccl()?);
     let is_said = matches!(&outcome, Err(WorldError::Nccl { text, .. })
-        if text == "it knows rank 0 of 1 as rank 1 of 1");
+        if text == "it reports rank 0 of 1 as rank 1 of 1");
     ensure(is_said, || format!("{outcome:?}"))?;
     stand.is_clean()?;
 

@@ -1,4 +1,4 @@
-//! Calls that NCCL does not survive, and that are refused.
+//! Calls that would crash NCCL, and that this crate rejects.
 
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
@@ -46,7 +46,7 @@ pub fn calls() -> Result<(), Failed> {
     let receive = |bytes, from| NcclTransfer::Receive { at, bytes, from };
     is_refused(exchange(&[send(1, 1)]), &["an exchange", "rank 1 has to be below 1"])?;
     is_refused(exchange(&[receive(1, usize::MAX)]), &["rank 18446744073709551615"])?;
-    // Also without bytes.
+    // The call is also rejected without bytes.
     is_refused(exchange(&[send(0, 1)]), &["rank 1"])?;
     is_refused(exchange(&[NcclTransfer::Send { at: 0, bytes: 3, to: 0 }]), &["3 bytes", "at 0x0"])?;
     let last = NcclTransfer::Receive { at: u64::MAX - 1, bytes: 3, from: 0 };
@@ -101,14 +101,15 @@ pub fn unsettled() -> Result<(), Failed> {
     std::thread::scope(|scope| scope.spawn(|| begin()?.abort()).join().expect("no panic"))?;
     settle(&one)?;
     exchange(&other)?;
-    // An aborted activity is over.
+    // An aborted activity has ended.
     other.abort()?;
     exchange(&one)?;
     settle(&one)?;
     // `finish` settles the activity first.
     exchange(&one)?;
     one.finish(soon(), &mut go_on)?;
-    // A communicator cannot finish while another one is in flight, and is aborted instead.
+    // A communicator cannot finish while an activity of another one is in flight. It is aborted
+    // instead.
     let one = begin()?;
     settle(&one)?;
     let other = begin()?;

@@ -51,7 +51,8 @@ fn content(seed: u64, from: usize, to: usize, at: usize, bytes: usize) -> Vec<u8
     std::iter::repeat_with(|| rng.u8(..)).take(bytes).collect()
 }
 
-/// One round of a rank. The parts have any order that keeps the order between two ranks.
+/// One round of a rank. The parts may have any order that keeps the order of parts between two
+/// ranks.
 fn round(communicator: &Communicator, seed: u64) -> NcclResult<()> {
     let (ranks, rank) = (communicator.ranks(), communicator.rank());
     let plan = drawn(seed, ranks);
@@ -169,7 +170,7 @@ pub fn memory() -> Result<(), Failed> {
 }
 
 /// The last rank skips an exchange. The others learn of its loss, and all their communicators are
-/// aborted at once, while the threads that began the exchange still live.
+/// aborted at once, while the threads that began the exchange still exist.
 pub fn lost_rank() -> Result<(), Failed> {
     for ranks in [2, 3] {
         let stand = Stub::new()?;
@@ -254,7 +255,7 @@ pub fn no_finish() -> Result<(), Failed> {
     stand.is_clean()
 }
 
-/// During any activity, and in a panicking thread.
+/// Communicators are aborted during any activity, and in a panicking thread.
 pub fn dropped() -> Result<(), Failed> {
     let stand = Stub::new()?;
     let library = stand.nccl()?;

@@ -229,7 +229,7 @@ pub fn real() -> Result<std::sync::Arc<Library>, String> {
     Library::load().map_err(|error| first(error.to_string()))
 }
 
-/// Needs neither a GPU nor multicast, since no device is used.
+/// This test uses no device, so it needs neither a GPU nor a setting for multicast.
 pub fn real_loads() -> Result<(), Failed> {
     let library = real()?;
     ensure(library.version() >= OLDEST, || format!("{library:?}"))?;

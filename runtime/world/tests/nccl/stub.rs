@@ -60,7 +60,7 @@ impl Stub {
 
     /// Loads the library in a directory.
     pub fn of(dir: TempDir, name: &str) -> Result<Self, Failed> {
-        // SAFETY: its initialisers are those of Rust's standard library.
+        // SAFETY: the library has only the initialisers of Rust's standard library.
         let library = unsafe { libloading::Library::new(dir.path().join(name)) }?;
         Ok(Self { dir, library })
     }

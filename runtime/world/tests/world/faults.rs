@@ -1,5 +1,5 @@
-//! Worlds with faults: every rank that waits for a lost rank is told soon, and no incomplete result
-//! is returned.
+//! Worlds with faults: every rank that waits for a lost rank is soon notified, and no incomplete
+//! result is returned.
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
 use gemm_world::{
@@ -84,7 +84,7 @@ fn a_message_that_is_changed_is_an_error_or_a_bit_of_a_number() {
             }
         }
     }
-    // A flipped bit in matrix data goes unnoticed. A changed length or control word does not.
+    // A flipped bit in matrix data is not detected. A changed length or control word is.
     assert!(told > 10, "{told} of 120 were told, {wrong} gave other numbers");
 }
 
@@ -173,7 +173,7 @@ fn no_thread_is_left() {
         _ = with(&FaultKind::Die, 1, call);
         _ = with(&FaultKind::Fail(String::new()), 2, call);
     }
-    // Other tests run beside this one, in their own threads.
+    // Other tests run concurrently in their own threads.
     assert!(threads() < before + 12, "{before} threads became {}", threads());
 }
 
@@ -187,7 +187,8 @@ fn calls(rank: usize, work: impl Fn(&mut Rank) -> Result<()> + Sync) -> u64 {
     (0..).find(|call| !fails(*call)).expect("it ends")
 }
 
-/// Agreement takes one message each way. Without missing data nothing else is sent.
+/// The comparison of arguments takes one message in each direction. Without missing data, no other
+/// message is sent.
 #[test]
 fn a_product_costs_one_message_each_way() {
     const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 32);

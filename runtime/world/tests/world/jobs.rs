@@ -9,7 +9,7 @@ const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, pitched);
 const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 64);
 const SIZE: (usize, usize, usize) = (33, 40, 21);
 
-/// Set in the processes of ranks.
+/// Environment variable that marks the processes of ranks.
 const IS_RANK: &str = "GEMM_TEST_IS_RANK";
 
 fn values(len: usize) -> Vec<f32> {

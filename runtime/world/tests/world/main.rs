@@ -1,5 +1,5 @@
-//! Worlds of simulated devices have the bits of one device, for any number of ranks, distributions,
-//! shapes and specs. Faults are reported to all ranks.
+//! Worlds of simulated devices return the same bits as one device, for any number of ranks,
+//! distributions, shapes and specs. Faults are reported to all ranks.
 
 mod faults;
 mod jobs;

@@ -1,5 +1,5 @@
-//! Disagreements and impossible requests return the same error on all ranks, and the world stays
-//! intact.
+//! Disagreements and impossible requests return the same error on all ranks, and later calls still
+//! work.
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{
@@ -58,8 +58,8 @@ fn inputs_of_reductions_are_dealt_out_alike() {
     }
 }
 
-/// A gather needs the same distribution on all ranks, even if parts of another one have as many
-/// elements.
+/// A gather needs the same distribution on all ranks, even if parts of two distributions have the
+/// same number of elements.
 #[test]
 fn what_is_gathered_is_dealt_out_alike() {
     let found = errors(|rank| {
@@ -92,8 +92,8 @@ fn nothing_is_gathered_at_a_rank_that_is_not_there() {
     assert_eq!(found.expect("the last one is there")[2], Some(vec![1.0; 36]));
 }
 
-/// If scaled rows of A or columns of B arrive in parts, everything arrives before anything is
-/// multiplied. Each rank is then asked once about all its values.
+/// If scaled rows of A or columns of B would arrive in parts, all data arrives before the first
+/// multiplication. Each rank is then asked once about all its values.
 #[test]
 fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
     const LINE: &str = "tile: 64x16x32, arith: f16x3, mma: wgmma, pitched";

@@ -49,7 +49,7 @@ fn a_file_that_lies_is_an_error() {
             );
             assert!(is_told, "{shape}: {error:?}");
             if shape == "(1048576, 1048576)" {
-                // Reported although there is no memory for it either.
+                // The fault is reported before memory is allocated, which would also fail.
                 assert!(error.to_string().contains("ends before its data does"), "{error}");
             }
         }

@@ -1,4 +1,4 @@
-//! GEMMs have the bits of one device.
+//! Distributed GEMMs return the same bits as one device.
 
 use crate::sampling;
 use fastrand::Rng;
@@ -303,7 +303,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
                 true => call.launch_split_k(&a, &b, &mut c),
                 false => call.launch(&a, &b, &mut c).map(|_| ()),
             };
-            // The world stays intact.
+            // Later calls still work.
             rank.barrier()?;
             Ok(made.expect_err("it cannot be").to_string())
         });
@@ -386,7 +386,7 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
 }
 
 /// Columns of B may arrive in parts or slots. The parts of C are then padded, which this kernel
-/// cannot accept. It accepts contiguous parts under any strategy.
+/// does not accept. It accepts contiguous parts under any strategy.
 #[test]
 fn what_lies_together_needs_no_kernel_that_is_pitched() {
     let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
@@ -430,7 +430,7 @@ fn what_lies_together_needs_no_kernel_that_is_pitched() {
 fn memory_bounds_kernels_that_are_not_pitched_too() {
     let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
     let (m, n, k, ranks) = (16, 512, 32, 4);
-    // Parts of B arrive as columns: those of C are padded unless everything has arrived.
+    // Parts of B arrive as columns. The parts of C are padded unless all of B has arrived.
     let distributions = Distributions {
         a: Distribution::rows(m, k),
         b: Distribution::cols(k, n),

@@ -1,4 +1,4 @@
-//! Reductions have the bits of one device.
+//! Distributed reductions return the same bits as one device.
 
 use crate::sampling;
 use fastrand::Rng;
@@ -295,8 +295,8 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
     let of = Some([3, 20, 5]);
     for (line, extents, distribution, need) in [
         (MIDDLE, None, "60x5 rows", "extents([outer, middle, inner])"),
-        ("over: rows, group: 32", of, "60x5 rows", "a kernel `over: middle`"),
-        (MIDDLE, of, "5x60 rows", "60x5, or of outer rows of middle·inner, 3x100"),
+        ("over: rows, group: 32", of, "60x5 rows", "an `over: middle` kernel"),
+        (MIDDLE, of, "5x60 rows", "60x5, or of outer rows of middle·inner elements, 3x100"),
         (MIDDLE, of, "60x5 rows[30,30]", "at multiples of 20"),
         (MIDDLE, of, "3x100 cols[38,62]", "at multiples of 5"),
     ] {
@@ -312,8 +312,8 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
     assert!(matches!(error, Error::World(WorldError::Unrun { .. })), "{error}");
 }
 
-/// Without rows nothing is folded along them, for any distribution of the columns: no kernel needs
-/// runs, and no run is cut.
+/// If there are no rows to fold, any distribution of the columns is valid: no kernel needs `run`,
+/// and no run is cut.
 #[test]
 fn what_has_no_results_is_cut_anywhere() {
     for (line, distribution, results) in [
@@ -321,7 +321,7 @@ fn what_has_no_results_is_cut_anywhere() {
         ("over: rows, group: 32, block: 32, run: 64", Distribution::cols(0, 50), 0),
         ("over: columns, block: 64, group: 8", Distribution::rows(50, 0), 0),
         ("over: columns, block: 64, group: 8, run: 16", Distribution::rows(50, 0), 0),
-        // The same holds without folded elements: the results are those of an empty fold.
+        // Without elements to fold, the results are those of an empty fold.
         ("over: rows, group: 32, block: 32", Distribution::rows(6, 0), 2),
         ("over: columns, block: 64, group: 8", Distribution::cols(0, 6), 2),
     ] {
@@ -337,8 +337,7 @@ fn what_has_no_results_is_cut_anywhere() {
     }
 }
 
-/// With a middle extent of 0, the results are those of an empty fold. The outer rows determine
-/// their number.
+/// With a middle extent of 0, the results are those of an empty fold. Their number is outer·inner.
 #[test]
 fn a_middle_axis_of_nothing() {
     let line = "op: prod, over: middle, block: 64, group: 4, coarsen: 2, run: 8";

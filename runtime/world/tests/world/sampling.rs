@@ -85,7 +85,7 @@ fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     (0..cols).flat_map(|col| (0..rows).map(move |row| elements[row * cols + col])).collect()
 }
 
-/// Spec with a random one of the four layouts.
+/// Spec with one of the four layouts, drawn at random.
 pub fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
     let spec: SgemmSpec = line.parse().expect("a line");
     let pitched = spec.pitched;

@@ -1,8 +1,9 @@
-//! Sums and products with twice the digits of `f64`, and rounded intervals.
+//! Sums with twice the digits of `f64`, error bounds, and intervals rounded to a type.
 
 use gemm_dsl::ir::Elem;
 
-/// Number as a sum of two, the second being at most half a unit in the last place of the first.
+/// Number as a sum of two numbers. The second is at most half a unit in the last place of the
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Twice(pub(super) f64, pub(super) f64);
 
@@ -55,15 +56,15 @@ pub(super) fn greatest(acc: Elem) -> f64 {
     if acc == Elem::F64 { f64::MAX } else { f32::MAX.into() }
 }
 
-/// Smallest positive number of a type, which is twice the maximal error of a rounding among
-/// subnormals.
+/// Smallest positive number of a type. It is twice the maximum rounding error of a subnormal
+/// result.
 pub(super) fn least(acc: Elem) -> f64 {
     if acc == Elem::F64 { f64::from_bits(1) } else { f32::from_bits(1).into() }
 }
 
-/// Neighbours of a value, known up to `error`, in a type: the lower and the upper bound.
+/// Returns the interval of a type that contains a value, which is known up to `error`.
 pub(super) fn around(value: f64, error: f64, acc: Elem) -> (f64, f64) {
-    // Margin for the rounding of these two operations in `f64`.
+    // The margin covers the rounding of these two operations in `f64`.
     let (low, high) = ((value - error).next_down(), (value + error).next_up());
     if acc == Elem::F64 {
         return (low, high);

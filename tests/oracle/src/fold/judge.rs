@@ -1,14 +1,14 @@
-//! Comparison of a result with the acceptable ones.
+//! Check that a result is among the acceptable results.
 
 use super::{Folded, Number};
 use gemm_dsl::ir::Elem;
 
-/// Semantics of a `finish`, given the reduced values and the number of elements. It computes in the
-/// types of the spec. If its input is a float, it must be monotonically increasing.
+/// Semantics of a `finish`: a function of the reduced values and the number of elements, computed
+/// in the types of the spec. If its input is a float, it must be monotonically increasing.
 pub type Finish = fn(&[Number], u64) -> Number;
 
 impl Folded {
-    /// Judges the bits of a result.
+    /// Checks the bits of a result.
     ///
     /// # Errors
     /// Returns a description of the mismatch.
@@ -16,7 +16,7 @@ impl Folded {
         Self::judge_finished(&[self], None, 0, bits, result)
     }
 
-    /// Judges the bits of a result that a `finish` computes from several reduced values.
+    /// Checks the bits of a result that a `finish` computes from several reduced values.
     ///
     /// # Errors
     /// Returns a description of the mismatch.
@@ -63,7 +63,7 @@ impl Folded {
         })
     }
 
-    /// Smallest and largest acceptable value, or None if the result is not judged.
+    /// Smallest and largest acceptable value, or None if the result is not checked.
     fn ends(self) -> Option<[Number; 2]> {
         match self {
             Folded::Exactly(value) => Some([value; 2]),

@@ -10,15 +10,16 @@ const EXPONENTIAL: (f64, f64) = (1.5e-7, 2.75e-9);
 
 /// Logarithm of the sum of exponentials of `f32`.
 ///
-/// Let d be the distance of a value below the maximum. Its term is e^−d: a product of one
-/// exponential and of the scale factors applied whenever the running maximum grows. The exponents
-/// are differences that each round once, with u, and add up to d. Each exponential has an error of
-/// 1.5e-7, plus 2.75e-9 per unit of its exponent, since the range reduction uses one constant. Each
-/// product has an error of u. With C scalings on the path of a value, the error of a term is γ(C) +
-/// (C + 1)·1.5e-7 + (u + 2.75e-9)·d. The error of the sum is the mean of these with the terms as
-/// weights, plus γ of the additions. Exponents below −87 count as −87: in a sum of at least 1 this
-/// adds at most n·2^-125 per scaling. The logarithm turns a relative error into an absolute one and
-/// has itself an error of one unit in the last place. The final sum rounds once.
+/// Let d be the difference between the maximum and a value. The term of the value is e^−d. It is a
+/// product of one exponential and of the scale factors that are applied whenever the running
+/// maximum grows. The exponents are differences, each with a rounding error of u, and add up to d.
+/// Each exponential has an error of 1.5e-7, plus 2.75e-9 per unit of its exponent, because the
+/// range reduction uses one constant. Each product has an error of u. With C scalings on the path
+/// of a value, the error of a term is γ(C) + (C + 1)·1.5e-7 + (u + 2.75e-9)·d. The error of the sum
+/// is the mean of these errors, weighted by the terms, plus γ of the additions. Exponents below −87
+/// count as −87. In a sum of at least 1, this adds at most n·2^-125 per scaling. The logarithm
+/// turns a relative error into an absolute error and adds an error of one unit in the last place.
+/// The final sum rounds once.
 pub(super) fn of(values: &[f64], depth: &Depth) -> Folded {
     if values.iter().any(|x| x.is_nan()) {
         return Folded::Nan;

@@ -7,31 +7,35 @@ use gemm_dsl::ir::Elem;
 
 /// Mean and variance of floats.
 ///
-/// A thread takes h values at once. Their mean is a sum of h values and a quotient, with an error
-/// of γ(h + 1)·M, where M is the largest magnitude. Two means are combined in C steps on the path
-/// of a value. Each step computes a + (b − a)·share with a quotient and a difference, both rounded,
-/// and an fma. Errors of a and b are carried over with weights that add up to 1, so that they do
-/// not grow. Each step adds 2u + u² of |b − a| ≤ 2M and u of the result: 6u·M. The error of the
-/// mean is therefore E = γ(h + 2 + 6C)·M.
+/// A thread combines h values at once. Their mean is a sum of h values and a quotient, with an
+/// error of γ(h + 1)·M, where M is the largest magnitude. Two means are combined in C steps on the
+/// path of a value. Each step computes a + (b − a)·share with a quotient and a difference, both
+/// rounded, and an fma. The weights of the errors of a and b add up to 1, so that the errors do not
+/// grow. Each step adds 2u + u² of |b − a| ≤ 2M and u of the result: 6u·M. The error of the mean is
+/// therefore E = γ(h + 2 + 6C)·M.
 ///
-/// For the sum of squares S, each square is of a difference from the thread's mean, which rounds
-/// once. A sum of h of them has a relative error of γ(h + 2). As the error of the mean is E, at
-/// most h·E² is added. A step adds a term w·(b − a)², where w is a's share of b's count. It has
-/// five roundings, the sums so far have two, and b − a has an error of 2E: w·(2·|b − a|·2E + 4E²).
-/// Over all steps of one level Σ w ≤ n and Σ w·(b − a)² ≤ S. By Cauchy–Schwarz Σ w·|b − a| ≤
-/// √(n·S), and over all C levels √(C·n·S). The total error of S is γ(h + 7 + 2C)·S + 4E·√(C·n·S) +
-/// (4C + 1)·n·E². The variance S / n rounds once more.
+/// The sum of squares is S. Each square is that of a difference from the thread's mean, and the
+/// difference rounds once. A sum of h squares has a relative error of γ(h + 2). The error E of the
+/// mean adds at most h·E². A step adds a term w·(b − a)², where w is a's share of b's count. The
+/// term has five roundings, and the sums so far have two. The error 2E of b − a contributes w·(2·|b
+/// − a|·2E + 4E²). Over all steps of one level Σ w ≤ n and Σ w·(b − a)² ≤ S. By Cauchy–Schwarz Σ
+/// w·|b − a| ≤ √(n·S), and over all C levels √(C·n·S). The total error of S is γ(h + 7 + 2C)·S +
+/// 4E·√(C·n·S) + (4C + 1)·n·E². The variance S / n rounds once more.
+///
+/// Sums and squares that overflow are computed from scaled numbers, with the same roundings. What
+/// underflows then is below 2^-80 of the result. In `f64` these results are not checked.
 pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
         return [Folded::Nan; 2];
     }
     let (n, u) = (values.len() as f64, unit(acc));
-    // Combination with an empty part changes nothing.
+    // A combination with an empty part changes nothing, so it is not counted.
     let (h, c) = (depth.held.min(values.len() as u64), depth.combinations());
     let (h, c) = (h as f64, c.min(values.len() as u64 - 1) as f64);
     let size = values.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
-    // Overflow of differences, and of the sums that a thread holds.
-    if (h + 2.0) * size * 2.0 > greatest(acc) {
+    // Overflow of differences and sums, in `f64` here too.
+    let in_f64 = acc == Elem::F64;
+    if in_f64 && (h + 2.0) * size * 2.0 > greatest(acc) {
         return [Folded::Unjudged; 2];
     }
     let (sum, _) = Twice::sums(values.iter().copied());
@@ -41,7 +45,7 @@ pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     let (low, high) = around(mean, off + rest.abs(), acc);
     let mean_between = Folded::Between(low, high);
     // Largest possible (b − a)² · w.
-    if 4.0 * size * size * n * 1.01 > greatest(acc) {
+    if in_f64 && 4.0 * size * size * n * 1.01 > greatest(acc) {
         return [mean_between, Folded::Unjudged];
     }
     let squares = values.iter().map(|x| {

@@ -23,8 +23,8 @@ impl Number {
         }
     }
 
-    /// Bits of the nearest element, with ties to even; integers wrap. A value stored as `f16` or
-    /// `bf16` is rounded to `f32` first.
+    /// Bits of the nearest element, with ties to even. Integers wrap. For `f16` or `bf16`, the
+    /// value is first rounded to `f32`.
     pub fn bits(self, elem: Elem) -> u64 {
         match (self, elem) {
             (Number::Float(x), Elem::F64) => x.to_bits(),

@@ -1,4 +1,4 @@
-//! Reductions with a single value, and indices.
+//! Reductions whose result is a single value or an index.
 
 use super::exact::{Twice, around, gamma, greatest, least, unit};
 use super::{Folded, Kind, Number};
@@ -7,9 +7,9 @@ use gemm_dsl::ir::Elem;
 
 /// Sum of floats.
 ///
-/// *In sequence and in trees.* Each addition changes its result by a factor of 1 ± u. A value that
-/// passes d additions has an error of γ(d) = d·u / (1 − d·u), relative to Σ|x|. Adding 0 does not
-/// round: k non-zero values have at most k − 1 roundings.
+/// *In sequence and in trees.* Each addition changes its result by a factor of 1 ± u. If a value
+/// passes d additions, the error is γ(d) = d·u / (1 − d·u), relative to Σ|x|. Adding 0 does not
+/// round, so k non-zero values have at most k − 1 roundings.
 ///
 /// *Compensated.* The total error of the sums is at most γ(d)·Σ|x| and is known exactly. It is then
 /// summed itself along the same tree, in at most 2d additions, with a relative error of γ(2d). The
@@ -36,7 +36,7 @@ pub(super) fn sum(values: &[f64], acc: Elem, depth: &Depth, compensated: bool) -
         false => gamma(d, u) * size,
         true => u * value.abs() + (1.0 + u) * gamma(2.0 * d, u) * gamma(d, u) * size,
     };
-    // Error of the reference: two f64 roundings in the lower half per step.
+    // The reference has an error of two f64 roundings in the lower half per step.
     let own = values.len() as f64 * f64::EPSILON * f64::EPSILON * size;
     let (low, high) = around(value, error + own + rest.abs(), acc);
     Folded::Between(low, high)
@@ -54,14 +54,15 @@ fn sum_of_special(values: &[f64]) -> Option<Folded> {
         (_, true) => f64::NEG_INFINITY,
         _ => return None,
     };
-    // Before the infinity is added, a finite partial sum may have overflowed to the other infinity.
+    // A finite partial sum may have overflowed to the other infinity before the infinity is added.
     let size: f64 = values.iter().filter(|x| x.is_finite()).map(|x| x.abs()).sum();
     let judged = size < f64::from(f32::MAX) / 2.0;
     Some(if judged { Folded::Exactly(Number::Float(infinity)) } else { Folded::Unjudged })
 }
 
 /// Product of floats. Each multiplication of two factors with more than one significant bit changes
-/// it by a factor of 1 ± u, in any grouping. There is one less than such factors.
+/// the product by a factor of 1 ± u, in any grouping. The number of such multiplications is one
+/// less than the number of such factors.
 pub(super) fn product(values: &[f64], acc: Elem) -> Folded {
     let (mut high, mut low) = (1.0f64, 1.0f64);
     for x in values.iter().map(|x| x.abs()).filter(|x| x.is_finite() && *x > 0.0) {
@@ -108,7 +109,7 @@ pub(super) fn wrapping(kind: Kind, values: &[Number], acc: Elem) -> Number {
     Number::Int(folded.into()).cast(acc)
 }
 
-/// Maximum or minimum of IEEE 754-2019.
+/// Maximum or minimum as defined by IEEE 754-2019.
 pub(super) fn extremum(greatest: bool, values: &[Number], acc: Elem) -> Folded {
     if values.iter().any(|value| value.float().is_nan()) {
         return Folded::Nan;
@@ -135,7 +136,7 @@ fn none_of(greatest: bool, acc: Elem) -> Number {
     })
 }
 
-/// Index of the maximum or minimum, the first of equal ones.
+/// Index of the maximum or minimum. Of equal values, the first is chosen.
 pub(super) fn place(greatest: bool, values: &[Number]) -> Option<usize> {
     let is_nan = |value: &Number| value.float().is_nan();
     if let Some(first) = values.iter().position(is_nan) {

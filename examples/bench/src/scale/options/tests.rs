@@ -72,7 +72,7 @@ fn ranks_are_those_that_there_are() {
     assert_eq!(of("--simulated 6"), Ok(vec![1, 2, 4, 6]));
     assert_eq!(of("--simulated 8 --ranks 3,8"), Ok(vec![3, 8]));
     let error = of("--simulated 4 --ranks 2,5").expect_err("too many");
-    assert_eq!(error, "--ranks 5: it has to be from 1 to 4, the number of devices");
+    assert_eq!(error, "--ranks 5: it must be from 1 to 4, the number of devices");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn lines_that_fold_no_array_are_named() {
     assert!(of.sum_kernel().is_ok());
     for (line, need) in [
         ("op: sum, over: rows, group: 256, run: 65536", "it reduces rows"),
-        ("op: max", "add one, as in `run: 65536`"),
+        ("op: max", "Add it, as in `run: 65536`"),
         ("op: argmax, run: 65536", ""),
         ("op: sum, run: 7", "`run"),
         ("op: nothing", "nothing"),

@@ -17,7 +17,7 @@ fn a_space_is_ranked_by_classes() {
     assert!(ranked.windows(2).all(|pair| pair[0].time <= pair[1].time));
     assert!(ranked.iter().all(|one| one.spec.spread == 5));
     assert!(ranked.iter().all(|one| one.spec.order == Order::RowSerpentine && !one.spec.pitched));
-    // Accumulators of four by four need fewer reads each.
+    // With four by four accumulators, there are fewer reads per accumulator.
     assert_eq!(ranked[0].spec.thread.m, 4);
 }
 
@@ -51,11 +51,11 @@ fn of_each_tile_one_comes_first() {
     assert_eq!(ranked, [1.005, 1.007, 1.0, 1.006, 1.2]);
 }
 
-/// Output of `examples/bench/peers/first.py`: the first specs of a ranking, timed together with the
-/// best of a search on the same GPU.
+/// Output of `examples/bench/peers/first.py`: times of the first specs of a ranking and of the best
+/// specs of a search, measured together on one GPU.
 const FIRST: &str = include_str!("../../../../../tests/data/profiler/first.csv");
 
-/// Largest allowed ratio of the best of the first ten to the best of a search.
+/// Maximum ratio of the best time of the first ten ranked specs to the best time of the search.
 const NEAR: f64 = 1.03;
 
 /// Timed spec, with its place in the ranking.

@@ -22,12 +22,13 @@ pub enum Feature {
     AlongA,
     /// 1 if B is K-major, else 0.
     AlongB,
-    /// Tiles of these rows and columns for each SM.
+    /// Number of tiles with these rows and columns, divided by the number of SMs.
     Waves(u32, u32),
 }
 
 impl Feature {
-    /// Returns all features, with these tiles; the first of several equally good ones is chosen.
+    /// Returns all features, including one for each tile. If several are equally good, the first is
+    /// chosen.
     pub fn all(tiles: impl IntoIterator<Item = (u32, u32)>) -> Vec<Self> {
         let plain =
             [Self::M, Self::N, Self::K, Self::Shorter, Self::Longer, Self::Area, Self::Aligned];
@@ -37,7 +38,7 @@ impl Feature {
         plain.into_iter().chain(lie).chain(waves).collect()
     }
 
-    /// Returns the feature's value for a GEMM, as conditions compute it.
+    /// Returns the feature's value for a GEMM, computed as in conditions of a table.
     pub fn value(self, problem: &SgemmProblem) -> f64 {
         let shape = &problem.shape;
         let [m, n, k] = [shape.m, shape.n, shape.k].map(|extent| extent as f64);
@@ -57,7 +58,7 @@ impl Feature {
         }
     }
 
-    /// Returns the texts of yes and no for a feature with two values.
+    /// Returns the conditions for 1 and for 0, if the feature has only these two values.
     fn answers(self) -> Option<[String; 2]> {
         let lies = |layouts: [&str; 2]| format!("({} || {})", layouts[0], layouts[1]);
         match self {
@@ -72,8 +73,8 @@ impl Feature {
         !matches!(self, Self::Waves(..))
     }
 
-    /// Returns a number from `low` on and below `high`, near their geometric mean and as round as
-    /// possible.
+    /// Returns a number that is at least `low` and less than `high`. It is close to their geometric
+    /// mean and has few digits.
     pub fn between(self, low: f64, high: f64) -> f64 {
         let mean = (low * high).sqrt();
         let fits = |number: &f64| (low..high).contains(number);
@@ -116,7 +117,7 @@ pub struct Test {
     pub most: f64,
 }
 
-/// Range of one feature: above one number, at most another, or both.
+/// Range of one feature, with an exclusive lower bound, an inclusive upper bound, or both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
     feature: Feature,
@@ -124,13 +125,13 @@ struct Range {
     most: Option<f64>,
 }
 
-/// Conjunction of tests, at most one range for each feature.
+/// Conjunction of ranges, with at most one range for each feature.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition(Vec<Range>);
 
 impl Condition {
-    /// Adds a test with its outcome. The stricter of two bounds on the same side of a feature
-    /// remains.
+    /// Adds a test with its outcome. If a feature gets two bounds on the same side, the stricter
+    /// one is kept.
     #[must_use]
     pub fn and(&self, test: Test, passes: bool) -> Self {
         let mut ranges = self.0.clone();
@@ -225,8 +226,7 @@ mod tests {
         assert_eq!(Condition::default().text(), "else");
     }
 
-    /// The grammar computes the same features: a rule with a threshold between two values separates
-    /// them.
+    /// Tables compute the same features: a rule with a threshold between two values separates them.
     #[test]
     fn quantities_are_those_of_the_grammar() {
         let problem = |m, n, k, layout| SgemmProblem {

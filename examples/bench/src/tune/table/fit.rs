@@ -1,4 +1,4 @@
-//! Table fitted to times, as a decision list, and its quality.
+//! Fitting of a table, which is a decision list, to times, and evaluation of a table.
 
 use super::condition::Condition;
 use super::lines::class;
@@ -22,23 +22,25 @@ pub struct Rule {
     pub line: String,
 }
 
-/// Returns the rules of a fitted table. The last one has no condition.
+/// Returns the rules of a fitted table. The last rule has no condition.
 pub fn rows(samples: &FitSamples, limits: &TreeLimits) -> Vec<Rule> {
     let mut rows = Vec::new();
     list(samples, &grow(samples, limits), &Condition::default(), &mut rows);
     rows
 }
 
-/// Manual rules in front of a fitted table. The fit covers the shapes that match none of them.
+/// Manual rules that precede fitted rules. The fitted rules cover the shapes that match no manual
+/// rule.
 #[derive(Clone, Debug, Default)]
 pub struct First {
     rows: Vec<Rule>,
-    /// Manual rules, and one more for all other shapes.
+    /// Manual rules, and one more rule for all other shapes.
     table: Option<KernelTable<SgemmSpec>>,
 }
 
 impl First {
-    /// Parses manual rules. Each needs a condition, and an accuracy within the granted class.
+    /// Parses manual rules. Each rule must have a condition, and its accuracy must be within the
+    /// granted class.
     ///
     /// # Errors
     /// Returns the faults of the rules.
@@ -96,8 +98,8 @@ impl First {
 
 /// Turns the leaves into rules.
 ///
-/// The smaller side of a cut comes first, with the test. The other side needs no test, because
-/// everything that passes has matched before.
+/// The side of a cut with fewer shapes is first and has the test as its condition. The other side
+/// needs no test, because shapes that pass it match an earlier rule.
 fn list(samples: &FitSamples, tree: &Tree, above: &Condition, rows: &mut Vec<Rule>) {
     match tree {
         Tree::Leaf { line, .. } => {
@@ -112,14 +114,14 @@ fn list(samples: &FitSamples, tree: &Tree, above: &Condition, rows: &mut Vec<Rul
     }
 }
 
-/// Joins the rules with semicolons, one a line, after the accuracy that they need.
+/// Joins the rules with semicolons, one per line, after the accuracy clause.
 pub fn text(rows: &[Rule]) -> String {
     let lines: Vec<String> =
         rows.iter().map(|row| format!("{} => {}", row.when, row.line)).collect();
     grant(rows).map_or(String::new(), |grant| grant + "\n") + &lines.join(";\n")
 }
 
-/// Returns the accuracy clause of a table whose rules emulate `f32` on tensor cores.
+/// Returns the accuracy clause of a table, if its rules emulate `f32` on tensor cores.
 fn grant(rows: &[Rule]) -> Option<String> {
     let class = rows.iter().map(|row| match row.line.parse() {
         Ok(spec) => class(&spec),
@@ -129,10 +131,10 @@ fn grant(rows: &[Rule]) -> Option<String> {
     class.filter(|class| *class > Accuracy::Ieee).map(|class| format!("accuracy: {class};"))
 }
 
-/// Columns of a source line.
+/// Maximum number of columns of a source line.
 const WIDTH: usize = 110;
 
-/// Returns the source of a table: a constant, after the lines of `about`.
+/// Returns the source of a table: the lines of `about` as a comment, then a constant.
 pub fn source(rows: &[Rule], about: &[String]) -> String {
     let about: String = about.iter().map(|line| wrapped(line, " ", "//! ")).collect();
     let row = |row: &Rule| {
@@ -155,7 +157,7 @@ pub fn source(rows: &[Rule], about: &[String]) -> String {
     )
 }
 
-/// Wraps a text at the separators into lines with the same beginning.
+/// Wraps a text at the separators. Each line starts with `begin`.
 fn wrapped(text: &str, between: &str, begin: &str) -> String {
     let (mut all, mut line) = (String::new(), String::new());
     for part in text.split_inclusive(between) {
@@ -168,7 +170,7 @@ fn wrapped(text: &str, between: &str, begin: &str) -> String {
     all + &format!("{begin}{line}\n")
 }
 
-/// Comparison of a table with something else over some shapes, by ratios of times.
+/// Comparison of a table's times with a reference over several shapes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub count: usize,
@@ -193,8 +195,8 @@ impl Comparison {
     }
 }
 
-/// Returns the time of the table's choice over that of the best spec, for the shape with this
-/// number.
+/// Returns the time of the table's choice divided by the time of the best spec, for the shape with
+/// this index.
 fn slower(
     table: &KernelTable<SgemmSpec>,
     samples: &FitSamples,
@@ -219,11 +221,11 @@ pub fn regret(table: &KernelTable<SgemmSpec>, samples: &FitSamples) -> Result<Co
     Ok(Comparison::from_ratios(&ratios?))
 }
 
-/// Number of folds of the cross-validation.
+/// Number of parts of the cross-validation.
 const PARTS: usize = 10;
 
-/// Cross-validates a table on the randomly drawn shapes: each tenth of their sizes is judged by a
-/// table fitted to all other shapes.
+/// Cross-validates the fit on the randomly drawn shapes. For each tenth of their sizes, a table is
+/// fitted to all other shapes.
 ///
 /// # Errors
 /// Returns the faults of a table.
@@ -258,7 +260,7 @@ pub fn unseen(
     Ok(Comparison::from_ratios(&ratios?.concat()))
 }
 
-/// Compares cuBLAS with the table's choice, at the shapes with both times.
+/// Compares cuBLAS with the table's choice, at the shapes that have both times.
 ///
 /// # Errors
 /// Returns the faults of the table.

@@ -1,7 +1,7 @@
 //! Candidate specs of a table.
 //!
-//! A file has a DSL spec a line, with alternatives as in a [space](crate::tune::space); `#` begins
-//! a comment. A spec names no layout, and must be valid in every layout.
+//! A file has one spec per line, with alternatives as in a [space](crate::tune::space); `#` begins
+//! a comment. A spec must not have a layout, and must be valid in every layout.
 
 use crate::cli::Failure;
 use crate::tune::space::Space;
@@ -17,14 +17,14 @@ const EMULATED: &str = include_str!("emulated.lines");
 /// Returns the default candidates within an accuracy class.
 ///
 /// # Errors
-/// As [`read`].
+/// Returns the errors of [`read`].
 pub fn default(granted: Accuracy) -> Result<Vec<SgemmSpec>, Failure> {
     let mut all = read(&format!("{DEFAULT}\n{EMULATED}"), Accuracy::Norm)?;
     all.retain(|spec| class(spec) <= granted);
     Ok(all)
 }
 
-/// Largest number of combinations of a spec's alternatives.
+/// Maximum number of combinations of a spec's alternatives.
 const MOST: usize = 10_000;
 
 /// Parses candidates within an accuracy class, without duplicates. Invalid combinations of
@@ -66,7 +66,7 @@ fn specs(line: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, String> {
         }
     }
     if specs.is_empty() {
-        return Err(refused.unwrap_or_else(|| "it has no combination".to_owned()));
+        return Err(refused.unwrap_or_else(|| "it has no combination of alternatives".to_owned()));
     }
     specs.iter().try_for_each(|spec| usable(spec, granted))?;
     Ok(specs)
@@ -74,24 +74,24 @@ fn specs(line: &str, granted: Accuracy) -> Result<Vec<SgemmSpec>, String> {
 /// Parses a spec without alternatives, which must be valid in every layout.
 fn spec(line: &str) -> Result<SgemmSpec, String> {
     let spec: SgemmSpec = line.parse().map_err(|faults: SpecErrors| faults.to_string())?;
-    // Parsing it as the last rule of a table checks every layout.
+    // Parsing the spec as the last rule of a table checks every layout.
     let row: Result<KernelTable<SgemmSpec>, SpecErrors> =
         format!("accuracy: {};\nelse => {spec}", Accuracy::Norm).parse();
     row.map_err(|faults| faults.to_string())?;
     Ok(spec)
 }
 
-/// Parses a spec, if a rule may have it.
+/// Parses a spec. Returns `None` if a rule may not have it.
 pub fn of_row(line: &str) -> Option<SgemmSpec> {
     spec(line).ok().filter(|spec| usable(spec, Accuracy::Norm).is_ok())
 }
 
-/// Returns the accuracy class that a rule with this spec needs.
+/// Returns the accuracy class that a rule with this spec requires.
 pub fn class(spec: &SgemmSpec) -> Accuracy {
     spec.arith.accuracy().unwrap_or_default()
 }
 
-/// Rejects specs that no rule of such a table may have.
+/// Rejects specs that no rule of a table of this accuracy may have.
 fn usable(spec: &SgemmSpec, granted: Accuracy) -> Result<(), String> {
     let (arith, class) = (spec.arith, class(spec));
     if class > granted {

@@ -1,4 +1,4 @@
-//! Rough lower bound of a kernel's time, to skip hopeless candidates before a launch.
+//! Rough lower bound of a kernel's time, with which slow candidates are skipped before a launch.
 
 use gemm_dsl::parse;
 use gemm_dsl::plan::KernelKind;
@@ -11,9 +11,9 @@ use gemm_perf::{DeviceModel, H200};
 pub struct Model {
     /// Rows and columns of a block's tile of C.
     tile: (u64, u64),
-    /// Multiply-adds of a single block in a cycle, at best.
+    /// Maximum number of multiply-adds of a single block per cycle.
     of_block: f64,
-    /// Multiply-adds of an SM in a cycle, at best.
+    /// Maximum number of multiply-adds of an SM per cycle.
     peak: f64,
     /// Launch overhead in cycles, of all launches of the spec.
     launching: f64,
@@ -23,21 +23,21 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ranges {
     Number(u64),
-    /// As many as keep all SMs busy.
+    /// As many partitions as keep all SMs busy.
     Fitting,
 }
 
 /// Device whose rates are used. Other devices have roughly the same proportions.
 const DEVICE: DeviceModel = H200;
-/// Multiply-adds of an SM in a cycle if every operand comes from a cache.
+/// Multiply-adds of an SM per cycle if every operand is read from a cache.
 const UNSTAGED: f64 = 24.0;
-/// The same if a thread reads an operand once for several elements.
+/// Multiply-adds of an SM per cycle if a thread reads an operand once for several elements.
 const HELD: f64 = 64.0;
-/// Launches of a GEMM on split operands: one before it computes the splits, one behind it checks
-/// that they represent all numbers.
+/// Number of launches of a GEMM on split operands. The first launch splits the operands, the last
+/// checks that the splits represent all numbers.
 const OF_PLANES: u32 = 3;
 
-/// Ratio to the best spec from which on a candidate is skipped.
+/// Ratio to the best spec at and above which a candidate is skipped.
 pub const HOPELESS: f64 = 4.0;
 
 impl Model {
@@ -50,7 +50,7 @@ impl Model {
             (KernelKind::Naive(_), _) => UNSTAGED,
             (KernelKind::Direct(_), _) => HELD,
             (KernelKind::Tiled(_) | KernelKind::Wgmma(_), 0) => DEVICE.peak.fma,
-            // Two operations are a multiply-add.
+            // A multiply-add is two operations.
             (KernelKind::Tiled(_) | KernelKind::Wgmma(_), products) => {
                 DEVICE.peak.wgmma_flops / 2.0 / products as f64
             }
@@ -83,9 +83,9 @@ impl Model {
             Ranges::Number(_) => (tiles * ranges / sms).ceil(),
             Ranges::Fitting => tiles * ranges / sms,
         };
-        // An SM runs its blocks, and no block is faster than its threads.
+        // The SM limits the blocks together, and the threads of a block limit each block.
         let computed = (on_one * work / self.peak).max(work / self.of_block);
-        // Bytes that one SM reads in a cycle.
+        // Bytes that one SM reads per cycle.
         let rate = match size.bytes() < DEVICE.l2_capacity {
             true => DEVICE.peak.l2_bytes,
             false => DEVICE.memory_of_cycle(),
@@ -133,7 +133,7 @@ mod tests {
         assert!(cycles("", whole) > HOPELESS * cycles(large, whole));
         let thin = [4096, 4, 512];
         assert!(cycles(large, thin) > HOPELESS * cycles(small, thin));
-        // Every tile has to read the matrices: 537 MB.
+        // The kernel must at least read the matrices, which have 537 MB.
         let read = [4096, 4, 32_768];
         assert!(cycles("tile: 16x4x32, thread: 1x1", read) > 200_000.0);
         let split = format!("{large}, split_k: 16");

@@ -13,28 +13,28 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Tables")]
 pub struct TableOptions {
-    /// Measure specs over a grid of shapes and write the fitted table to a file, as `sgemm_table!`;
-    /// nothing is searched
+    /// Instead of searching, measure specs over a grid of shapes, and write the fitted table to a
+    /// file as `sgemm_table!`
     #[arg(long, value_name = "FILE.rs", conflicts_with_all = ["family", "preset", "space", "size",
         "batch", "json"])]
     table: Option<PathBuf>,
-    /// Candidate specs, one a line, with alternatives as in --space; none names a layout, and each
-    /// is measured in all. Default: a list of proven specs
+    /// Candidate specs, one per line, with alternatives as in --space. A spec must not have a
+    /// layout; each is measured in all layouts. Default: a list of proven specs
     #[arg(long, value_name = "FILE", requires = "table")]
     lines: Option<PathBuf>,
-    /// File of times: known times are not measured again, and without a GPU the table is fitted to
-    /// them
+    /// File of times. Times that it contains are not measured again. Without a GPU the table is
+    /// fitted to these times
     #[arg(long, value_name = "FILE", requires = "table")]
     times: Option<PathBuf>,
-    /// Measure only the shapes in the file of times, for specs that are new or were removed from it
+    /// Measure only the shapes in the file of times, for specs without times in the file
     #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout",
         "only"])]
     again: bool,
-    /// Measure this many random sizes in addition to the grid, each extent from 1 to 8192, in all
+    /// Measure this many random sizes in addition to the grid, with extents from 1 to 8192, in all
     /// layouts
     #[arg(long, value_name = "N", default_value_t = 0, requires = "table")]
     random: usize,
-    /// Time limit of the measurements, in seconds; 0 for none at all
+    /// Time limit of the measurements, in seconds; 0 measures nothing
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = seconds,
         allow_negative_numbers = true, requires = "table")]
     limit: u64,
@@ -46,8 +46,8 @@ pub struct TableOptions {
     /// Largest number of rules in the table
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
     rows: usize,
-    /// Manual rules, in the grammar of tables. They come first and count towards --rows; the others
-    /// are fitted to the remaining shapes
+    /// Manual rules, in the grammar of tables. They precede the fitted rules and count towards
+    /// --rows. The other rules are fitted to the remaining shapes
     #[arg(long, value_name = "FILE", requires = "table")]
     first: Option<PathBuf>,
     #[command(flatten)]
@@ -74,8 +74,8 @@ pub struct Task {
 }
 
 impl TableOptions {
-    /// Returns the task, if a table is requested, after all checks that need no measurement. Random
-    /// shapes depend on the seed.
+    /// Checks all options and returns the task, if a table is requested. Random shapes depend on
+    /// the seed.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] and [`Failure::Output`].
@@ -108,7 +108,7 @@ impl TableOptions {
         let rows = self.rows.saturating_sub(first.count());
         if rows == 0 {
             return Err(Failure::Usage(format!(
-                "--rows {}: --first gives {}, and at least one more is fitted. Give more",
+                "--rows {}: --first has {} rules, and at least one more is fitted. Give more",
                 self.rows,
                 first.count()
             )));
@@ -214,7 +214,7 @@ mod tests {
             (format!("{out} --lines no-such-file"), "--lines no-such-file"),
             (format!("{out} --first no-such-file"), "--first no-such-file"),
             (format!("{out} --first {faulty}"), "m <= 3 => tile: 8x8x;"),
-            (format!("{out} --first {first} --rows 1"), "--first gives 1"),
+            (format!("{out} --first {first} --rows 1"), "--first has 1 rules"),
             (format!("{out} --accuracy best"), "`best` is not an accuracy class"),
             (format!("{out} --first {emulated}"), "`accuracy: bound;`"),
             (

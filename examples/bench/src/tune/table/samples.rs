@@ -1,4 +1,4 @@
-//! Samples that a table is fitted to: the slowdown of each spec over the best one, for each shape.
+//! Samples for the fit of a table: the slowdown of each spec against the best spec, for each shape.
 
 use super::condition::Feature;
 use super::lines::{class, of_row};
@@ -9,11 +9,11 @@ use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, Target};
 use std::collections::{BTreeSet, HashMap};
 
-/// Slowdown assumed for a spec without a time at a shape, so that it is chosen there only if no
-/// other time is known.
+/// Slowdown that is assumed for a spec without a time at a shape. The spec is then chosen only if
+/// no other time is known.
 pub const UNKNOWN: f64 = 4.0;
 
-/// Minimum sides of a tile whose count is a feature.
+/// Minimum side of a tile for which the number of tiles is a feature.
 const LEAST_TILE: u32 = 64;
 
 /// Samples of all shapes, as input of the fit.
@@ -26,14 +26,14 @@ pub struct FitSamples {
     pub shapes: Vec<GemmShape>,
     /// Time of the best spec at each shape, in microseconds.
     pub best: Vec<f64>,
-    /// Logarithm of each spec's time over the best one, for each shape.
+    /// Logarithm of each spec's time divided by the best time, for each shape.
     pub slower: Vec<Vec<f64>>,
-    /// Cost that a tree minimizes: the slowdown, plus the excess over cuBLAS if the spec is behind
-    /// it.
+    /// Cost that a tree minimizes: the slowdown, plus the excess over cuBLAS if the spec is slower
+    /// than cuBLAS.
     pub cost: Vec<Vec<f64>>,
     /// Values of each feature at each shape.
     pub values: Vec<Vec<f64>>,
-    /// Texts that are not specs a rule can have, such as those of another version of the DSL.
+    /// Texts in the file that are not specs of a rule, such as specs of another version of the DSL.
     pub unknown: BTreeSet<String>,
 }
 
@@ -65,7 +65,7 @@ impl FitSamples {
         }
         let lines: BTreeSet<&String> = known.iter().flat_map(|(_, times)| times.keys()).collect();
         let lines: Vec<String> = lines.into_iter().cloned().collect();
-        // The count of small tiles only repeats the size of C.
+        // The number of small tiles is nearly proportional to the size of C, so it is no feature.
         let tile = |line: &String| {
             let (m, n) = line.parse::<SgemmSpec>().ok()?.plan().ok()?.block_tile();
             (m.min(n) >= LEAST_TILE).then_some((m, n))
@@ -76,7 +76,7 @@ impl FitSamples {
             let best = times.values().copied().fold(f64::INFINITY, f64::min);
             let slower = |line: &String| times.get(line).map_or(UNKNOWN, |us| us / best).ln();
             let cublas = all.get(shape, CUBLAS).and_then(Time::us);
-            // Excess over cuBLAS, beyond that of the best spec.
+            // Excess over cuBLAS, minus the excess of the best spec.
             let behind = |slower: f64| {
                 let behind =
                     |us: f64| cublas.map_or(0.0, |theirs| (us * BEHIND / theirs).ln().max(0.0));

@@ -1,7 +1,7 @@
-//! File of times: a JSON object a line, the first of which names the GPU.
+//! File of times, with a JSON object per line. The first line names the GPU.
 //!
-//! Each time is appended at once, so that an interrupted run loses nothing and the next one
-//! continues it.
+//! Each time is appended immediately, so that an interrupted run loses nothing and the next run can
+//! continue.
 
 use crate::cli::{Failure, named};
 use crate::shapes::GemmShape;
@@ -14,13 +14,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of cuBLAS in place of a spec.
+/// Entry for cuBLAS, used instead of a spec.
 pub const CUBLAS: &str = "cuBLAS";
 
-/// Largest number that conditions of tables support.
+/// Maximum extent that conditions of tables support.
 const MOST: usize = i32::MAX as usize;
 
-/// GPU that the times were measured on.
+/// GPU on which the times were measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub device: String,
@@ -42,7 +42,7 @@ impl Head {
 pub enum Time {
     /// Microseconds of a launch, the median over replays of a graph.
     Us(f64),
-    /// Microseconds of a single launch; the spec was too slow for more.
+    /// Microseconds of a single launch. The spec was too slow for more launches.
     SlowUs(f64),
     /// The kernel does not support this shape, or failed to run.
     Refused,
@@ -148,7 +148,7 @@ impl TimesFile {
         Self::read(&text).map_err(refused)
     }
 
-    /// Opens a file to append to; a missing or empty one is created.
+    /// Opens a file for appending. If the file is missing or empty, it is created.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if the file belongs to another GPU or cannot be read, and
@@ -169,7 +169,7 @@ impl TimesFile {
             let mut file = OpenOptions::new().create(true).append(true).open(path)?;
             match &known {
                 None => write_line(&mut file, &head)?,
-                // Cut off an incomplete last line.
+                // Removes an incomplete last line.
                 Some(_) => {
                     let text = std::fs::read(path)?;
                     let whole =

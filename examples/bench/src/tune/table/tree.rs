@@ -1,9 +1,11 @@
-//! Decision tree over features of a GEMM, grown greedily: the cut with the largest gain is applied
-//! until the limit of rules is reached. The best of many randomized trees is chosen.
+//! Decision tree over features of a GEMM. It is grown greedily: the cut with the largest gain is
+//! applied repeatedly, until the limit of rules is reached. The best of many randomized trees is
+//! chosen.
 //!
-//! The gain is a decrease of regret: the logarithm of the chosen spec's time over the best one's,
-//! summed over shapes. A wrong choice thus counts by its cost. Later cuts below may make an earlier
-//! cut suboptimal. Such a cut is moved, and the rules that this frees are grown again.
+//! The gain is the decrease of regret. Regret is the logarithm of the chosen spec's time divided by
+//! the best time, summed over shapes. A wrong choice is thus weighted by its cost. Later cuts may
+//! make an earlier cut suboptimal. Such a cut is moved. If this removes rules, the tree is grown
+//! again.
 
 use super::condition::Test;
 use super::samples::FitSamples;
@@ -13,15 +15,15 @@ mod refine;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TreeLimits {
-    /// Largest number of leaves, which become the rules of the table.
+    /// Maximum number of leaves, which become the rules of the table.
     pub rows: usize,
     /// Minimum number of shapes in a leaf.
     pub shapes: usize,
-    /// Number of trees, of which the cheapest is chosen. The greedy cut need not be the best in the
-    /// end, so all trees but the first prefer some features at random.
+    /// Number of trees. The tree with the lowest cost is chosen. Greedy cuts may be suboptimal, so
+    /// all trees except the first prefer some features at random.
     pub trials: u64,
-    /// Ratio of times, as a geometric mean over a leaf's shapes, below which the specs of two
-    /// leaves count as the same.
+    /// Ratio of the times of two leaves' specs below which the leaves are merged. It is a geometric
+    /// mean over the shapes.
     pub same: f64,
 }
 
@@ -43,7 +45,7 @@ pub enum Tree {
     },
     Cut {
         test: Test,
-        /// Subtree of the GEMMs that pass the test.
+        /// Subtree for GEMMs that pass the test.
         passes: Box<Tree>,
         fails: Box<Tree>,
     },
@@ -66,7 +68,7 @@ struct Open {
     line: usize,
     /// Cut with the largest gain.
     cut: Option<Cut>,
-    /// Nodes that it was cut into.
+    /// Test of the applied cut, and the two nodes that it created.
     children: Option<(Test, [usize; 2])>,
 }
 
@@ -79,7 +81,7 @@ struct Cut {
 /// Number of alternations between refining and growing.
 const TURNS: usize = 3;
 
-/// Largest relative bonus on the gain of a preferred feature.
+/// Maximum relative bonus on the gain of a preferred feature.
 const PREFERENCE: f64 = 1.0;
 
 /// Grows the tree of a non-empty set of samples.
@@ -91,7 +93,7 @@ pub fn grow(samples: &FitSamples, limits: &TreeLimits) -> Tree {
         (cost(samples, &tree), tree)
     });
     let trees: Vec<(f64, Tree)> = trials.collect();
-    // The first of equally good trees.
+    // Of equally good trees, the first is chosen.
     let best = trees.into_iter().reduce(|best, next| if next.0 < best.0 { next } else { best });
     best.map_or_else(|| Tree::Leaf { line: 0, shapes: Vec::new() }, |(_, tree)| tree)
 }
@@ -124,7 +126,7 @@ impl Growth<'_> {
         tree
     }
 
-    /// Adds cuts while they gain something and the limit of rules allows it.
+    /// Adds cuts until no cut has a gain or the limit of rules is reached.
     fn grown(&mut self, grown: Tree) -> Tree {
         let mut rows = grown.leaves();
         let mut nodes: Vec<Open> = Vec::new();
@@ -150,7 +152,7 @@ impl Growth<'_> {
         Open { shapes, line, cut, children: None }
     }
 
-    /// Adds a tree to the nodes and returns its number.
+    /// Adds the nodes of a tree and returns the index of its root.
     fn opened(&mut self, tree: Tree, nodes: &mut Vec<Open>) -> usize {
         let node = match tree {
             Tree::Leaf { shapes, .. } => self.open(shapes),
@@ -198,7 +200,7 @@ fn least(sums: &[f64]) -> (usize, f64) {
 
 /// Returns the cut with the largest gain.
 ///
-/// Both sides must have enough shapes, and on one side another spec must be better by more than
+/// Both sides must have enough shapes. On one side, another spec must be better by more than
 /// [`TreeLimits::same`].
 fn best_cut(
     samples: &FitSamples,
@@ -207,7 +209,7 @@ fn best_cut(
     weights: &[f64],
     limits: &TreeLimits,
 ) -> Option<Cut> {
-    /// Upper bound on the difference of two sums of the same costs in different orders.
+    /// Upper bound on the difference between two sums of the same costs in different orders.
     const ROUNDING: f64 = 1e-9;
     let total = sums(samples, shapes);
     let same = limits.same.ln();
@@ -240,7 +242,7 @@ fn best_cut(
     Some(Cut { gain, test, sides: [passes, fails] })
 }
 
-/// Merges the two leaves of a cut if one spec is as good as both of theirs.
+/// Merges the two leaves of a cut if one spec is about as good for all their shapes.
 fn merged(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else { return tree };
     let (passes, fails) = (merged(samples, *passes, limits), merged(samples, *fails, limits));

@@ -1,4 +1,5 @@
-//! Refused accesses, planted into generated kernels: each is drawn with its line, lane and element.
+//! Refused accesses that are planted into generated kernels. Each is drawn with its line, lane and
+//! element.
 
 use super::{Observation, kernel, looked, of};
 use crate::fault::{FaultReport, ReplayedLaunch, drawn};
@@ -54,8 +55,8 @@ struct Planted {
     is_pointed: bool,
 }
 
-/// Shifts each access of a kernel by `by` elements along its last dimension, in one thread, and
-/// returns a kernel for each.
+/// Returns one kernel for each picked access. In one thread, the access is shifted by `by` elements
+/// along the last dimension.
 fn planted(kernel: &VerifiedKernel, by: i32, picked: impl Fn(&Access) -> bool) -> Vec<Planted> {
     let is = |special: Special, value: i32| Expr::from(special).equals(value);
     let astray = || {
@@ -141,7 +142,7 @@ fn each_access_that_goes_astray_is_drawn() {
             }
             let extents: Vec<String> = reached.extents.iter().map(u64::to_string).collect();
             assert!(broken.fault.what.contains(&extents.join(", ")), "{name}: {extents:?}");
-            // Accesses of an order that was not recorded have no history.
+            // A fault in an order that was not recorded has no history.
             let past: Vec<_> = broken.past.iter().map(|of| (of.line, of.warp, of.lane)).collect();
             match &broken.turns {
                 None => assert_eq!(past, [(broken.at, thread / 32, thread % 32)], "{name}"),
@@ -191,7 +192,7 @@ fn each_access_that_goes_astray_is_drawn() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// An access shifted by one element starts off a 16-byte boundary.
+/// A vector access that is shifted by one element is not aligned to 16 bytes.
 #[test]
 fn a_vector_that_does_not_begin_on_16_bytes_is_drawn() {
     let looked = looked("tile: 64x64x16, thread: 4x4, transpose, float4, double_buffer");
@@ -223,7 +224,7 @@ fn statements_that_read_alike_are_told_apart() {
             let comes = |nth| if nth == guilty { block().equals(0) } else { block().lt(0) };
             (0..3).map(|nth| of(comes(nth), store.clone())).collect()
         });
-        // Each statement is inside its own condition.
+        // Each planted statement is inside its own condition.
         let (statements, lines) = (kernel.statements(), cuda::listing(&kernel).lines);
         let texts = statements.iter().map(|stmt| cuda::statement(&kernel, stmt));
         assert_eq!(texts.filter(|text| text.starts_with("As[5000][0] =")).count(), 3);

@@ -19,7 +19,7 @@ pub(super) struct Multistage {
     turns: Vec<Turn>,
     /// Turn of each slot and phase.
     numbers: BTreeMap<(u64, u32), usize>,
-    /// Turn that each warp last waited for.
+    /// Last turn for which each warp waited.
     reads: BTreeMap<Warp, usize>,
     /// Barrier and phase of each warp's last wait for a released slot.
     freed: BTreeMap<Warp, (usize, i64)>,
@@ -136,8 +136,8 @@ impl Multistage {
         Ok(())
     }
 
-    /// Returns the turn whose release the requesting warp awaited, with barrier and phase. A warp
-    /// that did not wait has read the previous tile itself.
+    /// Returns the turn for whose release the requesting warp waited, with the barrier and phase of
+    /// the wait. If the warp did not wait, returns the turn that it read last.
     fn waited_before(&mut self, warp: Warp) -> (Option<usize>, Option<(String, i64)>) {
         let Some((barrier, phase)) = self.freed.remove(&warp) else {
             return (self.reads.get(&warp).copied(), None);
@@ -201,8 +201,8 @@ impl Multistage {
         Ok(())
     }
 
-    /// Counts a matrix instruction of a warpgroup's first warp. It reads the tile that the warp
-    /// last waited for.
+    /// Counts a matrix instruction of a warpgroup's first warp. The instruction reads the tile for
+    /// which the warp waited last.
     fn multiply(&mut self, warp: Warp) {
         if let Some(number) = self.reads.get(&warp).filter(|_| warp.1.is_multiple_of(4)) {
             self.turns[*number].instructions += 1;
@@ -231,7 +231,7 @@ impl Multistage {
         self.barriers.get_mut(number as usize).ok_or(none)
     }
 
-    /// Returns true if boxes signal the barrier.
+    /// Returns true for a barrier that boxes signal.
     fn is_full(&self, barrier: u32) -> Result<bool, Contradiction> {
         Ok(self.barrier(barrier)?.declaration == self.full)
     }
@@ -252,7 +252,7 @@ impl Multistage {
             Some(Barriers {
                 name: declared.name.clone(),
                 meaning: declared.meaning.clone(),
-                // Declarations with no barriers are skipped.
+                // Declarations without barriers are skipped.
                 arrivals: of(number).next()?.arrivals,
                 count: of(number).count() as u64,
                 bytes,
@@ -266,7 +266,8 @@ impl Multistage {
     }
 }
 
-/// Describes a box by its index ranges, and by the block of the cluster if another one copies it.
+/// Describes a box by its index ranges. If another block of the cluster copies it, names this
+/// block.
 fn text(kernel: &Kernel, boxed: &BoxCopy, rank: u32) -> String {
     let along = boxed.at.iter().zip(&boxed.tile).map(|(from, extent)| match extent {
         1 => format!("[{from}]"),

@@ -6,8 +6,8 @@ use gemm_dsl::ir::Kernel;
 use gemm_runtime::sim::watch::{Action, Detail, EventKind, Kind, Trace};
 use std::collections::BTreeSet;
 
-/// Returns the tiles, each stored between two matrix instructions. `None` for a kernel that stores
-/// none or uses mbarriers.
+/// Returns the tiles that threads store between matrix instructions. Returns `None` for a kernel
+/// that stores no tiles or uses mbarriers.
 pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
     let read = operands(trace);
     let mut multiplied = trace.details.iter().filter(is_multiplied).peekable();

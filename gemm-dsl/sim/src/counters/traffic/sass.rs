@@ -8,7 +8,7 @@ use crate::observe::{AccessKind, Request};
 use gemm_dsl::ir::Space;
 
 impl SassCounters {
-    /// Adds an access of a warp in the text, according to its fate.
+    /// Adds an access that a warp makes in the CUDA source, according to the access's fate.
     pub(super) fn access(&mut self, request: &Request<'_>, role: AccessFate) {
         let bytes = match role {
             AccessFate::Own => request.bytes(),
@@ -16,8 +16,8 @@ impl SassCounters {
             AccessFate::Gone => return,
         };
         match (request.region.space, request.kind) {
-            // Asynchronous copies bypass the unit that counts stores; atomics are counted
-            // separately.
+            // Asynchronous copies bypass the unit that counts stores, and atomics have their own
+            // counter.
             (Space::Shared, AccessKind::CopyWrite) | (_, AccessKind::Atomic(_)) => {}
             (Space::Shared, kind) => {
                 let mut words = [(0, 0); WARP];

@@ -1,4 +1,4 @@
-//! Evaluation of function calls, each in a frame of its own.
+//! Evaluation of function calls, each in its own frame.
 
 use super::super::frames::Outcome;
 use super::super::lanes::Lanes;
@@ -16,7 +16,7 @@ impl<'l> Machine<'l> {
         mask: u32,
     ) -> Result<Outcome, BoxedTrap> {
         let function = &self.code.functions[apply.function as usize];
-        // Arguments may call functions themselves; those frames are dropped before the next
+        // Arguments may contain calls. The frames of these calls are dropped before the next
         // argument is pushed.
         let base = self.frames.top();
         for arg in &apply.args {

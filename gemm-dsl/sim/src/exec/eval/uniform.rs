@@ -8,7 +8,7 @@ use crate::observe::{BoxedTrap, trap};
 use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Ty};
 
-/// Converts the result of a uniform operation; a fault is attributed to the first active lane.
+/// Converts the result of a uniform operation. A fault is attributed to the first active lane.
 fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, BoxedTrap> {
     value.map(Into::into).map_err(|kind| trap(mask.trailing_zeros(), kind))
 }

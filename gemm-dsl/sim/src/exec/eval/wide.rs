@@ -13,7 +13,7 @@ use gemm_dsl::ir::Ty;
 use gemm_dsl::target::intrinsic::{CanonicalFloat, Shuffle};
 
 impl Machine<'_> {
-    /// Evaluates an 8-byte value per lane.
+    /// Evaluates an 8-byte value for each lane.
     pub(crate) fn wide(
         &mut self,
         value: &Wide,
@@ -98,7 +98,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Negates an `I64`; overflow is an error.
+    /// Negates an `I64`. Returns an error on overflow.
     fn negate_wide(
         &mut self,
         e: &Wide,
@@ -174,7 +174,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Evaluates a number of any type to its bits.
+    /// Evaluates a number of any type, and returns its bits.
     pub(super) fn number(
         &mut self,
         number: &Number,

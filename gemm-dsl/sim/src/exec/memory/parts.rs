@@ -2,7 +2,7 @@
 
 use gemm_dsl::ir::Elem;
 
-/// Extends an element of at most 4 bytes to a lane's 32 bits.
+/// Extends an element of at most 4 bytes to the 32 bits of a lane.
 pub(super) fn extended(elem: Elem, bits: u64) -> u32 {
     match elem {
         Elem::I16 => bits as i16 as u32,

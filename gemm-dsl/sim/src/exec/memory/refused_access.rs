@@ -1,4 +1,5 @@
-//! Refused accesses: addresses and pattern of an access that traps. Runs only after a fault.
+//! Refused accesses: the addresses and the pattern of an access that faults. This code runs only
+//! after a fault.
 
 use super::super::lanes::Lanes;
 use super::super::machine::{Machine, Registers};
@@ -14,11 +15,11 @@ use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 
-/// Limit of the distance from an array, in elements; no pattern is reported beyond.
+/// Maximum distance from an array, in elements, at which a pattern is reported.
 const FAR: u64 = 1 << 48;
 
 impl Machine<'_> {
-    /// Adds the refused access to a trap that is caused by its address.
+    /// Adds the refused access to a fault that its address causes.
     #[cold]
     #[inline(never)]
     pub(super) fn refused(
@@ -35,7 +36,7 @@ impl Machine<'_> {
                 | FaultKind::BeyondAllocation { .. }
                 | FaultKind::Misaligned { .. }
         );
-        // A faulty load within the index expression has already added its own access.
+        // A faulty load inside the index expression has already added its own access.
         if !is_place || trap.refused.is_some() {
             return trap;
         }
@@ -68,8 +69,8 @@ impl Machine<'_> {
         Ok(indices.iter().map(|along| along[lane as usize]).collect())
     }
 
-    /// Logical indices of all lanes. The recorder is suspended, as it has already seen this
-    /// evaluation.
+    /// Logical indices of all lanes. The recorder is suspended, because it has already recorded
+    /// this evaluation.
     fn indices(
         &mut self,
         memory: &Memory,
@@ -105,7 +106,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Targets of the lanes, and the extents of the buffer.
+    /// Elements that the lanes would access, and the extents of the buffer.
     fn reached(
         &mut self,
         memory: &Memory,
@@ -127,8 +128,8 @@ impl Machine<'_> {
         Ok((lanes_of(mask).map(of).collect(), region.dims.clone()))
     }
 
-    /// Targets of the lanes through a pointer, and the length of the array that the faulty lane
-    /// points into.
+    /// Elements that the lanes would access through a pointer, and the length of the array at which
+    /// the faulty lane's pointer points.
     fn reached_through(
         &mut self,
         memory: &Memory,
@@ -164,8 +165,8 @@ impl Machine<'_> {
     }
 }
 
-/// Address pattern of a refused access, and its cost. `None` for registers, and if a target has no
-/// position or is too far away.
+/// Address pattern of a refused access, and its cost. `None` for registers, or if some lane's
+/// element has no position or is too far away.
 fn pattern(
     buffer: usize,
     region: &Region,
@@ -186,8 +187,8 @@ fn pattern(
     let (skew, cost) = match region.space {
         Space::Register => return None,
         Space::Shared => {
-            // Truncation to 32 bits keeps the bank, because 2^32 is a multiple of the number of
-            // banks.
+            // Truncation to 32 bits does not change the bank, because 2^32 is a multiple of the
+            // number of banks.
             let word = |at: i64| i64::from(region.base) + (at * size).div_euclid(4);
             let words = by_word(at.iter().map(|(lane, at)| (word(*at) as u32, *lane)));
             let cost = cost::wavefronts(&words, bytes, kind.writes());

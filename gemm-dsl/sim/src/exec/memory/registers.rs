@@ -1,4 +1,5 @@
-//! Register arrays at dynamic indices. An element takes one lane slot, an 8-byte element two.
+//! Register arrays with dynamic indices. An element occupies one lane slot, and an 8-byte element
+//! two.
 
 use super::super::lanes::{Lanes, WideLanes};
 use super::super::machine::{Machine, Registers};
@@ -11,7 +12,7 @@ use crate::region::{Region, slots_of};
 use gemm_dsl::ir::Space;
 
 impl Machine<'_> {
-    /// Lane slots covered by one lane's access to a register array.
+    /// Lane slots that one lane's access to a register array covers.
     fn covered(region: &Region, memory: &Memory, offset: u32) -> impl Iterator<Item = u32> {
         let unit = slots_of(region.elem);
         let first = region.base + offset * unit;
@@ -83,7 +84,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Traps unless a lane slot has a value in all active lanes.
+    /// Returns a fault unless a lane slot has a value in all active lanes.
     #[inline]
     pub(crate) fn ready(&self, slot: u32, regs: &Registers, mask: u32) -> Result<(), BoxedTrap> {
         let missing = mask & !regs.ready[slot as usize];
@@ -99,7 +100,7 @@ impl Machine<'_> {
         trap(lane, FaultKind::Uninitialised { place: self.position_of(slot) })
     }
 
-    /// Element of a register array that a lane slot belongs to.
+    /// Element of the register array to which a lane slot belongs.
     pub(crate) fn position_of(&self, slot: u32) -> Position {
         let holds = |r: &&Region| {
             r.space == Space::Register

@@ -1,9 +1,9 @@
-//! Matrix instructions of a warp in flight, and their accumulators.
+//! Matrix instructions of a warp that are in flight, and their accumulators.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Accumulators of a matrix instruction: lane slots, and the array they belong to.
+/// Accumulators of a matrix instruction: their lane slots, and the array that contains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accumulators {
     pub(crate) first: u32,
@@ -21,13 +21,14 @@ impl Accumulators {
     }
 }
 
-/// Matrix instructions of a warp in flight, and the accumulator arrays they may change.
+/// Matrix instructions of a warp that are in flight, with the accumulator arrays that they may
+/// change.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// Accumulator arrays without an ordinary access since their last fence.
+    /// Accumulator arrays that no ordinary statement has accessed since their last fence.
     pub(crate) fenced: Vec<u32>,
-    /// Accumulators of uncommitted instructions. `groups` holds those of committed groups in
-    /// flight; `over` holds those of complete groups that no wait has named.
+    /// Accumulators of instructions that are not yet committed. `groups` contains those of
+    /// committed groups in flight. `over` contains those of complete groups that no wait has named.
     pub(crate) open: Vec<Accumulators>,
     pub(crate) groups: VecDeque<Vec<Accumulators>>,
     pub(crate) over: Vec<Accumulators>,
@@ -38,7 +39,7 @@ impl Flight {
         self.open.iter().chain(self.groups.iter().flatten())
     }
 
-    /// Returns true if a lane slot holds an accumulator without a value yet.
+    /// Returns true if a lane slot is an accumulator that has no value yet.
     pub(crate) fn holds(&self, slot: u32) -> bool {
         self.in_flight().chain(&self.over).any(|sums| sums.slots().contains(&slot))
     }

@@ -1,5 +1,5 @@
-//! Register limits of the warps of a block: registers released by `setmaxnreg` are available to
-//! other warps.
+//! Register limits of the warps of a block. Registers that `setmaxnreg` releases become available
+//! to other warps.
 
 use crate::mask::WARP;
 use gemm_dsl::ir::RegisterLimit;
@@ -11,14 +11,15 @@ const UNIT: u32 = 8;
 /// Registers per thread of each warp, for all blocks of a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct RegisterLimits {
-    /// Initial registers per thread: an even share of the register file.
+    /// Initial number of registers per thread: an even share of the register file.
     even: u32,
-    /// Current registers per thread of each warp, and the last statement that asked for more.
+    /// Current number of registers per thread of each warp, and the last statement that requested
+    /// more.
     of_warps: Vec<(u32, Option<u32>)>,
 }
 
 impl RegisterLimits {
-    /// Starts blocks of `of_block` warps each, with `blocks_per_sm` resident blocks per SM.
+    /// Starts blocks of `of_block` warps each, if `blocks_per_sm` blocks are resident per SM.
     pub(crate) fn begin(&mut self, warps: usize, of_block: u32, blocks_per_sm: u32) {
         let resident = u64::from(of_block) * u64::from(blocks_per_sm);
         self.even = LARGEST.registers_per_thread(resident) / UNIT * UNIT;
@@ -29,7 +30,7 @@ impl RegisterLimits {
     /// Sets the registers per thread of a warp.
     ///
     /// # Errors
-    /// Returns the current number if an increase asks for fewer registers, or a decrease for more.
+    /// Returns the current number if an increase requests fewer registers, or a decrease more.
     pub(crate) fn set(&mut self, warp: u32, stmt: u32, limit: RegisterLimit) -> Result<(), u32> {
         let RegisterLimit { registers, more } = limit;
         let (now, asked) = &mut self.of_warps[warp as usize];
@@ -41,9 +42,9 @@ impl RegisterLimits {
         Ok(())
     }
 
-    /// Returns a warp that asked for more, and its statement, if the warps in the end hold more
-    /// registers than their block has. The pair is the total number of registers held and the
-    /// number given to the block.
+    /// Returns a warp that has requested more registers, with its statement, if the warps would in
+    /// the end have more registers than their block. The pair is the number of registers of all
+    /// warps, and the number that was allocated to the block.
     pub(crate) fn register_deadlock(
         &self,
         warps: std::ops::Range<usize>,

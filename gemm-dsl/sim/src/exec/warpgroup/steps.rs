@@ -1,12 +1,12 @@
-//! Sequence of steps that the warps of a warpgroup execute together. The first warp to arrive
-//! appends to it.
+//! Steps that all warps of a warpgroup must execute. The first warp that arrives at a step appends
+//! it.
 
 use super::WARPS;
 use crate::tensor_core::MmaOperand;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Step of a warpgroup: its statement and its operands.
+/// Step of a warpgroup: its statement and operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WarpgroupStep {
     pub(crate) stmt: u32,
@@ -23,11 +23,11 @@ pub(crate) struct OperandTiles {
 
 #[derive(Debug, Default)]
 struct Warpgroup {
-    /// Steps that some warps have executed and others have not. `dropped` is the number of steps
-    /// executed by all.
+    /// Steps that some warps have executed, but not all. `dropped` is the number of earlier steps,
+    /// which all warps have executed.
     steps: VecDeque<(WarpgroupStep, Option<Rc<OperandTiles>>)>,
     dropped: u64,
-    /// Executed steps of each warp. `left` is true if the warp has exited.
+    /// Number of steps that each warp has executed. `left` is true for a warp that has exited.
     done: [u64; WARPS],
     left: [bool; WARPS],
 }
@@ -35,8 +35,8 @@ struct Warpgroup {
 #[derive(Debug, Default)]
 pub(crate) struct Warpgroups(Vec<Warpgroup>);
 
-/// Divergence within a warpgroup: the statement that the other warps have reached, or `None` if
-/// some have exited.
+/// Divergence of the warps in a warpgroup. It contains the statement that the other warps have
+/// reached, or `None` if some have exited.
 pub(crate) struct WarpgroupDivergence(pub(crate) Option<u32>);
 
 impl Warpgroups {
@@ -45,7 +45,8 @@ impl Warpgroups {
         self.0.resize_with(warps.div_ceil(WARPS), Warpgroup::default);
     }
 
-    /// Advances a warp by one step. Returns the operands if another warp has already decoded them.
+    /// Advances a warp by one step. Returns the step's operands if another warp has already decoded
+    /// them.
     pub(crate) fn step(
         &mut self,
         warp: u32,
@@ -81,8 +82,8 @@ impl Warpgroups {
         }
     }
 
-    /// Marks a warp as exited. Returns the statement of a step that other warps have executed and
-    /// this one has not.
+    /// Marks a warp as exited. Returns the statement of a step that other warps have executed, but
+    /// this warp has not.
     pub(crate) fn leave(&mut self, warp: u32) -> Option<u32> {
         let group = &mut self.0[warp as usize / WARPS];
         let member = warp as usize % WARPS;

@@ -1,5 +1,5 @@
 //! Effects of instructions on variables and memory, for passes that analyse code without executing
-//! it. The tables are exhaustive matches, so that a new instruction must be added to each.
+//! it. All matches are exhaustive, so a new instruction must be added to each of them.
 
 use super::{Fragment, Memory, Op};
 use std::ops::Range;
@@ -19,13 +19,13 @@ pub(crate) struct Slot {
     pub(crate) at: u32,
 }
 
-/// Variables assigned by an instruction.
+/// Variables that an instruction assigns.
 #[derive(Clone, Debug)]
 pub(crate) enum Assigned<'o> {
     Nothing,
-    /// Adjacent variables of one kind.
+    /// Adjacent variables of the same kind.
     Slots(SlotKind, Range<u32>),
-    /// Elements of a register array at a dynamic index.
+    /// Elements of a register array whose index is dynamic.
     Elements(&'o Memory),
 }
 
@@ -34,7 +34,7 @@ impl<'o> Assigned<'o> {
         Self::Slots(kind, first..first + count)
     }
 
-    /// `count` lane slots from `first` on; nothing if `first` is `None`.
+    /// `count` lane slots, starting at `first`; nothing if `first` is `None`.
     fn lanes(first: Option<u32>, count: u32) -> Self {
         first.map_or(Self::Nothing, |first| Self::slots(SlotKind::Lane, first, count))
     }
@@ -49,7 +49,7 @@ impl<'o> Assigned<'o> {
 }
 
 impl Op {
-    /// Variables assigned by this instruction.
+    /// Variables that this instruction assigns.
     pub(crate) fn assigns(&self) -> Assigned<'_> {
         match self {
             Op::SetUniform(slot, _) => Assigned::slots(SlotKind::Uniform, *slot, 1),
@@ -92,12 +92,11 @@ impl Op {
             | Op::TensorCopy(_)
             | Op::WgmmaSync(_)
             | Op::UseAccumulators { .. }
-            | Op::Assume(_)
             | Op::Choose(_) => Assigned::Nothing,
         }
     }
 
-    /// Buffer written by this instruction, or by asynchronous work that it starts.
+    /// Buffer to which this instruction, or asynchronous work that it starts, writes.
     pub(crate) fn stores_to(&self) -> Option<u32> {
         match self {
             Op::Store(store) => Some(store.0.region),
@@ -137,12 +136,11 @@ impl Op {
             | Op::ProxyFence(_)
             | Op::WgmmaSync(_)
             | Op::UseAccumulators { .. }
-            | Op::Assume(_)
             | Op::Choose(_) => None,
         }
     }
 
-    /// Returns true if writes of other threads may become visible after this instruction.
+    /// Returns true if writes of other threads may become visible through this instruction.
     pub(crate) fn meets(&self) -> bool {
         matches!(
             self,

@@ -1,16 +1,16 @@
-//! Typed expressions: uniform values, and values per lane.
+//! Typed expressions: uniform values, and values with one number per lane.
 
 use super::{Memory, Slots};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem};
 use gemm_dsl::target::intrinsic::Shuffle;
 
-/// Integer or boolean shared by all threads of a block, as the bits of an `i64`. An `I32` is
-/// sign-extended, a `U64` is kept as is, a boolean is 0 or 1.
+/// Integer or boolean that is the same in all threads of a block, as the bits of an `i64`. An `I32`
+/// is sign-extended, a `U64` is unchanged, and a boolean is 0 or 1.
 #[derive(Clone, Debug)]
 pub(crate) enum Uniform {
-    /// Known when the kernel is built.
+    /// Value that is known when the kernel is built.
     Static(i64),
-    /// Known at launch, but not folded into the kernel's cost.
+    /// Value that is known at launch. Its computation still counts in the kernel's cost.
     Known(i64),
     Slot(u32),
     BlockX,
@@ -30,7 +30,7 @@ pub(crate) enum Uniform {
     Widen(Box<Uniform>),
 }
 
-/// Operand that is evaluated on demand and counted as a site of its own.
+/// Operand that is evaluated only if it is needed, and is counted as a separate site.
 #[derive(Clone, Debug)]
 pub(crate) struct Lazy<T> {
     pub(crate) site: u32,
@@ -49,12 +49,12 @@ pub(crate) struct Choice<T> {
 #[derive(Clone, Debug)]
 pub(crate) enum Lane {
     Uniform(Uniform),
-    /// Bits of a value known at launch.
+    /// Bits of a value that is known at launch.
     Bits(u32),
     Slot(u32),
-    /// Element of a register array at a static index.
+    /// Element of a register array with a static index.
     Element(u32),
-    /// Element of a register array at a dynamic index.
+    /// Element of a register array with a dynamic index.
     Register(Box<Memory>),
     Load(Box<Memory>),
     Neg(Box<Lane>),
@@ -69,11 +69,11 @@ pub(crate) enum Lane {
     Fma(Box<[Lane; 3]>),
     Function(fn([f32; 3]) -> f32, Vec<Lane>),
     Apply(Box<Apply>),
-    /// Variable of the function being evaluated.
+    /// Variable of the device function that is being evaluated.
     Local(u32),
     Shuffle(&'static str, Shuffle, Box<[Lane; 2]>),
     OrOfLanes(&'static str, Box<Lane>),
-    /// Two binary32 numbers, each converted to a half of a word.
+    /// Two binary32 numbers, each converted to one half of a word.
     Pack(Elem, Box<[Lane; 2]>),
     Part(Box<Vector>, Elem, u8),
 }
@@ -81,10 +81,10 @@ pub(crate) enum Lane {
 #[derive(Clone, Debug)]
 pub(crate) enum Wide {
     Uniform(Uniform),
-    /// Bits of a value known at launch.
+    /// Bits of a value that is known at launch.
     Bits(u64),
     Slot(u32),
-    /// Element of a register array at a static index: two slots, low word first.
+    /// Element of a register array with a static index: two slots, the low word first.
     Element(u32),
     Register(Box<Memory>),
     Load(Box<Memory>),
@@ -99,13 +99,13 @@ pub(crate) enum Wide {
     Convert(Box<Convert>),
     Function(fn([f64; 3]) -> f64, Vec<Wide>),
     Apply(Box<Apply>),
-    /// Variable of the function being evaluated.
+    /// Variable of the device function that is being evaluated.
     Local(u32),
     Shuffle(&'static str, Shuffle, Box<(Wide, Lane)>),
     Part(Box<Vector>, u8),
 }
 
-/// Value per lane, of any type but a vector.
+/// Value per lane, of any type except a vector.
 #[derive(Clone, Debug)]
 pub(crate) enum Datum {
     Lane(Lane),
@@ -121,12 +121,13 @@ pub(crate) struct Apply {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// Variables, parameters included. The parameters of each kind come first, in order.
+    /// Variables, including parameters. The parameters are the first variables of each kind, in
+    /// order.
     pub(crate) slots: Slots,
     /// Assignments to variables, in execution order.
     pub(crate) body: Vec<(u32, Datum)>,
     pub(crate) value: Datum,
-    /// Cost site of everything that is always evaluated.
+    /// Cost site of everything in the function that is always evaluated.
     pub(crate) site: u32,
 }
 
@@ -156,7 +157,7 @@ pub(crate) enum Pred {
     F64(Cmp, Box<[Wide; 2]>),
     Not(Box<Pred>),
     Apply(Box<Apply>),
-    /// Variable of the function being evaluated.
+    /// Variable of the device function that is being evaluated.
     Local(u32),
     And(Box<(Pred, Lazy<Pred>)>),
     Or(Box<(Pred, Lazy<Pred>)>),
@@ -166,18 +167,19 @@ pub(crate) enum Pred {
 /// 16 bytes per lane, as four words.
 #[derive(Clone, Debug)]
 pub(crate) enum Vector {
-    /// Variable: four lane slots from this one on.
+    /// Variable: four lane slots, starting at this one.
     Slot(u32),
     Register(Box<Memory>),
     Load(Box<Memory>),
-    /// Adjacent elements, the first one lowest.
+    /// Adjacent elements; the first is in the lowest bits.
     Pack(Elem, Vec<Number>),
     Select(Box<Choice<Vector>>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Index {
-    /// Uniform index: unsigned with 64 bits if `wide`, else signed with 32 bits.
+    /// Index that is the same in all lanes: unsigned with 64 bits if `wide`, else signed with 32
+    /// bits.
     Uniform {
         value: Uniform,
         wide: bool,

@@ -1,4 +1,4 @@
-//! Reports for a block that does not continue: deadlocks, faults and spent limits.
+//! Reports for a block that cannot continue: deadlocks, faults and spent limits.
 
 use super::{Block, NAMES, WarpState};
 use crate::error::{Fault, FaultKind, SimError, UnfinishedWarp, WaitReason, WaitingWarp};
@@ -12,7 +12,7 @@ use crate::region::ElementId;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
-/// Maximal number of times a warp is resumed to find the cause of another warp's fault.
+/// Maximum number of times that a warp is resumed to find the cause of another warp's fault.
 const HAND_OVERS: u32 = 1 << 10;
 
 impl Block<'_> {
@@ -76,7 +76,7 @@ impl Block<'_> {
         Some(self.fault(thread, stmt, self.machine.at_barrier(slot, seen_by, wrong)))
     }
 
-    /// Returns the fault of a warp that asks for registers which never become free.
+    /// Returns the fault of a warp that requests registers which never become free.
     pub(super) fn register_deadlock(&self) -> Option<Box<Fault>> {
         let mut blocks = 0..self.machine.launch.cluster();
         blocks.find_map(|rank| {
@@ -87,7 +87,7 @@ impl Block<'_> {
         })
     }
 
-    /// Current statement of a warp, unless it has exited.
+    /// Current statement of a warp; `None` if it has exited.
     fn at_stmt(&self, warp: usize) -> Option<u32> {
         match self.states[warp] {
             WarpState::Barrier(stmt)
@@ -100,8 +100,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns the deadlock fault of a stuck block, with the waiting warps of other blocks and the
-    /// number of blocks that have not started.
+    /// Returns the deadlock fault of a stuck block. It lists the waiting warps of other blocks, and
+    /// the number of blocks that have not started.
     pub(crate) fn deadlock(
         &self,
         others: impl Iterator<Item = WaitingWarp>,
@@ -118,7 +118,7 @@ impl Block<'_> {
         self.fault(thread, stmt, FaultKind::Deadlock { waiting, to_come })
     }
 
-    /// Returns the error for a spent instruction limit; this warp executed the last instruction.
+    /// Returns the error for a spent instruction limit. `warp` executed the last instruction.
     pub(super) fn spent(&self, warp: usize) -> SimError {
         let Machine { launch, code, stmt, budget, .. } = &self.machine;
         let ((block, warp), statement) = (self.place_of(warp), code.text(*stmt));
@@ -126,10 +126,10 @@ impl Block<'_> {
         budget.spent(launch, at)
     }
 
-    /// Returns the fault of a warp that trapped.
+    /// Returns the fault of a warp that stopped with a trap.
     ///
-    /// If two warps exchange data without a barrier, the first may read memory that no thread has
-    /// written yet. The other warps run on to show if that is a race.
+    /// If two warps exchange data without a barrier, the first one may read memory that no thread
+    /// has written yet. The other warps continue, which shows if this is a race.
     pub(super) fn faulted(&mut self, warp: usize, trap: Trap) -> Box<Fault> {
         let Trap { lane, mut kind, refused } = trap;
         let stmt = self.machine.stmt;
@@ -138,8 +138,8 @@ impl Block<'_> {
         {
             for (i, (other, state)) in self.warps.iter_mut().zip(&self.states).enumerate() {
                 if i != warp && *state == WarpState::Ready {
-                    // A fault of the other warp is not the first one and is ignored. The loop is
-                    // bounded, as the warp may yield forever.
+                    // If the other warp has a fault, it is ignored, because it is not the first.
+                    // The loop is bounded, because the other warp may yield forever.
                     for _ in 0..HAND_OVERS {
                         if !matches!(other.run(&mut self.machine), Ok(Progress::Turn)) {
                             break;
@@ -165,7 +165,7 @@ impl Block<'_> {
         fault
     }
 
-    /// Builds the fault of a thread, given its number in the cluster.
+    /// Creates the fault of a thread, which is given by its number in the cluster.
     pub(super) fn fault(&self, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
         let Machine { launch, code, .. } = self.machine;
         let (block, thread) = launch.whereabouts(self.number, thread);

@@ -26,7 +26,7 @@ pub(super) fn run(plain: &Plain, steps: &[Step]) -> Result<(Vec<Vec<u64>>, Count
     b.geometry(Geometry {
         block: (THREADS as u32, 1),
         grid: [const { Expr::U64(1) }; 3],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     let mut global = 0;
     let arrays = ARRAYS.iter().enumerate().map(|(number, &(space, vectors))| {

@@ -154,8 +154,8 @@ impl Plain {
                 charge.transfers += sectors.collect::<BTreeSet<_>>().len() as u64;
                 continue;
             }
-            // Lanes read in pairs if every lane whose partner is active reads the same place as its
-            // partner.
+            // Lanes read in pairs if every lane reads the same place as its partner, unless the
+            // partner is inactive.
             let pairs = |apart: usize| {
                 let partner = |t: &usize| lanes.contains(&(t ^ apart));
                 lanes.iter().filter(|t| partner(t)).all(|&t| place(t) == place(t ^ apart))

@@ -10,8 +10,8 @@
 //! * from a release to an acquire. The release is a releasing atomic, or a fence followed by an
 //!   atomic of its thread. The acquire is an acquiring atomic, or a fence after an atomic of its
 //!   thread. The later atomic must read the value of the earlier one, directly or through a chain
-//!   of atomics. Neighbours in the chain must be in each other's scope. The two ends must be in
-//!   each other's scope too.
+//!   of atomics. Consecutive atomics of the chain must be in each other's scope, and so must its
+//!   two ends.
 //!
 //! There are no clocks here: the graph is kept, and each access is compared with all earlier ones.
 
@@ -230,8 +230,8 @@ impl Definition {
         }
     }
 
-    /// Nodes ordered before the thread of this atomic at the given scope: after the atomic if it
-    /// acquires, or at a later fence.
+    /// Nodes that are ordered before the thread of this atomic at the given scope. If the atomic
+    /// acquires, the order applies after it, otherwise at a later fence.
     fn left_for(&self, atomic: usize, scope: Scope) -> Vec<usize> {
         let (mut left, mut reader) = (Vec::new(), atomic);
         let to = (self.graph.0[atomic].thread.0, scope);

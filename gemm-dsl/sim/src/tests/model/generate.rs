@@ -1,8 +1,8 @@
 //! Random programs.
 //!
-//! They have few words, so that threads conflict. Besides accesses and synchronisation they contain
-//! the two halves of a message, matching or nearly matching. Otherwise hardly any program with
-//! atomics would be free of races.
+//! They have few words, so that threads conflict. In addition to accesses and synchronisation, they
+//! contain the two halves of a message, which match or nearly match. Otherwise, hardly any program
+//! with atomics would be free of races.
 
 use super::program::{Action, Item, Place, Program, is_global};
 use crate::mask::lanes_of;
@@ -70,8 +70,8 @@ pub(super) fn program(random: &mut Random) -> Program {
     for i in 0..threads {
         let lanes = &mut lanes[i % blocks][i / blocks % warps];
         let free: Vec<u32> = LANES.into_iter().filter(|l| *lanes >> l & 1 == 0).collect();
-        // The detector checks the first of several equivalent lanes on behalf of all, so it is
-        // chosen more often.
+        // If several lanes are equivalent, the detector checks only the first of them, so the first
+        // lane is chosen more often.
         *lanes |= 1 << if random.percent(50) { free[0] } else { random.of(&free) };
     }
     let word = |random: &mut Random, arrays: &[usize]| (random.of(arrays), random.below(2) as u32);

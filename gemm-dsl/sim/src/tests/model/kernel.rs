@@ -22,7 +22,7 @@ pub(super) fn kernel(program: &Program) -> VerifiedKernel {
     b.geometry(Geometry {
         block: (program.threads(), 1),
         grid: [Expr::U64(program.blocks.len() as u64), Expr::U64(1), Expr::U64(1)],
-        blocks_per_sm: 1,
+        blocks_per_sm: Some(1),
     });
     let found = b.mut_("found", 0);
     b.if_(tid().equals(0), |b| {

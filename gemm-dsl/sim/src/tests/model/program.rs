@@ -139,9 +139,10 @@ impl Program {
     }
 
     /// True if the simulator reaches every possible order of the atomics. Other statements have the
-    /// same effect and the same races at any time.
+    /// same effect and the same races whenever they run.
     ///
-    /// This holds without named barriers, which tie atomics of several warps together, if
+    /// This holds if there are no named barriers, which connect atomics of several warps, and one
+    /// of these is true:
     ///
     /// * all atomics belong to one thread; or
     /// * two warps execute one atomic each: reversed turns or block orders swap them; or

@@ -12,7 +12,7 @@ use crate::target::Format;
 fn doing(threads: u32, body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
     kernel(Elem::F32, |b, _, _| {
         let grid = [const { Expr::U64(1) }; 3];
-        b.geometry(Geometry { block: (threads, 1), grid, blocks_per_sm: 1 });
+        b.geometry(Geometry { block: (threads, 1), grid, blocks_per_sm: Some(1) });
         body(b);
     })
 }
@@ -220,6 +220,12 @@ fn limits_of_registers_and_groups_in_flight() {
         breaks(limit(registers), &format!("a limit of {registers} registers"));
     }
     breaks(doing(96, |b| b.fewer_registers(24)), "a warpgroup that is not whole");
+    let not_fixed = doing(128, |b| {
+        let grid = [const { Expr::U64(1) }; 3];
+        b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: None });
+        b.fewer_registers(24);
+    });
+    breaks(not_fixed, "no number of blocks that fixes them at launch");
     assert_eq!(rule(doing(128, |b| b.wgmma_wait(7, []))), Ok(()));
     breaks(doing(128, |b| b.wgmma_wait(8, [])), "8 groups in flight");
     let not_sums = doing(128, |b| {
@@ -244,9 +250,9 @@ fn what_is_sound_prints() {
     let text = crate::cuda::source(&kernel);
     for line in [
         "__shared__ __align__(1024) unsigned short a[64][64];",
-        "wgmma_keep<32>(&acc[0]);\n    wgmma_fence();",
+        "wgmma_keep(acc);\n    wgmma_fence();",
         "wgmma_bf16_n64(acc, descriptor_128(&a[0][0]), descriptor_128(&b[0][0]), 1 < 2);",
-        "wgmma_wait<0>();\n    wgmma_keep<32>(&acc[0]);",
+        "wgmma_wait<0>();\n    wgmma_keep(acc);",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }

@@ -14,7 +14,8 @@ fn a_buffer_of_another_kernel_is_told() {
     assert_eq!(rule(kernel(Elem::F32, |b, _, output| b.unordered(output))), Ok(()));
 }
 
-/// The message addresses its reader: the author of the kernel, or the author of a spec.
+/// The message addresses the person who can fix the fault: the author of the kernel, or of the
+/// spec.
 #[test]
 fn a_broken_rule_says_whose_it_is() {
     let named = |name: &str| {

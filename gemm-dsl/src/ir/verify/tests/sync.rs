@@ -10,7 +10,7 @@ use crate::ir::{
 fn doing(body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
     kernel(Elem::F32, |b, _, _| {
         let grid = [const { Expr::U64(1) }; 3];
-        b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
+        b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: None });
         body(b);
     })
 }
@@ -32,7 +32,7 @@ fn a_named_barrier_has_an_id_and_one_number_of_whole_warps() {
             b.geometry(Geometry {
                 block: (80, 1),
                 grid: [const { Expr::U64(1) }; 3],
-                blocks_per_sm: 1,
+                blocks_per_sm: None,
             });
             b.named_barrier(1, threads);
         })

@@ -1,4 +1,5 @@
-//! The greatest or smallest value and its index. The first index wins; a NaN beats all numbers.
+//! Greatest or smallest value and its index. Of equal values, the first index wins. NaN wins over
+//! all numbers.
 
 use super::Cell;
 use super::value::extreme;
@@ -8,9 +9,9 @@ use crate::plan::Types;
 
 pub(super) struct Arg {
     greatest: bool,
-    /// Function that returns true if a value beats another.
+    /// Function that returns true if a value beats the best value.
     beyond: FunctionId,
-    /// Function that returns true if a value with its index beats another pair.
+    /// Function that returns true if a value with its index beats another value with its index.
     wins: FunctionId,
 }
 
@@ -28,7 +29,8 @@ impl Arg {
             if !types.acc.is_float() {
                 return is(value, best);
             }
-            // Anything that is not at most the best beats it, or is a NaN.
+            // A value beats the best one unless it is at most the best one; a comparison with NaN
+            // is false.
             let at_most = if greatest { value.le(best.clone()) } else { value.ge(best.clone()) };
             at_most.negated().and(best.clone().equals(best))
         });
@@ -46,7 +48,7 @@ impl Arg {
         if part == 0 { extreme(elem, !self.greatest) } else { nowhere(elem) }
     }
 
-    /// Starts with the index of the thread's first element. This way the first index also wins if
+    /// Starts with the index of the thread's first element. The first index is then also correct if
     /// all elements equal the identity.
     pub(super) fn begin(&self, b: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
         b.if_(is_there, |b| at.set(b, first.cast(at.elem())));

@@ -1,5 +1,5 @@
-//! Compensated sums: the rounding errors are summed separately, by the error-free sum of two
-//! numbers (O. Møller, D. Knuth), as in A. Neumaier's summation.
+//! Compensated sums. The rounding errors are computed by the error-free sum of two numbers (O.
+//! Møller, D. Knuth) and summed separately, as in A. Neumaier's summation.
 
 use super::Cell;
 use super::value::none_added;
@@ -30,8 +30,9 @@ pub(super) fn combine(b: &mut KernelBuilder, left: &[Expr], right: &[Expr]) -> V
     vec![total.into(), error.into()]
 }
 
-/// Sum plus its error, unless the error is 0, which preserves the sign of a zero, or NaN. The error
-/// is NaN if the sum, or an intermediate difference, is infinite or NaN.
+/// Returns the sum plus its error. If the error is 0 or NaN, it returns the sum itself, which
+/// preserves the sign of a zero. The error is NaN if the sum, or an intermediate difference, is
+/// infinite or NaN.
 pub(super) fn value(all: &[Expr]) -> Expr {
     let (sum, error) = (all[0].clone(), all[1].clone());
     let zero = match error.ty() {

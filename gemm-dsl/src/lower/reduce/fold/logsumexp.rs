@@ -1,6 +1,6 @@
-//! Logarithm of a sum of exponentials in one pass: the greatest value so far, and the sum of the
-//! exponentials of the differences from it. A greater value rescales the sum (M. Milakov and N.
-//! Gimelshein, "Online normalizer calculation for softmax", 2018).
+//! Logarithm of a sum of exponentials in one pass. The accumulator is the greatest value so far,
+//! and the sum of the exponentials of the differences from it. A new greatest value rescales the
+//! sum (M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018).
 
 use super::value::extreme;
 use super::{Cell, LoadedElements};
@@ -12,7 +12,7 @@ use crate::target::intrinsic::Intrinsic;
 pub(super) struct Logsumexp {
     /// e^x for x ≤ 0.
     exp: FunctionId,
-    /// Value that exponents are relative to: the maximum, or 0 if that is infinite.
+    /// Value that is subtracted from exponents: the maximum, or 0 if the maximum is infinite.
     base: FunctionId,
     log: FunctionId,
 }
@@ -40,7 +40,7 @@ impl Logsumexp {
         Self { exp, base, log }
     }
 
-    /// e^(value − base). The difference is exact where it matters.
+    /// Returns e^(value − base). The difference is exact if it is small.
     fn term(&self, value: Expr, base: Var) -> Expr {
         self.exp.apply([value - base])
     }
@@ -70,9 +70,9 @@ impl Logsumexp {
         vec![top.into(), sum.into()]
     }
 
-    /// The result is the maximum itself if that is infinite.
+    /// The result is the maximum itself if the maximum is infinite.
     pub(super) fn value(&self, b: &mut KernelBuilder, all: &[Expr]) -> Expr {
-        // A loaded value is stored in a variable, so that it is read once.
+        // A value from memory is stored in a variable, so that it is read only once.
         let top = match all[0] {
             Expr::Var(top) => top,
             _ => b.let_("top_of_all", all[0].clone()),

@@ -18,7 +18,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// Identity of the operator in a type.
+    /// Identity of the operator in the type `elem`.
     pub(super) fn identity(&self, elem: Elem, expressions: &Expressions) -> Expr {
         match self {
             Operator::Sum => none_added(elem),
@@ -44,8 +44,8 @@ impl Operator {
         }
     }
 
-    /// Returns true if combining two values reads each of them once. Integer `max` and `min`
-    /// compare and select, which reads a value twice.
+    /// Returns true if combining two values reads each of the two only once. Integer `max` and
+    /// `min` compare and then select, which reads a value twice.
     pub(super) fn reads_once(&self, elem: Elem) -> bool {
         elem.is_float() || !matches!(self, Operator::Max | Operator::Min)
     }

@@ -6,27 +6,27 @@ use crate::lower::reduce::params::Params;
 use crate::plan::ReducePlan;
 
 pub(in crate::lower::reduce) struct Columns {
-    /// Coordinates of the thread in its block.
+    /// Coordinate of the thread along x in its block.
     pub(in crate::lower::reduce) tx: Expr,
     pub(in crate::lower::reduce) ty: Expr,
-    /// Adjacent threads along x, and rows of threads along y.
+    /// Number of adjacent threads along x; `rows` is the number of threads along y.
     pub(in crate::lower::reduce) across: Const,
     pub(in crate::lower::reduce) rows: Const,
-    /// Columns of a thread, if more than one.
+    /// Number of columns of a thread, if more than one.
     pub(in crate::lower::reduce) width: Option<Const>,
     /// Index of the matrix, if there are several.
     pub(super) matrix: Option<Var>,
-    /// Index of the first column, which may be past the end.
+    /// Index of the thread's first column, which may be past the end.
     first: Var,
-    /// Distance to the next column.
+    /// Distance from one column of the thread to the next.
     step: Expr,
     /// Number of columns of the matrix.
     all: Scalar,
 }
 
 impl Columns {
-    /// Calls `f` for each column, with its index among the thread's columns, or `None` if there is
-    /// only one.
+    /// Calls `f` for each column of the thread. The argument is the index among these columns, or
+    /// `None` if there is only one.
     pub(in crate::lower::reduce) fn each(
         &self,
         b: &mut KernelBuilder,
@@ -38,7 +38,7 @@ impl Columns {
         }
     }
 
-    /// Index of a column, which may be past the end.
+    /// Index of a column in the matrix, which may be past the end.
     pub(super) fn own(&self, w: Option<Expr>) -> Expr {
         match w {
             None => self.first.into(),
@@ -47,7 +47,7 @@ impl Columns {
         }
     }
 
-    /// Index of a column, clamped to the last one.
+    /// Index of a column in the matrix, clamped to the last column.
     pub(in crate::lower::reduce) fn column(&self, w: Option<Expr>) -> Expr {
         self.own(w).min(Expr::from(self.all) - 1)
     }
@@ -57,7 +57,8 @@ impl Columns {
         self.own(w).lt(self.all)
     }
 
-    /// Index of the first column of a vector, clamped so that all its columns exist.
+    /// Index of the first column of the thread's vector, clamped so that all columns of the vector
+    /// exist.
     pub(in crate::lower::reduce) fn first_of_vector(&self) -> Expr {
         let width = self.width.map_or(Expr::I32(1), Expr::from);
         Expr::from(self.first).min(Expr::from(self.all) - width)

@@ -1,5 +1,5 @@
-//! Threads that fold segments: a group folds a segment up to a maximum length, the whole block a
-//! longer one.
+//! Threads that fold segments. A group of threads folds a segment up to a maximum length, and the
+//! whole block folds a longer segment.
 
 use super::{FoldPlace, Folds, GroupMember};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Scalar, Special, Var};
@@ -10,10 +10,10 @@ pub(in crate::lower::reduce) struct Groups {
     pub(in crate::lower::reduce) per_block: Const,
     /// Maximum length of a segment that a group folds.
     pub(in crate::lower::reduce) longest: Const,
-    /// Number of segments; `offsets` holds their first elements.
+    /// Number of segments. `offsets` contains the index of the first element of each.
     pub(in crate::lower::reduce) segments: Scalar,
     offsets: BufferId,
-    /// True if the thread's segment exists; past the last one, a thread has the last.
+    /// True if the thread's segment exists. Otherwise the thread is assigned the last segment.
     inside: Expr,
     /// Length of the thread's segment.
     length: Var,
@@ -30,8 +30,8 @@ impl Groups {
         self.inside.clone().and(Expr::from(self.length).gt(self.longest))
     }
 
-    /// Position of a thread whose whole block folds this segment, and true if the segment is long
-    /// enough for that.
+    /// Returns the position of a thread if its whole block folds this segment, and a condition that
+    /// is true if the segment is long enough.
     pub(in crate::lower::reduce) fn of_long(
         &self,
         b: &mut KernelBuilder,
@@ -77,7 +77,7 @@ fn whole_block(tid: Expr, block: Const, segment: Var, first: Var, length: Var) -
     FoldPlace { lane: tid.clone(), tid, group: block, n: length.into(), split: None, folds }
 }
 
-/// First element and length of a segment, as variables with these names.
+/// Declares the first element and the length of a segment, as variables with these names.
 fn range(
     b: &mut KernelBuilder,
     offsets: BufferId,

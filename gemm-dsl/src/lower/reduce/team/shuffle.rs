@@ -7,7 +7,8 @@ use crate::lower::reduce::{WARP, halve};
 use std::slice;
 
 impl Team<'_> {
-    /// Folds the accumulators of each `group` neighbours into the first of them.
+    /// Folds the accumulators of each group of `group` neighbouring lanes into that of the first
+    /// lane.
     pub(in crate::lower::reduce) fn by_group(
         &self,
         b: &mut KernelBuilder,
@@ -30,7 +31,8 @@ impl Team<'_> {
         });
     }
 
-    /// Shuffles inside each warp, one shared word per warp, shuffles inside the first warp.
+    /// Folds by shuffles inside each warp, passes one value per warp through shared memory, and
+    /// folds these by shuffles in the first warp.
     pub(super) fn by_shuffles(&mut self, b: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let named = kept.into_iter().zip(self.fold.parts()).map(|(value, part)| match value {
@@ -38,7 +40,8 @@ impl Team<'_> {
             loaded => Cell::Var(b.mut_(part.name, loaded)),
         });
         let kept: Vec<Cell> = named.collect();
-        b.comment("Warp shuffle reduction: each lane folds in the value of the lane s above.");
+        let [folds, _] = self.fold.verbs();
+        b.comment(format!("Warp shuffle reduction: each lane {folds} the value of lane + s."));
         self.by_group(b, &kept, WARP);
         if self.plan.block() == WARP as u32 {
             b.if_(tid.equals(0), |b| done(b, values(&kept)));
@@ -46,7 +49,7 @@ impl Team<'_> {
         }
         let warps = b.constant("WARPS", block / WARP, "warps per block");
         let x = self.shared(b, &[warps.into()], "one value per warp");
-        b.comment("Lane 0 of each warp passes its value to the first warp, which reduces them.");
+        b.comment("The first lanes pass their values to the first warp, which reduces them.");
         b.if_((tid.clone() % WARP).equals(0), |b| {
             store(b, &x, &[tid.clone() / WARP], values(&kept));
         });

@@ -16,7 +16,8 @@ struct Pair<'a> {
 }
 
 impl Team<'_> {
-    /// Shared-memory tree down to `left` values; the last value goes to `done`.
+    /// Folds by a tree in shared memory until `left` values are left. If the tree runs to the end,
+    /// `done` receives the last value.
     pub(super) fn by_tree(
         &mut self,
         b: &mut KernelBuilder,
@@ -33,10 +34,13 @@ impl Team<'_> {
 
         let add =
             |b: &mut KernelBuilder, left: Expr, s: Var| self.add(b, &x, left.clone(), left + s);
+        let [_, fold_in] = self.fold.verbs();
         match self.plan.tree() {
             _ if all_done => {}
             Tree::Sequential => {
-                b.comment("Tree: threads of the lower half fold in the values of the upper half.");
+                b.comment(format!(
+                    "Tree: threads of the lower half {fold_in} the values of the upper half."
+                ));
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
                 b.loop_("s", For::above(half, stop).change(halve()), |b, s| {
@@ -54,9 +58,10 @@ impl Team<'_> {
                 });
             }
             Tree::InterleavedDivergent => {
-                b.comment(
-                    "Tree: threads whose index is a multiple of 2s fold in the value s above.",
-                );
+                b.comment(format!(
+                    "Tree: threads whose index is a multiple of 2s {fold_in} the value of thread \
+                     + s."
+                ));
                 b.loop_("s", For::below(1, block).change(double()), |b, s| {
                     let active = (tid.clone() % (Expr::I32(2) * s)).equals(0);
                     b.if_(active, |b| add(b, tid.clone(), s));
@@ -69,15 +74,16 @@ impl Team<'_> {
         }
     }
 
-    /// Combines the values at two positions into the first.
+    /// Combines the values at two positions, and stores the result at the first.
     fn add(&self, b: &mut KernelBuilder, x: &[BufferId], at: Expr, other: Expr) {
         let (at, other) = ([at], [other]);
         let sum = self.fold.combine(b, &load(x, &at), &load(x, &other));
         store(b, x, &at, sum);
     }
 
-    /// Last steps of the tree, all in the first warp. They are unrolled and ordered by warp
-    /// barriers, one between the reads and the writes and one after the writes.
+    /// Last steps of the tree, in which only the first warp is active. They are unrolled. In each
+    /// step, one warp barrier separates the reads from the writes, and a second one follows the
+    /// writes.
     pub(super) fn by_last_warp(&mut self, b: &mut KernelBuilder, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let interleaved = self.plan.tree() == Tree::Interleaved;
@@ -120,7 +126,7 @@ impl Team<'_> {
         });
     }
 
-    /// Combined value of two positions in active threads; the identity in the others.
+    /// Combines the values at two positions in active threads; other threads get the identity.
     fn combined_where(&self, b: &mut KernelBuilder, active: &Expr, pair: Pair<'_>) -> Vec<Expr> {
         let Pair { arrays: x, at, other } = pair;
         if let [identity] = self.identity.as_slice() {
@@ -142,8 +148,9 @@ impl Team<'_> {
         values(&held)
     }
 
-    /// Tree over the rows of a block's threads: the first row receives the folded columns. `kept`
-    /// returns the accumulator of one of the thread's columns, and `done` receives the folded ones.
+    /// Folds by a tree over the rows of the block's threads, and the first row receives the folded
+    /// columns. `kept` returns the accumulator of a column of the thread, and `done` receives the
+    /// folded accumulators.
     pub(in crate::lower::reduce) fn by_columns(
         &mut self,
         b: &mut KernelBuilder,
@@ -169,9 +176,10 @@ impl Team<'_> {
             store(b, &x, &at(ty.clone(), w), kept);
         });
         b.barrier();
-        b.comment(
-            "Tree: per column, threads of the lower half fold in the values of the upper half.",
-        );
+        let [_, fold_in] = self.fold.verbs();
+        b.comment(format!(
+            "Tree: per column, threads of the lower half {fold_in} the values of the upper half."
+        ));
         b.loop_("s", For::above(columns.rows / 2, 0).change(halve()), |b, s| {
             b.if_(ty.clone().lt(s), |b| {
                 columns.each(b, |b, w| {

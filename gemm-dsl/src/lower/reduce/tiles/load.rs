@@ -1,10 +1,11 @@
-//! Loads of a thread, folded before the block folds.
+//! Loads of a thread. The thread folds its elements before the block does.
 
 use super::Loader;
 use crate::ir::{Access, Expr, KernelBuilder, Special, Stmt, Var};
 
 impl Loader<'_> {
-    /// Loads elements one at a time, a block apart; past the end, the identity.
+    /// Loads elements one at a time, at a distance of one block. Elements past the end are the
+    /// identity.
     pub(super) fn items(self) -> Expr {
         let items = self.plan.items() as i32;
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
@@ -12,7 +13,9 @@ impl Loader<'_> {
         let element = |i: Expr| i.clone().lt(n).select(Access::new(input, [i]).load(), identity);
         let b = self.b;
         if items == 1 {
-            b.comment("Each thread loads one element; past the end, the identity.");
+            b.comment(
+                "Each thread loads one element; elements past the end count as the identity.",
+            );
             let i = b.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
             return element(i.into());
         }
@@ -21,7 +24,7 @@ impl Loader<'_> {
             "Each thread folds ITEMS elements that are BLOCK apart, so that every load of a warp \
              is",
         );
-        b.comment("coalesced; past the end, the identity.");
+        b.comment("coalesced; elements past the end count as the identity.");
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
         let first = b.let_("first", first);
         let sum = b.mut_(fold.parts()[0].name, identity);
@@ -32,7 +35,8 @@ impl Loader<'_> {
         sum.into()
     }
 
-    /// Loads vectors of four, a block of vectors apart. `wide` loads a vector by one access.
+    /// Loads vectors of four, at a distance of one block of vectors. `wide` is true to load a
+    /// vector by one access.
     pub(super) fn vectors(self, wide: bool) -> Expr {
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
         let (fold, identity) = (self.fold, self.identity);

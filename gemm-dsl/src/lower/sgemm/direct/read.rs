@@ -1,4 +1,5 @@
-//! Reads of A's rows and B's columns by a thread without staging, and their multiplication.
+//! Reads and multiplication in kernels without staging. A thread reads rows of A and columns of B
+//! from global memory.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
 use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
@@ -9,12 +10,12 @@ use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::problem::Matrix;
 use crate::plan::{Axis, Edge, ReadPlan};
 
-/// Steps that a thread reads; constants exist only for counts above one.
+/// Steps that a thread reads. A constant exists only for a count above one.
 #[derive(Clone, Copy)]
 pub(super) struct Steps {
-    /// Steps that are loaded together.
+    /// Number of steps that are loaded together.
     pub unroll: Option<Const>,
-    /// Elements of K per step: constant and value.
+    /// Number of elements of K per step, as a constant and, in `count`, as a value.
     pub terms: Option<Const>,
     pub count: u32,
 }
@@ -28,20 +29,20 @@ pub(super) struct FactorReader {
     place: LinePlace,
 }
 
-/// Positions of the thread's rows or columns, or of their vectors.
+/// Positions of a thread's rows or columns, or of vectors of them.
 enum LinePlace {
-    /// Consecutive positions from the first; none lies beyond the edge.
+    /// Consecutive positions that start at this one, none of which is beyond the edge of C.
     Behind(Expr),
     One(Expr),
     /// Positions in an array of registers.
     Many(BufferId),
 }
 
-/// Elements of an operand that a thread has loaded and not yet multiplied.
+/// Elements of an operand that a thread has loaded but not yet multiplied.
 pub(super) enum FactorRegisters {
-    /// One element, once it is loaded.
+    /// One element; `None` until it is loaded.
     One(Option<Expr>),
-    /// Array of registers for one step, or for several.
+    /// Array of registers. `several` is true if it has the elements of several steps.
     Many { array: BufferId, several: bool },
 }
 
@@ -87,7 +88,8 @@ impl FactorReader {
         Self { plan, matrix, steps, own, place }
     }
 
-    /// Declares registers for the loaded elements of a round (`of_round`) or of one step.
+    /// Declares registers for the elements of a whole round if `of_round` is true, else of one
+    /// step.
     pub(super) fn hold(&self, b: &mut KernelBuilder, of_round: bool) -> FactorRegisters {
         let unroll = self.steps.unroll.filter(|_| of_round);
         let own = (self.own.count > 1).then_some(self.own.name);
@@ -108,8 +110,8 @@ impl FactorReader {
         format!("{}_{what}", self.plan.letter().to_ascii_lowercase())
     }
 
-    /// Loads step `u` of a round, which starts at k = `at`. With `end`, elements at or past `end`
-    /// are replaced by zeros.
+    /// Loads step `u` of a round; the step starts at k = `at`. If `end` is given, elements with k ≥
+    /// `end` are replaced by zeros.
     pub(super) fn read(
         &self,
         b: &mut KernelBuilder,
@@ -120,8 +122,8 @@ impl FactorReader {
     ) {
         match held {
             FactorRegisters::One(element) => {
-                // The pointer of a pointer-batched matrix already uses the plain letter as its
-                // name.
+                // For `batch: pointers`, the letter alone is already the name of the matrix's
+                // pointer.
                 let value = self.load(&0.into(), at, end);
                 *element = Some(b.let_(&self.name("k"), value).into());
             }
@@ -142,7 +144,7 @@ impl FactorReader {
         let terms = self.steps.terms.map_or(Expr::I32(1), Expr::from);
         let own = Expr::from(self.own.name);
         let element = if self.plan.free() == Axis::M { "m" } else { "n" };
-        // A step that may be partial is loaded element by element.
+        // A step that may extend past the end is loaded element by element.
         if along_k && width > 1 && end.is_none() {
             over(b, element, own, self.own.count, |b, i| {
                 let value = self.at(&i, at.clone()).vector().load();
@@ -170,8 +172,8 @@ impl FactorReader {
         }
     }
 
-    /// Element `i` of the thread at k = `at`, or the `i`-th vector along the free axis. Past `end`,
-    /// a zero replaces it.
+    /// Element `i` of the thread at k = `at`, or vector `i` along the free axis. It is replaced by
+    /// zero if k ≥ `end`.
     fn load(&self, i: &Expr, at: &Expr, end: Option<&Expr>) -> Expr {
         let from = self.at(i, at.clone());
         let vector = self.plan.has_free_vectors();
@@ -183,7 +185,7 @@ impl FactorReader {
         at.clone().lt(end.clone()).select(value, none)
     }
 
-    /// Address of element (or vector) `i` of the thread at k = `at`.
+    /// Access to element (or vector) `i` of the thread at k = `at`.
     fn at(&self, i: &Expr, at: Expr) -> Access {
         let free = match &self.place {
             LinePlace::Behind(first) if self.plan.has_free_vectors() => {
@@ -199,10 +201,10 @@ impl FactorReader {
         }
     }
 
-    /// Register of element `i` at element `t` of step `u`.
+    /// Register of element `i`, for element `t` of step `u`.
     fn place_of(&self, held: &FactorRegisters, u: &Expr, i: &Expr, t: &Expr) -> Access {
         let FactorRegisters::Many { array, several } = held else {
-            unreachable!("`read`: one element is no array")
+            unreachable!("`read`: one element is not in an array")
         };
         let u = several.then(|| u.clone());
         let i = (self.own.count > 1).then(|| i.clone());
@@ -211,7 +213,7 @@ impl FactorReader {
         Access::new(*array, index.into_iter().flatten())
     }
 
-    /// Element `i` at element `t` of step `u`.
+    /// Value of element `i`, for element `t` of step `u`.
     fn element(&self, held: &FactorRegisters, u: &Expr, i: &Expr, t: &Expr) -> Expr {
         match held {
             FactorRegisters::One(Some(element)) => element.clone(),
@@ -221,7 +223,7 @@ impl FactorReader {
     }
 }
 
-/// Operand with the registers that hold its loaded elements.
+/// Operand, with the registers of its loaded elements.
 #[derive(Clone, Copy)]
 pub(super) struct LoadedFactor<'r> {
     pub reader: &'r FactorReader,
@@ -234,7 +236,7 @@ impl LoadedFactor<'_> {
     }
 }
 
-/// Multiplies step `u` of the loaded elements in ascending k.
+/// Multiplies the loaded elements of step `u`, in ascending k.
 pub(super) fn multiply(
     b: &mut KernelBuilder,
     acc: &Accumulators,

@@ -1,19 +1,22 @@
-//! Fallback for values that the split cannot represent. Every accumulator that such a value
-//! contributes to is recomputed in `f32`.
+//! Fallback for values that the splits cannot represent, and for sums that leave the range of
+//! `f32`. All accumulators to which such a value contributes, or which are not finite, are
+//! recomputed in `f32`.
+//!
+//! A product of remainders may overflow with another sign than the product of the values. A sum of
+//! part of K may overflow while the sum over all of K is in range.
 //!
 //! Three `bf16` values represent every `f32` except infinities, NaN, values that round to an
-//! infinity, and values so small that their last remainder underflows. In all these cases the
-//! remainder after the last split is nonzero or NaN. Two `tf32` values are accepted within the
-//! magnitudes for which their error is a rounding error.
+//! infinity, and values so small that the remainder after two splits underflows. In these cases the
+//! remainder after the third split is nonzero or NaN. Two `tf32` values are used only for
+//! magnitudes at which their error stays at rounding level.
 
 use crate::ir::{
     Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
     MemoryOrder, Scope, Ty, Unroll, Var,
 };
-use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits};
+use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits, is_finite};
 use crate::lower::sgemm::shared::edge;
 use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::mma_layout::WarpMma;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::lower::sgemm::shared::unrepresentable::{is_held_by_tf32, magnitude};
 use crate::plan::Edge;
@@ -23,7 +26,7 @@ impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
         let format = tiled.mma.map_or(Format::Bf16, |of| of.counts.plan.format());
         b.comment("Remainders that the splits do not represent, as bits.");
-        let bits = b.mut_("lost", Expr::U32(0));
+        let bits = b.mut_("remainder_bits", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
             let meaning = "set if some slice finds a value that the split cannot represent";
             let word =
@@ -36,20 +39,20 @@ impl UnrepresentableBits {
         Self { bits, of_block, format }
     }
 
-    /// Records the remainders of two values.
+    /// Records the bits of the remainders of two values.
     pub(super) fn see(&self, b: &mut KernelBuilder, rests: [Expr; 2]) {
         let [rest_a, rest_b] = rests;
         b.assign(self.bits, self.bits | (rest_a | rest_b));
     }
 
-    /// Records what the split leaves of one value.
+    /// Records the bits of the remainder of one value.
     pub(super) fn see_one(&self, b: &mut KernelBuilder, value: Expr) {
         let rest = self.rest(b).apply([value]);
         b.assign(self.bits, self.bits | rest);
     }
 
-    /// Masks the significant bits of the recorded remainders. For `bf16` these are the lower 16
-    /// bits, which are zero in every representable remainder.
+    /// Keeps only the bits that show a loss. For `bf16`, these are the lower 16 bits of the
+    /// remainder after two splits, which are zero if the third split represents it.
     fn counted(&self, bits: Expr) -> Expr {
         match self.format {
             Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
@@ -57,8 +60,8 @@ impl UnrepresentableBits {
         }
     }
 
-    /// Declares the device function that returns what two splits leave of a value, as bits. For
-    /// `tf32` it returns 1 if the value is not representable, else 0.
+    /// Declares the device function that returns the remainder of a value after two splits, as
+    /// bits. For `tf32`, it returns 1 if the value is not representable, else 0.
     fn rest(&self, b: &mut KernelBuilder) -> FunctionId {
         let params = [("x", Ty::F32)];
         match self.format {
@@ -68,7 +71,7 @@ impl UnrepresentableBits {
                      third bf16",
                     "represents it.",
                 ];
-                b.function("rest", &meaning, &params, |b, params| {
+                b.function("remainder", &meaning, &params, |b, params| {
                     let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
                     let x = params[0];
                     let first = b.let_("first", x - rounded(x));
@@ -77,35 +80,39 @@ impl UnrepresentableBits {
             }
             Format::Tf32 => {
                 let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
-                b.function("rest", &meaning, &params, |b, params| {
+                b.function("remainder", &meaning, &params, |b, params| {
                     let size = b.let_("size", magnitude(params[0].into()));
                     is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
                 })
             }
         }
     }
-
-    /// Returns true if this warp has seen an unrepresentable value. With slices, any warp of the
-    /// block counts.
-    fn seen(&self, b: &mut KernelBuilder) -> Expr {
-        let of_warp = Expr::Call(Intrinsic::OrOfLanes, vec![self.bits.into()]);
-        let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
-        let counted = self.counted(self.bits.into());
-        b.if_(counted.any_bit(), |b| {
-            let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
-            b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
-        });
-        b.barrier();
-        word.clone().load().any_bit()
-    }
 }
 
-/// Recomputes the accumulators that unrepresentable values contribute to.
+/// Returns true if some slice of the block has met a value that the splits cannot represent; `None`
+/// without slices. All threads of the block take part.
+pub(crate) fn seen_by_slices(b: &mut KernelBuilder, acc: &Accumulators) -> Option<Var> {
+    let unrepresentable = acc.mma()?.unrepresentable.as_ref()?;
+    let word = unrepresentable.of_block.as_ref()?;
+    b.comment(
+        "A value that the splits cannot represent, met by any slice, decides for the first one.",
+    );
+    let counted = unrepresentable.counted(unrepresentable.bits.into());
+    b.if_(counted.any_bit(), |b| {
+        let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
+        b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
+    });
+    b.barrier();
+    Some(b.let_("seen", word.clone().load().any_bit()))
+}
+
+/// Recomputes the accumulators to which values contribute that the splits cannot represent, and the
+/// accumulators that are not finite. `seen` is the result of [`seen_by_slices`].
 pub(crate) fn recompute(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
-    of: &WarpMma,
     acc: &Accumulators,
+    seen: Option<Var>,
 ) {
     let Some((mma, unrepresentable)) = acc
         .mma()
@@ -114,24 +121,33 @@ pub(crate) fn recompute(
         return;
     };
     let (rest, acc_elem) = (unrepresentable.rest(b), tiled.plan.types().acc);
-    let format = of.counts.plan.format().name();
+    let format = unrepresentable.format.name();
     b.comment(format!(
-        "Values that PLANES x {format} cannot represent, such as infinities and tiny magnitudes:"
+        "Values that SPLITS x {format} cannot represent, such as infinities and tiny magnitudes, \
+         and sums"
     ));
-    b.comment("their accumulators are recomputed in f32.");
-    let seen = unrepresentable.seen(b);
+    b.comment("that are not finite: their accumulators are recomputed in f32.");
+    let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
+    let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
+    let seen = match seen {
+        None => {
+            let bits = Expr::from(unrepresentable.bits) | not_finite;
+            unrepresentable.counted(of_warp(bits)).any_bit()
+        }
+        Some(seen) => Expr::from(seen).or(of_warp(not_finite).any_bit()),
+    };
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
     b.if_(seen, |b| {
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
             let row = b.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
             let sums = b.zeroed_registers("sums", acc_elem, [tiled.tn.into()], "");
-            let rests = b.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
+            let rests = b.zeroed_registers("remainders", Elem::U32, [tiled.tn.into()], "");
             b.loop_("k", rolled(tiled.depth()), |b, term| {
-                let a_value = b.let_("of_a", tiled.a.at(row.into(), term.into()).load());
-                let rest_a = b.let_("rest_a", rest.apply([a_value.into()]));
+                let a_value = b.let_("a_value", tiled.a.at(row.into(), term.into()).load());
+                let rest_a = b.let_("remainder_a", rest.apply([a_value.into()]));
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let col = line(&tiled.b, tiled.cols.element(n.clone()));
-                    let b_value = b.let_("of_b", tiled.b.at(col, term.into()).load());
+                    let b_value = b.let_("b_value", tiled.b.at(col, term.into()).load());
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
                     let fma = vec![a_value.into(), b_value.into(), sum.clone().load()];
                     b.store(sum, Expr::Call(Intrinsic::Fma, fma));
@@ -139,29 +155,23 @@ pub(crate) fn recompute(
                     b.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
-            // Registers cannot be indexed at run time, so the selection of the row is unrolled.
+            // Registers cannot be indexed at run time, so the loop that selects the row is
+            // unrolled.
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
+                    let place = mma.place(&i, &n);
                     let differs = unrepresentable.counted(left).any_bit();
+                    let differs = differs.or(is_finite(place.clone().load()).negated());
                     let own = i.clone().equals(m).and(differs);
-                    // The first slice gets the whole sum, so the other slices contribute -0, which
-                    // adds nothing.
-                    let sum = match tiled.slices {
-                        None => sum,
-                        Some(slices) => {
-                            let first = Expr::from(slices.of_block.slice).equals(0);
-                            first.select(sum, Expr::F32(-0.0).cast(acc_elem))
-                        }
-                    };
-                    b.if_(own, |b| b.store(mma.place(&i, &n), sum));
+                    b.if_(own, |b| b.store(place, sum));
                 });
             });
         });
     });
 }
 
-/// Row of A or column of B to read for `at`; an index beyond the edge is clamped.
+/// Row of A or column of B to read for index `at`. An index beyond the edge is clamped.
 fn line(factor: &StagedFactor, at: Expr) -> Expr {
     let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
     edge::inside(edge, factor.plan.elem(), factor.origin + at, factor.extent)

@@ -1,5 +1,5 @@
-//! Fragment words of A and B per lane: loaded from a tile, and converted to the instruction's
-//! format.
+//! Words of the fragments of A and B. A lane loads its values from a tile and converts them to the
+//! instruction's format.
 
 use super::MmaContext;
 use crate::ir::{
@@ -13,36 +13,36 @@ use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::target::Format;
 
-/// Distance in K between the two values of a word.
+/// Distance in K between the two values that share a word.
 const APART: i32 = 4;
 
-/// Fragment reader of one operand for one step.
+/// Reads a lane's fragments of one operand for one step.
 pub(super) struct WordReader<'t> {
     factor: &'t StagedFactor,
     /// First k of the step in the tile.
     at: Expr,
-    /// Instructions along the operand's free axis: constant and value.
+    /// Number of instructions along the operand's free axis, as a constant and as a value.
     count: (Const, u32),
     source: WordSource,
-    /// Rows or columns per lane and instruction: two rows of A, one column of B.
+    /// Number of rows or columns per lane and instruction: two rows of A, or one column of B.
     lines: i32,
 }
 
-/// Source of a lane's values in one step.
+/// Location of a lane's values in one step.
 #[derive(Clone, Copy)]
 enum WordSource {
-    /// In the tile, starting at this row or column and this k.
+    /// In the tile; `free` is the first row or column, and `term` the first k.
     Tile { free: Var, term: Var },
-    /// Loaded by `ldmatrix`, from the address of this row or column.
+    /// Loaded by `ldmatrix`, for which the lane supplies the address of this row or column.
     Ldmatrix(LdmatrixLine),
 }
 
-/// Values of a lane for one instruction.
+/// Location of a lane's values for one instruction.
 enum LaneTerms {
-    /// In the tile, starting at this row or column and this k.
+    /// In the tile; `free` is the first row or column, and `term` the first k.
     Tile { free: Var, term: Var },
-    /// In registers, loaded by `ldmatrix`: one row of registers per half of the instruction's K, or
-    /// a single one.
+    /// In registers that `ldmatrix` has loaded. There is one row of registers for each half of the
+    /// instruction's K, or a single row.
     Loaded(BufferId),
 }
 
@@ -59,7 +59,7 @@ impl<'t> WordReader<'t> {
         Self { factor: &tiled.b, at: at.clone(), count, source, lines: 1 }
     }
 
-    /// Loads the words of all instructions along the free axis.
+    /// Loads the words of all instructions along the operand's free axis.
     pub fn all(&self, b: &mut KernelBuilder, context: MmaContext<'_>, slot: &Expr) -> BufferId {
         let array = self.array(b, context.warp, Some(self.count.0));
         let (count, number) = self.count;
@@ -86,7 +86,7 @@ impl<'t> WordReader<'t> {
         array
     }
 
-    /// Words per lane and instruction.
+    /// Number of words per lane and instruction.
     fn count_of_words(&self) -> i32 {
         self.lines * Mma::OF_B as i32
     }
@@ -97,8 +97,8 @@ impl<'t> WordReader<'t> {
         b.registers(&name_of(&self.factor.plan, "frag"), Elem::U32, dims, "")
     }
 
-    /// Loads the words of the n-th instruction, and stores each at the `place` for its split and
-    /// word index.
+    /// Loads the words of the n-th instruction. Each is stored in the register that `place` returns
+    /// for its split and word index.
     fn read(
         &self,
         b: &mut KernelBuilder,
@@ -141,7 +141,8 @@ impl<'t> WordReader<'t> {
             let term = self.at.clone() + half + told.term;
             self.factor.shared.at(slot, [free, term]).vector()
         };
-        // One 8x8 matrix of `ldmatrix` holds four 32-bit elements of eight rows or columns.
+        // One 8x8 matrix of `ldmatrix` contains four 32-bit elements of each of eight rows or
+        // columns.
         let count = self.lines * terms / 4;
         if count <= 4 {
             let raw = b.registers(&name, elem, [count.into()], "");
@@ -160,7 +161,8 @@ impl<'t> WordReader<'t> {
         raw
     }
 
-    /// Value `which` (0 or 1) of a word of the n-th instruction; a `tf32` word has value 0 only.
+    /// Value `which` (0 or 1) of a word of the n-th instruction. A `tf32` word contains only value
+    /// 0.
     fn value(
         &self,
         of: &WarpMma,
@@ -182,7 +184,8 @@ impl<'t> WordReader<'t> {
                 self.factor.shared.at(slot, [free, term]).load()
             }
             LaneTerms::Loaded(raw) => {
-                // One matrix for each row or column, then those of the next four elements of K.
+                // The matrices for the first four elements of K come first, one for each row or
+                // column.
                 let matrix = line + which * self.lines;
                 let index = match (self.lines * terms / 4, of.counts.plan.format()) {
                     (8, _) => vec![half, matrix],
@@ -205,14 +208,14 @@ impl WordSource {
         match from {
             FragmentSource::Ldmatrix(told) => Self::Ldmatrix(told),
             FragmentSource::Tile(LaneLine { free, term }) => {
-                let term = b.let_(&name_of(&factor.plan, "term"), at.clone() + term);
+                let term = b.let_(&name_of(&factor.plan, "k"), at.clone() + term);
                 Self::Tile { free, term }
             }
         }
     }
 }
 
-/// Packs two values into one word per split.
+/// Splits two values, and packs their n-th splits into one word.
 fn split_halves(
     b: &mut KernelBuilder,
     context: MmaContext<'_>,
@@ -243,7 +246,7 @@ fn split_halves(
     b.store(target(Some(last)), packed(low.into(), high.into()));
 }
 
-/// Converts a value to one `tf32` word per split.
+/// Splits a value into `tf32` words, one per split.
 fn split_tf32(
     b: &mut KernelBuilder,
     context: MmaContext<'_>,
@@ -263,12 +266,12 @@ fn split_tf32(
     b.store(target(Some(1.into())), to_tf32(rest));
 }
 
-/// Lower `bf16` of a word as `f32`.
+/// Lower `bf16` of a word, as an `f32`.
 pub(super) fn lower(word: Expr) -> Expr {
     (word << Expr::U32(16)).bitcast(Elem::F32)
 }
 
-/// Upper `bf16` of a word as `f32`.
+/// Upper `bf16` of a word, as an `f32`.
 pub(super) fn upper(word: Expr) -> Expr {
     (word & Expr::U32(0xffff_0000)).bitcast(Elem::F32)
 }

@@ -1,6 +1,6 @@
-//! Launches of a WGMMA GEMM: the splits of A and B, the GEMM on these, and for FP32 emulation an
-//! `f32` fallback kernel. The fallback computes C if the split cannot represent all values. For K =
-//! 0 nothing is split, and the fallback runs alone.
+//! Launches of a GEMM with `mma: wgmma`. One launch splits A and B, and the next multiplies the
+//! splits. For FP32 emulation, an `f32` fallback follows, which computes C if the splits cannot
+//! represent all values. For K = 0 nothing is split, and only the fallback runs.
 
 use super::{Bindings, accepts_splits};
 use crate::ir::contract::{Contract, Parameter};
@@ -12,7 +12,7 @@ use crate::ir::{
 use crate::lower::sgemm::kernel::{head, kernel};
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::schedule::{self, Origin};
+use crate::lower::sgemm::shared::schedule::Origin;
 use crate::lower::sgemm::shared::unrepresentable::{self, Fallback};
 use crate::lower::sgemm::shared::workspace;
 use crate::lower::sgemm::simt::staged::product;
@@ -21,8 +21,8 @@ use crate::lower::sgemm::wgmma::splits;
 use crate::plan::{KernelKind, SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
 
-/// Rule that is violated by a plan that accepts no splits from the caller.
-pub(crate) const GIVEN: &str = "only single products of warpgroups are given planes";
+/// Rule that a plan violates if it does not accept splits from the caller.
+pub(crate) const GIVEN: &str = "only single GEMMs with `mma: wgmma` take splits";
 
 /// Builds the steps of a GEMM from its bindings.
 pub(crate) fn steps(
@@ -53,7 +53,7 @@ pub(crate) fn steps(
         [true, true] => Vec::new(),
         _ => makers(program, plan, t)?,
     };
-    // The split kernels for one operand see an empty matrix for the other one.
+    // A kernel that splits only one operand takes an empty matrix for the other operand.
     let one_side = Factor::BOTH.into_iter().find(|factor| given[factor.index()]);
     let own = one_side.filter(|_| !before.is_empty()).map(|factor| {
         let (mut bind, mut extents) = (bind.clone(), extents.clone());
@@ -69,25 +69,25 @@ pub(crate) fn steps(
     let mut then: Vec<Step> = before.iter().map(making).collect();
     let launch = |choose| launch(program, choose, &bind, &extents);
     then.push(launch(product));
-    // Splits that the caller passes represent all values.
+    // The splits that a caller passes represent all values.
     if t.arith().is_emulation() && given != [true, true] {
         then.push(launch(vec![fallback]));
     }
-    // An empty A or B has no splits, and the other operand's splits are not needed.
+    // If A or B is empty, it has no splits, and the splits of the other operand are not needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
     Ok(vec![Step::either(cond, then, vec![launch(vec![fallback])])])
 }
 
-/// Builds the program that splits B for later GEMMs of the same arithmetic. Its input is B, and its
-/// output the splits.
+/// Builds the program that splits B for later GEMMs in the same arithmetic. Its input is B, and its
+/// outputs are the splits.
 ///
-/// FP32 emulation adds a flag, which the caller passes as 0; it is nonzero afterwards if the split
-/// cannot represent all values. Scaled arithmetic adds the maximum magnitude of each column, passed
-/// as zeros.
+/// For FP32 emulation, a flag is added, which the caller passes as 0. It is nonzero afterwards if
+/// the splits cannot represent some value. For scaled arithmetic, the greatest magnitude of each
+/// column is added, in an array that the caller passes as zeros.
 ///
 /// # Errors
-/// Returns an error if the plan is batched or not WGMMA, or if a kernel violates a rule of the IR,
-/// which is a bug in this module.
+/// Returns an error if the plan is for a batch or without `mma: wgmma`. Also returns an error if a
+/// kernel violates a rule of the IR, which is a bug in this module.
 pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let Some(t) = plan.kind().wgmma().filter(|_| accepts_splits(plan)) else {
         return Err(IrError { kernel: plan.kernel_name(), rule: GIVEN.into() });
@@ -97,13 +97,13 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let of_b = Factor::B.index();
     let b = program.input(Operand::Input(of_b), "b", plan.types().b, [k.clone(), n.clone()]);
     let dims = splits::dims(t, &n, &k, None);
-    let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "planes", t.elem(), dims)];
+    let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "splits", t.elem(), dims)];
     if t.arith().is_emulation() {
         let operand = workspace::UNREPRESENTABLE;
-        bind.push(program.in_out(operand, "lost", Elem::U32, [1u64.into()]));
+        bind.push(program.in_out(operand, "unrepresentable", Elem::U32, [1u64.into()]));
     }
     if t.arith().is_scaled() {
-        bind.push(program.in_out(workspace::ROW_MAX[of_b], "greatest", Elem::U32, [n.clone()]));
+        bind.push(program.in_out(workspace::ROW_MAX[of_b], "maxima", Elem::U32, [n.clone()]));
     }
     bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
     let pitch = splits::pitch(t, &k);
@@ -115,7 +115,7 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// Kernels that split the operands, in launch order.
+/// Builds the kernels that split the operands, in launch order.
 fn makers(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -126,7 +126,7 @@ fn makers(
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 
-/// Substitutes an empty matrix and empty splits for A or B.
+/// Binds an empty matrix and empty splits for A or B.
 fn without_lines(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -141,7 +141,7 @@ fn without_lines(
         (Operand::Input(nth), program.temp_of("no matrix", elem, matrix, TempFill::Kept)),
         (
             workspace::SPLITS[nth],
-            program.temp("no planes", t.elem(), splits::dims(t, &none(), terms, None)),
+            program.temp("no splits", t.elem(), splits::dims(t, &none(), terms, None)),
         ),
     ];
     if t.arith().is_scaled() {
@@ -151,8 +151,8 @@ fn without_lines(
     slots
 }
 
-/// Launches the first of the kernels whose contract is met, with the bindings that these kernels
-/// take.
+/// Builds a launch of the first kernel whose contract is met, with the bindings that these kernels
+/// need.
 fn launch(
     program: &Program,
     choose: Vec<KernelId>,
@@ -171,25 +171,25 @@ fn launch(
     Step::launch(choose, bind, extents)
 }
 
-/// Builds the `f32` kernel for any shape and any address.
+/// Builds the `f32` kernel, which accepts any shape and any address.
 fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedKernel, IrError> {
     let name = format!("{}_f32", plan.kernel_name());
     let own = plan.in_f32().map_err(|faults| IrError {
         kernel: name.clone(),
-        rule: format!("the line that stands in for it has no plan: {faults}"),
+        rule: format!("the spec of the fallback has no plan: {faults}"),
     })?;
     let mut b = KernelBuilder::new(name.clone());
     head(&mut b, &own);
     let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All);
     if !plan.guarded() {
-        // The accepted M and N must not depend on K.
+        // Whether M and N are accepted must not depend on K.
         let (rows, cols) = plan.cluster_tile();
         for (scalar, of) in [(problem.m, rows), (problem.n, cols)] {
             b.require(Requirement::Multiple { scalar, of: of.into() });
         }
     }
     let KernelKind::Tiled(shape) = own.kind() else {
-        return Err(IrError { kernel: name, rule: "the line that stands in has a tile".into() });
+        return Err(IrError { kernel: name, rule: "the spec of the fallback has a tile".into() });
     };
     let frame = Frame::declare(&mut b, &own, shape, problem);
     let tile = |b: &mut KernelBuilder, origin: Origin| {
@@ -203,7 +203,7 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
         return b.finish();
     }
     b.title("f32 fallback for values that the split cannot represent.");
-    let blocks = schedule::tiles_of(&own, &problem);
+    let blocks = frame.blocks();
     let fallback = Fallback::parameters(&mut b);
     let found = given.map(|is_given| !is_given && t.arith().is_scaled());
     let origin = found.contains(&true).then(|| {

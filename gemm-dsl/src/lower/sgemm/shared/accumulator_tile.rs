@@ -1,5 +1,5 @@
-//! Block tile of C in the form in which its threads hold it after accumulation. The epilogue and
-//! split-K use it.
+//! Block tile of C after accumulation, distributed over the block's threads. The epilogue and
+//! split-K read it.
 
 use super::problem::GemmProblem;
 use super::schedule::{BlockProduct, Origin, SplitKPartitions};
@@ -9,40 +9,41 @@ use crate::lower::sgemm::shared::elements::Elements;
 use crate::lower::tickets;
 use crate::plan::{EpiloguePlan, SgemmPlan};
 
-/// Block tile of C, held by the block's threads.
+/// Block tile of C in the accumulators of the block's threads.
 pub(crate) struct AccumulatorTile<'p> {
     pub plan: &'p SgemmPlan,
     pub epilogue: EpiloguePlan,
     pub problem: GemmProblem,
     pub origin: Origin,
-    /// Rows and columns of the tile.
+    /// Number of rows of the tile; `bn` is the number of columns.
     pub bm: Expr,
     pub bn: Expr,
-    /// Elements of this thread along the rows and along the columns.
+    /// This thread's elements along the rows of C; `cols` are those along the columns.
     pub rows: Elements,
     pub cols: Elements,
-    /// Index of this thread among those that hold accumulators, and their number.
+    /// Index of this thread among the threads with final accumulators; `epilogue_threads` is their
+    /// number.
     pub epilogue_thread: Expr,
     pub epilogue_threads: Expr,
-    /// Condition for threads that hold accumulators; `None` if all threads do.
+    /// Condition that is true for threads with final accumulators; `None` if all threads have them.
     pub in_epilogue: Option<Expr>,
-    /// Index of this thread in the block, and the number of threads.
+    /// Index of this thread in the block, and the block's number of threads.
     pub thread: (Expr, Expr),
-    /// True for the first thread of the block.
+    /// Condition that is true for the first thread of the block.
     pub first_thread: Expr,
-    /// Number of threads that take part in a barrier, if not all threads of the block.
+    /// Number of threads that take part in a barrier; `None` for all threads of the block.
     pub meet: Option<u32>,
 }
 
-/// Numbers of accumulators per thread, and of threads that hold accumulators.
+/// Numbers of accumulators per thread, and of threads with final accumulators.
 pub(crate) struct AccumulatorCounts {
     pub places: Expr,
     pub epilogue_threads: Expr,
-    /// True if all threads hold accumulators.
+    /// True if all threads have final accumulators.
     pub by_all: bool,
 }
 
-/// Share of K that a block accumulates for its tile while other blocks accumulate the rest.
+/// Part of K that a block accumulates for its tile, if other blocks accumulate the rest.
 pub(crate) enum TileParts {
     /// Split-K partitions, one per block.
     Ranges(SplitKPartitions),
@@ -51,12 +52,12 @@ pub(crate) enum TileParts {
 }
 
 impl<'p> AccumulatorTile<'p> {
-    /// Emits a barrier for all threads that hold the tile.
+    /// Emits a barrier for all threads that hold parts of the tile.
     pub fn barrier(&self, b: &mut KernelBuilder) {
         tickets::barrier(b, self.meet);
     }
 
-    /// Numbers of accumulators of the tile.
+    /// Returns the numbers of accumulators of the tile.
     pub fn accumulators(&self) -> AccumulatorCounts {
         let places = self.rows.name * self.cols.name;
         AccumulatorCounts {
@@ -66,19 +67,19 @@ impl<'p> AccumulatorTile<'p> {
         }
     }
 
-    /// Elements of this thread along the rows and along the columns.
+    /// Returns this thread's elements along the rows and along the columns.
     pub fn elements(&self) -> [&Elements; 2] {
         [&self.rows, &self.cols]
     }
 
-    /// Index of this thread's element (m, n) in an array of all accumulators of the block. Threads
-    /// are the fastest dimension, so that accesses are coalesced.
+    /// Index of this thread's element (m, n) in an array of all accumulators of the block. The
+    /// thread index is the fastest dimension, so accesses are coalesced.
     pub fn place(&self, m: &Expr, n: &Expr) -> Expr {
         (m.clone() * self.cols.name + n.clone()) * self.epilogue_threads.clone()
             + self.epilogue_thread.clone()
     }
 
-    /// Emits `body` for the threads that hold accumulators.
+    /// Emits `body` for the threads that have final accumulators.
     pub fn by_epilogue_threads(
         &self,
         b: &mut KernelBuilder,
@@ -91,7 +92,8 @@ impl<'p> AccumulatorTile<'p> {
     }
 }
 
-/// Threads that hold accumulators of one GEMM, times the GEMMs of the block.
+/// Number of threads of the block with final accumulators: those of one GEMM, times the number of
+/// GEMMs of the block.
 pub(crate) fn all_epilogue_threads(of_product: Const, part: Option<BlockProduct>) -> Expr {
     match part {
         None => of_product.into(),

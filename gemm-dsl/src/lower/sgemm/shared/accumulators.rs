@@ -1,21 +1,22 @@
-//! Accumulators of a thread, in the storage of each kind of kernel.
+//! Accumulators of a thread, with the storage that each kind of kernel uses.
 
 use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
 use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
-use crate::target::Format;
+use crate::lower::sgemm::shared::unrepresentable::magnitude;
+use crate::target::{FloatLayout, Format};
 
 pub(crate) struct Accumulators {
     place: AccumulatorStorage,
     tall: bool,
     wide: bool,
     partials: u32,
-    /// Constant for the number of partial accumulators, if more than one.
+    /// Constant for the number of partial accumulators of an element, if more than one.
     pub count: Option<Const>,
 }
 
-/// Index of one accumulator: partial accumulator and element.
+/// Index of one accumulator: the index of its partial sum, and of its element.
 pub(crate) struct AccumulatorIndex {
     pub partial: Expr,
     pub m: Expr,
@@ -31,7 +32,7 @@ enum AccumulatorStorage {
     Warpgroup(BufferId),
 }
 
-/// Register of a `wgmma` instruction that holds this thread's element (m, n).
+/// Register of a `wgmma` instruction with this thread's element (m, n).
 fn wgmma_place(sums: BufferId, m: &Expr, n: &Expr) -> Access {
     Access::new(sums, [n.clone() / 2 * 4 + m.clone() * 2 + n.clone() % 2])
 }
@@ -43,7 +44,7 @@ impl Accumulators {
         Self { place, tall: true, wide: true, partials: 1, count: None }
     }
 
-    /// Returns the accumulators of a warp's `mma` instructions, if it uses them.
+    /// Returns the accumulators of the warp's `mma` instructions, if the kernel uses them.
     pub fn mma(&self) -> Option<&MmaAccumulators> {
         match &self.place {
             AccumulatorStorage::Mma(mma) => Some(mma),
@@ -53,8 +54,8 @@ impl Accumulators {
         }
     }
 
-    /// Wraps the accumulators of a warpgroup's thread: two rows, or one row after `exchanged` lanes
-    /// swapped accumulators.
+    /// Wraps the accumulators of a warpgroup's thread. They belong to two rows, or to one row if
+    /// `exchanged` is true, which means that pairs of lanes have exchanged accumulators.
     pub fn from_wgmma(sums: BufferId, exchanged: bool) -> Self {
         let place = if exchanged {
             AccumulatorStorage::Many(sums)
@@ -75,7 +76,7 @@ impl Accumulators {
         let count = (partials > 1).then(|| partial_sums(b, partials));
         let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
-        b.comment("Accumulators of this thread.");
+        b.comment(layout_text(count.is_some(), [rows.is_some(), cols.is_some()]));
         let place = if dims.is_empty() {
             AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
         } else {
@@ -84,7 +85,7 @@ impl Accumulators {
         Self { place, tall, wide, partials, count }
     }
 
-    /// Declares uninitialized accumulators, one per element.
+    /// Declares uninitialised accumulators, one for each element.
     pub fn sums(b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
         let elem = block.plan.types().acc;
         let (tall, wide) = (block.rows.count > 1, block.cols.count > 1);
@@ -98,7 +99,7 @@ impl Accumulators {
         Self { place, tall, wide, partials: 1, count: None }
     }
 
-    /// Combines partial accumulators, so that each element has one settable accumulator.
+    /// Adds partial accumulators, so that each element has a single accumulator that can be set.
     pub fn in_one(self, b: &mut KernelBuilder, block: &AccumulatorTile<'_>) -> Self {
         if self.partials == 1 {
             return self;
@@ -140,7 +141,7 @@ impl Accumulators {
         }
     }
 
-    /// Final values of four elements of a row, the first at (m, n).
+    /// Final values of four elements in a row, starting at (m, n).
     pub fn vector(&self, m: &Expr, n: &Expr) -> Expr {
         match &self.place {
             AccumulatorStorage::Many(buffer) if self.partials == 1 => {
@@ -148,6 +149,18 @@ impl Accumulators {
             }
             _ => Expr::Pack((0..4).map(|j| self.value(m, &(n.clone() + j))).collect()),
         }
+    }
+
+    /// Emits the check that all accumulators of this thread are finite. Returns bits that are 0 if
+    /// they are, otherwise those of a NaN.
+    pub fn not_finite(&self, b: &mut KernelBuilder, elements: [&Elements; 2]) -> Expr {
+        // A product with zero is NaN for infinities and NaN, and so is every sum with it.
+        let zero = b.mut_("zero", Expr::F32(0.0));
+        each(b, elements, |b, m, n| {
+            let fma = vec![self.value(m, n), 0.0.into(), zero.into()];
+            b.assign(zero, Expr::Call(Intrinsic::Fma, fma));
+        });
+        Expr::from(zero).bitcast(Elem::U32)
     }
 
     /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`.
@@ -167,7 +180,7 @@ impl Accumulators {
                 b.store(place, sum);
             }
             AccumulatorStorage::Mma(_) | AccumulatorStorage::Warpgroup(_) => {
-                unreachable!("tensor cores multiply what they sum")
+                unreachable!("tensor cores multiply and add by themselves")
             }
         }
     }
@@ -178,9 +191,9 @@ pub(crate) struct MmaAccumulators {
     /// Registers in instruction order: row of instructions, column of instructions, register of the
     /// lane.
     pub sums: BufferId,
-    /// Fresh accumulators, if those of several steps are promoted together.
+    /// Fresh accumulators, if several steps are summed before each promotion.
     pub fresh: Option<BufferId>,
-    /// Recorded remainders of values that the split cannot represent.
+    /// Recorded remainders of values that the splits cannot represent.
     pub unrepresentable: Option<UnrepresentableBits>,
 }
 
@@ -193,13 +206,31 @@ impl MmaAccumulators {
     }
 }
 
-/// Values seen by a lane that the split cannot represent.
+/// Record of the values that a lane has met and that the splits cannot represent.
 pub(crate) struct UnrepresentableBits {
-    /// Remainder bits; the significant ones depend on the format.
+    /// Bits of remainders. The format determines which bits show a loss.
     pub bits: Var,
     /// Flag shared by the slices of a block, if there are several.
     pub of_block: Option<Access>,
     pub format: Format,
+}
+
+/// Comment on the indices of the array of accumulators, given the indices that it has.
+fn layout_text(several: bool, [tall, wide]: [bool; 2]) -> String {
+    let p = if several { "[p]" } else { "" };
+    let (index, output) = match (tall, wide) {
+        (true, true) => ("[m][n]", "output (m, n) of this thread"),
+        (true, false) => ("[m]", "output m of this thread"),
+        (false, true) => ("[n]", "output n of this thread"),
+        (false, false) => ("", "the output of this thread"),
+    };
+    let sum = if several { "partial sum p of " } else { "" };
+    format!("acc{p}{index} accumulates {sum}{output}.")
+}
+
+/// Returns true for an `f32` that is neither infinite nor NaN.
+pub(crate) fn is_finite(value: Expr) -> Expr {
+    magnitude(value).lt(Expr::U32(FloatLayout::BINARY32.infinity()))
 }
 
 /// Declares the constant for the number of partial accumulators.

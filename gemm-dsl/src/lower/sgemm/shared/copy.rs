@@ -1,22 +1,23 @@
 //! Copies of A's and B's tiles from global to shared memory. A [`TileCopy`] assigns elements to
-//! threads; the pipeline chooses the path. `load` copies directly or through registers,
-//! `async_copy` by asynchronous copies.
+//! threads, and the pipeline chooses the method. `load` copies directly or through registers, and
+//! `async_copy` uses asynchronous copies.
 
 use crate::ir::{Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::plan::{Axis, GROUP, OperandPlan, Walk};
 
-/// Share of a thread in the copy of one operand's tile.
+/// A thread's share of the copy of one operand's tile.
 #[derive(Clone, Debug)]
 pub(crate) struct TileCopy {
     plan: OperandPlan,
     pub count: Const,
     pub places: CopyPlaces,
-    /// Position of the only access of a thread with one access, declared once for all tiles.
+    /// Position of a thread's access if it has only one. It is declared once for all tiles.
     pub only: Option<CopyPlace>,
 }
 
-/// Positions of a thread's accesses: the plan's [`Walk`] with the kernel's variables. A line is a
-/// run of adjacent elements in memory; a position is a line and an offset along it.
+/// Positions of a thread's accesses: the plan's [`Walk`] with variables of the kernel. A line is a
+/// row or column of the tile whose elements are adjacent in memory. A position is a line and an
+/// offset in the line.
 #[derive(Clone, Debug)]
 pub(crate) enum CopyPlaces {
     Lines { line: Var, along: Var, step: Const },
@@ -33,12 +34,12 @@ pub(crate) struct CopyPlace {
     /// Index of its first element along K.
     pub k: Expr,
     contiguous: Axis,
-    /// Condition under which the access exists; `None` if it always does.
+    /// Condition under which the access exists; `None` if it always exists.
     exists: Option<Expr>,
 }
 
 impl CopyPlace {
-    /// Position of element `lane` of the access: along the free axis, and along K.
+    /// Position of element `lane` of the access, as indices along the free axis and along K.
     pub fn lane(&self, lane: i32) -> [Expr; 2] {
         match self.contiguous {
             Axis::K => [self.free.clone(), self.k.clone() + lane],
@@ -47,11 +48,11 @@ impl CopyPlace {
     }
 }
 
-/// Subset of a thread's accesses to emit.
+/// Selection of a thread's accesses.
 pub(crate) enum CopyShare {
-    /// Every access of the thread.
+    /// All accesses of the thread.
     All,
-    /// Part `k` of `parts`, for copies that are spread over the steps of a tile.
+    /// Part `k` of `parts` equal parts, for copies that are spread over the steps of a tile.
     Part { k: Var, parts: Const },
 }
 
@@ -60,17 +61,17 @@ pub(crate) fn name_of(plan: &OperandPlan, what: &str) -> String {
     format!("{}_{what}", plan.letter().to_ascii_lowercase())
 }
 
-/// Noun for a line of the matrix: row or column.
+/// Word for a line of the matrix: row or column.
 fn line_of(plan: &OperandPlan) -> &'static str {
     if plan.lines_are_rows() { "row" } else { "column" }
 }
 
-/// Names for the index of a line and the offset along it.
+/// Variable names for the index of a line and the offset in the line.
 fn names(plan: &OperandPlan) -> [&'static str; 2] {
     if plan.lines_are_rows() { ["row", "col"] } else { ["col", "row"] }
 }
 
-/// Threads of a block, and the constants for the tile's extents.
+/// Thread index in the block, and constants for the extents of the tile.
 #[derive(Clone, Copy)]
 pub(crate) struct CopyExtents {
     pub tid: Var,
@@ -80,8 +81,8 @@ pub(crate) struct CopyExtents {
 }
 
 impl TileCopy {
-    /// Declares the constants and the thread's start positions. `other` is the plan of the other
-    /// operand.
+    /// Declares the constants and the first position of the thread. `other` is the plan of the
+    /// other operand.
     pub fn declare(
         b: &mut KernelBuilder,
         plan: OperandPlan,
@@ -114,7 +115,7 @@ impl CopyDeclaration<'_> {
         b.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
     }
 
-    /// Number of accesses and their positions.
+    /// Declares the number of accesses and their positions.
     fn places(&self, b: &mut KernelBuilder) -> (Const, CopyPlaces) {
         let (plan, letter) = (self.plan, self.plan.letter());
         let CopyExtents { tid, threads, free, depth } = self.of;
@@ -132,14 +133,13 @@ impl CopyDeclaration<'_> {
                 let group = GROUP as i32;
                 let meaning = format!("{what}s of {letter} copied at once");
                 let step = self.constant(b, "STEP", threads / group, meaning);
-                let way = if plan.lines_are_rows() { "down" } else { "across" };
-                let meaning = format!("copy steps {way} a tile of {letter}");
+                let meaning = format!("passes over the {what}s of a tile of {letter}");
                 let passes = self.constant(b, "PASSES", lines / step, meaning);
                 let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
                 b.comment(format!(
-                    "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte \
-                     sector.",
-                    plan.contiguous().to_string().to_ascii_lowercase(),
+                    "Eight threads copy eight adjacent elements of a {what} of {letter}: {} \
+                     contiguous bytes.",
+                    GROUP * plan.elem().size(),
                 ));
                 let line = b.let_(&line_name, tid / group);
                 let along = b.let_(&along_name, tid % group);
@@ -152,8 +152,8 @@ impl CopyDeclaration<'_> {
                 };
                 let step = self.constant(b, "STEP", threads / per_line.clone(), meaning);
                 let count = self.constant(b, "COPIES", lines / step, per_thread);
-                // One comment covers both operands if they are copied alike; otherwise each has its
-                // own.
+                // If both operands are copied alike, one comment describes both. Otherwise each has
+                // a comment.
                 let both = matches!(self.other.walk(), Walk::Lines { .. })
                     && self.other.lines_are_rows() == plan.lines_are_rows();
                 let of = match (both, plan.free()) {
@@ -163,7 +163,7 @@ impl CopyDeclaration<'_> {
                 };
                 if let Some(of) = of {
                     b.comment(format!(
-                        "Coalesced copies: consecutive threads along the {what}s of {of}."
+                        "Consecutive threads copy along the {what}s of {of}, so accesses coalesce."
                     ));
                 }
                 let line = b.let_(&line_name, tid / per_line.clone());
@@ -181,7 +181,7 @@ impl CopyDeclaration<'_> {
 }
 
 impl TileCopy {
-    /// Emits `body` for each access of the share.
+    /// Emits `body` for each selected access.
     pub fn each(
         &self,
         b: &mut KernelBuilder,
@@ -209,8 +209,8 @@ impl TileCopy {
 
     /// Declares the position of access `i`.
     fn place(&self, b: &mut KernelBuilder, i: Expr) -> CopyPlace {
-        // The positions of single accesses of A and B share a scope, so their names carry the
-        // operand.
+        // The positions of single accesses of A and B are in the same scope, so their names contain
+        // the operand.
         let only = i == Expr::I32(0);
         let [line_name, along_name] = names(&self.plan).map(|name| match only {
             true => name_of(&self.plan, name),

@@ -1,16 +1,16 @@
-//! Handling of tiles that extend beyond the matrices. Along K, zeros are filled in. Along M and N,
-//! indices are clamped to existing rows or columns; their results are not stored.
+//! Tiles that extend beyond the matrices. Along K, zeros fill the tile. Along M and N, indices are
+//! clamped to existing rows or columns, and results computed from these are not stored.
 //!
-//! The zeros change no bit of an accumulator. +0·+0 would turn an accumulator that has underflowed
-//! to -0 into +0. Therefore the fill is -0 in A and +0 in B: their product -0 leaves any
-//! accumulator unchanged. An asynchronous copy can fill only with +0. There the fill precedes the
-//! first elements of K, and +0 + +0 is the +0 that an accumulator starts from.
+//! The zeros must not change a bit of an accumulator. The product +0·+0 would turn an accumulator
+//! that has underflowed to -0 into +0. The fill is therefore -0 in A and +0 in B; adding their
+//! product -0 leaves any accumulator unchanged. An asynchronous copy can fill only with +0. Its
+//! fill precedes the first elements of K, when every accumulator is still +0, and +0 + +0 is +0.
 
 use super::tile::{StagedFactor, Tiled};
 use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
-use crate::plan::{Edge, Fill, OperandPlan, Ragged};
+use crate::plan::{Axis, Edge, Fill, OperandPlan, Ragged};
 
-/// Computes the k at which the second tile starts.
+/// Emits the k at which the second tile starts.
 pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     let which = match tiled.t.ragged() {
         Ragged::Nowhere => return tiled.bk.into(),
@@ -18,11 +18,14 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
         Ragged::Last => "last",
     };
     b.comment(format!(
-        "If BK does not divide K, the {which} K tile is partial and is filled up with zeros."
+        "If BK does not divide K, the {which} K tile is partial and is padded with zeros."
     ));
+    if tiled.t.ragged() == Ragged::First {
+        b.comment("It is the first, so that the main loop needs no guard along K.");
+    }
     if tiled.a.plan.fill() == Fill::MinusZero {
         b.comment(
-            "The fill is -0 in A and +0 in B: their product, -0, leaves every accumulator \
+            "These zeros are -0 in A and +0 in B: their product, -0, leaves every accumulator \
              unchanged.",
         );
     }
@@ -34,8 +37,8 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     b.let_("first", first).into()
 }
 
-/// Emits `copy` for the tile at `k0`. If the tile may be partial, `copy` gets the number of valid
-/// k; `first` is this number for the first tile.
+/// Emits `copy` for the tile at `k0`. If the tile may be partial, `copy` receives the number of
+/// valid k. `first` is this number for the first tile.
 pub(crate) fn bring_in(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -54,7 +57,7 @@ pub(crate) fn bring_in(
     }
 }
 
-/// Adds a comment on the reads of A and B at the edge of C.
+/// Emits a comment on the reads of A and B at the edge of C.
 pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     let vectors = |edge| match edge {
         Edge::Exact => None,
@@ -64,29 +67,51 @@ pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     let [Some(rows), Some(cols)] = edges.map(vectors) else { return };
     let lines = match (rows, cols) {
         (false, false) => "row or column",
-        (false, true) => "row or vector of columns",
-        (true, false) => "column or vector of rows",
+        (false, true) => "row or the last vector of columns",
+        (true, false) => "column or the last vector of rows",
         (true, true) => "vector of rows or of columns",
     };
-    b.comment(format!("Out-of-range reads use the last {lines}; their results are not stored."));
+    b.comment(format!(
+        "Indices past the edge are clamped to the last {lines}; outputs computed from them are \
+         not stored."
+    ));
 }
 
-/// Adds a comment on the asynchronous copies at the edge of C.
-pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
-    if !edges.contains(&Edge::Exact) {
-        b.comment(
-            "Out-of-range copies read other rows and columns instead; their results are not \
-             stored.",
-        );
+/// Emits a comment on the asynchronous copies at the edge of C.
+pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2]) {
+    if operands.iter().any(|plan| plan.edge() == Edge::Exact) {
+        return;
     }
+    for plan in operands {
+        let [letter, line, extent] = match plan.free() {
+            Axis::M => ["A", "row", "M"],
+            Axis::N | Axis::K => ["B", "column", "N"],
+        };
+        if plan.contiguous() == Axis::K {
+            b.comment(format!("A {line} of {letter} past the edge is clamped to the last {line}."));
+            continue;
+        }
+        // See `wrapped`.
+        let modulus = match plan.edge() {
+            Edge::LastStart => {
+                format!("{extent} rounded up to whole vectors of {}", plan.elem().vector_lanes())
+            }
+            Edge::Exact | Edge::Last | Edge::LastVector => extent.to_owned(),
+        };
+        b.comment(format!(
+            "A {line} of {letter} past the edge becomes its offset in the tile, modulo {modulus}: \
+             adjacent threads still copy adjacent elements."
+        ));
+    }
+    b.comment("Outputs computed from these are not stored.");
 }
 
-/// Row of A or column of B that is read for element `at` of the tile, clamped to the matrix.
+/// Row of A or column of B to read for element `at` of the tile, clamped to the matrix.
 pub(crate) fn clamped(factor: &StagedFactor, at: Expr) -> Expr {
     inside(factor.plan.edge(), factor.plan.elem(), factor.origin + at, factor.extent)
 }
 
-/// Clamps an index that may lie beyond the edge.
+/// Clamps an index that may be beyond the edge.
 pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
     let lanes = i32::from(elem.vector_lanes());
     match edge {
@@ -97,11 +122,11 @@ pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
     }
 }
 
-/// Row of A or column of B that is read for element `at` of the tile; indices beyond the edge wrap
+/// Row of A or column of B to read for element `at` of the tile. Indices beyond the edge wrap
 /// around.
 ///
-/// Unlike [`clamped`], this keeps adjacent elements adjacent beyond the edge. Asynchronous copies
-/// of one element to different addresses by many lanes would be serialised.
+/// Unlike with [`clamped`], adjacent elements remain adjacent beyond the edge. If many lanes copied
+/// the same element, their asynchronous copies would be serialised.
 pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     let extent = Expr::from(factor.extent);
     let lanes = i32::from(factor.plan.elem().vector_lanes());
@@ -119,7 +144,7 @@ pub(crate) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
     let zero = match plan.fill() {
         Fill::MinusZero => -0.0,
         Fill::PlusZero => 0.0,
-        Fill::None => unreachable!("planned: where K may be ragged, something fills it"),
+        Fill::None => unreachable!("planned: a plan with a ragged K tile has a fill"),
     };
     let zero = Expr::F32(zero).cast(plan.elem());
     match width {

@@ -12,16 +12,17 @@ pub(crate) struct Elements {
     /// Number of elements, as a constant of the kernel and as a value.
     pub name: Const,
     pub count: u32,
-    /// Threads along the axis; runs of fewer than all elements are distributed among them.
+    /// Number of threads along the axis. The thread's runs alternate with those of the other
+    /// threads, unless one run has all of its elements.
     pub threads: Const,
 }
 
-/// Length of a run of adjacent elements of a thread.
+/// Length of the thread's runs of adjacent elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Adjacent {
     All,
     One,
-    /// Runs of this length; between two runs of a thread lies one run of every other thread.
+    /// Runs of this length. Between two runs of a thread, each other thread has one run.
     Of(i32),
 }
 
@@ -34,7 +35,7 @@ impl Adjacent {
         }
     }
 
-    /// Distance from a thread's first element to the next thread's.
+    /// Distance from a thread's first element to the first element of the next thread.
     pub(crate) fn step(self, own: Const) -> Expr {
         match self {
             Self::All => own.into(),
@@ -45,7 +46,7 @@ impl Adjacent {
 }
 
 impl Elements {
-    /// Offset of element `i` of the thread in the tile.
+    /// Offset of the thread's element `i` in the tile.
     pub fn element(&self, i: Expr) -> Expr {
         match self.adjacent {
             Adjacent::All => self.first + i,
@@ -57,7 +58,7 @@ impl Elements {
         }
     }
 
-    /// Offset in the tile of the first of the four elements of vector `v`.
+    /// Offset in the tile of the first element of vector `v` of the thread.
     pub fn vector(&self, v: Expr) -> Expr {
         match self.adjacent {
             Adjacent::Of(4) => self.first + v * (Expr::I32(4) * self.threads),

@@ -1,6 +1,6 @@
-//! Epilogue: visits the accumulators of a thread with their row and column, and stores C. It is the
-//! only builder that accesses C in kernels whose threads hold tiles of C. `naive` stores the result
-//! of [`EpilogueExpression`] itself.
+//! Epilogue: visits a thread's accumulators with their rows and columns, and stores C. Only this
+//! builder stores C in kernels whose threads hold tiles of C. `naive` stores the value of
+//! [`EpilogueExpression`] itself.
 
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::SlicePartials;
@@ -12,43 +12,48 @@ use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueAr
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
-/// Accumulators of a block's threads, and the partial accumulators of its other slices.
-pub(crate) struct BlockSums {
+/// Accumulators of a block's threads, with the partial accumulators of the other slices.
+pub(crate) struct BlockSums<'c> {
     pub acc: Accumulators,
     pub others: Option<SlicePartials>,
+    /// Emits corrections of the accumulators, after those of other slices have been added.
+    pub correct: Option<&'c dyn Fn(&mut KernelBuilder, &Accumulators)>,
 }
 
-/// Adds the partial accumulators of other slices, then stores the tile in C or leaves it for
-/// another block.
+/// Adds the partial accumulators of the other slices, and corrects the sums. Then stores the tile in
+/// C, or leaves it for another block to combine.
 pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
     parts: Option<TileParts>,
     split: Option<&SplitKWorkspace>,
-    sums: BlockSums,
+    sums: BlockSums<'_>,
     finish: &EpilogueExpression<'_>,
 ) {
-    let BlockSums { acc, others } = sums;
-    let add = |b: &mut KernelBuilder| {
+    let BlockSums { acc, others, correct } = sums;
+    let complete = |b: &mut KernelBuilder| {
         if let Some(others) = &others {
             others.add(b, block, &acc);
+        }
+        if let Some(correct) = correct {
+            correct(b, &acc);
         }
     };
     match split.zip(parts) {
         None => block.by_epilogue_threads(b, |b| {
-            add(b);
+            complete(b);
             store(b, block, &acc, finish);
         }),
         Some((split, parts)) => {
-            if others.is_some() {
-                block.by_epilogue_threads(b, add);
+            if others.is_some() || correct.is_some() {
+                block.by_epilogue_threads(b, complete);
             }
             split.gather(b, block, &parts, acc, |b, all| store(b, block, all, finish));
         }
     }
 }
 
-/// Stores the elements of C that exist.
+/// Stores all elements of the tile that exist in C.
 pub(crate) fn store(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -63,7 +68,7 @@ pub(crate) fn store(
     }
 }
 
-/// Stores the elements of a GEMM that exists in the batch.
+/// Stores the elements of one GEMM, which must exist in the batch.
 fn tile(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -74,17 +79,21 @@ fn tile(
     if plan.staged_rows() > 0 {
         return looped(b, block, acc, finish);
     }
+    let does = finish.verb();
     match plan.guards() {
         Guards::None => {
-            b.comment("Epilogue: store the outputs.");
+            b.comment(format!("Epilogue: {does} the outputs."));
             outputs(b, block, acc, finish, false);
         }
         Guards::Inline => {
-            b.comment("Epilogue: store the outputs that are in range.");
+            b.comment(format!("Epilogue: {does} the outputs that are in range."));
             outputs(b, block, acc, finish, true);
         }
         Guards::Hoisted => {
-            b.comment("Epilogue: store the outputs that are in range.");
+            b.comment(format!(
+                "Epilogue: {does} the outputs that are in range. A tile that lies in C needs no \
+                 bounds checks."
+            ));
             let (p, origin) = (&block.problem, &block.origin);
             let inside = (origin.row + block.bm.clone())
                 .le(p.m)
@@ -98,7 +107,7 @@ fn tile(
     }
 }
 
-/// Context for the stores of a thread.
+/// State for the stores of a thread.
 struct Outputs<'a> {
     block: &'a AccumulatorTile<'a>,
     finish: &'a EpilogueExpression<'a>,
@@ -111,13 +120,13 @@ struct OutputRow {
     operands: EpilogueArgs,
 }
 
-/// Accumulators of adjacent outputs: index of the first among the thread's columns, its column of
-/// C, and each value.
+/// Accumulators of adjacent outputs: the index of the first one among the thread's columns, its
+/// column in C, and all values.
 struct OutputSums {
     n: Expr,
     col: Expr,
     each: Vec<Expr>,
-    /// All values as one vector, if available.
+    /// All values as one vector, if they are available as a vector.
     whole: Option<Expr>,
 }
 
@@ -130,7 +139,7 @@ fn outputs(
 ) {
     let p = &block.problem;
     let operands = match block.rows.count {
-        // With a single row, operands of a column are read only once anyway.
+        // A thread with a single row reads the operands of a column only once anyway.
         1 => finish.operands.clone(),
         _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
             columns(b, block, arrays, guards);
@@ -170,8 +179,8 @@ fn outputs(
     });
 }
 
-/// Stores the tile in a loop that is not unrolled, for a long epilogue. A few rows of accumulators
-/// at a time are staged in shared memory, which can be indexed at run time.
+/// Stores the tile in a loop that is not unrolled, for a long epilogue. Registers cannot be indexed
+/// at run time, so a few rows of accumulators at a time are staged in shared memory.
 fn looped(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -198,16 +207,16 @@ fn looped(
         let at = Access::new(sums, [i, own.clone()]);
         if width > 1 { at.vector() } else { at }
     };
-    b.comment(
-        "Epilogue: store the outputs that are in range. Loops keep its code small enough for the",
-    );
-    b.comment(
-        "instruction cache; WAITING rows of accumulators at a time are staged in shared memory.",
-    );
+    let in_range = if guards { " that are in range" } else { "" };
+    b.comment(format!(
+        "Epilogue: {} the outputs{in_range}. Loops keep its code small enough for the instruction \
+         cache; WAITING rows of accumulators at a time are staged in shared memory.",
+        finish.verb()
+    ));
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
-        // Registers cannot be indexed at run time, so the selection of the rows is unrolled.
+        // Registers cannot be indexed at run time, so the loop that selects the rows is unrolled.
         over(
             b,
             "other",
@@ -238,7 +247,7 @@ fn looped(
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
-            // A vector checks its columns itself.
+            // A vector store checks its columns itself.
             let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
                 let operands = finish.operands.row(b, &row.into());
@@ -258,7 +267,7 @@ fn looped(
     });
 }
 
-/// Loads the operands of the thread's existing columns.
+/// Loads the operands of those columns of the thread that exist.
 fn columns(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
@@ -277,7 +286,7 @@ fn columns(
             true => (i.clone() * width as i32, block.cols.vector(i)),
             false => (i.clone(), block.cols.element(i)),
         };
-        let col = b.let_("own_col", block.origin.col + at);
+        let col = b.let_("loaded_col", block.origin.col + at);
         guarded(b, guards, Expr::from(col).lt(p.n), |b| {
             for (memory, kept) in arrays {
                 let from = memory.at(col);
@@ -326,11 +335,12 @@ impl Outputs<'_> {
         b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
-    /// Stores those outputs of a vector that exist.
+    /// Stores the existing outputs of a vector.
     fn vector(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
-            // N is a multiple of the vector, so a vector lies inside C as a whole or not at all.
+            // N is a multiple of a vector's elements, so a vector is either inside C or outside C
+            // as a whole.
             let inside = col.clone().lt(p.n);
             return guarded(b, self.guards, inside, |b| self.whole(b, row, sums));
         }

@@ -1,9 +1,9 @@
-//! Epilogue operands, including C if it is read: their declaration, and the time at which a thread
-//! loads them.
+//! Operands of the epilogue, including C if it is read: their declaration, and the point at which a
+//! thread loads them.
 //!
-//! Operands of a thread's columns may be loaded before everything else, operands of a row before
-//! the row's outputs. The rest is loaded for each store into [`LoadedArgs`], which holds all
-//! operands.
+//! A thread may load the operands of its columns first, and then the operands of a row before the
+//! outputs of the row. All remaining operands are loaded for each store. [`LoadedArgs`] contains
+//! all operands of a store.
 
 use super::problem::{GemmProblem, Matrix, batched};
 use crate::ir::{
@@ -12,37 +12,37 @@ use crate::ir::{
 use crate::plan::SgemmPlan;
 use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
-/// Epilogue operands with the state of their loading: the spec's operands in order, then C.
+/// Epilogue operands and the state of their loading: the spec's operands in order, then C.
 #[derive(Clone)]
 pub(crate) struct EpilogueArgs(Vec<DeclaredArg>);
 
 #[derive(Clone)]
 struct DeclaredArg {
     name: String,
-    /// Name of the variable for this thread's part.
+    /// Name of the variable for this thread's part of the array.
     own: String,
     elem: Elem,
     value: ArgSource,
 }
 
-/// Index of one of the operands, or of C.
+/// Index of an epilogue operand, including C.
 #[derive(Clone, Copy)]
 pub(crate) struct ArgIndex(usize);
 
-/// Location of the value for an output.
+/// Location of an operand's value for an output.
 #[derive(Clone)]
 enum ArgSource {
     Number(Scalar),
-    /// In global memory, one element for each column of C.
+    /// Global memory, with one element for each column of C.
     Column(ArgLine),
-    /// In an array of registers, one element for each column of the thread.
+    /// Array of registers, with one element for each column of the thread.
     Kept(BufferId),
-    /// In global memory, one element for each row of C.
+    /// Global memory, with one element for each row of C.
     Row(ArgLine),
-    /// Loaded, for all outputs of a row.
+    /// Loaded value that applies to all outputs of a row.
     OfRow(Expr),
-    /// In global memory, one element for each element of C. With a condition, 0 replaces it where
-    /// the condition is false.
+    /// Global memory, with one element for each element of C. If there is a condition and it is
+    /// false, the value is 0.
     Element(Matrix, Option<Expr>),
 }
 
@@ -56,8 +56,9 @@ impl ArgLine {
     }
 }
 
-/// Name of a variable for a part of the n-th array, such as `own_bias`. C++ reserves double
-/// underscores. Names that become equal when these are merged are distinguished by their index.
+/// Name of a variable for a part of the n-th array, such as `loaded_bias`. C++ reserves names with
+/// double underscores, so these are merged. The array's index distinguishes names that are equal
+/// after merging.
 fn called(what: &str, name: &str, nth: usize) -> String {
     match joined(name) {
         plain if plain == name => format!("{what}_{name}"),
@@ -66,7 +67,7 @@ fn called(what: &str, name: &str, nth: usize) -> String {
 }
 
 impl EpilogueArgs {
-    /// Declares the parameters after those of the GEMM, and the launch requirements for them.
+    /// Declares the operands' parameters, after those of the GEMM, and their launch requirements.
     pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Self {
         let spec = plan.spec();
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
@@ -83,14 +84,14 @@ impl EpilogueArgs {
                 }
                 ArgSlot::Array(nth) => {
                     let value = array(b, plan, problem, &operand, vectors);
-                    (value, called("own", &operand.name, nth))
+                    (value, called("loaded", &operand.name, nth))
                 }
             };
             DeclaredArg { name: operand.name.into_owned(), own, elem: plan.types().acc, value }
         });
         let mut operands = Self(declared.collect());
         if spec.reads_c() {
-            // Under plain `scaled`, C is read only if beta is nonzero.
+            // Under `scaled` without an epilogue that names C, C is read only if beta is nonzero.
             let beta = match operands.named(SgemmSpec::BETA) {
                 Some((_, ArgSource::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
                 _ => None,
@@ -98,7 +99,7 @@ impl EpilogueArgs {
             let none = Expr::F32(0.0).cast(plan.types().acc);
             let when = beta.map(|beta| Expr::from(beta).differs(none));
             let (elem, value) = (plan.types().c, ArgSource::Element(problem.c(), when));
-            operands.0.push(DeclaredArg { name: C.into(), own: "own_c".into(), elem, value });
+            operands.0.push(DeclaredArg { name: C.into(), own: "old_c".into(), elem, value });
         }
         operands
     }
@@ -108,14 +109,14 @@ impl EpilogueArgs {
         Some((ArgIndex(nth), &self.0[nth].value))
     }
 
-    /// Index of the operand with this name in the spec; C is `c`.
+    /// Index of the operand with this name in the spec. The name of C is `c`.
     pub(crate) fn nth(&self, name: &str) -> ArgIndex {
         let found = self.named(name);
         found.map_or_else(|| unreachable!("declare: `{name}` is there"), |(nth, _)| nth)
     }
 
-    /// Loads the operands of a thread's columns before the loop over its rows. They go to register
-    /// arrays of `count` elements, which `fill` copies from global memory.
+    /// Loads the operands of a thread's columns before the loop over its rows. `fill` copies them
+    /// from global memory to arrays of `count` registers.
     pub(crate) fn columns(
         &self,
         b: &mut KernelBuilder,
@@ -151,8 +152,8 @@ impl EpilogueArgs {
         read
     }
 
-    /// Loads the remaining operands for an element of C, or for four of a row. `n` is the index of
-    /// the first among the thread's columns.
+    /// Loads the remaining operands for one element of C, or for four elements of a row. `n` is the
+    /// index of the first one among the thread's columns.
     pub(crate) fn rest(
         &self,
         b: &mut KernelBuilder,
@@ -191,7 +192,7 @@ impl EpilogueArgs {
     }
 }
 
-/// Element of C by row and column.
+/// Row and column of an element of C.
 #[derive(Clone, Copy)]
 pub(crate) struct ElementOfC<'e> {
     pub row: &'e Expr,
@@ -201,19 +202,19 @@ pub(crate) struct ElementOfC<'e> {
 /// Name of C in the epilogue language.
 pub(crate) const C: &str = "c";
 
-/// All operands for an element of C, or for adjacent ones.
+/// All operands for one element of C or for adjacent elements.
 pub(crate) struct LoadedArgs {
     each: Vec<ArgValue>,
-    /// Index of the first column among those of the thread.
+    /// Index of the first element's column among the thread's columns.
     n: Expr,
 }
 
 enum ArgValue {
     /// One value for all elements.
     Same(Expr),
-    /// Vector with a lane for each element.
+    /// Vector with a value for each element.
     Lanes(Expr),
-    /// Array of registers with an element for each column of the thread.
+    /// Array of registers with a value for each column of the thread.
     Kept(BufferId),
 }
 
@@ -236,7 +237,7 @@ fn array(
     operand: &EpilogueArg,
     vectors: bool,
 ) -> ArgSource {
-    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: a number is no array") };
+    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: a number has no array") };
     let (name, of) = (&*operand.name, Operand::Input(nth));
     let elem = plan.types().acc;
     let lanes = u64::from(elem.vector_lanes());
@@ -244,7 +245,9 @@ fn array(
     b.mark_user_named();
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     let value = match operand.along {
-        Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
+        Along::Nothing => {
+            unreachable!("SgemmSpec::operands: an operand without an axis is a number")
+        }
         Along::N => {
             b.shape(memory, [n], [1.into()]);
             ArgSource::Column(ArgLine(memory))

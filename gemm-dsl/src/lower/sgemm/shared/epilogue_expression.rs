@@ -1,5 +1,5 @@
-//! Transformation of an accumulator before it is stored: scaling by the rules of BLAS, then the
-//! user's expression. Both take operands loaded by [`EpilogueArgs`].
+//! Computation of the stored value from an accumulator: scaling by the rules of BLAS, then the
+//! user's expression. [`EpilogueArgs`] loads the operands of both.
 
 use super::problem::GemmProblem;
 use crate::expr::Lowered;
@@ -10,15 +10,15 @@ use crate::lower::sgemm::shared::epilogue_args::{
 use crate::plan::SgemmPlan;
 use crate::spec::{EpilogueInput, SgemmSpec};
 
-/// Transformation of an accumulator before it is stored.
+/// Computation of the stored value from an accumulator.
 pub(crate) struct EpilogueExpression<'p> {
     problem: &'p GemmProblem,
-    /// Operands beside the accumulator, none of them loaded yet.
+    /// Operands in addition to the accumulator, none of them loaded yet.
     pub operands: EpilogueArgs,
     scaled: Option<Scaled>,
-    /// User's expression, and its operands after the accumulator.
+    /// The user's expression, and the indices of its operands after the accumulator.
     closure: Option<(Lowered, Vec<ArgIndex>)>,
-    /// Extent of K; it is the full extent even if alpha is zero.
+    /// Extent of K, which is the full extent even if alpha is zero.
     depth: Scalar,
 }
 
@@ -64,7 +64,17 @@ impl<'p> EpilogueExpression<'p> {
         self.closure.is_none() && self.scaled.is_none()
     }
 
-    /// Value to store for the element of C at `at`, the j-th of those with loaded operands.
+    /// Verb of a kernel's comments for the treatment of accumulators.
+    pub(crate) fn verb(&self) -> &'static str {
+        match (&self.closure, &self.scaled) {
+            (Some(_), _) => "apply the epilogue expression and store",
+            (None, Some(_)) => "scale by alpha and beta, and store",
+            (None, None) => "store",
+        }
+    }
+
+    /// Value to store for the element of C at `at`. It is the j-th of the elements whose operands
+    /// are in `held`.
     pub(crate) fn value(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Expr {
         let p = self.problem;
         let sum = match &self.scaled {

@@ -11,12 +11,12 @@ use super::schedule::{
 use super::shared_tile::{SharedTile, shared_tiles};
 use super::slices::TileSlices;
 use super::tile::{StagedFactor, Tiled};
-use crate::ir::{Const, Expr, Geometry, KernelBuilder, Special, Stmt, Var};
+use crate::ir::{Const, Expr, Geometry, KernelBuilder, Special, Var};
 use crate::plan::{SgemmPlan, TiledPlan};
 use crate::spec::Fragment;
 use crate::target::arch::WARP;
 
-/// Declarations of a staged kernel that are independent of the block's tile: constants, threads and
+/// Declarations of a staged kernel that do not depend on the block's tile: constants, threads and
 /// shared arrays.
 pub(crate) struct Frame<'p> {
     pub plan: &'p SgemmPlan,
@@ -28,19 +28,20 @@ pub(crate) struct Frame<'p> {
     pub tm: Const,
     pub tn: Const,
     tid: Var,
-    /// Threads that compute one GEMM.
+    /// Number of threads that compute one GEMM.
     pub threads: Const,
-    /// Threads that hold its final accumulators, and this thread's index among them.
+    /// Number of threads with final accumulators of one GEMM. `epilogue_thread` is this thread's
+    /// index among them.
     epilogue_threads: Const,
     epilogue_thread: Var,
     slices: Option<TileSlices>,
-    /// Numbers of `mma` instructions per warp, with tensor cores.
+    /// Numbers of `mma` instructions per warp, if tensor cores are used.
     mma: Option<MmaCounts>,
     part: Option<BlockProduct>,
     shared: (SharedTile, SharedTile),
 }
 
-/// Part of a thread in any tile: its elements of C, and its share of the copies of A and B.
+/// A thread's part of any tile: its elements of C, and its share of the copies of A and B.
 pub(crate) struct ThreadSlice {
     rows: Elements,
     cols: Elements,
@@ -49,7 +50,7 @@ pub(crate) struct ThreadSlice {
 }
 
 impl<'p> Frame<'p> {
-    /// Declares constants, shared arrays and geometry.
+    /// Declares constants, shared arrays and threads.
     pub fn declare(
         b: &mut KernelBuilder,
         plan: &'p SgemmPlan,
@@ -80,22 +81,21 @@ impl<'p> Frame<'p> {
         }
 
         let grid = schedule::grid(plan, &problem);
-        let blocks_per_sm = plan.blocks_per_sm();
+        let blocks_per_sm = plan.least_resident();
         let block = (t.threads_of_product(), t.products());
         b.geometry(Geometry { block, grid, blocks_per_sm });
-        let tid = b.let_("tid", Special::ThreadX);
+        let tid = match t.unsigned_tid() {
+            true => b.unsigned("tid", Special::ThreadX),
+            false => b.let_("tid", Special::ThreadX),
+        };
+        if t.narrow_addresses() {
+            b.narrow_addresses();
+        }
         let part = products.map(|products| BlockProduct {
             product: b.let_("product", Special::ThreadY),
             products,
         });
         let shared = shared_tiles(b, t, [bm, bn, bk], part);
-        if t.assume() {
-            b.comment(
-                "The thread index is never negative; knowing this saves the sign handling of \
-                 divisions.",
-            );
-            b.push(Stmt::Assume(Expr::from(tid).ge(0)));
-        }
         let (slices, epilogue_threads, epilogue_thread) = match slices {
             None => (None, threads, tid),
             Some(constants) => {
@@ -133,13 +133,24 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Computes this thread's position in the tile of its block.
+    /// Computes this thread's position in the block's tile.
     pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
         let origin = self.own_origin(b);
         self.tile_at(b, origin)
     }
 
-    /// Computes the tile of this block.
+    /// Number of blocks, one for each tile of C, as an expression of the kernel's parameters.
+    pub fn blocks(&self) -> Expr {
+        let GemmProblem { m, n, batch, .. } = self.problem;
+        let [rows, cols] = [(m, self.bm), (n, self.bn)]
+            .map(|(extent, tile)| Expr::from(extent).wide().div_ceil(Expr::from(tile).wide()));
+        batch
+            .map(|batch| Expr::from(batch).wide())
+            .into_iter()
+            .fold(rows * cols, |all, of| all * of)
+    }
+
+    /// Computes the origin of this block's tile.
     pub fn own_origin(&self, b: &mut KernelBuilder) -> Origin {
         schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, None)
     }
@@ -153,7 +164,7 @@ impl<'p> Frame<'p> {
         (self.at(problem, origin, range, own), parts)
     }
 
-    /// Computes this thread's part in any tile, and the tile counts, for
+    /// Computes the tile counts and this thread's part of any tile, for
     /// [`numbered_tile`](Self::numbered_tile).
     pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
         let own = self.own(b);
@@ -161,7 +172,8 @@ impl<'p> Frame<'p> {
         (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
     }
 
-    /// Computes the tile with the given number, of which the block accumulates a range of K.
+    /// Computes the position in the tile with the given number, for which the block accumulates a
+    /// range of K.
     pub fn numbered_tile(
         &self,
         b: &mut KernelBuilder,
@@ -176,7 +188,7 @@ impl<'p> Frame<'p> {
         self.at(problem, origin, Some(range), own)
     }
 
-    /// Rows and columns of a block tile.
+    /// Numbers of rows and columns of a block tile.
     fn tile(&self) -> TileExtents {
         TileExtents { rows: self.bm.into(), cols: self.bn.into() }
     }
@@ -256,6 +268,24 @@ impl<'p> Frame<'p> {
     }
 }
 
+/// Phrase on the outputs of a thread: their number and the distances between them.
+fn outputs_text(t: &TiledPlan) -> String {
+    let (run, sub_tiles, times) = match t.fragment() {
+        Fragment::Blocked => return "TM x TN adjacent outputs".to_owned(),
+        Fragment::Strided => (1, "", ""),
+        Fragment::Split => (4, " in 4 x 4 sub-tiles", "4 * "),
+    };
+    let of = if t.warp().is_some() { "LANES" } else { "THREADS" };
+    let apart = [(t.tm(), "M", "rows"), (t.tn(), "N", "columns")].into_iter();
+    let apart = apart.filter(|(count, ..)| *count > run);
+    let apart: Vec<String> =
+        apart.map(|(_, axis, lines)| format!("{times}{of}_{axis} {lines}")).collect();
+    match apart.is_empty() {
+        true => format!("TM x TN outputs{sub_tiles}"),
+        false => format!("TM x TN outputs{sub_tiles}, {} apart", apart.join(" and ")),
+    }
+}
+
 /// Computes the positions of this thread's outputs in the block tile.
 fn position(
     b: &mut KernelBuilder,
@@ -263,13 +293,9 @@ fn position(
     tid: Var,
     [bm, bn, tm, tn]: [Const; 4],
 ) -> (Elements, Elements) {
-    let (fragment, adjacent) = (t.fragment(), Adjacent::from_fragment(t.fragment()));
+    let adjacent = Adjacent::from_fragment(t.fragment());
     let step = |own: Const| adjacent.step(own);
-    let what = match fragment {
-        Fragment::Blocked => "TM x TN adjacent outputs",
-        Fragment::Strided => "TM x TN outputs, strided by the block's threads",
-        Fragment::Split => "TM x TN outputs, in vectors of four strided by the block's threads",
-    };
+    let what = outputs_text(t);
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
             let threads_m = b.constant("THREADS_M", bm / tm, "threads along M");
@@ -285,10 +311,7 @@ fn position(
             let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
             let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
             b.comment("A warp computes a WM x WN tile of the block tile; within this warp tile,");
-            b.comment(format!(
-                "a lane computes {}.",
-                what.replace("block's threads", "warp's lanes")
-            ));
+            b.comment(format!("a lane computes {what}."));
             let warp = b.let_("warp", tid / WARP as i32);
             let lane = b.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;

@@ -1,8 +1,8 @@
-//! Intra-block reduction: several threads hold accumulators of the same elements for different
-//! parts of K, and one of them combines these.
+//! Intra-block reduction. Several threads accumulate the same elements over different parts of K,
+//! and one of them adds the accumulators of all.
 //!
-//! Lanes of a warp are combined by a tree, slices in ascending order. Both orders are fixed, so
-//! results are deterministic.
+//! The accumulators of a warp's lanes are added by a tree, and those of slices in ascending order.
+//! Both orders are fixed, so results are deterministic.
 
 use super::accumulators::Accumulators;
 use super::loops::each;
@@ -12,10 +12,10 @@ use crate::ir::{
 use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
 use crate::target::arch::WARP;
 
-/// Reduces the accumulators of a warp's lanes to lane 0.
+/// Adds the accumulators of a warp's lanes; lane 0 receives the sums.
 pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Accumulators) {
     b.comment(
-        "Shuffle reduction: each lane adds the accumulators of the lane s above. Lane 0 gets all.",
+        "Shuffle reduction: each lane adds the accumulators of lane + s; lane 0 holds the sums.",
     );
     let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
     b.loop_("s", half, |b, s| {
@@ -27,7 +27,8 @@ pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Ac
     });
 }
 
-/// Slices of a block (sliced-K).
+/// Slices of a block (sliced-K): groups of threads that accumulate the same elements over different
+/// parts of K.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices {
     /// Index of this thread's slice.
@@ -35,15 +36,15 @@ pub(crate) struct Slices {
     pub slices: Const,
 }
 
-/// Partial accumulators of all slices but the first, in shared memory.
+/// Partial accumulators of all slices except the first, in shared memory.
 pub(crate) struct SlicePartials {
     sums: BufferId,
     slices: Slices,
 }
 
 impl Slices {
-    /// Stores the accumulators of all slices but the first in shared memory, by the threads for
-    /// which `has_sums` holds.
+    /// Stores the accumulators of all slices except the first in shared memory. Only threads for
+    /// which `has_sums` is true store.
     pub(crate) fn hand_over(
         self,
         b: &mut KernelBuilder,
@@ -52,8 +53,8 @@ impl Slices {
         has_sums: Option<Expr>,
     ) -> SlicePartials {
         let places = block.rows.name * block.cols.name;
-        // With slices smaller than a warp, several slices store at once, so the slices of one place
-        // are adjacent.
+        // If a slice is smaller than a warp, the lanes of several slices store at once. The slices
+        // of an element are therefore adjacent.
         let dims = [places, self.slices - 1, block.epilogue_threads.clone()];
         let meaning = "accumulators of the other slices";
         let (acc_elem, layout) = (block.plan.types().acc, BufferLayout::row_major(3));
@@ -78,7 +79,7 @@ impl SlicePartials {
         Access::new(self.sums, [place, nth, block.epilogue_thread.clone()])
     }
 
-    /// Adds them to the accumulators of the first slice, in the order of the slices.
+    /// Adds the stored accumulators to those of the first slice, in the order of the slices.
     pub(crate) fn add(
         &self,
         b: &mut KernelBuilder,

@@ -14,7 +14,7 @@ pub(crate) fn each(
     });
 }
 
-/// Emits an unrolled loop, or only its body for a single iteration.
+/// Emits an unrolled loop, or only its body if there is a single iteration.
 pub(crate) fn over(
     b: &mut KernelBuilder,
     name: &str,

@@ -1,5 +1,4 @@
-//! Warp tile for `mma.sync`: the number of instructions, and the elements that each lane loads and
-//! holds.
+//! Warp tile for `mma.sync`: the number of instructions, and the elements of each lane.
 
 use super::elements::{Adjacent, Elements};
 use crate::ir::{Const, Expr, KernelBuilder, Mma, Var};
@@ -10,14 +9,15 @@ use crate::target::arch::WARP;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MmaCounts {
     pub plan: MmaPlan,
-    /// Instructions along the rows and along the columns of a warp tile.
+    /// Number of instructions along the rows of a warp tile; `cols` is the number along the
+    /// columns.
     pub rows: Const,
     pub cols: Const,
     /// K extent of an instruction.
     pub terms: Const,
-    /// Instructions along the K of a tile.
+    /// Number of instructions along the K of a tile.
     pub steps: Const,
-    /// Splits per value, if more than one.
+    /// Number of splits per value, if more than one.
     pub splits: Option<Const>,
 }
 
@@ -34,12 +34,13 @@ impl MmaCounts {
         let steps = b.constant(steps, bk / terms, "mma instructions along K in a K tile");
         let splits = (plan.arith().splits() > 1).then(|| {
             let meaning = format!("{} values per f32 value", plan.format().name());
-            b.constant("PLANES", int(plan.arith().splits()), meaning)
+            b.constant("SPLITS", int(plan.arith().splits()), meaning)
         });
         Self { plan, rows, cols, terms, steps, splits }
     }
 
-    /// Computes this lane's accumulators, and the words of A and B that it loads.
+    /// Computes the positions of this lane's accumulators, and of the words of A and B that it
+    /// loads.
     pub fn position(
         self,
         b: &mut KernelBuilder,
@@ -83,8 +84,8 @@ impl MmaCounts {
                  its warp.",
             );
         }
-        // Matrices of A: upper and lower rows, then those of the next elements of K. Matrices of B:
-        // in ascending K.
+        // Order of the matrices: for A the upper and the lower rows, then both for the next
+        // elements of K; for B ascending K.
         let of_a = loads[0].then(|| LdmatrixLine {
             free: b.let_("a_frag_row", warp_row + lane % Mma::ROWS as i32),
             term: b.let_("a_frag_k", lane / Mma::ROWS as i32 * 4),
@@ -119,26 +120,26 @@ impl MmaCounts {
     }
 }
 
-/// Fragments of a warp tile, as seen by a lane.
+/// Fragments of a warp tile, from the point of view of a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WarpMma {
     pub counts: MmaCounts,
-    /// Distance between consecutive rows of A, or columns of B, of one lane.
+    /// Distance from one row of A, or column of B, of a lane to its next.
     pub lanes: Const,
-    /// Sources of a lane's fragments of A and of B.
+    /// Source of a lane's fragments of A, and of those of B.
     pub from: [FragmentSource; 2],
 }
 
 /// Source of a lane's fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FragmentSource {
-    /// Loads by the lane from the shared tile.
+    /// The lane loads from the shared tile.
     Tile(LaneLine),
-    /// `ldmatrix`, to which the lane passes this address.
+    /// `ldmatrix` loads, and the lane supplies this address.
     Ldmatrix(LdmatrixLine),
 }
 
-/// Position of a lane's own loads.
+/// Position at which a lane starts to load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneLine {
     /// First row of A or column of B in the block tile.
@@ -147,8 +148,8 @@ pub(crate) struct LaneLine {
     pub term: Var,
 }
 
-/// Position of the four elements of K, of a row of A or column of B, that a lane passes to
-/// `ldmatrix`.
+/// Position of four elements along K, in a row of A or a column of B, whose address a lane supplies
+/// to `ldmatrix`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LdmatrixLine {
     /// Row or column in the block tile.

@@ -8,15 +8,15 @@ use crate::ir::{
 use crate::plan::{KernelKind, Pipeline, SgemmPlan};
 use crate::spec::{Batch, Factor, Sharing};
 
-/// Matrix in global memory. Element (row, column) lies at `row * stride + column`, or at `row +
-/// column * stride` if the matrix is column-major. In a batch this is relative to the start of the
-/// GEMM's matrix.
+/// Matrix in global memory. Element (row, column) has the offset `row * stride + column`, or
+/// `row + column * stride` if the matrix is column-major. In a batch, the offset is relative to the
+/// start of the GEMM's matrix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix {
     pub buffer: BufferId,
     /// Leading dimension of the matrix, in elements.
     pub stride: Scalar,
-    /// Index of the matrix in a batch, once the schedule has set it.
+    /// Index of the matrix in a batch; `None` until the schedule sets it.
     pub batch: Option<Var>,
 }
 
@@ -27,13 +27,13 @@ impl Matrix {
     }
 }
 
-/// Matrices among A, B and C that a kernel takes.
+/// Selection of the matrices A, B and C that a kernel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TakenMatrices {
     All,
-    /// A and B, to split them.
+    /// A and B, for a kernel that splits them.
     Factors,
-    /// C, together with the splits of A and B.
+    /// C, for a kernel that also takes the splits of A and B.
     Result,
 }
 
@@ -59,13 +59,13 @@ pub(crate) struct GemmProblem {
     pub batch: Option<Scalar>,
     /// Maximum number of split-K partitions, if it is a launch parameter.
     ranges: Option<Scalar>,
-    /// Distribution of the tiles under `stream_k` or `persistent`.
+    /// Distribution of the tiles among blocks, under `stream_k` or `persistent`.
     pub shared: Option<SharedTiles>,
     /// True if A, B and C are lists of pointers.
     pub listed: bool,
-    /// Index of the GEMM in a batch, once it is known.
+    /// Index of the GEMM in a batch; `None` until it is known.
     pub product: Option<Var>,
-    /// Numbers of distinct A and B matrices in a batch, for kernels that use splits.
+    /// Numbers of distinct matrices A and B in a batch, for kernels that take splits.
     pub distinct: Option<[Scalar; 2]>,
 }
 
@@ -88,12 +88,12 @@ impl GemmProblem {
 
     fn matrix(&self, nth: usize) -> Matrix {
         self.matrices[nth]
-            .unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"))
+            .unwrap_or_else(|| unreachable!("a builder uses only matrices that its kernel takes"))
     }
 
     /// Maximum number of split-K partitions under `split_k: auto`.
     pub fn auto_ranges(&self) -> Scalar {
-        self.ranges.unwrap_or_else(|| unreachable!("declare: the launch says how many"))
+        self.ranges.unwrap_or_else(|| unreachable!("declare: the kernel has a parameter `RANGES`"))
     }
 
     /// Selects one GEMM of a batch.
@@ -105,11 +105,17 @@ impl GemmProblem {
         Self { matrices: [0, 1, 2].map(own), product, ..self }
     }
 
-    /// Adds two parameters for the numbers of distinct A and B matrices in a batch.
+    /// Adds two parameters for the numbers of distinct matrices A and B in a batch.
     pub fn with_distinct(self, b: &mut KernelBuilder) -> Self {
         let of = [("BATCH_A", Extent::BATCH_A), ("BATCH_B", Extent::BATCH_B)];
         let distinct = self.batch.map(|_| of.map(|(name, of)| b.extent(name, Ty::I32, of)));
         Self { distinct, ..self }
+    }
+
+    /// Drops A and B, which builders of the result do not select.
+    pub fn without_factors(self) -> Self {
+        let [_, _, c] = self.matrices;
+        Self { matrices: [None, None, c], ..self }
     }
 
     /// Extent of A along M, or of B along N.
@@ -120,13 +126,13 @@ impl GemmProblem {
         }
     }
 
-    /// Number of distinct matrices A or B in a batch; `None` without `distinct`.
+    /// Number of distinct matrices A or B in a batch; `None` if the kernel has no such parameter.
     pub fn count_of(&self, factor: Factor) -> Option<Scalar> {
         self.distinct.map(|of| of[factor.index()])
     }
 
-    /// Index of the GEMM's matrix A or B among the distinct ones. GEMMs past the last matrix share
-    /// it.
+    /// Index of the GEMM's matrix A or B among the distinct ones. GEMMs beyond the number of
+    /// distinct matrices use the last one.
     pub fn matrix_of(&self, factor: Factor, product: Option<Var>) -> Option<Expr> {
         let found = product.zip(self.count_of(factor));
         found.map(|(product, count)| Expr::from(product).min(count - 1))
@@ -180,9 +186,9 @@ impl GemmProblem {
                 }
             }
         });
-        // With a row stride, the last vector of a line may be read past the line's end, into its
-        // padding. The padding must extend that far, even after the last line. C's padding is never
-        // written.
+        // With a row stride, the last vector of a row or column may be read beyond its end, into
+        // the padding. The padding must be long enough, even after the last row or column. C's
+        // padding is never written.
         let readable = |nth: usize, extent: Scalar, vector: bool| {
             let lanes = i32::from(elems[nth].vector_lanes());
             match vector && plan.pitched() {
@@ -245,13 +251,15 @@ impl GemmProblem {
     }
 
     /// Adds the launch requirements: alignment of 16-byte accesses, divisibility for kernels
-    /// without guards, and extents that keep index arithmetic inside an `int`.
+    /// without guards, and limits of extents that keep indices inside an `int`.
     fn requirements(&self, b: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
         let (bm, bn) = plan.cluster_tile();
-        // Divisor of K without guards, and the distance by which the loop over K overshoots.
+        // Divisor of K without guards, which is also the distance by which the loop over K may pass
+        // K.
         let bk = plan.depth();
         let reach = match plan.kind() {
-            // The loop ends at K, whatever its unroll factor.
+            // The loop of a naive kernel ends at K. Its step is the greater of the unroll factor
+            // and the number of partial accumulators.
             KernelKind::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
             KernelKind::Direct(_) => bk,
             KernelKind::Tiled(t) => match t.pipeline() {
@@ -260,8 +268,7 @@ impl GemmProblem {
             },
             KernelKind::Wgmma(t) => bk * (t.stages() + 1),
         };
-        // Rounding up to whole partitions adds up to `MAX_PARTITIONS` to the number of tiles or
-        // rounds.
+        // Rounding up to whole partitions adds at most `MAX_PARTITIONS` tiles or rounds.
         let reach = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => reach,
             Sharing::Ranges(_) | Sharing::AutoRanges => reach + MAX_PARTITIONS,
@@ -278,16 +285,17 @@ impl GemmProblem {
         let shared = self.shared.map(SharedTiles::sharers);
         let shared = shared.map(|TileSharers { tiles, sharers }| [tiles, sharers]);
         for scalar in shared.into_iter().flatten() {
-            // The index of a round's last tile, and of the next round, must fit in an int.
+            // The index of the last tile of a round of blocks, and that of the next round, must fit
+            // in an `int`.
             let max = u64::from(i32::MAX as u32 / 2);
             b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
-            // The last block counts up to the end of its GEMMs.
+            // In the last block, the GEMM index may exceed the batch.
             b.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
         }
-        // The accepted M and N must not depend on the variant that K selects. K itself may be any
-        // if alpha is zero, as the guarded variant then gets K = 0.
+        // Whether M and N are accepted must not depend on the variant that K selects. If alpha is
+        // zero, K may be arbitrary, because the guarded variant is launched with K = 0.
         if !plan.guarded() || plan.variant() == Variant::Guarded {
             let products = self.batch.map(|batch| (batch, plan.products()));
             for (scalar, of) in
@@ -314,7 +322,8 @@ impl GemmProblem {
     }
 }
 
-/// Sets the shape of an array; a batch adds an outermost dimension with its count and stride.
+/// Sets the shape of an array. In a batch, it has an additional outermost dimension with the
+/// batch's count and stride.
 pub(crate) fn batched<const N: usize>(
     b: &mut KernelBuilder,
     buffer: BufferId,

@@ -1,6 +1,6 @@
-//! Schedule: mapping of blocks to tiles of C, and to GEMMs of a batch. It is the only code of a
-//! GEMM kernel that reads `blockIdx`. The split and row-maximum kernels before it use
-//! `factor_tiles`.
+//! Schedule: mapping of blocks to tiles of C and to GEMMs of a batch. Only this code of a GEMM
+//! kernel reads `blockIdx`. For the kernels that split operands or compute row maxima,
+//! `factor_tiles` does so.
 
 use super::problem::GemmProblem;
 use super::sharing::SharedTiles;
@@ -15,12 +15,12 @@ pub(crate) struct Origin {
     pub col: Var,
     /// Index of the GEMM in a batch.
     pub batch: Option<Var>,
-    /// Index of the thread's GEMM if it may exceed the batch. Threads past the end then recompute
-    /// the last GEMM and store nothing.
+    /// Index of the thread's GEMM if it may exceed the batch. Threads without a GEMM then recompute
+    /// the last one and store nothing.
     pub nth: Option<Var>,
 }
 
-/// One of several GEMMs that a block computes.
+/// GEMM of a thread, if its block computes several GEMMs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockProduct {
     /// Index of the GEMM in the block.
@@ -28,9 +28,9 @@ pub(crate) struct BlockProduct {
     pub products: Const,
 }
 
-/// Grid of a launch. Along x: one block per tile of C, for each GEMM of a batch or group of
-/// `products` GEMMs. Along y: one block per split-K partition. With `stream_k`, the launch sets the
-/// number of blocks.
+/// Grid of a launch. Along x it has one block per tile of C, for each GEMM or group of `products`
+/// GEMMs of a batch. Along y it has one block per split-K partition. Under `stream_k`, the launch
+/// sets the number of blocks.
 pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     let wide = |scalar| Expr::from(scalar).wide();
     let along = match problem.shared {
@@ -45,13 +45,13 @@ pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     [along, ranges_of(plan, problem), 1u64.into()]
 }
 
-/// Number of tiles of C, from the kernel's parameters.
+/// Number of tiles of C, as an expression of the kernel's parameters.
 pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
 }
 
-/// Number of split-K partitions, from the kernel's parameters.
+/// Number of split-K partitions, as an expression of the kernel's parameters.
 pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     let most = match plan.sharing() {
@@ -62,7 +62,7 @@ pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     ranges(plan, wide(problem.k), most)
 }
 
-/// Number of tiles of C that separate blocks compute, over the whole batch.
+/// Number of tiles of C, each computed by a block of its own, over the whole batch.
 pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) -> Expr {
     let (bm, bn) = plan.cluster_tile();
     let tiles = m.div_ceil(u64::from(bm)) * n.div_ceil(u64::from(bn));
@@ -73,8 +73,8 @@ pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) ->
     }
 }
 
-/// Number of split-K partitions of `terms` elements, at most `most`. It is at least one, and no
-/// partition is empty unless K is 0.
+/// Number of split-K partitions of a K of `terms`: at least one, and at most `most`. No partition
+/// is empty unless K is 0.
 pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
     match plan.sharing() {
         Sharing::Whole | Sharing::Stream => 1u64.into(),
@@ -85,13 +85,13 @@ pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
     }
 }
 
-/// Number of K tiles or rounds of `depth` elements; at least one, even for K = 0.
+/// Number of K tiles or rounds of `depth` elements: at least one, even for K = 0.
 pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
     let depths = terms.div_ceil(u64::from(depth));
     depths.clone().gt(1u64).select(depths, 1u64)
 }
 
-/// Declares the number of K tiles or rounds in the kernel.
+/// Declares a variable for the number of K tiles or rounds.
 pub(crate) fn depths_of_k(
     b: &mut KernelBuilder,
     whole: &str,
@@ -102,8 +102,8 @@ pub(crate) fn depths_of_k(
     b.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
 }
 
-/// Maximum number of partitions under `split_k: auto`: blocks per tile of C that fill all SMs once,
-/// limited by [`most_sharing`].
+/// Maximum number of partitions under `split_k: auto`. It is the number of blocks per tile of C
+/// that fills all SMs once, limited by [`most_sharing`].
 pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
     let blocks = sms * u64::from(plan.blocks_per_sm());
     let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
@@ -112,25 +112,25 @@ pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr
     fill.min(most_sharing(terms))
 }
 
-/// Maximum number of blocks that should share the K extent `terms` of a tile. With short
-/// partitions, combining them takes longer than computing them.
+/// Maximum number of blocks that should share the K of a tile, which has the extent `terms`. If
+/// partitions are too short, combining them takes longer than computing them.
 ///
-/// The last block of a tile reads 4 bytes per element and partition, 64 bytes per cycle. A
-/// multiply-add takes 1/128 cycle. For s partitions this is K / 128 / s + s / 16 cycles per
-/// element, with its minimum at s² = K / 8. The result is this root, rounded down to a power of
-/// two; it is at most 8192, as K is below 2^31.
+/// The block that finishes a tile last reads 4 bytes per element and partition, at 64 bytes per
+/// cycle. A multiply-add takes 1/128 cycle. For s partitions this is K / 128 / s + s / 16 cycles
+/// per element, with the minimum at s² = K / 8. The function returns this s, rounded down to a
+/// power of two. It is at most 8192, because K is below 2^31.
 pub(crate) fn most_sharing(terms: &Expr) -> Expr {
     (1..14u32).fold(Expr::U64(1), |root, log| {
         terms.clone().ge(8u64 << (2 * log)).select(1u64 << log, root)
     })
 }
 
-/// Index of this block's cluster of `blocks` blocks.
+/// Index of this block's cluster, if a cluster has `blocks` blocks.
 pub(crate) fn cluster(blocks: Const) -> Expr {
     Expr::from(Special::BlockX) / blocks
 }
 
-/// Index of this block, if blocks are not numbered by tiles.
+/// Index of this block, if the number of blocks is not the number of tiles.
 pub(crate) fn block() -> Expr {
     Special::BlockX.into()
 }
@@ -153,22 +153,22 @@ pub(crate) struct KRange {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SplitKPartitions {
     pub count: Var,
-    /// Index of the tile, if it differs from the block's.
+    /// Index of the tile, if it is not the block's x index.
     pub tile: Option<Var>,
 }
 
 impl SplitKPartitions {
     /// Computes this block's split-K partition and the number of partitions, if the plan uses
-    /// split-K. Partitions are whole K tiles or rounds of `depth` elements, except for the last
-    /// one.
+    /// split-K. A partition is a multiple of `depth` elements, a K tile or a round, except for the
+    /// last partition.
     pub(crate) fn of_block(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
         problem: &GemmProblem,
         depth: Const,
     ) -> Option<(Self, KRange)> {
-        // Maximum number of partitions, a constant or a launch parameter, and its name in the
-        // kernel.
+        // Maximum number of partitions, which is a constant or a launch parameter, with its name in
+        // the kernel.
         let (most, name): (Expr, _) = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => return None,
             Sharing::Ranges(most) => {
@@ -206,10 +206,10 @@ pub(crate) struct TileExtents {
 /// Numbers of tiles of C, as variables of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileCounts {
-    /// Tile rows, if the position of a tile depends on them.
+    /// Number of tile rows, if the position of a tile depends on it.
     m: Option<Var>,
     n: Var,
-    /// Tiles of one GEMM in a batch.
+    /// Number of tiles of one GEMM in a batch.
     of_product: Option<Var>,
 }
 
@@ -235,8 +235,8 @@ impl TileCounts {
     }
 }
 
-/// Computes the origin of this block's tile, or of the given tile with counts that are already
-/// declared.
+/// Computes the origin of this block's tile. With `tile`, computes that of the given tile, for
+/// which the counts must already be declared.
 pub(crate) fn origin(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -253,13 +253,19 @@ pub(crate) fn origin(
     match plan.raster() {
         None => {
             b.comment(match (problem.batch, part) {
-                _ if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
+                (None, _) if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
+                (Some(_), _) if tile.is_some() => {
+                    "Tile t belongs to GEMM t / tiles. With b = t % tiles, it is tile (b / \
+                     tiles_n, b % tiles_n) of C."
+                }
                 (None, _) => "Block b computes tile (b / tiles_n, b % tiles_n) of C.",
                 (Some(_), None) => {
-                    "Block b computes tile (b / tiles_n, b % tiles_n) of C in its GEMM."
+                    "Block b works on GEMM b / tiles. With t = b % tiles, it computes tile (t / \
+                     tiles_n, t % tiles_n) of C."
                 }
                 (Some(_), Some(_)) => {
-                    "Block b computes tile (b / tiles_n, b % tiles_n) of C in each of its GEMMs."
+                    "Block b works on PRODUCTS GEMMs, from (b / tiles) * PRODUCTS on. With t = b \
+                     % tiles, it computes tile (t / tiles_n, t % tiles_n) of each C."
                 }
             });
             let counts = counts(b);
@@ -281,18 +287,18 @@ pub(crate) fn origin(
     }
 }
 
-/// Inputs for selecting the GEMM that a block, or a part of a block, computes.
+/// Inputs that select the GEMM of a block or of a part of a block.
 struct ProductChoice<'a> {
     plan: &'a SgemmPlan,
     problem: &'a GemmProblem,
     part: Option<BlockProduct>,
-    /// Index of the tile among all, if it differs from the block's.
+    /// Index of the tile among all tiles, if it is not the block's index.
     tile: Option<Var>,
 }
 
 impl ProductChoice<'_> {
-    /// Index of the block among those of its GEMM, and the index of the GEMM in a batch. The latter
-    /// is given twice: clamped for reading, and unclamped for the check before storing.
+    /// Index of the block among those of its GEMM, and the index of the GEMM in a batch. The second
+    /// index is returned twice: clamped for reading, and unclamped for a check before storing.
     fn product(&self, b: &mut KernelBuilder, counts: TileCounts) -> (Var, [Option<Var>; 2]) {
         let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
             let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
@@ -317,8 +323,8 @@ impl ProductChoice<'_> {
     }
 }
 
-/// Orders tiles in groups of `raster` tile rows, column by column inside a group. Blocks that run
-/// concurrently then share rows of A and columns of B in the L2 cache.
+/// Orders tiles in groups of `raster` tile rows, and column by column inside a group. Concurrent
+/// blocks then share rows of A and columns of B in the L2 cache.
 fn grouped(
     b: &mut KernelBuilder,
     own: &ProductChoice<'_>,
@@ -326,7 +332,9 @@ fn grouped(
     counts: TileCounts,
     extents: TileExtents,
 ) -> Origin {
-    let tiles_m = counts.m.unwrap_or_else(|| unreachable!("TileCounts: groups are of tile rows"));
+    let tiles_m = counts
+        .m
+        .unwrap_or_else(|| unreachable!("TileCounts: a `raster` needs the number of tile rows"));
     let (block, [batch, nth]) = own.product(b, counts);
     let first = b.let_("group_row", block / (raster * counts.n) * raster);
     let left = tiles_m - first;

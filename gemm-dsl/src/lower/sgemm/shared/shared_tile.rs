@@ -4,27 +4,27 @@ use super::schedule::BlockProduct;
 use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder, Var};
 use crate::plan::{Axis, OperandPlan, Pipeline, TiledPlan};
 
-/// Orders a value for the operand's free axis and one for K as row and column.
+/// Returns an index along the operand's free axis and an index along K in the order row, column.
 pub(crate) fn by_row<T>(plan: &OperandPlan, free: T, k: T) -> [T; 2] {
     if plan.free() == Axis::M { [free, k] } else { [k, free] }
 }
 
-/// Shared tile of one operand. Its logical dimensions are the operand's own.
+/// Shared tile of one operand. It has the operand's logical dimensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedTile {
     buffer: BufferId,
-    /// True if K runs along the rows, as in A.
+    /// True if the elements of a row are consecutive in K, as in A.
     rows_along_k: bool,
-    /// True if there are several buffers; a dimension then selects one.
+    /// True if there are several buffers. An additional dimension then selects one.
     several: bool,
-    /// Index of the thread's GEMM, if the block computes several; the first dimension then selects
-    /// it.
+    /// Index of the thread's GEMM, if the block computes several. The first dimension then selects
+    /// the GEMM.
     product: Option<Var>,
 }
 
 impl SharedTile {
-    /// Element of the tile in buffer `slot` at `free`, along the axis that the operand shares with
-    /// C, and `k`.
+    /// Element of the tile in buffer `slot`, at index `free` along the axis shared with C, and at
+    /// `k`.
     pub fn at(&self, slot: &Expr, [free, k]: [Expr; 2]) -> Access {
         let slot = self.several.then(|| slot.clone());
         let at = if self.rows_along_k { [free, k] } else { [k, free] };
@@ -60,6 +60,7 @@ pub(crate) fn shared_tiles(
         }
     });
     let several = slots.is_some();
+    let slot = if t.pipeline() == Pipeline::DoubleBuffer { "buffer" } else { "stage" };
     let mut tile = |plan: OperandPlan, free: Const, pad: Expr| {
         let [rows, cols] = by_row(&plan, free, bk);
         let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
@@ -70,15 +71,23 @@ pub(crate) fn shared_tiles(
         let first = outer.len();
         let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
         let order = (0..first).chain(inner).collect();
-        // The comment mentions the layout only if it differs from the operand's.
+        // The comment mentions the layout of the tile only if it differs from the layout in global
+        // memory.
         let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
             (true, None) => "",
             (true, Some(_)) => ", XOR-swizzled",
-            (false, _) => ", K-major",
+            (false, _) => ", transposed: one row per k",
         };
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
-        let meaning = format!("tile of {}{lies}", plan.letter());
+        let meaning = match (part, &slots) {
+            (None, None) => format!("tile of {}{lies}", plan.letter()),
+            (Some(_), None) => format!("one tile of {} per GEMM{lies}", plan.letter()),
+            (None, Some(_)) => format!("one tile of {} per {slot}{lies}", plan.letter()),
+            (Some(_), Some(_)) => {
+                format!("one tile of {} per GEMM and {slot}{lies}", plan.letter())
+            }
+        };
         let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };
         let buffer = b.shared(&name, plan.elem(), dims, layout, meaning);
         SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }

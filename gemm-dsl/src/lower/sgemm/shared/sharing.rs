@@ -7,8 +7,8 @@ use crate::spec::Sharing;
 /// Distribution of the tiles of C among blocks or clusters, with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SharedTiles {
-    /// Stream-K: blocks get equal numbers of whole tiles and share the remaining tiles by steps
-    /// along K.
+    /// Stream-K: all blocks compute the same number of whole tiles, and share the remaining tiles
+    /// by steps along K.
     Stream(TileSharers),
     /// Persistent kernel: each block or cluster loops over whole tiles.
     Whole(TileSharers),
@@ -32,12 +32,12 @@ impl SharedTiles {
     }
 }
 
-/// Parameters from which a block or cluster computes its share.
+/// Parameters from which a block or cluster computes its share of the tiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileSharers {
-    /// Tiles of C over the whole batch.
+    /// Number of tiles of C over the whole batch.
     pub tiles: Scalar,
-    /// Blocks or clusters that share the tiles.
+    /// Number of blocks or clusters that share the tiles.
     pub sharers: Scalar,
 }
 
@@ -52,12 +52,12 @@ impl TileSharers {
     }
 }
 
-/// Upper bound on the number of split-K partitions, which no kernel reaches: a spec allows one
-/// less, and `split_k: auto` at most 8192.
+/// Upper bound of the number of split-K partitions. No kernel reaches it: a spec allows one less,
+/// and `split_k: auto` at most 8192.
 pub(crate) const MAX_PARTITIONS: u32 = MAX_SPLIT + 1;
 
-/// Maximum number of columns of C. The tiles of a group of tile rows are counted in an `int`, even
-/// if the group is larger than C.
+/// Maximum number of columns of C. The number of tiles in a group of tile rows must fit in an
+/// `int`, even if the group has more rows than C.
 pub(crate) fn most_columns(plan: &SgemmPlan) -> u64 {
     let (_, bn) = plan.block_tile();
     let tiles = i32::MAX as u32 / plan.raster().unwrap_or(1);

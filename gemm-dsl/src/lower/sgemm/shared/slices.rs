@@ -1,5 +1,5 @@
-//! Sliced-K in a block with staged operands: all threads copy a tile, and slice s multiplies the
-//! steps s, s + `slices` and so on.
+//! Sliced-K in a block with staged operands. All threads copy a tile, and slice s multiplies the
+//! steps s, s + n, s + 2n and so on, where n is the number of slices.
 
 use crate::ir::{Const, Expr, KernelBuilder, Var};
 use crate::lower::sgemm::shared::intra_block_reduction::Slices;
@@ -8,20 +8,21 @@ use crate::lower::sgemm::shared::intra_block_reduction::Slices;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileSlices {
     pub of_block: Slices,
-    /// Steps of a tile per slice.
+    /// Number of steps of a tile that each slice multiplies.
     pub steps: Const,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct SliceConstants {
     pub count: Const,
-    /// Threads per slice; those of the first slice hold the final accumulators.
+    /// Number of threads per slice. The threads of the first slice have the final accumulators.
     pub epilogue_threads: Const,
     steps: Const,
 }
 
 impl TileSlices {
-    /// Declares the constants for slices of `of_slice` threads that share `of_tile` steps.
+    /// Declares the constants. A slice has `of_slice` threads, and all slices share `of_tile`
+    /// steps.
     pub(crate) fn constants(
         b: &mut KernelBuilder,
         slices: u32,
@@ -34,7 +35,7 @@ impl TileSlices {
         SliceConstants { count, epilogue_threads, steps }
     }
 
-    /// Computes the thread's slice and its index in the slice.
+    /// Computes the thread's slice, and its index in the slice.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
         SliceConstants { count, epilogue_threads, steps }: SliceConstants,
@@ -46,7 +47,7 @@ impl TileSlices {
         (Self { of_block: Slices { slice, slices: count }, steps }, epilogue_thread)
     }
 
-    /// Index in the tile of the slice's i-th step.
+    /// Index of the slice's i-th step among the steps of the tile.
     pub(crate) fn step(self, i: Expr) -> Expr {
         i * self.of_block.slices + self.of_block.slice
     }

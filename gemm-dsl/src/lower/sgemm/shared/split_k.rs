@@ -1,9 +1,10 @@
-//! Split-K and stream-K reduction: several blocks accumulate parts of K for one tile. Each stores
-//! its accumulators, and the last block adds them in ascending K and stores C.
+//! Reduction for split-K and stream-K, in which several blocks accumulate different parts of K for
+//! one tile. Each block stores its accumulators. The block that finishes last adds them in
+//! ascending K and stores C.
 //!
-//! Partial accumulators are stored in register order, with threads as the fastest dimension.
-//! Accesses are thus coalesced for every fragment layout, and only the epilogue handles the edge of
-//! C.
+//! Partial accumulators are stored in register order, with the thread index as the fastest
+//! dimension. Accesses are therefore coalesced for every fragment layout, and only the epilogue
+//! handles the edge of C.
 
 use super::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
 use super::accumulators::Accumulators;
@@ -22,18 +23,18 @@ use crate::lower::tickets::{self, Tickets};
 use crate::plan::{KernelKind, SgemmPlan, even_registers};
 use crate::spec::Sharing;
 
-/// Sizes that determine the lengths of the workspace arrays, in a program and in a kernel.
+/// Sizes that determine the lengths of the workspace arrays, both in a program and in a kernel.
 pub(crate) struct SplitSizes {
     pub tiles: Expr,
-    /// Split-K partitions per tile; 1 under stream-K.
+    /// Number of split-K partitions per tile; 1 under stream-K.
     pub ranges: Expr,
-    /// Blocks of stream-K; 1 for split-K.
+    /// Number of blocks under stream-K; 1 under split-K.
     pub blocks: Expr,
     pub terms: Expr,
 }
 
-/// Numbers of parts that blocks may store, and of ticket counters; zero if no two blocks share a
-/// tile, and `None` if the plan never shares K.
+/// Numbers of partial tiles that blocks may store, and of ticket counters. Both are zero if no two
+/// blocks share a tile, and `None` if the plan never shares K.
 fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
     match plan.sharing() {
         Sharing::Whole => None,
@@ -43,17 +44,16 @@ fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
         }
         Sharing::Stream => {
             let some = of.blocks.clone().gt(1u64).select(of.blocks.clone(), 1u64);
-            // A tile of a single step is not shared either.
+            // A tile with a single step is not shared either.
             let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.depth())));
             let parts = even.select(0u64, of.blocks * u64::from(stream_k::PARTS_OF_BLOCK));
-            // There is a counter for each remaining tile, and fewer than two tiles per block
-            // remain.
+            // There is a counter for each remaining tile. Fewer than two tiles per block remain.
             Some([parts.clone(), parts])
         }
     }
 }
 
-/// Accumulators per block; `None` for kernels that do not share K.
+/// Number of accumulators per block; `None` for kernels that do not share K.
 fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
     match plan.kind() {
         KernelKind::Naive(_) => None,
@@ -83,18 +83,18 @@ pub(crate) struct SplitKWorkspace {
     tickets: BufferId,
     is_last: Access,
     sums: Const,
-    /// True if the parts can be read by vectors.
+    /// True if partial tiles can be read by vectors.
     by_vectors: bool,
-    /// Shared array for the combined accumulators, if not all threads hold accumulators.
+    /// Shared array for the combined accumulators, if only some threads have final accumulators.
     added: Option<BufferId>,
 }
 
-/// Parts of one tile, and their indices among all parts.
+/// Partial tiles of one tile of C, and their indices in the workspace.
 struct TileShares {
-    /// Ticket counter of the tile, and the number of blocks that share it.
+    /// Ticket counter of the tile. `count` is the number of blocks that share the tile.
     word: Access,
     count: Expr,
-    /// Indices of this block's part, of the first part in ascending K, and of the n-th.
+    /// Index of this block's partial tile. `first` is the index of the first one in ascending K.
     own: Expr,
     first: Expr,
     other: Box<dyn Fn(Expr) -> Expr>,
@@ -118,8 +118,8 @@ impl SplitKWorkspace {
             terms: Expr::from(problem.k).wide(),
         };
         let [parts, words] = extents(plan, sizes)?;
-        // Each element is stored once, whichever block is last. Matrices of a pointer list may
-        // alias.
+        // Whichever block is last, each element of C is stored once. Matrices of a pointer list may
+        // overlap.
         if !problem.listed {
             b.exclusive(problem.c().buffer);
         }
@@ -145,8 +145,9 @@ impl SplitKWorkspace {
         Some(Self { partials, tickets, is_last, sums, by_vectors, added })
     }
 
-    /// Combines and stores a tile. A block that has all of K stores its own accumulators. Otherwise
-    /// it leaves them in the workspace, and the last block combines all parts and stores.
+    /// Combines and stores a tile. A block that has computed all of K stores its own accumulators.
+    /// Otherwise the block leaves them in the workspace, and the last block combines all partial
+    /// tiles and stores the sum.
     pub(crate) fn gather(
         &self,
         b: &mut KernelBuilder,
@@ -184,7 +185,7 @@ impl SplitKWorkspace {
         b.if_(by_this, |b| store(b, &all));
     }
 
-    /// Parts of a tile in the order of its split-K partitions.
+    /// Partial tiles of a tile, in the order of its split-K partitions.
     fn ranges(&self, b: &mut KernelBuilder, ranges: &SplitKPartitions) -> TileShares {
         let [block, range] = schedule::tile_and_range();
         let tile = ranges.tile.map_or(block, Expr::from);
@@ -198,8 +199,8 @@ impl SplitKWorkspace {
         }
     }
 
-    /// Parts of a tile under stream-K. A block stores at most one part that begins a tile, and at
-    /// most one that continues a tile: its first.
+    /// Partial tiles of a tile under stream-K. A block stores at most two partial tiles: one of a
+    /// tile that another block begins, and one of a tile that it begins itself.
     fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> TileShares {
         let [first, count] = segment.blocks(b);
         let parts = stream_k::PARTS_OF_BLOCK as i32;
@@ -216,12 +217,12 @@ impl SplitKWorkspace {
         }
     }
 
-    /// Address of a thread's accumulator in a part.
+    /// Location of a thread's accumulator in a partial tile.
     fn at(&self, block: &AccumulatorTile<'_>, part: impl Into<Expr>, m: &Expr, n: &Expr) -> Access {
         Access::new(self.partials, [part.into(), block.place(m, n)])
     }
 
-    /// Stores the accumulators of this block in the workspace, and takes its ticket.
+    /// Stores this block's accumulators in the workspace, and takes a ticket.
     fn leave(
         &self,
         b: &mut KernelBuilder,
@@ -229,7 +230,10 @@ impl SplitKWorkspace {
         shared: &TileShares,
         acc: &Accumulators,
     ) -> Tickets {
-        b.comment("Store the partial accumulators to the workspace, in thread order.");
+        b.comment(
+            "Publish the partial accumulators in the workspace, in thread order, then take a \
+             ticket.",
+        );
         let part = b.let_("part", shared.own.clone());
         block.by_epilogue_threads(b, |b| {
             each(b, block.elements(), |b, m, n| {
@@ -247,8 +251,8 @@ impl SplitKWorkspace {
         tickets
     }
 
-    /// Combines all parts if only some threads hold accumulators. All threads add, which is faster,
-    /// and pass the result through shared memory.
+    /// Combines all partial tiles if only some threads have final accumulators. All threads add,
+    /// which is faster, and pass the sums on through shared memory.
     fn add_by_all(
         &self,
         b: &mut KernelBuilder,
@@ -258,10 +262,10 @@ impl SplitKWorkspace {
         all: &Accumulators,
     ) {
         b.comment(
-            "Last ticket: all partial tiles are visible to this block, which adds them in the \
-             order of",
+            "Last ticket: the acquire-release add and the barrier make all partial tiles visible. \
+             This block adds them in the order of K. All of its threads take part, each with \
+             accumulators of its own.",
         );
-        b.comment("K. All of its threads take part, each with accumulators of its own.");
         let (thread, threads) = block.thread.clone();
         let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
         let acc = block.plan.types().acc;
@@ -315,7 +319,7 @@ impl SplitKWorkspace {
         });
     }
 
-    /// Combines all parts if every thread holds accumulators.
+    /// Combines all partial tiles if every thread has final accumulators.
     fn add(
         &self,
         b: &mut KernelBuilder,
@@ -324,7 +328,8 @@ impl SplitKWorkspace {
         all: &Accumulators,
     ) {
         b.comment(
-            "Last ticket: this block sees all partial tiles and adds them in the order of K.",
+            "Last ticket: the acquire-release add and the barrier make all partial tiles visible. \
+             This block adds them in the order of K.",
         );
         let first = match &shared.first {
             first @ Expr::Var(_) => first.clone(),
@@ -362,15 +367,15 @@ impl SplitKWorkspace {
     }
 }
 
-/// Registers of a thread beside its accumulators and the loaded parts.
+/// Registers of a thread in addition to its accumulators and the loaded partial tiles.
 const BESIDE: u32 = 40;
 
-/// Maximum number of parts that are loaded at once.
+/// Maximum number of partial tiles that are loaded at once.
 const MOST_AT_ONCE: u32 = 16;
 
-/// Number of parts that a thread with `sums` accumulators loads at once: a power of two, at most
-/// [`MOST_AT_ONCE`]. The latency is the same for one part as for all, so it is as many as fit in
-/// registers.
+/// Number of partial tiles that a thread with `sums` accumulators loads at once: a power of two, at
+/// most [`MOST_AT_ONCE`]. Several loads take as long as one, so the number is as large as registers
+/// allow.
 fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
     let even = even_registers(plan.threads().into(), plan.blocks_per_sm());
     let left = even.saturating_sub(BESIDE + sums);
@@ -378,18 +383,19 @@ fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
     1 << fitting.ilog2()
 }
 
-/// Register for an element of a part, by its indices in the part.
+/// Function that returns the register for an element of a partial tile, given its indices.
 type PartAccess<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
 
-/// Registers for parts that are loaded at once: number of parts, and extents of each.
+/// Registers for partial tiles that are loaded at once: the number of tiles, and the extents of
+/// each.
 struct PartRegisters {
     elem: Elem,
     at_once: u32,
     dims: Vec<Expr>,
 }
 
-/// Adds all parts but the first in order, `at_once` of them per iteration, each in its own register
-/// array. Missing parts are -0, which changes no accumulator.
+/// Adds all partial tiles except the first, in order. Each iteration loads `at_once` tiles, each
+/// into a register array of its own. Missing tiles are -0, which changes no accumulator.
 fn others(
     b: &mut KernelBuilder,
     shared: &TileShares,

@@ -1,33 +1,35 @@
 //! Stream-K: as many blocks as are resident share all tiles of C evenly.
 //!
-//! Every block first computes the same number of whole tiles. Concurrent blocks work on adjacent
-//! tiles, so that they share rows of A and columns of B. Fewer than two tiles per block remain, and
-//! their K steps are distributed.
+//! Every block first computes the same number of whole tiles. Concurrent blocks compute adjacent
+//! tiles, so they share rows of A and columns of B. Fewer than two tiles per block remain, and the
+//! K steps of these tiles are distributed.
 //!
-//! Each block gets a contiguous run of steps, which continues one tile, begins another, or both.
-//! All runs have the same length except the last one; with very few steps per run, the runs after
-//! it may be empty. The last block of a shared tile combines its parts (see `split_k`).
+//! Each block gets a contiguous run of these steps. The run continues one tile, begins another
+//! tile, or does both. All runs have the same length except the last one. If runs have only a few
+//! steps, the last blocks may have empty runs. The block that finishes a shared tile last combines
+//! its partial tiles (see `split_k`).
 
 use super::problem::GemmProblem;
 use super::schedule::{self, KRange};
 use super::sharing::TileSharers;
 use crate::ir::{Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
 
-/// Part of a block in a tile that several blocks may share.
+/// Part of K that a block computes of a tile that several blocks may share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Index of the tile among the remaining ones.
+    /// Index of the tile among the remaining tiles.
     pub nth: Var,
-    /// First step and end (exclusive).
+    /// First step; `to` is the end, exclusive.
     pub from: Var,
     to: Var,
-    /// Steps of a tile, and steps of a block's run.
+    /// Number of steps of a tile; `share` is the number of steps of a block's run.
     steps: Var,
     share: Var,
 }
 
 impl TileSharers {
-    /// Emits `body` for each tile of the block, with its index, its range of K and its segment.
+    /// Emits `body` for each tile of the block, with the tile's index, its range of K and its
+    /// segment.
     pub(crate) fn each_tile(
         self,
         b: &mut KernelBuilder,
@@ -73,13 +75,14 @@ impl TileSharers {
             let tile = b.let_("tile", is_streamed.select(streamed, whole));
             let begins = int(begin % wide_steps());
             let from = b.let_("from", is(rounds.into()).select(begins, 0));
-            // The last segment ends with the block's run; an empty run ends at the end of a tile.
+            // The last segment ends at the end of the block's run. An empty run ends at the end of
+            // a tile.
             let to = b.let_("to", is(rounds + own - 1).select(last_to, steps));
             let begin = b.let_("k_begin", from * bk);
             let depth = b.let_("depth", (terms - begin).min((to - from) * bk));
             body(b, tile, KRange { begin, depth }, Segment { nth, from, to, steps, share });
-            // With slices, a barrier already follows the last read of the tile, before the
-            // reduction.
+            // With slices, a barrier before the reduction already follows the last read of the
+            // tile.
             if slices == 1 {
                 b.comment(
                     "All threads must be done with shared memory before the next output tile \
@@ -108,14 +111,14 @@ impl Segment {
     }
 }
 
-/// Number of blocks to launch: all resident ones, but per tile no more than its K steps and
-/// [`schedule::most_sharing`]. With at least as many tiles as resident blocks, this limit has no
-/// effect.
+/// Number of blocks to launch: as many as can be resident. The number of blocks per tile is limited
+/// by the number of K steps and by [`schedule::most_sharing`]. The limit has no effect if there are
+/// at least as many tiles as resident blocks.
 pub(crate) fn blocks(resident: Expr, tiles: Expr, terms: &Expr, bk: u32) -> Expr {
     let of_tile = schedule::depths(terms.clone(), bk).min(schedule::most_sharing(terms));
     resident.min(tiles * of_tile)
 }
 
-/// Maximum number of parts per block: one of a tile that another block began, and one of a tile
-/// that it begins itself.
+/// Maximum number of partial tiles per block: one of a tile that another block begins, and one of a
+/// tile that the block begins itself.
 pub(crate) const PARTS_OF_BLOCK: u32 = 2;

@@ -1,5 +1,5 @@
-//! Common state of the builders of a staged kernel: its constants, the position of a thread, and
-//! the locations of both operands' elements.
+//! State that the builders of a staged kernel share: constants, the position of a thread, and the
+//! locations of both operands' elements.
 
 use super::accumulator_tile::{AccumulatorTile, all_epilogue_threads};
 use super::copy::TileCopy;
@@ -12,7 +12,7 @@ use super::slices::TileSlices;
 use crate::ir::{Access, Const, Expr, Scalar, Var};
 use crate::plan::{OperandPlan, SgemmPlan, TiledPlan};
 
-/// Common state of the builders of a staged kernel.
+/// State that the builders of a staged kernel share.
 pub(crate) struct Tiled<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
@@ -22,10 +22,11 @@ pub(crate) struct Tiled<'p> {
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
-    /// Threads that compute one GEMM, and this thread's index among them.
+    /// Number of threads that compute one GEMM; `tid` is this thread's index among them.
     pub threads: Const,
     pub tid: Var,
-    /// Threads that hold the final accumulators of a tile, and this thread's index among them.
+    /// Number of threads with final accumulators of a tile; `epilogue_thread` is this thread's
+    /// index among them.
     pub epilogue_threads: Const,
     pub epilogue_thread: Var,
     /// Slices, if there are several.
@@ -34,35 +35,35 @@ pub(crate) struct Tiled<'p> {
     pub mma: Option<WarpMma>,
     /// Index of the thread's GEMM, if the block computes several.
     pub part: Option<BlockProduct>,
-    /// Range of K that the block accumulates, if it is not all of K.
+    /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
     pub origin: Origin,
-    /// This thread's elements of the tile, along the rows and along the columns of C.
+    /// This thread's elements of the tile along the rows of C; `cols` are those along the columns.
     pub rows: Elements,
     pub cols: Elements,
     pub a: StagedFactor,
     pub b: StagedFactor,
 }
 
-/// One of the operands A and B: its plan, and the locations of its elements.
+/// Operand A or B: its plan, and the locations of its elements.
 pub(crate) struct StagedFactor {
     pub plan: OperandPlan,
     pub matrix: Matrix,
-    /// First row of A or column of B of the block, and the extent of the matrix along this axis.
+    /// First row of A or column of B of the block; `extent` is the matrix's extent along this axis.
     pub origin: Var,
     pub extent: Scalar,
     pub shared: SharedTile,
-    /// Share of the thread in copies of the tile.
+    /// The thread's share of the copies of a tile.
     pub copy: TileCopy,
     /// Elements that the thread multiplies.
     pub own: Elements,
-    /// First k that the block accumulates, if it is not 0.
+    /// First k that the block accumulates; `None` for 0.
     pub begin: Option<Var>,
 }
 
 impl StagedFactor {
-    /// Element in global memory, by its row of A or column of B, and its k relative to the block's
-    /// range.
+    /// Element in global memory, given its row of A or column of B, and its k relative to the
+    /// block's range.
     pub fn at(&self, free: Expr, k: Expr) -> Access {
         let k = match self.begin {
             None => k,
@@ -74,7 +75,7 @@ impl StagedFactor {
 }
 
 impl<'p> Tiled<'p> {
-    /// Accumulators of the block; the threads of the first slice hold them.
+    /// Block tile of the accumulators. The threads of the first slice have the final ones.
     pub fn accumulator_tile(&self) -> AccumulatorTile<'p> {
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = self.slices.map(|slices| is_zero(slices.of_block.slice));
@@ -106,13 +107,13 @@ impl<'p> Tiled<'p> {
         }
     }
 
-    /// Steps of a tile per thread.
+    /// Number of steps of a tile that each thread multiplies.
     pub fn steps(&self) -> Const {
         let of_tile = self.mma.map_or(self.bk, |mma| mma.counts.steps);
         self.slices.map_or(of_tile, |slices| slices.steps)
     }
 
-    /// First k, in the tile, of the thread's i-th step.
+    /// First k of the thread's i-th step, relative to the tile.
     pub fn step(&self, i: Expr) -> Expr {
         let step = match self.slices {
             None => i,
@@ -124,7 +125,7 @@ impl<'p> Tiled<'p> {
         }
     }
 
-    /// Extent of K that the block accumulates.
+    /// Extent of the part of K that the block accumulates.
     pub fn depth(&self) -> Expr {
         match self.range {
             None => self.problem.k.into(),

@@ -1,7 +1,7 @@
-//! `f32` values that the split cannot represent: infinities, NaN, and magnitudes out of range. The
-//! split kernel detects them and sets a flag in global memory. The tensor-core GEMM then does not
-//! store C, and an `f32` fallback launched after it does. The launches are always the same, so the
-//! host never has to read the flag.
+//! `f32` values that the splits cannot represent: infinities, NaN, and magnitudes out of range. The
+//! kernel that splits A and B detects them and sets a flag in global memory. If the flag is set,
+//! the tensor-core GEMM stores nothing, and the `f32` fallback that is launched next computes C.
+//! Both are always launched, so the host never reads the flag.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
@@ -14,27 +14,27 @@ use crate::lower::tickets::{self, Tickets};
 use crate::target::FloatLayout;
 use std::ops::Range;
 
-/// Adds the flag and its ticket counter to a program. The kernels before the fallback take only the
-/// flag.
+/// Adds the flag and its ticket counter to a program. Only the fallback takes the ticket counter.
 pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
-    let word = program.temp_of("lost", Elem::U32, [1u64.into()], TempFill::Kept);
+    let word = program.temp_of("unrepresentable", Elem::U32, [1u64.into()], TempFill::Kept);
     [(UNREPRESENTABLE, word), (UNREPRESENTABLE_TICKETS, tickets::slot(program, 1u64.into()))]
 }
 
 /// Range of magnitudes, as bits, that two `tf32` values represent up to rounding. Below 2^-112 the
-/// remainder may be subnormal; the end is the least magnitude that rounds to infinity.
+/// remainder may be subnormal. The end of the range is the smallest magnitude that rounds to
+/// infinity.
 const HELD_BY_TF32: Range<u32> = {
     let single = FloatLayout::BINARY32;
     ((single.bias() - 112) as u32) << single.fraction..single.infinity() - HALF
 };
 
-/// Flag for unrepresentable values in a kernel.
+/// Flag for values that the splits cannot represent, as a kernel's parameter.
 #[derive(Clone, Copy)]
 pub(crate) struct UnrepresentableFlag(BufferId);
 
 impl UnrepresentableFlag {
     pub fn parameter(b: &mut KernelBuilder) -> Self {
-        let word = b.global("lost", Elem::U32, UNREPRESENTABLE);
+        let word = b.global("unrepresentable", Elem::U32, UNREPRESENTABLE);
         b.shape(word, [1.into()], [1.into()]);
         Self(word)
     }
@@ -43,7 +43,7 @@ impl UnrepresentableFlag {
         Access::new(self.0, [0.into()])
     }
 
-    /// Sets the flag if any bit reports an unrepresentable value.
+    /// Sets the flag if `bits` is nonzero, which reports a value that the splits cannot represent.
     pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
         b.comment(
             "Flag values that the split cannot represent, for the kernels launched after this one.",
@@ -54,19 +54,19 @@ impl UnrepresentableFlag {
         });
     }
 
-    /// Returns true if the flag is clear, so that all values are representable.
+    /// Returns true if the flag is clear, so that the splits represent all values.
     pub fn none(self, b: &mut KernelBuilder) -> Expr {
         b.comment(
             "If the split cannot represent all values, this kernel computes nothing; the f32 \
              fallback after it computes C.",
         );
-        let unrepresentable = b.let_("is_lost", self.word().load());
+        let unrepresentable = b.let_("needs_fallback", self.word().load());
         Expr::from(unrepresentable).equals(Expr::U32(0))
     }
 }
 
-/// Magnitude bits of an `f32` that two `tf32` values cannot represent up to rounding; 0 if they
-/// can.
+/// Returns the magnitude bits of an `f32` if two `tf32` values cannot represent it up to rounding,
+/// else 0.
 pub(crate) fn bits_lost_in_tf32(b: &mut KernelBuilder, value: Expr) -> Expr {
     let size = b.let_("size", magnitude(value));
     is_held_by_tf32(size).select(Expr::U32(0), size)
@@ -80,12 +80,12 @@ pub(crate) fn is_held_by_tf32(magnitude: Var) -> Expr {
     is_zero.or(above.lt(Expr::U32(span)))
 }
 
-/// Magnitude of an `f32` as bits, which are ordered as the magnitudes are.
+/// Magnitude of an `f32` as bits. The bits have the same order as the magnitudes.
 pub(crate) fn magnitude(value: Expr) -> Expr {
     value.bitcast(Elem::U32) & Expr::U32(0x7fff_ffff)
 }
 
-/// Parameters of the `f32` fallback of a tensor-core kernel.
+/// Parameters of the `f32` fallback for a tensor-core kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Fallback {
     unrepresentable: UnrepresentableFlag,
@@ -101,8 +101,8 @@ impl Fallback {
         Self { unrepresentable, tickets }
     }
 
-    /// Emits `body` for a set flag, or for K = 0, where nothing is split. The last block then
-    /// clears the flag.
+    /// Emits `body` under the condition that the flag is set, or that K = 0, in which case nothing
+    /// is split. The last block then clears the flag.
     pub fn run(
         self,
         b: &mut KernelBuilder,
@@ -116,7 +116,7 @@ impl Fallback {
         );
         b.comment("already been stored.");
         let is_lost = terms.clone().gt(0).and(self.unrepresentable.word().load().any_bit());
-        let is_lost = Expr::from(b.let_("is_lost", is_lost));
+        let is_lost = Expr::from(b.let_("needs_fallback", is_lost));
         b.if_(terms.equals(0).or(is_lost.clone()), body);
         let is_last = tickets::flag(b);
         b.comment("The last block clears the flag for the next launch.");
@@ -127,6 +127,7 @@ impl Fallback {
             let tickets = Tickets::new(word, is_last, blocks.into(), first_thread());
             tickets.take_for_all(b);
             tickets.by_last(b, |b| {
+                b.comment("Last ticket: all blocks have read the flag.");
                 b.if_(first_thread(), |b| b.store(self.unrepresentable.word(), Expr::U32(0)));
             });
         });

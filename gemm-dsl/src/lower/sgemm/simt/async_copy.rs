@@ -1,12 +1,13 @@
-//! Asynchronous copies of one operand's tiles in ascending K. The thread keeps pointers to its next
-//! elements and advances them by one tile, so that the main loop computes no addresses.
+//! Asynchronous copies of one operand's tiles in ascending K. A thread keeps pointers to the
+//! elements that it copies next, and advances them by one tile. The main loop then computes no
+//! addresses.
 //!
-//! A ragged first tile is rotated along K: its valid elements go to its end, so that the zero fill
-//! precedes them. In a ragged last tile, elements that cannot be filled with +0 are stored instead
-//! of copied (see `edge`).
+//! A ragged first tile is rotated along K: its valid elements are at its end, after the fill with
+//! zeros. In a ragged last tile, elements that cannot be filled with +0 are stored instead of
+//! copied (see `edge`).
 //!
-//! Rows and columns beyond C are replaced by existing ones. Their results are not stored, and the
-//! main loop needs no guard.
+//! Rows and columns beyond C are replaced by existing ones, whose results are not stored. The main
+//! loop therefore needs no guard.
 
 use crate::ir::{
     Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Scalar, Stmt, Var,
@@ -23,11 +24,12 @@ pub(crate) struct AsyncCopies<'t> {
     held: CopyPointers,
 }
 
-/// Pointers of a thread: the plan's [`Pointers`] with the kernel's variables.
+/// Pointers of a thread: the plan's [`Pointers`] with variables of the kernel.
 enum CopyPointers {
-    /// One pointer, at the first line; the other lines follow at a distance of `step`.
+    /// One pointer, to the first line. The distance from one line to the next is `step` lines.
     One { line: Var, along: Var, step: Const },
-    /// One pointer for each of `passes`, `step` lines apart; the groups of a line are adjacent.
+    /// One pointer for each of `passes`, which are `step` lines apart. The groups of a line are
+    /// adjacent.
     PerPass { line: Var, along: Var, step: Const, passes: Const },
     /// One pointer for each of `count` accesses.
     PerAccess { count: Const },
@@ -47,7 +49,7 @@ impl CopyPointers {
         }
     }
 
-    /// Number of pointers; `None` for a single one.
+    /// Number of pointers; `None` if there is only one.
     fn count(&self) -> Option<Const> {
         match self {
             Self::One { .. } => None,
@@ -55,8 +57,8 @@ impl CopyPointers {
         }
     }
 
-    /// Pointer of access `i`, if there are several, and the offset of its element `lane` from it.
-    /// `stride` is the distance between lines.
+    /// Pointer of access `i`, if there are several pointers, and the offset of element `lane` from
+    /// the pointer. `stride` is the distance between lines.
     fn source(&self, i: Expr, stride: Scalar, lane: i32) -> (Option<Expr>, Expr) {
         match *self {
             Self::One { step, .. } => (None, (i * step).wide() * stride + lane),
@@ -68,16 +70,16 @@ impl CopyPointers {
     }
 }
 
-/// Condition under which elements are copied, and the fill otherwise.
+/// Condition of a copy, and the value that is stored if it is false.
 #[derive(Clone, Copy)]
 pub(crate) enum CopyCondition<'e> {
     Always,
-    /// Copies only if the expression holds.
+    /// Copies only if the expression is true.
     If(&'e Expr),
-    /// Copies if k in the tile is below the expression; otherwise stores the plan's fill.
+    /// Copies if k, counted in the tile, is below the expression; otherwise stores the plan's fill.
     Below(&'e Expr),
-    /// Copies if k in the tile is below `terms`; otherwise fills with zeros. The tile, `bk` wide,
-    /// is rotated: its valid elements go to its end.
+    /// Copies if k, counted in the tile, is below `terms`; otherwise fills with zeros. The tile of
+    /// `bk` elements along K is rotated, so that the valid elements are at its end.
     AtEnd {
         terms: &'e Expr,
         bk: Const,
@@ -85,7 +87,7 @@ pub(crate) enum CopyCondition<'e> {
 }
 
 impl<'t> AsyncCopies<'t> {
-    /// Declares the pointers, at the first tile.
+    /// Declares the pointers and sets them to the first tile.
     pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let (plan, copy) = (&factor.plan, &factor.copy);
         let held = CopyPointers::from_plan(copy, plan.pointers());
@@ -123,7 +125,7 @@ impl<'t> AsyncCopies<'t> {
         stream
     }
 
-    /// Starts the copies of a share of the tile at the pointers, to buffer `slot`.
+    /// Starts the selected copies of the tile at the pointers, to buffer `slot`.
     pub fn start(
         &self,
         b: &mut KernelBuilder,
@@ -132,7 +134,7 @@ impl<'t> AsyncCopies<'t> {
         when: CopyCondition<'_>,
     ) {
         let plan = &self.factor.plan;
-        // With a row stride, a row may end inside a vector, so its elements are guarded one by one.
+        // With a row stride, a row may end inside a vector, so each element has its own guard.
         let split = plan.straddles() && matches!(when, CopyCondition::Below(_));
         let width = if split { 1 } else { plan.width() };
         self.factor.copy.each(b, share, |b, place| {
@@ -142,7 +144,7 @@ impl<'t> AsyncCopies<'t> {
         });
     }
 
-    /// Starts the copy of `width` elements of an access, from element `lane` on.
+    /// Starts the copy of `width` elements of an access, starting at element `lane`.
     fn copy(
         &self,
         b: &mut KernelBuilder,
@@ -196,7 +198,7 @@ impl<'t> AsyncCopies<'t> {
         PointerRef { buffer: self.pointers, index }
     }
 
-    /// Source of access `place`, from its element `lane` on.
+    /// Source of access `place`, starting at its element `lane`.
     fn source(&self, place: &CopyPlace, lane: i32) -> Access {
         let stride = self.factor.matrix.stride;
         let (pointer, offset) = self.held.source(place.i.clone(), stride, lane);

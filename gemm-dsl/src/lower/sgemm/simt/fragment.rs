@@ -28,13 +28,13 @@ struct Fragments {
     b: FragmentRegisters,
 }
 
-/// Part of a thread in a column of A's tile, or in a row of B's.
+/// A thread's part of a column of A's tile, or of a row of B's tile.
 enum FragmentRegisters {
-    /// One element: an expression that is used once, or a variable.
+    /// One element: an expression that is read once, or a variable.
     One(Expr),
     /// Array of registers with one fragment.
     Many(BufferId),
-    /// Two register arrays that alternate between k steps; `turn` is the index of the current one.
+    /// Two register arrays, used in alternate k steps; `turn` is the index of the current one.
     Pair { array: BufferId, many: bool, turn: Expr },
 }
 
@@ -51,7 +51,7 @@ impl FragmentRegisters {
     }
 }
 
-/// Multiplies the tile in buffer `slot` into the accumulators.
+/// Multiplies the tile in buffer `slot`, and adds the products to the accumulators.
 pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
     let partials = tiled.plan.partials();
     let steps = tiled.steps();
@@ -65,8 +65,8 @@ pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
         outer_product(b, tiled, acc, &Fragments { a: a_frag, b: b_frag }, partial);
     };
     match tiled.plan.unroll() {
-        // An iteration makes one step per partial accumulator. The tile's K is a multiple of their
-        // number, but not always of the unroll factor; the compiler handles the remainder.
+        // An iteration performs one step for each partial accumulator. Their number divides the
+        // tile's K, but the unroll factor need not. The compiler handles the remainder.
         unroll if partials > 1 => {
             let parts = partial_sums(b, partials);
             let rounds = unroll.map_or(1, |u| u / partials);
@@ -85,8 +85,8 @@ pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
     }
 }
 
-/// Double-buffered fragments: those of the next k step are loaded while the current ones are
-/// multiplied.
+/// Double-buffered fragments. Those of the next k step are loaded while those of the current step
+/// are multiplied.
 pub(crate) struct FragmentPair {
     a: BufferId,
     b: BufferId,
@@ -142,7 +142,7 @@ fn load(
     let own = factor.own;
     if own.count == 1 {
         let value = factor.shared.at(slot, [own.first.into(), at.clone()]).load();
-        // A value that is used once is read in place; otherwise it becomes a variable.
+        // A value that is used once needs no variable.
         let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
         let name = factor.plan.letter().to_ascii_lowercase().to_string();
         return FragmentRegisters::One(if used_once { value } else { b.let_(&name, value).into() });
@@ -224,8 +224,8 @@ impl FragmentAxis {
         over(b, self.name, self.count.into(), self.number, body);
     }
 
-    /// Loops forwards for even `outer` and backwards for odd ones. Consecutive multiply-adds then
-    /// share one register of the outer fragment or of the inner one.
+    /// Loops forwards for even values of `outer`, and backwards for odd ones. Consecutive
+    /// multiply-adds then share a register of the outer or of the inner fragment.
     fn turning(
         self,
         b: &mut KernelBuilder,

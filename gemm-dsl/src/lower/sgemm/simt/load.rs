@@ -9,12 +9,12 @@ use crate::lower::sgemm::shared::tile::StagedFactor;
 /// Synchronous copies of one operand's tiles.
 pub(crate) struct Loads<'t> {
     factor: &'t StagedFactor,
-    /// Row of A or column of B that the thread's only access reads, if it has just one.
+    /// Row of A or column of B that the thread reads, if it has only one access.
     only: Option<Expr>,
 }
 
 impl<'t> Loads<'t> {
-    /// Declares the variables that are the same for all tiles.
+    /// Declares the variables that have the same value for all tiles.
     pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let mut loads = Self { factor, only: None };
         if let Some(place) = &factor.copy.only {
@@ -31,7 +31,7 @@ impl<'t> Loads<'t> {
         self.factor.plan.store_width() == self.factor.plan.width()
     }
 
-    /// Declares a register array for this thread's share of a tile.
+    /// Declares an array of registers for this thread's share of a tile.
     pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
         let plan = &self.factor.plan;
         let what = format!("prefetched share of the next tile of {}", plan.letter());
@@ -40,8 +40,8 @@ impl<'t> Loads<'t> {
         b.registers(&name_of(plan, "next"), plan.elem(), dims, what)
     }
 
-    /// Copies a tile from global to shared memory. `limit` is the number of valid k if the tile may
-    /// be ragged.
+    /// Copies a tile from global to shared memory. If the tile may be ragged, `limit` is the number
+    /// of valid k.
     pub fn to_shared(&self, b: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
         self.factor.copy.each(b, &CopyShare::All, |b, place| {
             let value = self.value(b, &place, k0, limit);
@@ -49,8 +49,8 @@ impl<'t> Loads<'t> {
         });
     }
 
-    /// Loads a tile from global memory to registers; `limit` is the number of valid k if the tile
-    /// may be ragged.
+    /// Loads a tile from global memory to registers. If the tile may be ragged, `limit` is the
+    /// number of valid k.
     pub fn to_registers(
         &self,
         b: &mut KernelBuilder,
@@ -86,14 +86,14 @@ impl<'t> Loads<'t> {
         }
     }
 
-    /// Declares a variable for the row of A, or column of B, at a position.
+    /// Declares a variable for the row of A or column of B at a position.
     fn name_edge(&self, b: &mut KernelBuilder, place: &CopyPlace) -> Expr {
         let from = clamped(self.factor, place.free.clone());
         b.let_(&name_of(&self.factor.plan, "from"), from).into()
     }
 
-    /// Value at a position of the tile. Past the end of K it is -0 in A and +0 in B. Their product
-    /// -0 leaves every accumulator unchanged, including -0.
+    /// Value at a position of the tile. Past the end of K, it is -0 in A and +0 in B. Adding their
+    /// product -0 leaves every accumulator unchanged, including -0.
     fn value(
         &self,
         b: &mut KernelBuilder,
@@ -114,7 +114,8 @@ impl<'t> Loads<'t> {
         if !plan.straddles() {
             return guarded;
         }
-        // The padding of a row with a stride is not zero, so elements past K are replaced.
+        // With a row stride, the padding of a row need not be zero, so elements past K are
+        // replaced.
         let v = b.let_(&name_of(plan, "padded"), guarded);
         let lane = |j: u8| {
             let [_, at] = place.lane(j.into());

@@ -1,10 +1,10 @@
-//! Multistage pipeline: `cp.async` fills a ring of shared buffers, and fragments are
-//! double-buffered in registers. There is one barrier per tile, in its last k step. It publishes
-//! the next tile, and frees the buffer that is filled next.
+//! Multistage pipeline. `cp.async` fills a ring of shared buffers, and fragments are
+//! double-buffered in registers. The last k step of each tile has the only barrier. After it, all
+//! threads see the next tile, and the buffer that is filled next is free.
 
 use super::async_copy::{AsyncCopies, CopyCondition};
 use super::fragment::{FragmentPair, accumulators};
-use crate::ir::{Change, Const, Expr, For, KernelBuilder, Stmt, Unroll, Var};
+use crate::ir::{Change, Const, Expr, For, FunctionId, KernelBuilder, Stmt, Ty, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::copy::CopyShare;
@@ -13,7 +13,11 @@ use crate::lower::sgemm::shared::shared_tile::stages;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Ragged;
 
-/// Next tile to copy: its first k, and the condition under which it exists.
+/// Comment on a commit that does not depend on the condition of its copies.
+const EMPTY_GROUP: &str =
+    "Commit even an empty group, so that the number of groups matches the number of tiles.";
+
+/// Next tile to copy: its first k, and the condition that the tile exists.
 struct NextTile {
     k0: Expr,
     exists: Expr,
@@ -22,13 +26,14 @@ struct NextTile {
 struct MultistagePipeline<'t> {
     tiled: &'t Tiled<'t>,
     stages: Const,
-    /// Copy groups that may be in flight when a tile is needed.
+    next: FunctionId,
+    /// Number of copy groups that may still be in flight when a tile is needed.
     pending: Expr,
     a: AsyncCopies<'t>,
     b: AsyncCopies<'t>,
 }
 
-/// Emits the main loop over all tiles with asynchronous copies.
+/// Emits the main loop over all tiles, with asynchronous copies.
 pub(crate) fn asynchronous(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -40,11 +45,12 @@ pub(crate) fn asynchronous(
     let warp = tiled.mma.as_ref();
     let pair = warp.is_none().then(|| FragmentPair::declare(b, tiled));
     let first = width_of_first(b, tiled);
-    copies_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    copies_comment(b, [&tiled.a.plan, &tiled.b.plan]);
     let a_copies = AsyncCopies::declare(b, &tiled.a);
     let b_copies = AsyncCopies::declare(b, &tiled.b);
-    let ring =
-        MultistagePipeline { tiled, stages: ring, pending: ring - 2, a: a_copies, b: b_copies };
+    let next = next_stage(b);
+    let pending = ring - 2;
+    let ring = MultistagePipeline { tiled, stages: ring, next, pending, a: a_copies, b: b_copies };
     if warp.is_some() && tiled.plan.spec().stream_k {
         b.comment(
             "With K = 0 no tile is waited for, so none is copied: it could collide with the next \
@@ -58,7 +64,7 @@ pub(crate) fn asynchronous(
         (None, Some((warp, accumulators))) => {
             ring.by_mma(b, MmaContext { warp, accumulators }, first, spread);
         }
-        (None, None) => unreachable!("declared: what tensor cores multiply, or fragments"),
+        (None, None) => unreachable!("declared: either words of tensor cores or fragments"),
         (Some(pair), _) => {
             b.push(Stmt::CopyWait { pending: ring.pending.clone() });
             b.barrier();
@@ -86,8 +92,8 @@ impl MultistagePipeline<'_> {
         self.b.advance(b, width);
     }
 
-    /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first
-    /// tile.
+    /// Starts the copies of the tile at `k0`, which must exist. For the first tile, `first` is its
+    /// width.
     fn start_existing(
         &self,
         b: &mut KernelBuilder,
@@ -106,7 +112,7 @@ impl MultistagePipeline<'_> {
         });
     }
 
-    /// Starts the copies of the first tiles, to all buffers but one.
+    /// Starts the copies of the first tiles, to all buffers except one.
     fn fill(&self, b: &mut KernelBuilder, stages: u32, first: &Expr) {
         b.comment("Prologue: fill all pipeline stages but one.");
         if self.tiled.t.ragged() == Ragged::First {
@@ -128,6 +134,7 @@ impl MultistagePipeline<'_> {
                 self.start_existing(b, &CopyShare::All, &s.into(), &k0, None);
                 self.advance(b, &bk.into());
             });
+            b.comment(EMPTY_GROUP);
             b.push(Stmt::CopyCommit);
         });
     }
@@ -147,21 +154,26 @@ impl MultistagePipeline<'_> {
             "Main loop: each k step multiplies one pair of fragments while the next pair is \
              loaded.",
         );
-        let read = b.mut_("read", 0);
-        let write = b.mut_("write", ring - 1);
+        let read = b.mut_("read_stage", 0);
+        let write = b.mut_("write_stage", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
         b.loop_("k0", tiles, |b, k0| {
             b.comment(
-                "The tile at k0 is being copied; the tile in use is STAGES - 1 tiles before it.",
+                "The tile at k0 is being copied; the tile in use is STAGES - 1 tiles before it. So \
+                 the loop runs STAGES - 1 tiles further than the copies.",
             );
-            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", steps, |b, i| {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
+                    b.comment(
+                        "The last k step loads fragments of the next tile: its copy must have \
+                         arrived. After the last tile there is none, so `read_stage` stays.",
+                    );
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();
-                    // The last tile has no successor, so its own fragments are read again.
+                    // The last tile has no next tile, so its own fragments are loaded again.
                     let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
                     b.assign(read, another.select(self.after(read), read));
                 });
@@ -181,14 +193,14 @@ impl MultistagePipeline<'_> {
     }
 
     /// Emits the main loop for tensor cores. Fragments are not double-buffered explicitly: a step
-    /// loads many words and reuses each many times, so the compiler hoists some of the loads
-    /// itself.
+    /// loads many words and reuses each one many times, so the compiler can move loads ahead of the
+    /// multiplications.
     fn by_mma(&self, b: &mut KernelBuilder, context: MmaContext<'_>, first: Expr, spread: u32) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
         let spread_name = spread_name(b, spread);
-        let read = b.mut_("read", 0);
-        let write = b.mut_("write", ring - 1);
+        let read = b.mut_("read_stage", 0);
+        let write = b.mut_("write_stage", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
@@ -200,7 +212,7 @@ impl MultistagePipeline<'_> {
             b.comment("stage receives the tile at k0, STAGES - 1 tiles after the one in use.");
             b.push(Stmt::CopyWait { pending: self.pending.clone() });
             b.barrier();
-            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", tiled.steps(), |b, i| {
                 self.copies(
                     b,
@@ -217,7 +229,7 @@ impl MultistagePipeline<'_> {
         });
     }
 
-    /// Starts the copies of step `i`'s share of the tile at `k0`.
+    /// Starts step `i`'s part of the copies of the tile at `k0`.
     fn copies(
         &self,
         b: &mut KernelBuilder,
@@ -234,12 +246,16 @@ impl MultistagePipeline<'_> {
             }
         };
         b.if_(mine, |b| {
-            if self.tiled.t.ragged() == Ragged::Last {
+            let is_guarded = self.tiled.t.ragged() == Ragged::Last;
+            if is_guarded {
                 b.if_(next.exists, |b| self.start_existing(b, &share, write, &next.k0, None));
             } else {
                 self.start(b, &share, write, CopyCondition::If(&next.exists));
             }
             if spread.is_none() {
+                if is_guarded {
+                    b.comment(EMPTY_GROUP);
+                }
                 b.push(Stmt::CopyCommit);
             }
         });
@@ -248,14 +264,27 @@ impl MultistagePipeline<'_> {
         }
     }
 
-    /// Index of the buffer after `slot` in the ring.
+    /// Index of the buffer that follows `slot` in the ring.
     fn after(&self, slot: Var) -> Expr {
-        let next = slot + 1;
-        next.clone().equals(self.stages).select(0, next)
+        Expr::Apply(self.next, vec![slot.into(), self.stages.into()])
     }
 }
 
-/// Constant for the number of steps over which copies are issued, if more than one.
+/// Declares the function that steps through the ring of stages.
+fn next_stage(b: &mut KernelBuilder) -> FunctionId {
+    let params = [("stage", Ty::I32), ("stages", Ty::I32)];
+    b.function(
+        "next_stage",
+        &["Pipeline stage after `stage`, of `stages` in all."],
+        &params,
+        |_, p| {
+            let next = p[0] + 1;
+            next.clone().equals(p[1]).select(0, next)
+        },
+    )
+}
+
+/// Constant for the number of steps over which copies are spread, if more than one.
 fn spread_name(b: &mut KernelBuilder, spread: u32) -> Option<Const> {
     let meaning = "k steps over which a tile's copies are issued";
     (spread > 1).then(|| b.constant("SPREAD", spread as i32, meaning))

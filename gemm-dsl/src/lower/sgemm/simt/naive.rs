@@ -26,7 +26,7 @@ pub(crate) fn body(
         true => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
     };
     let grid = schedule::grid(plan, &problem);
-    b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
+    b.geometry(Geometry { block, grid, blocks_per_sm: plan.least_resident() });
 
     let width = match coarsen {
         Some(coarsen) => cols * coarsen,
@@ -66,7 +66,7 @@ pub(crate) fn body(
     }
 }
 
-/// Emits one element of C, if it exists.
+/// Emits the computation of one element of C, if the element exists.
 fn output(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -143,7 +143,8 @@ fn dot_product(
     (1..partials).fold(at(0.into()).load(), |sum, p| sum + at(p.into()).load())
 }
 
-/// Emits the k steps below `whole` in groups of `unroll`; `body` gets k and its index in the group.
+/// Emits the k steps below `whole` in groups of `unroll`. `body` receives k and its index in the
+/// group.
 fn in_groups(
     b: &mut KernelBuilder,
     whole: Expr,

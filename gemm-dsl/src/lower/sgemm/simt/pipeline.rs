@@ -1,10 +1,9 @@
-//! Main loop over the tiles of K, with the overlap of loads and computation that the plan's
-//! pipeline sets.
+//! Main loop over the tiles of K. The plan's pipeline determines how loads and computation overlap.
 //!
-//! All pipelines have the same structure. The first tile is loaded before the loop; an iteration
-//! multiplies one tile and loads the next. If BK does not divide K, one tile is ragged and filled
-//! with zeros. It is the first where possible, so that the loop needs no guard along K, else the
-//! last (see [`Ragged`](crate::plan::Ragged)).
+//! All pipelines have the same structure. The first tile is loaded before the loop, and each
+//! iteration multiplies one tile and loads the next. If BK does not divide K, one tile is ragged
+//! and filled with zeros. If possible this is the first tile, so that the loop needs no guard along
+//! K; otherwise it is the last (see [`Ragged`](crate::plan::Ragged)).
 
 use super::fragment::{accumulators, multiply};
 use super::load::Loads;
@@ -25,14 +24,14 @@ pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulator
     }
 }
 
-/// Path of the next tile in a synchronous pipeline.
+/// Path of the next tile to shared memory in a synchronous pipeline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NextTileCopy {
-    /// Directly to the single buffer, after all threads have used it.
+    /// Directly to the only buffer, after all threads have used it.
     Direct,
-    /// To registers before the multiplication, then to the single buffer.
+    /// To registers before the multiplication, then to the only buffer.
     Registers,
-    /// To registers before the multiplication, then to the other of two buffers.
+    /// To registers before the multiplication, then to the second of two buffers.
     OtherBuffer,
 }
 
@@ -50,7 +49,9 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
     b.barrier();
 
     match next {
-        NextTileCopy::Direct => b.comment("Main loop: multiply a K tile, then load the next one."),
+        NextTileCopy::Direct => {
+            b.comment("Main loop: multiply a K tile, then load the next one.");
+        }
         NextTileCopy::Registers => {
             b.comment(
                 "Main loop: the next K tile is loaded to registers while the current one is \
@@ -65,6 +66,10 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
             b.comment("then stored to the other buffer, which nobody reads: one barrier per tile.");
         }
     }
+    b.comment(
+        "k0 is the offset of the next tile. The last tile has no next one, so the loop runs one \
+         tile further.",
+    );
     let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
     let end = tiled.depth() + tiled.bk;

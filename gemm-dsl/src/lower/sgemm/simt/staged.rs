@@ -1,10 +1,11 @@
-//! Kernels that stage tiles of A and B in shared memory, for multiply-adds of threads or for
-//! `mma.sync`.
+//! Kernels that stage tiles of A and B in shared memory. Threads multiply the tiles by
+//! multiply-adds or by `mma.sync`.
 
 use super::pipeline::main_loop;
 use crate::ir::KernelBuilder;
-use crate::lower::sgemm::mma::recompute;
+use crate::lower::sgemm::mma::{recompute, seen_by_slices};
 use crate::lower::sgemm::shared::accumulator_tile::TileParts;
+use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::shared::frame::Frame;
@@ -14,7 +15,7 @@ use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::{SgemmPlan, TiledPlan};
 
-/// Emits the kernel body after the declaration of its problem.
+/// Emits the kernel body. The problem must already be declared.
 pub(crate) fn body(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
@@ -40,7 +41,7 @@ pub(crate) fn body(
     }
 }
 
-/// Emits the computation of a tile of C, or of the block's part of it.
+/// Emits the computation of a tile of C, or of the part that the block has of it.
 pub(crate) fn product(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
@@ -50,16 +51,12 @@ pub(crate) fn product(
     let block = tiled.accumulator_tile();
     let finish = EpilogueExpression::declare(b, tiled.plan, &block.problem);
     let acc = main_loop(b, tiled);
-    if let Some(warp) = &tiled.mma {
-        recompute(b, tiled, warp, &acc);
-    }
-    match tiled.slices {
-        None => finish_block(b, &block, parts, split, BlockSums { acc, others: None }, &finish),
-        Some(slices) => {
-            let acc = acc.in_one(b, &block);
-            let others = slices.of_block.hand_over(b, &block, &acc, None);
-            let sums = BlockSums { acc, others: Some(others) };
-            finish_block(b, &block, parts, split, sums, &finish);
-        }
-    }
+    let slices = tiled.slices.map(|slices| slices.of_block);
+    let acc = if slices.is_some() { acc.in_one(b, &block) } else { acc };
+    let seen = seen_by_slices(b, &acc);
+    let others = slices.map(|slices| slices.hand_over(b, &block, &acc, None));
+    let recompute = |b: &mut KernelBuilder, acc: &Accumulators| recompute(b, tiled, acc, seen);
+    let correct = tiled.mma.is_some().then_some(&recompute as _);
+    let sums = BlockSums { acc, others, correct };
+    finish_block(b, &block, parts, split, sums, &finish);
 }

@@ -1,13 +1,12 @@
-//! Matrix instructions on a loaded tile, and the accumulators of a thread.
+//! Matrix instructions that multiply a loaded tile, and the accumulators of a thread.
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
-use crate::plan::WgmmaPlan;
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
-    /// Multiplies the tile of a stage into the accumulators, directly or by way of fresh ones.
-    /// `is_read` is emitted when the tile has been consumed.
+    /// Multiplies the tile of a stage, and adds the products to the accumulators, directly or
+    /// through fresh accumulators. `is_read` is emitted after the last read of the tile.
     pub(super) fn multiply(
         &self,
         b: &mut KernelBuilder,
@@ -24,7 +23,7 @@ impl WgmmaFrame<'_> {
                 let steps = TileSteps { first: None, count: bk / terms, terms };
                 self.multiply_steps(b, sums, stage, place, steps);
                 is_read(b);
-                sums.add(b, t);
+                sums.add(b, self.accumulators);
             }
             Some(promote) => {
                 let meaning = "elements of K between promotions";
@@ -33,14 +32,14 @@ impl WgmmaFrame<'_> {
                     let first = part * promote;
                     let steps = TileSteps { first: Some(first), count: promote / terms, terms };
                     self.multiply_steps(b, sums, stage, place, steps);
-                    sums.add(b, t);
+                    sums.add(b, self.accumulators);
                 });
                 is_read(b);
             }
         }
     }
 
-    /// Accumulates the products of the given steps, and waits for the result.
+    /// Accumulates the products of the given steps, and waits for the results.
     fn multiply_steps(
         &self,
         b: &mut KernelBuilder,
@@ -51,6 +50,10 @@ impl WgmmaFrame<'_> {
     ) {
         let TileSteps { first, count: steps, terms } = steps;
         let (t, into) = (self.t, sums.fresh.unwrap_or(sums.all));
+        b.comment(
+            "The fence orders earlier accesses to the accumulators before wgmma, which runs \
+             asynchronously until the wait.",
+        );
         b.wgmma_fence([into]);
         for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
             b.unrolled("step", steps.clone(), |b, step| {
@@ -76,14 +79,15 @@ impl WgmmaFrame<'_> {
     }
 }
 
-/// Steps of a tile: first k, number of steps, and K extent of a step.
+/// Steps of a tile: the first k, the number of steps, and the extent of K of each step.
 struct TileSteps {
     first: Option<Expr>,
     count: Expr,
     terms: Const,
 }
 
-/// Accumulators of a thread: the main ones, and fresh ones for a short K extent, if used.
+/// Accumulators of a thread: the main ones, and fresh ones if only a short extent of K is summed at
+/// once.
 #[derive(Clone, Copy)]
 pub(super) struct WgmmaAccumulators {
     pub all: BufferId,
@@ -93,7 +97,7 @@ pub(super) struct WgmmaAccumulators {
 impl WgmmaAccumulators {
     pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
         let (t, elem) = (frame.t, frame.plan.types().acc);
-        let count = [Expr::I32(t.columns() as i32 / 2)];
+        let count = [Expr::from(frame.accumulators)];
         b.comment("Accumulators of this thread, in the register layout of wgmma.");
         let all = b.zeroed_registers("acc", elem, count.clone(), "");
         let meaning = "accumulators since the last promotion";
@@ -101,10 +105,10 @@ impl WgmmaAccumulators {
         Self { all, fresh }
     }
 
-    /// Adds the fresh accumulators to the main ones, if there are any.
-    fn add(self, b: &mut KernelBuilder, t: &WgmmaPlan) {
+    /// Adds the fresh accumulators, if there are any, to the main ones.
+    fn add(self, b: &mut KernelBuilder, count: Const) {
         let Some(fresh) = self.fresh else { return };
-        b.unrolled("i", t.columns() as i32 / 2, |b, i| {
+        b.unrolled("i", count, |b, i| {
             let of = |sums| Access::new(sums, [i.into()]);
             b.store(of(self.all), of(self.all).load() + of(fresh).load());
         });

@@ -1,6 +1,6 @@
-//! Tiling of kernels that read all of A and then all of B: the split kernel and the row-maximum
-//! kernel. A block processes a tile of lines (rows of A or columns of B) by K, whatever the layout
-//! of the matrix.
+//! Tiling of kernels that read all of A and then all of B: the kernel that splits them and the
+//! kernel that computes row maxima. A line is a row of A or a column of B. A block processes a tile
+//! of lines by K, for every layout of the matrix.
 
 use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
 use crate::lower::sgemm::shared::problem::{GemmProblem, Matrix};
@@ -10,7 +10,7 @@ use crate::spec::Factor;
 const LINES: i32 = 64;
 const THREADS: i32 = 256;
 
-/// Tile extents of such a kernel, and its threads.
+/// Tile extents and threads of such a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct FactorTiles {
     pub lines: Const,
@@ -19,19 +19,19 @@ pub(crate) struct FactorTiles {
 }
 
 impl FactorTiles {
-    /// Declares tiles with `terms_of_tile` elements of K each, and the grid of the launch.
+    /// Declares tiles with `terms_of_tile` elements of K, and the grid of the launch.
     pub fn declare(
         b: &mut KernelBuilder,
         problem: &GemmProblem,
         terms_of_tile: i32,
-        blocks_per_sm: u32,
+        blocks_per_sm: Option<u32>,
     ) -> Self {
-        // The last tile's end must fit in an int.
+        // The end of the last tile must fit in an `int`.
         for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
             b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
         let lines = b.constant("LINES", LINES, "rows of A, or columns of B, per block");
-        let terms = b.constant("TERMS", terms_of_tile, "elements of K per row or column");
+        let terms = b.constant("BK", terms_of_tile, "elements of K per row or column");
         let threads = b.constant("THREADS", THREADS, "threads per block");
         b.launch_bounds(threads);
         let tiles =
@@ -60,7 +60,7 @@ impl FactorTiles {
         let Self { lines, terms, .. } = self;
         b.comment("Block indices cover the tiles of A, K fastest, then those of B.");
         let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
-        // An operand whose splits already exist is passed as an empty matrix.
+        // If the splits of an operand already exist, an empty matrix is passed for it.
         let tiles_a = b.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
         let block = b.let_("block", Special::BlockX);
         let layout = plan.layout();
@@ -75,13 +75,13 @@ pub(crate) struct BlockFactorTile {
     problem: GemmProblem,
     along_k: [bool; 2],
     tiles_k: Var,
-    /// Tiles of one matrix A.
+    /// Number of tiles of one matrix A.
     tiles_a: Var,
     block: Var,
 }
 
 impl BlockFactorTile {
-    /// Emits `body` for the block's tile, which belongs to A or to B.
+    /// Emits `body` for the block's tile, once for the case that it belongs to A and once for B.
     pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &FactorTile)) {
         let of = |b: &mut KernelBuilder, factor: Factor, tile: Expr| {
             let side = self.side(b, factor, tile);
@@ -102,7 +102,7 @@ impl BlockFactorTile {
         let (FactorTiles { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = problem.lines_of(factor);
         let (tile, number) = match problem.count_of(factor) {
-            None => (b.let_("nth", tile), None),
+            None => (b.let_("tile_index", tile), None),
             Some(_) => {
                 let tiles = match factor {
                     Factor::A => self.tiles_a,
@@ -112,11 +112,11 @@ impl BlockFactorTile {
                     }
                 };
                 let number = b.let_("batch", tile.clone() / tiles);
-                (b.let_("nth", tile % tiles), Some(number))
+                (b.let_("tile_index", tile % tiles), Some(number))
             }
         };
         let first_line = b.let_("first_line", tile / self.tiles_k * lines);
-        let first_term = b.let_("first_term", tile % self.tiles_k * terms);
+        let first_term = b.let_("k0", tile % self.tiles_k * terms);
         let matrix = problem.factor_for(b, factor, number);
         let along_k = self.along_k[factor.index()];
         FactorTile { factor, matrix, number, extent, along_k, first_line, first_term }
@@ -127,9 +127,9 @@ impl BlockFactorTile {
 pub(crate) struct FactorTile {
     pub factor: Factor,
     matrix: Matrix,
-    /// Index of the matrix, if there are several.
+    /// Index of the matrix, if a batch has several.
     number: Option<Var>,
-    /// Number of lines of the matrix.
+    /// Number of lines (rows of A or columns of B) of the matrix.
     pub extent: Scalar,
     /// True if the matrix is K-major.
     pub along_k: bool,
@@ -138,7 +138,7 @@ pub(crate) struct FactorTile {
 }
 
 impl FactorTile {
-    /// Index of the matrix, if there are several.
+    /// Index of the matrix, if a batch has several.
     pub fn number(&self) -> Option<Expr> {
         self.number.map(Expr::from)
     }

@@ -1,4 +1,4 @@
-//! Main loop: copies of split tiles to shared memory, and synchronisation between producers and
+//! Main loop: copies of tiles of splits to shared memory, and synchronisation of producer and
 //! consumers.
 
 use super::tiles::{OutputTile, OutputTiles};
@@ -19,7 +19,7 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     let rounds = frame.depth().div_ceil(frame.bk);
     let rounds =
         all_representable.clone().into_iter().fold(rounds, |rounds, none| none.select(rounds, 0));
-    let rounds = b.let_("rounds", rounds);
+    let rounds = b.let_("k_tiles", rounds);
     let by_consumers = |b: &mut KernelBuilder, multiply: Multiply<'_>| {
         let ready = consumers.prepare(b, all_representable.clone());
         tiles.each(b, frame, rounds, |b, tile| {
@@ -61,19 +61,20 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     }
 }
 
-/// Emits the multiplication of a tile of C, and returns its accumulators.
+/// Function that emits the multiplication of a tile of C, and returns its accumulators.
 type Multiply<'f> = &'f dyn Fn(&mut KernelBuilder, &OutputTile, &ThreadPlace) -> BufferId;
 
-/// Emits a rolled loop over all K tiles; unrolling would repeat all instructions of a tile.
+/// Emits a loop over all K tiles that is not unrolled, because unrolling would repeat all
+/// instructions of a tile.
 fn each_round(
     b: &mut KernelBuilder,
     rounds: impl Into<Expr>,
     body: impl FnOnce(&mut KernelBuilder, Var),
 ) {
-    b.loop_("round", For::below(0, rounds).unroll(Unroll::By(1)), body);
+    b.loop_("k_tile", For::below(0, rounds).unroll(Unroll::By(1)), body);
 }
 
-/// Emits copies by all threads, followed by the multiplication.
+/// Emits the main loop in which all threads copy tiles and then multiply them.
 fn copied(
     b: &mut KernelBuilder,
     frame: &WgmmaFrame<'_>,
@@ -82,6 +83,7 @@ fn copied(
     place: &ThreadPlace,
 ) -> BufferId {
     let sums = WgmmaAccumulators::declare(b, frame);
+    b.comment("Main loop: copy a K tile to shared memory, then multiply it.");
     each_round(b, rounds, |b, round| {
         b.comment("Threads copy 16 bytes at a time, and write zeros past the end of K.");
         for factor in Factor::BOTH {
@@ -98,7 +100,7 @@ fn copied(
     sums.all
 }
 
-/// Tile of A (`nth` = 0) or B (1) that threads copy in a round.
+/// Tile of A (`nth` = 0) or of B (`nth` = 1) that threads copy in one round.
 #[derive(Clone, Copy)]
 struct FactorCopy<'t> {
     tile: &'t OutputTile,
@@ -106,11 +108,11 @@ struct FactorCopy<'t> {
     round: Var,
 }
 
-/// Vectors of a tile that a thread loads before it stores the first one.
+/// Number of vectors of a tile that a thread loads before it stores the first of them.
 const AT_ONCE: u32 = 4;
 
-/// Copies the splits of a tile of A or B. If all threads have the same number of vectors, several
-/// loads are in flight at once.
+/// Copies the splits of a tile of A or B. Several loads of a thread are in flight at once if all
+/// threads have the same number of vectors.
 fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     let t = frame.t;
     let (lines, rows) = match of.factor {
@@ -135,7 +137,7 @@ fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     });
 }
 
-/// Copies vector `i` of a tile; `of_split` is the number of vectors per split.
+/// Copies vector `i` of a tile. `of_split` is the number of vectors of each split.
 fn copy_vector(
     b: &mut KernelBuilder,
     frame: &WgmmaFrame<'_>,
@@ -160,8 +162,8 @@ fn copy_vector(
     let line = i / of_line.clone();
     let line = if frame.splits.count.is_some() { line % lines } else { line };
     let line = b.let_("line", line);
-    let term = b.let_("term", i % of_line * lanes);
-    let at = Expr::from(b.let_("at", frame.term(round.into()) + term));
+    let term = b.let_("k", i % of_line * lanes);
+    let at = Expr::from(b.let_("global_k", frame.term(round.into()) + term));
     let inside = (origin + line).min(extent - 1);
     let from = frame.splits.of_product(factor, p.product, split.clone()).into_iter();
     let from = from.chain([inside, at.clone()]);
@@ -175,22 +177,22 @@ fn copy_vector(
     );
 }
 
-/// Tiles copied by TMA, and the mbarriers for their consumers.
+/// Tiles that TMA copies, and the mbarriers of their stages.
 struct TmaTiles<'t> {
     frame: &'t WgmmaFrame<'t>,
     rounds: Var,
     full: MbarrierId,
-    /// Mbarriers by which consumers release stages to the producer.
+    /// Mbarriers at which consumers release stages to the producer.
     empty: Option<MbarrierId>,
 }
 
-/// Rank of a block in its cluster.
+/// Rank of a block in its cluster, and the number of blocks.
 struct ClusterBlock {
     blocks: Const,
     rank: Var,
 }
 
-/// Stage of a tile, and the parity of its phase.
+/// Stage of a tile, and the parity of the stage's phase.
 struct StageTurn {
     stage: Expr,
     parity: Expr,
@@ -200,8 +202,17 @@ impl<'t> TmaTiles<'t> {
     fn declare(b: &mut KernelBuilder, frame: &'t WgmmaFrame<'t>, rounds: Var) -> Self {
         let t = frame.t;
         let count = frame.stage_count();
-        let full = b.mbarriers("full", count.clone(), "stage is full");
-        let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), "stage is free"));
+        let full = "full[s] completes when the copies into stage s have arrived";
+        let full = b.mbarriers("full", count.clone(), full);
+        let empty = "empty[s] completes when all consumer warps have read stage s";
+        let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), empty));
+        b.comment("full: one arrival per phase, by the thread that starts the copies.");
+        if empty.is_some() {
+            b.comment(match frame.cluster {
+                None => "empty: one arrival per phase and consumer warp.",
+                Some(_) => "empty: one arrival per phase and consumer warp of the cluster.",
+            });
+        }
         b.if_(Expr::from(frame.tid).equals(0), |b| {
             b.unrolled("i", count, |b, i| {
                 b.mbarrier_init(full, i, 1);
@@ -237,7 +248,7 @@ impl<'t> TmaTiles<'t> {
         }
     }
 
-    /// Issues the TMA copies for the tile of a round, by one thread.
+    /// Issues the TMA copies of the tile for a round, in one thread.
     fn ask(&self, b: &mut KernelBuilder, tile: &OutputTile, stage: &Expr, round: Expr) {
         let frame = self.frame;
         let size = frame.t.elem().size() as i32;
@@ -271,7 +282,7 @@ impl<'t> TmaTiles<'t> {
         let meaning = "columns of B that a block multicasts";
         let part = b.constant("PART", frame.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
-        let all = Expr::I32((1 << frame.plan.cluster()) - 1);
+        let all = (Expr::I32(1) << blocks) - 1;
         frame.splits.each(b, |b, split| {
             let from = frame.splits.of_product(Factor::B, tile.problem.product, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
@@ -281,7 +292,7 @@ impl<'t> TmaTiles<'t> {
         });
     }
 
-    /// Emits the main loop without a producer warpgroup: all threads multiply, and the first thread
+    /// Emits the main loop without a producer warpgroup. All threads multiply, and the first thread
     /// issues the copies.
     fn by_all(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
@@ -295,6 +306,12 @@ impl<'t> TmaTiles<'t> {
             });
         });
         let sums = WgmmaAccumulators::declare(b, frame);
+        let ahead =
+            if frame.stages.is_some() { "the tile STAGES further on" } else { "the next tile" };
+        b.comment(format!(
+            "Main loop: wait for the tile, multiply it, then start the copies of {ahead} into its \
+             stage."
+        ));
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
@@ -310,13 +327,15 @@ impl<'t> TmaTiles<'t> {
         sums.all
     }
 
-    /// Emits the producer's loop: one thread issues the copies of all K tiles.
+    /// Emits the producer's loop, in which one thread issues the copies of all K tiles.
     fn produce(&self, b: &mut KernelBuilder, tile: &OutputTile) {
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             if let Some(empty) = self.empty {
-                // In the first round all stages are empty. A wait for the phase before the first
-                // returns immediately.
+                b.comment(
+                    "The consumers must have released the stage. At first all stages are free: a \
+                     wait for the phase before the first one returns at once.",
+                );
                 b.mbarrier_wait(empty, stage.clone(), parity.xor(1));
             }
             self.ask(b, tile, &stage, round.into());
@@ -327,6 +346,9 @@ impl<'t> TmaTiles<'t> {
     fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
         let sums = WgmmaAccumulators::declare(b, frame);
+        b.comment(
+            "Main loop: wait for the tile, multiply it, then release its stage to the producer.",
+        );
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);

@@ -1,10 +1,12 @@
-//! Scaling of A's rows and B's columns by powers of two. Each line's maximum then fits the range of
-//! a small format: at least 2^13 and below 2^14. The first launch computes the maxima, the split
-//! kernel scales the values, and the accumulators are scaled back.
+//! Scaling of A's rows and B's columns by powers of two. After scaling, the maximum magnitude of
+//! each row or column is at least 2^13 and below 2^14, which suits a small format. The first launch
+//! computes the maxima, the kernel that splits A and B scales the values, and the GEMM undoes the
+//! scaling in its accumulators.
 //!
-//! A maximum is stored as the bits of its magnitude, which are ordered as the magnitudes are. A
-//! line is not representable if it contains infinities or NaN. Neither is a line whose maximum is
-//! so small that its scale factor or the inverse is no normal `f32`.
+//! A maximum is stored as the bits of its magnitude, which have the same order as the magnitudes. A
+//! line is a row of A or a column of B. It is not representable if it contains infinities or NaN.
+//! It is not representable either if its maximum is so small that its scale factor or the inverse
+//! is not a normal `f32`.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
@@ -21,17 +23,15 @@ use crate::spec::Factor;
 use crate::target::FloatLayout;
 use crate::target::arch::WARP;
 
-/// K extent over which a block computes maxima.
+/// Extent of K over which a block computes maxima.
 const TERMS: i32 = 256;
-/// Binary exponent of the maximum of a scaled line.
+/// Binary exponent of the maximum of a line after scaling.
 const SCALED: u32 = 13;
 const BIAS: u32 = FloatLayout::BINARY32.bias() as u32;
 const MANTISSA: u32 = FloatLayout::BINARY32.fraction;
-/// Minimum biased exponent of a maximum for which both the scale factor and its inverse are normal.
-const LEAST: u32 = SCALED + 1;
 
-/// Maxima in a program. They are zeros that the last launch restores, or are passed by the caller
-/// together with the splits.
+/// Arrays of maxima in a program. They are temporaries that are zero before and after each run, or
+/// the caller passes them with the splits.
 pub(crate) fn slots(
     program: &mut Program,
     lines: [&Expr; 2],
@@ -40,7 +40,7 @@ pub(crate) fn slots(
 ) -> [(Operand, Slot); 2] {
     Factor::BOTH.map(|factor| {
         let nth = factor.index();
-        let name = ["greatest of A", "greatest of B"][nth];
+        let name = ["row maxima of A", "column maxima of B"][nth];
         let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
         match given[nth] {
             true => program.input(ROW_MAX[nth], name, Elem::U32, dims),
@@ -49,7 +49,7 @@ pub(crate) fn slots(
     })
 }
 
-/// Maxima of A and of B in a kernel; `None` for one that it does not take.
+/// Maxima of A and of B in a kernel; `None` for those that the kernel does not take.
 #[derive(Clone, Copy)]
 pub(crate) struct RowMax([Option<BufferId>; 2]);
 
@@ -59,9 +59,9 @@ impl RowMax {
         Self::declare(b, problem, [true; 2])
     }
 
-    /// Declares the parameters of A's or B's maxima alone, as `takes` selects.
+    /// Declares the parameters for the maxima of A, of B, or of both, as `takes` selects.
     pub fn declare(b: &mut KernelBuilder, problem: &GemmProblem, takes: [bool; 2]) -> Self {
-        let names = ["greatest_a", "greatest_b"];
+        let names = ["row_max_a", "col_max_b"];
         Self(Factor::BOTH.map(|factor| {
             let (nth, lines) = (factor.index(), problem.lines_of(factor));
             if !takes[nth] {
@@ -86,8 +86,8 @@ impl RowMax {
         Access::new(of, matrix.into_iter().chain([line]))
     }
 
-    /// Resets the maxima to zero. Blocks of the first tile column reset those of their rows of A,
-    /// and blocks of the first tile row those of their columns of B.
+    /// Resets the maxima to zero. Blocks in the first column of tiles reset the maxima of their
+    /// rows of A. Blocks in the first row of tiles reset those of their columns of B.
     pub fn reset(
         self,
         b: &mut KernelBuilder,
@@ -106,7 +106,7 @@ impl RowMax {
                 Factor::B => (origin.col, origin.row),
             };
             let extent = problem.lines_of(factor);
-            // For a matrix shared by several GEMMs, the blocks of the first one reset its maxima.
+            // If several GEMMs share a matrix, the blocks of the first GEMM reset its maxima.
             let is_first = Expr::from(other).equals(0);
             let own = origin.batch.zip(problem.count_of(factor));
             let is_first = match own {
@@ -125,35 +125,57 @@ impl RowMax {
     }
 }
 
-fn shifted(exponent: Expr) -> Expr {
-    (exponent << Expr::U32(MANTISSA)).bitcast(Elem::F32)
+/// Named constants for the computation of scale factors.
+struct ScaleNumbers {
+    mantissa: Const,
+    bias: Const,
+    scaled: Const,
 }
 
-fn exponent(row_max: Expr) -> Expr {
-    row_max >> Expr::U32(MANTISSA)
+impl ScaleNumbers {
+    fn declare(b: &mut KernelBuilder) -> Self {
+        let number = Expr::U32;
+        Self {
+            mantissa: b.constant("MANTISSA", number(MANTISSA), "mantissa bits of a float"),
+            bias: b.constant("BIAS", number(BIAS), "exponent bias of a float"),
+            scaled: b.constant("SCALED", number(SCALED), "exponent of a scaled maximum"),
+        }
+    }
+
+    fn shifted(&self, exponent: Expr) -> Expr {
+        (exponent << self.mantissa).bitcast(Elem::F32)
+    }
+
+    fn exponent(&self, row_max: Expr) -> Expr {
+        row_max >> self.mantissa
+    }
 }
 
-/// Scale factor of a line with the given maximum, and the condition that the line is not
-/// representable.
+/// Returns the scale factor of a line with the given maximum, and the condition that the line is
+/// not representable, which holds if the factor or its inverse would not be normal.
 pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
-    let e = b.let_("exponent", exponent(row_max.into()));
+    let numbers = ScaleNumbers::declare(b);
+    let e = b.let_("exponent", numbers.exponent(row_max.into()));
     let is_zero = Expr::from(row_max).equals(Expr::U32(0));
     let top = Expr::U32(FloatLayout::BINARY32.top());
-    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(top));
-    let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
+    let known = Expr::from(e).gt(numbers.scaled).and(Expr::from(e).lt(top));
+    let scaled = numbers.shifted(Expr::U32(2) * numbers.bias + numbers.scaled - e);
     let none = is_zero.clone().or(known.clone()).negated();
     (known.select(scaled, Expr::F32(1.0)), none)
 }
 
-/// Factor that undoes the scaling of a line.
-pub(crate) fn back(row_max: Expr) -> Expr {
-    let e = exponent(row_max.clone());
-    row_max.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
+/// Returns the factor that undoes the scaling of a line.
+pub(crate) fn back(b: &mut KernelBuilder, row_max: Expr) -> Expr {
+    let numbers = ScaleNumbers::declare(b);
+    let e = numbers.exponent(row_max.clone());
+    let factor = numbers.shifted(e - numbers.scaled);
+    row_max.equals(Expr::U32(0)).select(Expr::F32(1.0), factor)
 }
 
-/// Scales an accumulator back by the factors of its row and column, both powers of two. If their
-/// product is normal, it is applied at once, so that no intermediate is subnormal. Otherwise the
-/// smaller factor is applied first, so that only a result that overflows becomes infinite.
+/// Undoes the scaling of an accumulator by the factors of its row and column, which are powers of
+/// two. If their product is normal, the accumulator is multiplied by the product, so no
+/// intermediate result is subnormal. Otherwise it is multiplied by the smaller factor first, so
+/// only results that overflow become infinite.
 pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
     let both = Expr::from(b.let_("both", of_row.clone() * of_col.clone()));
     let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
@@ -165,12 +187,12 @@ pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
 
 /// Builds the kernel that computes the maxima.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
+    let mut b = KernelBuilder::new(format!("{}_row_max", plan.kernel_name()));
     b.title("Maximum magnitude of each row of A and of each column of B, as bits.");
-    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
-    let sides = FactorTiles::declare(&mut b, &problem, TERMS, 1);
+    let sides = FactorTiles::declare(&mut b, &problem, TERMS, None);
     let FactorTiles { lines, threads, .. } = sides;
     let tid = b.let_("tid", Special::ThreadX);
     let of_block = sides.of_block(&mut b, plan, problem);
@@ -196,10 +218,10 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             let last = b.let_("last_line", (first_line + lines).min(extent));
             let head = For::below(first_line + warp, last).change(Change::Add(warps));
             b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
-                let most = b.mut_("most", Expr::U32(0));
+                let most = b.mut_("largest", Expr::U32(0));
                 let head =
                     For::below(first_term + lane, end).change(Change::Add((WARP as i32).into()));
-                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                b.loop_("k", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
                 let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into()));
                 b.loop_("s", half.unroll(Unroll::Full), |b, s| {
                     let above = Expr::Call(Intrinsic::ShuffleDown, vec![most.into(), s.into()]);
@@ -214,10 +236,10 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
             );
             let line = b.let_("line", first_line + tid % lines);
             b.if_(Expr::from(line).lt(extent), |b| {
-                let most = b.mut_("most", Expr::U32(0));
+                let most = b.mut_("largest", Expr::U32(0));
                 let every = threads / lines;
                 let head = For::below(first_term + tid / lines, end).change(Change::Add(every));
-                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                b.loop_("k", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
                 tell(b, line, most);
             });
         }

@@ -1,11 +1,11 @@
-//! Splits of A and B for tensor cores. Each value is rounded, or split into several: the first is
-//! the rounded value, every other one the rounded remainder of those before it. A launch before the
-//! GEMM computes them K-major for every layout, so that later kernels are independent of the
-//! layouts of A and B.
+//! Splits of A and B for tensor cores. Each value is rounded, or split into several. The first
+//! split is the rounded value, and each further split is the rounded remainder after the previous
+//! ones. A launch before the GEMM stores the splits K-major for every layout of A and B. Later
+//! kernels therefore do not depend on these layouts.
 //!
-//! The splits of a matrix are contiguous, and follow those of the previous matrix in the batch.
-//! Their rows are padded with zeros to a multiple of 8 elements and of 16 bytes, as tensor maps
-//! require.
+//! The splits of one matrix are contiguous. In a batch, they follow the splits of the previous
+//! matrix. Tensor maps require that their rows are padded to a multiple of 16 bytes; they are also
+//! padded to a multiple of 8 elements. The padding is zero.
 
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
@@ -24,14 +24,15 @@ use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
 
-/// Minimum number of elements to whose multiples rows of splits are padded.
+/// Minimum unit to which rows of splits are padded, in elements.
 const LEAST_PADDED: u8 = 8;
-/// K extent of a block's tile.
+/// Extent of a block's tile along K.
 const TERMS: i32 = 64;
-/// Resident blocks per SM; more than enough to saturate memory bandwidth.
+/// Number of resident blocks per SM. It is more than enough to saturate memory bandwidth.
 const RESIDENT: u32 = 6;
 
-/// Extents of the splits of `count` matrices with `lines` lines of `terms` elements each.
+/// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
+/// of B) of `terms` elements.
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
     let splits = in_all(count.cloned(), splits);
@@ -43,13 +44,13 @@ pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
     padded(terms.clone(), Expr::U64(padded_terms(t).into()))
 }
 
-/// Number of elements to whose multiples rows of splits are padded: 16 bytes as tensor maps
-/// require, and at least 8.
+/// Returns the unit, in elements, to which rows of splits are padded: 16 bytes, as tensor maps
+/// require, but at least 8 elements.
 fn padded_terms(t: &WgmmaPlan) -> u8 {
     t.elem().vector_lanes().max(LEAST_PADDED)
 }
 
-/// Number of splits of all matrices, if there are several matrices or several splits.
+/// Number of splits of all matrices; `None` if there is one matrix with one split.
 fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
     match (matrices, splits) {
         (Some(matrices), Some(splits)) => Some(matrices * splits),
@@ -57,7 +58,7 @@ fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
     }
 }
 
-/// Numbers of A's rows and B's columns, and their K.
+/// Number of A's rows, number of B's columns, and extent of K.
 pub(crate) struct Lines<'e> {
     pub counts: [&'e Expr; 2],
     pub terms: &'e Expr,
@@ -73,7 +74,7 @@ pub(crate) fn slots(
 ) -> [(Operand, Slot); 2] {
     Factor::BOTH.map(|factor| {
         let nth = factor.index();
-        let name = ["planes of A", "planes of B"][nth];
+        let name = ["splits of A", "splits of B"][nth];
         let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
         match given[nth] {
             true => program.input(SPLITS[nth], name, t.elem(), dims),
@@ -82,9 +83,9 @@ pub(crate) fn slots(
     })
 }
 
-/// Sentence part on the padded row length.
-pub(crate) fn rows(t: &WgmmaPlan) -> String {
-    format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
+/// Phrase on the row length for head comments, such as `padded to a multiple of 16 bytes`.
+pub(crate) fn padding(t: &WgmmaPlan) -> String {
+    format!("padded to a multiple of {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }
 
 fn padded(terms: Expr, to: Expr) -> Expr {
@@ -94,26 +95,27 @@ fn padded(terms: Expr, to: Expr) -> Expr {
 /// Name of the splits of A or B in the kernel.
 fn name(factor: Factor) -> &'static str {
     match factor {
-        Factor::A => "planes_a",
-        Factor::B => "planes_b",
+        Factor::A => "splits_a",
+        Factor::B => "splits_b",
     }
 }
 
 /// Splits of A and B in a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Splits {
-    /// Buffers of A's splits and of B's.
+    /// Buffer of A's splits, and buffer of B's splits.
     pub buffers: [BufferId; 2],
-    /// Splits per value, if more than one.
+    /// Number of splits per value, if more than one.
     pub count: Option<Const>,
-    /// Row stride in elements, including padding, if threads compute addresses.
+    /// Row stride in elements, including padding; `None` if threads do not compute addresses.
     pitch: Option<Scalar>,
-    /// Problem that the splits belong to.
+    /// Problem to which the splits belong.
     problem: GemmProblem,
 }
 
 impl Splits {
-    /// Declares the parameters of a kernel that reads the splits, before those of the problem.
+    /// Declares the parameters of the splits for a kernel that reads them, before those of the
+    /// problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
         let splits = t.arith().splits();
@@ -124,7 +126,7 @@ impl Splits {
                 let (splits, lines) = match (factor, plan.cluster()) {
                     (Factor::A, _) => (splits, t.bm()),
                     (Factor::B, 1) => (splits, t.bn()),
-                    // A block of a cluster loads its part of B one split at a time.
+                    // A block of a cluster loads its part of B for one split at a time.
                     (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
                 };
                 let tile = splits.into_iter().chain([lines, bk]).collect();
@@ -134,7 +136,7 @@ impl Splits {
         })
     }
 
-    /// Sets the shapes of the splits. A parameter for the row stride is added if threads compute
+    /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute
     /// addresses.
     pub fn shape(
         b: &mut KernelBuilder,
@@ -145,7 +147,7 @@ impl Splits {
     ) -> Self {
         let splits = t.arith().splits();
         let meaning = format!("{} values per f32 value", t.format().name());
-        let count = (splits > 1).then(|| b.constant("PLANES", splits as i32, meaning));
+        let count = (splits > 1).then(|| b.constant("SPLITS", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
             let max = u64::from(i32::MAX as u32 / splits);
             for scalar in distinct {
@@ -170,7 +172,8 @@ impl Splits {
 
     /// Row stride in elements, including padding.
     pub fn pitch(&self) -> Scalar {
-        self.pitch.unwrap_or_else(|| unreachable!("only threads ask, which copy or make them"))
+        self.pitch
+            .unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
     }
 
     /// Multiplies `each` by the number of splits.
@@ -189,12 +192,12 @@ impl Splits {
         }
     }
 
-    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one.
+    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
     pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
     }
 
-    /// Index of a matrix's split, by the index of the matrix among the distinct ones.
+    /// Index of a split of a matrix, which is given by its index among the distinct matrices.
     fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
         match (matrix, self.count) {
             (matrix, None) => matrix,
@@ -206,7 +209,7 @@ impl Splits {
 
 /// Builds the kernel that computes the splits.
 pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
-    let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
+    let mut b = KernelBuilder::new(format!("{}_splits", plan.kernel_name()));
     let format = t.format().name();
     match t.arith().splits() {
         1 => b.title(format!("Converts A and B to {format} for a GEMM on tensor cores.")),
@@ -215,14 +218,14 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
              tensor cores."
         )),
     }
-    b.title(format!("The results are K-major, {} with zeros.", rows(t)));
-    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.title(format!("In the results K is contiguous, and each row is {} with zeros.", padding(t)));
+    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let buffers =
         Factor::BOTH.map(|factor| b.global(name(factor), t.elem(), SPLITS[factor.index()]));
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
-    let sides = FactorTiles::declare(&mut b, &problem, TERMS, RESIDENT);
+    let sides = FactorTiles::declare(&mut b, &problem, TERMS, Some(RESIDENT));
     let splits = Splits::shape(&mut b, t, buffers, &problem, Copies::Threads);
     let tid = b.let_("tid", Special::ThreadX);
     let tile = b.shared(
@@ -249,7 +252,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
     b.finish()
 }
 
-/// State of the split kernel's builder.
+/// State of the builder of the kernel that splits A and B.
 struct SplitKernel<'p> {
     t: &'p WgmmaPlan,
     sides: FactorTiles,
@@ -257,9 +260,11 @@ struct SplitKernel<'p> {
     splits: Splits,
     tile: BufferId,
     tid: Var,
-    /// Maxima, and the shared array of this block's scale factors, if lines are scaled.
+    /// Maxima, and the shared array for the scale factors of this block's lines, if lines are
+    /// scaled.
     scaled: Option<(RowMax, BufferId)>,
-    /// Flag for unrepresentable values, and this thread's bits that report them.
+    /// Flag for values that the splits cannot represent, and this thread's bits that report such
+    /// values.
     unrepresentable: Option<(UnrepresentableFlag, Var)>,
 }
 
@@ -274,7 +279,7 @@ impl SplitKernel<'_> {
             );
             b.if_(Expr::from(tid).lt(lines), |b| {
                 let at = (first_line + tid).min(extent - 1);
-                let most = b.let_("most", row_max.at(factor, side.number(), at).load());
+                let most = b.let_("largest", row_max.at(factor, side.number(), at).load());
                 let (factor, none) = row_scale::factor(b, most);
                 b.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.unrepresentable {
@@ -292,7 +297,7 @@ impl SplitKernel<'_> {
                 false => (at.clone() % lines, at / lines),
             };
             let line = b.let_("line", line);
-            let term = b.let_("term", term);
+            let term = b.let_("k", term);
             let [at, k_at] = [first_line + line, first_term + term].map(Expr::from);
             let is = at.clone().lt(extent).and(k_at.clone().lt(self.terms));
             let value = is.select(side.at(at, k_at).load(), 0.0);
@@ -315,7 +320,7 @@ impl SplitKernel<'_> {
             let of_line = terms / unit;
             let at = tid + i * threads;
             let line = b.let_("line", at.clone() / of_line.clone());
-            let term = b.let_("term", at % of_line * unit);
+            let term = b.let_("k", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
             let is = row.clone().lt(extent).and(column.clone().lt(self.splits.pitch()));
             b.if_(is, |b| {
@@ -338,8 +343,8 @@ impl SplitKernel<'_> {
         });
     }
 
-    /// Computes the splits of `unit` values, overwrites the values with their remainders, and
-    /// passes each split to `store`.
+    /// Computes the splits of `unit` values and passes each split to `store`. It replaces the
+    /// values by their remainders.
     fn split_numbers(
         &self,
         b: &mut KernelBuilder,

@@ -1,5 +1,5 @@
-//! Tiles of C of a block: its own one, or under `persistent` every tile at a stride of the number
-//! of blocks.
+//! Tiles of C that a block computes: its own tile, or under `persistent` every n-th tile, where n
+//! is the number of blocks.
 
 use super::WgmmaFrame;
 use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
@@ -14,11 +14,11 @@ pub(super) enum OutputTiles {
     Own(OutputTile),
     /// Tiles of a persistent block or cluster.
     Each {
-        /// Number of tiles, and of the blocks or clusters that share them.
+        /// Number of tiles, and number of blocks or clusters that share them.
         all: TileSharers,
         counts: TileCounts,
-        /// K tiles that passed through the ring before the current tile of C, modulo twice the
-        /// number of stages.
+        /// Number of K tiles that passed through the ring before the current tile of C, modulo
+        /// twice the number of stages.
         before: Var,
     },
 }
@@ -26,11 +26,11 @@ pub(super) enum OutputTiles {
 #[derive(Clone, Copy)]
 pub(super) struct OutputTile {
     pub origin: Origin,
-    /// Problem of the GEMM that the tile belongs to.
+    /// Problem of the tile's GEMM.
     pub problem: GemmProblem,
-    /// Index of the tile, if it differs from the block's.
+    /// Index of the tile, if it is not the block's index.
     pub nth: Option<Var>,
-    /// K tiles that passed through the ring before its own.
+    /// Number of K tiles that passed through the ring before those of this tile.
     pub before: Option<Var>,
 }
 
@@ -39,7 +39,7 @@ impl OutputTiles {
         let (plan, problem) = (frame.plan, &frame.problem);
         let tile = of_cluster(frame);
         match problem.shared {
-            Some(SharedTiles::Stream(_)) => unreachable!("check: `stream_k` is no key of theirs"),
+            Some(SharedTiles::Stream(_)) => unreachable!("check: `stream_k` excludes `mma: wgmma`"),
             None => {
                 let number = frame.cluster.map(|(blocks, _)| {
                     let counts = TileCounts::declare(b, plan, problem, tile.clone());
@@ -59,7 +59,7 @@ impl OutputTiles {
         }
     }
 
-    /// Emits `body` for each tile, in threads that all execute it.
+    /// Emits `body` for each tile, for threads that all execute it.
     pub fn each(
         &self,
         b: &mut KernelBuilder,
@@ -95,7 +95,8 @@ impl OutputTiles {
     }
 }
 
-/// Rows and columns of the tile of a cluster: the tiles of its blocks, stacked along M.
+/// Rows and columns of a cluster's tile, which consists of the tiles of its blocks, stacked along
+/// M.
 fn of_cluster(frame: &WgmmaFrame<'_>) -> TileExtents {
     let rows = match frame.cluster {
         None => frame.bm.into(),
@@ -104,7 +105,7 @@ fn of_cluster(frame: &WgmmaFrame<'_>) -> TileExtents {
     TileExtents { rows, cols: frame.bn.into() }
 }
 
-/// Origin of this block's tile in that of its cluster.
+/// Origin of this block's tile inside the tile of its cluster.
 fn own(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, origin: Origin) -> Origin {
     match frame.cluster {
         None => origin,

@@ -57,9 +57,9 @@ pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
     SpecError::at_value(
         &["unroll", "partials"],
         format!(
-            "`unroll: {unroll}` is not a multiple of `partials: {partials}`, and a round of the \
-             unrolled loop adds to each partial sum equally often: {unroll} mod {partials} = {}; \
-             use a multiple of {partials}",
+            "`unroll: {unroll}` is not a multiple of `partials: {partials}`, and an iteration of \
+             the unrolled loop adds to each partial sum equally often: {unroll} mod {partials} = \
+             {}; use a multiple of {partials}",
             unroll % partials.max(1),
         ),
     )

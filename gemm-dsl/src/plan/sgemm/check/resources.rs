@@ -1,10 +1,11 @@
-//! Checks of the resources that a GEMM takes of a block and of an SM.
+//! Checks of the resources that a GEMM uses in a block and on an SM.
 
 use super::super::MAX_EXTENT;
 use crate::error::SpecError;
 use crate::plan::Faults;
+use crate::plan::residency::{resident_blocks, resident_threads};
 use crate::plan::sgemm::direct;
-use crate::plan::sgemm::occupancy::{messages, resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::occupancy::{messages, resident_shared};
 use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::simt::tiled::{self, TiledDraft};
@@ -24,7 +25,7 @@ const SHARED_KEYS: [&str; 9] = [
     "slices",
 ];
 
-/// Checks a block's shared memory against its limit. The fault blames the key whose change helps.
+/// Checks a block's shared memory against its limit. The fault concerns the key whose change helps.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
     if !faults.sound(&SHARED_KEYS) {
         return None;
@@ -62,7 +63,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     Some(messages::shared_memory(&keys, &sum, &remedy))
 }
 
-/// Returns true if no fault blames a key that the geometry depends on.
+/// Returns true if no fault concerns a key that the geometry depends on.
 fn has_geometry(faults: &Faults) -> bool {
     faults.sound(&SHARED_KEYS)
         && faults.sound(&["thread", "warp", "fragment", "prefetch", "arith", "promote"])
@@ -87,15 +88,15 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: 
     faults.require(acts, || messages::float4_without_access(tile));
 }
 
-/// Checks the threads of a block. If its shared memory fits, also checks the blocks per SM and the
-/// registers.
+/// Checks the threads of a block. If the block's shared memory is within its limit, also checks the
+/// blocks per SM and the registers.
 pub(super) fn threads(
     spec: &SgemmSpec,
     shared_fits: bool,
     draft: Option<&TiledDraft>,
     faults: &mut Faults,
 ) {
-    resident_blocks(spec, faults);
+    resident_blocks(spec.resident_blocks(), faults);
     let rests_on: &[&str] = match spec.tile {
         Some(_) => &["tile", "thread", "warp", "arith", "mma", "copy", "products", "slices"],
         None => &["block", "slices"],
@@ -114,7 +115,7 @@ pub(super) fn threads(
         });
         return;
     }
-    resident_threads(spec, threads, faults);
+    resident_threads(spec.resident_blocks(), threads, faults);
     if let Some(tile) = spec.tile
         && shared_fits
         && faults.sound(&SHARED_KEYS)
@@ -124,15 +125,15 @@ pub(super) fn threads(
     if spec.is_direct() {
         return direct::check::resources(spec, threads, faults);
     }
-    // A tile too large for shared memory is already a fault; its prefetch registers are not
-    // reported as another.
+    // If the tile exceeds shared memory, the registers of its prefetched elements are not reported
+    // as a second fault.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
         registers(spec, threads, draft, faults);
     }
 }
 
-/// Checks that accumulators, fragments and staged elements fit in registers together. The compiler
-/// needs a few more registers, so spills remain possible.
+/// Checks that a thread's accumulators, fragments and prefetched elements fit in registers
+/// together. The compiler needs a few more registers, so spills remain possible.
 fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults: &mut Faults) {
     let thread = spec.thread_tile();
     // Fragments are double-buffered under asynchronous copies.
@@ -156,19 +157,19 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults:
         threads,
         blocks_per_sm,
     };
-    let bare = Registers { operands: 0, ..sum(spec.partials, spec.blocks_per_sm) };
+    let bare = Registers { operands: 0, ..sum(spec.partials, spec.resident_blocks()) };
     let guilty = if bare.fit() {
         "epilogue"
     } else if sum(spec.partials, 1).fit() {
         "blocks_per_sm"
-    } else if sum(1, spec.blocks_per_sm).fit() {
+    } else if sum(1, spec.resident_blocks()).fit() {
         "partials"
     } else if spec.arith != Arith::F32 {
         "warp"
     } else {
         "thread"
     };
-    let whole = sum(spec.partials, spec.blocks_per_sm);
+    let whole = sum(spec.partials, spec.resident_blocks());
     let told = if bare.fit() { &whole } else { &bare };
     faults.require(whole.fit(), || messages::registers(guilty, told));
 }

@@ -1,4 +1,4 @@
-//! Tests of the decisions: they determine the generated text, and their reasons are true.
+//! Tests that decisions determine the generated source, and that their reasons are true.
 
 use super::super::{Edge, Fill, KernelKind, SgemmPlan, TiledPlan};
 use crate::spec::SgemmSpec;
@@ -28,7 +28,7 @@ fn reason(line: &str, name: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("{line} decides no `{name}`")).reason
 }
 
-/// Specs in which every key varies over few values, so that many specs are equivalent.
+/// Specs in which every key has only a few values, so that many specs are equivalent.
 fn specs() -> impl Strategy<Value = SgemmSpec> {
     let tile = select(vec![
         "",
@@ -92,14 +92,14 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
     })
 }
 
-/// Text of a kernel without its name and its header.
+/// Source of a kernel without its name and its head comment.
 fn text(kernel: &crate::ir::VerifiedKernel) -> String {
     let source = cuda::source(kernel);
     let (_, code) = source.split_once("\n\n").expect("a head");
     code.replace(&kernel.name, "k")
 }
 
-/// Plans with equal decisions generate equal texts.
+/// Plans with equal decisions generate equal sources.
 #[test]
 fn what_is_said_of_a_plan_determines_its_text() {
     use proptest::strategy::ValueTree;
@@ -137,16 +137,16 @@ fn what_is_said_of_a_plan_determines_its_text() {
 #[test]
 fn a_reason_speaks_of_what_is_so() {
     for (line, of_pointers, edge) in [
-        ("", "each line stops at the edge of C by itself", Edge::Last),
-        ("bounds: aligned", "as with guards, where each line stops at the edge of C", Edge::Exact),
-        ("transpose", "groups of a line lie a fixed distance apart", Edge::Last),
-        ("transpose, bounds: aligned", "groups of a line lie a fixed distance apart", Edge::Exact),
-        ("tile: 64x64x12", "accesses are dealt out one by one", Edge::Last),
+        ("", "each access is clamped to the edge of C separately", Edge::Last),
+        ("bounds: aligned", "as with guards, where each access is clamped separately", Edge::Exact),
+        ("transpose", "groups have a fixed stride", Edge::Last),
+        ("transpose, bounds: aligned", "groups have a fixed stride", Edge::Exact),
+        ("tile: 64x64x12", "linear accesses have no common stride", Edge::Last),
     ] {
         let tile = if line.contains("tile") { "" } else { "tile: 64x64x8, " };
         let line = format!("{tile}thread: 4x4, stages: 3, {line}");
-        assert_eq!(reason(&line, "pointers of A"), of_pointers, "{line}");
-        assert_eq!(reason(&line, "pointers of B"), "lines lie a fixed distance apart", "{line}");
+        assert_eq!(reason(&line, "copy pointers of A"), of_pointers, "{line}");
+        assert_eq!(reason(&line, "copy pointers of B"), "accesses have a fixed stride", "{line}");
         assert_eq!(tiled(&line).a().edge(), edge, "{line}");
     }
 }
@@ -162,13 +162,13 @@ fn what_is_said_of_accesses_is_so() {
     let narrow = "tile: 64x64x8, thread: 4x4";
     let wide = "tile: 64x64x8, thread: 4x4, float4";
     for (line, name, said) in [
-        (narrow, "share of B", "2 a thread, 4 bytes read, 4 stored"),
-        (wide, "share of B", "1 a thread, 16 bytes read, 16 stored"),
-        (narrow, "fragments of B", "read by 4 bytes"),
-        (wide, "fragments of B", "read by 16 bytes"),
-        (narrow, "stores of C", "4 bytes"),
-        ("tile: 64x64x12, thread: 4x4", "copies of A", "one by one, 768 in all"),
-        ("tile: 40x40x12, thread: 4x4", "copies of A", "one by one, 480 in all, the last guarded"),
+        (narrow, "copy accesses of B", "2 per thread, 4-byte loads, 4-byte stores"),
+        (wide, "copy accesses of B", "1 per thread, 16-byte loads, 16-byte stores"),
+        (narrow, "fragment loads of B", "4 bytes"),
+        (wide, "fragment loads of B", "16 bytes"),
+        (narrow, "stores to C", "4 bytes"),
+        ("tile: 64x64x12, thread: 4x4", "copies of A", "linear, 768 accesses"),
+        ("tile: 40x40x12, thread: 4x4", "copies of A", "linear, 480 accesses, the last guarded"),
     ] {
         assert_eq!(value(line, name), said, "{line}: {name}");
     }
@@ -185,8 +185,8 @@ proptest! {
         let (a, b) = (tiled.a(), tiled.b());
         for (this, other) in [(a, b), (b, a)] {
             let expected = match this.fill.why {
-                "its product with +0 changes no sum, no zero's sign" => Some(Fill::PlusZero),
-                "its product with -0 changes no sum, no zero's sign" => Some(Fill::MinusZero),
+                "its product with +0 is -0, which changes no sum" => Some(Fill::PlusZero),
+                "its product with -0 is -0, which changes no sum" => Some(Fill::MinusZero),
                 _ => None,
             };
             if let Some(expected) = expected {
@@ -195,7 +195,7 @@ proptest! {
             }
             let guarded = plan.guarded();
             prop_assert_eq!(this.fill.why == "K is a multiple of the \
-                tile's", !guarded, "`{}`", spec);
+                tile's K", !guarded, "`{}`", spec);
             prop_assert_eq!(this.edge() == Edge::Exact, !guarded, "`{}`", spec);
         }
     }

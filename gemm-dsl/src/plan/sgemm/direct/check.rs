@@ -1,4 +1,4 @@
-//! Checks of kernels without shared-memory staging whose threads hold tiles of C.
+//! Checks of kernels whose threads compute tiles of C without staging operands in shared memory.
 
 pub(in crate::plan::sgemm) mod messages;
 
@@ -10,7 +10,7 @@ use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::SgemmSpec;
 
-/// Rejects `coarsen` and `partials` in a kernel whose threads hold tiles of C.
+/// Rejects `coarsen` and `partials` in a kernel whose threads compute tiles of C.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     let Some(by) = spec.direct_by() else { return };
     for (key, given) in [("coarsen", spec.coarsen > 1), ("partials", spec.partials > 1)] {
@@ -27,7 +27,7 @@ pub(crate) fn threads(spec: &SgemmSpec) -> u64 {
     of_slice.saturating_mul(lanes).saturating_mul(spec.slices.into())
 }
 
-/// Checks registers, shared memory and vectors of a block whose thread count is valid.
+/// Checks registers, shared memory and vectors. The block's thread count must be valid.
 pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     if !faults.sound(&["block", "thread", "slices", "unroll", "blocks_per_sm", "split_k"]) {
         return;
@@ -36,9 +36,10 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     if !bare.fit() {
         return faults.0.push(occupancy::messages::registers(guilty(spec, &bare), &bare));
     }
-    let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
-    // One block always fits. It needs at most the bytes of its threads' accumulators in registers,
-    // and two paddings to 16 bytes. The fragments beside the accumulators leave room for these.
+    let (bytes, blocks) = (shared(spec), spec.resident_blocks());
+    // One block always fits in shared memory. It needs at most the bytes of its threads'
+    // accumulators and two paddings to 16 bytes. Its accumulators and fragments fit in registers,
+    // and the fragments take at least as many bytes as the paddings.
     let most = blocks_by_shared(bytes);
     faults.require(u128::from(blocks) <= most, || {
         occupancy::messages::resident_shared(blocks, bytes, most)
@@ -66,11 +67,11 @@ fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
         staged: 0,
         operands,
         threads,
-        blocks_per_sm: spec.blocks_per_sm,
+        blocks_per_sm: spec.resident_blocks(),
     }
 }
 
-/// Key whose change would make the registers fit.
+/// Returns the key whose change would make the registers fit.
 fn guilty(spec: &SgemmSpec, sum: &Registers) -> &'static str {
     let of_step = sum.fragments / u128::from(spec.unroll.unwrap_or(1));
     if (Registers { blocks_per_sm: 1, ..*sum }).fit() {

@@ -10,7 +10,7 @@ use crate::spec::{Arith, Fragment, Order, Rect, SgemmSpec, Tile};
 /// Rows and columns of one instruction's output.
 const INSTRUCTION: Rect = Rect::new(Mma::ROWS as u32, Mma::COLS as u32);
 
-/// Rejects keys for a thread's part of the work, which tensor-core instructions fix.
+/// Rejects keys that choose a thread's elements, because the tensor-core instruction fixes them.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.arith == Arith::F32 {
         return;
@@ -36,12 +36,12 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-/// Checks the warp tile, and the instructions' division of it.
+/// Checks the warp tile against the block tile and the instruction's tile.
 pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if spec.arith == Arith::F32 {
         return;
     }
-    // These keys imply `mma: wgmma`, which needs no warp tile.
+    // A fault of these keys already concerns `mma: wgmma`, which needs no warp tile.
     if !faults.sound(&["copy", "producer", "persistent", "cluster"]) {
         return;
     }
@@ -58,7 +58,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     steps(spec, tile, faults);
 }
 
-/// Rejects an `ldmatrix` without any tile to read.
+/// Rejects `ldmatrix` if neither tile can be read by it.
 pub(crate) fn loads(spec: &SgemmSpec, mma: Option<MmaPlan>, faults: &mut Faults) {
     let reads = mma.is_some_and(|plan| plan.loads_a() || plan.loads_b());
     faults.require(!spec.ldmatrix || reads, messages::ldmatrix_of_nothing);
@@ -75,7 +75,7 @@ fn warp_of(tile: Tile) -> Option<Rect> {
     rects.find(|warp| is_multiple(Rect::new(tile.m, tile.n), *warp))
 }
 
-/// Checks that instructions, slices and `promote` divide the K of a tile evenly.
+/// Checks that the K of a tile divides evenly into instructions, slices and intervals of `promote`.
 pub(crate) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let terms = spec.k_per_step();
     if !faults.sound(&["tile", "slices"]) {

@@ -10,7 +10,7 @@ pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     let thread = spec.thread_tile();
     let (m, n) = (tile.m / thread.m, tile.n / thread.n);
     let of_slice = u64::from(m) * u64::from(n);
-    let groups = [(slices, "slices"), (products, "products")].into_iter().filter(|(n, _)| *n > 1);
+    let groups = [(slices, "slices"), (products, "GEMMs")].into_iter().filter(|(n, _)| *n > 1);
     let times: String = groups.map(|(n, of)| format!(" · {n} {of}")).collect();
     let threads = u128::from(of_slice) * u128::from(slices) * u128::from(products);
     let times = format!("{m} · {n}{times} = {threads}");
@@ -134,7 +134,7 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedBytes, remedy: &s
         0 => String::new(),
         bytes => format!(", {bytes} to align arrays to 16 bytes"),
     };
-    let buffers = times(sum.products, "products") + &times(sum.buffers, "buffers");
+    let buffers = times(sum.products, "GEMMs") + &times(sum.buffers, "buffers");
     SpecError::at_value(
         keys,
         format!(
@@ -149,29 +149,6 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedBytes, remedy: &s
             sum.b.1,
             of_b,
             most / 1024,
-        ),
-    )
-}
-
-pub(crate) fn resident_blocks(blocks: u32) -> SpecError {
-    SpecError::at_value(
-        &["blocks_per_sm"],
-        format!(
-            "`blocks_per_sm: {blocks}`: an SM holds at most {most} blocks; use {most} or less",
-            most = LARGEST.blocks,
-        ),
-    )
-}
-
-pub(crate) fn resident_threads(blocks: u32, threads: u64) -> SpecError {
-    let most = LARGEST.threads;
-    SpecError::at_value(
-        &["blocks_per_sm", "tile", "thread", "block"],
-        format!(
-            "`blocks_per_sm: {blocks}` with {threads} threads a block is {} threads, and an SM \
-             holds at most {most}; use {} or less",
-            u64::from(blocks) * threads,
-            u64::from(most) / threads.max(1),
         ),
     )
 }

@@ -13,7 +13,7 @@ pub(crate) fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
     faults.require(acts, messages::transpose_of_nothing);
 }
 
-/// Checks that swizzled K-major rows have no padding and a power-of-two length.
+/// Checks that rows of swizzled K-major tiles have no padding and a power-of-two length.
 pub(crate) fn swizzle_of_rows(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if !spec.swizzle {
         return;
@@ -87,7 +87,8 @@ pub(crate) fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
 }
 
-/// Warp tile of 32 thread tiles that is closest to a square, if one divides the block tile.
+/// Returns the warp tile of 32 thread tiles that is closest to a square and divides the block tile,
+/// if there is one.
 fn warp_of_32(thread: Rect, tile: Option<Tile>) -> Option<(u64, u64)> {
     let divides = |(m, n): (u64, u64), tile: Tile| {
         u64::from(tile.m).is_multiple_of(m) && u64::from(tile.n).is_multiple_of(n)
@@ -114,7 +115,7 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         if faults.sound(&["unroll"]) {
             faults.require(spec.unroll.is_none(), messages::unroll_with_stages);
         }
-        // The largest K has no even number above it, but exceeds shared memory anyway.
+        // No even number follows the largest K, but such a tile exceeds shared memory anyway.
         if spec.arith == Arith::F32
             && let Some(even) =
                 steps.checked_add(steps % 2).and_then(|even| even.checked_mul(slices))
@@ -123,7 +124,8 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             faults.require(tile.k == even, || messages::stages_on_odd_tile(tile.k, even, slices));
         }
         if faults.sound(&["spread", "tile", "arith"]) {
-            // The last step of multiply-adds waits for the next tile.
+            // On CUDA cores, no copies are issued in a tile's last step, which waits for the next
+            // tile.
             let waits = u32::from(spec.arith == Arith::F32);
             let most = steps.saturating_sub(waits);
             faults.require(spec.spread <= most || steps == waits, || {

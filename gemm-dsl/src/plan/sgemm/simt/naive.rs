@@ -12,7 +12,7 @@ facts! {
         cols: u32,
         /// True if consecutive threads are laid out along M, else along N.
         by_rows: bool,
-        /// Adjacent elements of a row of C that a thread computes one after the other.
+        /// Number of adjacent elements in a row of C that a thread computes one after the other.
         coarsen: u32,
     }
 }

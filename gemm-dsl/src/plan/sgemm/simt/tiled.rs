@@ -11,17 +11,18 @@ use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
 facts! {
-    /// Part of the block tile that one warp computes.
+    /// Part of the block tile that one warp computes. Its lanes form a grid, in which row r and
+    /// column c have lane r · `lanes_n` + c.
     WarpTile {
         m: u32,
         n: u32,
-        /// Lanes along the rows; lane = row · `lanes_n` + column.
+        /// Number of rows of this grid of lanes.
         lanes_m: u32,
-        /// Lanes along the columns; `lanes_m · lanes_n` is 32.
+        /// Number of columns of this grid of lanes; `lanes_m · lanes_n` is 32.
         lanes_n: u32,
-        /// Warps of the block along the rows.
+        /// Number of warps along the rows of the block tile.
         warps_m: u32,
-        /// Warps of the block along the columns.
+        /// Number of warps along the columns of the block tile.
         warps_n: u32,
     }
 }
@@ -48,26 +49,26 @@ facts! {
         bn: u32,
         /// K extent of a block tile.
         bk: u32,
-        /// Rows of C per thread; divides `bm`, and a warp tile's rows.
+        /// Rows of C per thread; a divisor of `bm` and of a warp tile's rows.
         tm: u32,
-        /// Columns of C per thread; divides `bn`, and a warp tile's columns.
+        /// Columns of C per thread; a divisor of `bn` and of a warp tile's columns.
         tn: u32,
-        /// GEMMs of a batch per block, each with its own threads and tiles.
+        /// Number of GEMMs of a batch per block, each with its own threads and tiles.
         products: u32,
-        /// Groups of threads that take alternate steps of K (sliced-K).
+        /// Number of thread groups that take the steps of K in turn (sliced-K).
         slices: u32,
         /// Bytes of shared memory, excluding accumulators staged for the epilogue.
         shared: u64,
-        /// Threads along the rows of the block tile.
+        /// Number of threads along the rows of the block tile.
         threads_m: u32,
-        /// Threads along the columns of the block tile.
+        /// Number of threads along the columns of the block tile.
         threads_n: u32,
-        /// Warp tile; without one, threads are numbered row by row over the block tile.
+        /// Warp tile; if there is none, threads are numbered row by row over the block tile.
         warp: Option<WarpTile>,
-        /// Tensor-core plan; it implies a warp tile.
+        /// Plan of the tensor-core instructions; it requires a warp tile.
         mma: Option<MmaPlan>,
-        /// Assignment of elements of the warp tile, or block tile, to threads without tensor cores.
-        /// Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
+        /// Assignment of the elements of the warp tile (without one, of the block tile) to threads
+        /// on CUDA cores. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
         fragment: Fragment,
         /// Order of the multiply-adds of a fragment.
         order: Order,
@@ -76,18 +77,22 @@ facts! {
         b: OperandPlan,
         epilogue: EpiloguePlan,
     } decided {
-        /// Tile of K that may be shorter than the others.
+        /// Position of the K tile that may be shorter than the others.
         ragged: Ragged,
-        /// True if the compiler is told that the thread index is not negative.
-        assume: bool,
+        /// True if the thread index is declared `unsigned int`, which tells the compiler that it is
+        /// not negative.
+        unsigned_tid: bool,
+        /// True if asynchronous copies pass shared addresses as 32-bit words.
+        narrow_addresses: bool,
     }
 }
 
-/// Geometry of a spec before the last checks, which read it. After they pass, it becomes the plan.
+/// Geometry of a spec that the last checks read. It becomes the plan if they pass.
 pub(crate) struct TiledDraft(TiledPlan);
 
 impl TiledDraft {
-    /// Builds the geometry of a spec whose keys are valid as far as the arithmetic depends on them.
+    /// Builds the geometry. The keys that its arithmetic depends on must be valid; others may be
+    /// invalid.
     pub(in crate::plan::sgemm) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
         Self(TiledPlan::new(spec, tile, Variant::Vector))
     }
@@ -114,8 +119,7 @@ impl TiledDraft {
 }
 
 impl TiledPlan {
-    /// Plans a variant of a spec that passed every check, or a [`TiledDraft`] before the last
-    /// checks.
+    /// Plans a variant of a valid spec. [`TiledDraft`] also calls it before the last checks.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (thread, pipeline) = (spec.thread_tile(), Pipeline::from_spec(spec));
         let [threads_m, threads_n] = threads_of_tile(spec, tile);
@@ -178,33 +182,40 @@ impl TiledPlan {
             a,
             b,
             epilogue,
-            assume: match pipeline {
+            unsigned_tid: match pipeline {
                 Pipeline::DoubleBuffer if spec.float4 && !global_vectors => {
-                    decided(true, "with a warp tile it spills otherwise, on sm_90")
+                    decided(true, "an int spills on sm_90 with a warp tile")
                 }
                 Pipeline::DoubleBuffer if spec.float4 => {
-                    decided(false, "a tenth of the speed would be lost")
+                    decided(false, "an unsigned int costs a tenth of the speed")
                 }
-                Pipeline::Async { .. } => decided(true, "an instruction less in the main loop"),
+                Pipeline::Async { .. } => decided(true, "saves one instruction in the main loop"),
                 Pipeline::DoubleBuffer | Pipeline::Single | Pipeline::Prefetch => {
-                    decided(false, "nothing is gained")
+                    decided(false, "an unsigned int costs up to 7 % of the speed")
                 }
+            },
+            narrow_addresses: match [a, b].map(|operand| operand.contiguous() == operand.shared()) {
+                _ if !matches!(pipeline, Pipeline::Async { .. }) => {
+                    decided(false, "the kernel has no asynchronous copies")
+                }
+                [false, false] => decided(true, "both copies compute one address per element"),
+                _ => decided(false, "a constant offset from a pointer costs no instruction"),
             },
         }
     }
 
-    /// Threads that hold the final accumulators of one GEMM's block tile; a multiple of 32 if there
-    /// is a warp tile.
+    /// Number of threads that hold the final accumulators of one GEMM's block tile; a multiple of
+    /// 32 if there is a warp tile.
     pub fn threads_of_slice(&self) -> u32 {
         self.threads_m * self.threads_n
     }
 
-    /// Threads that compute one GEMM's block tile.
+    /// Number of threads that compute one GEMM's block tile.
     pub fn threads_of_product(&self) -> u32 {
         self.threads_of_slice() * self.slices
     }
 
-    /// Threads that hold the final accumulators of a block.
+    /// Number of threads of a block that hold final accumulators.
     pub fn epilogue_threads(&self) -> u32 {
         self.threads_of_slice() * self.products
     }
@@ -218,8 +229,8 @@ impl TiledPlan {
         self.pipeline.buffers()
     }
 
-    /// Bytes of shared memory per block: both operands in all buffers, and accumulators staged for
-    /// the epilogue.
+    /// Bytes of shared memory per block: the tiles of A and B in all buffers, communication arrays,
+    /// and accumulators staged for the epilogue.
     pub fn shared_bytes(&self) -> u64 {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
@@ -230,38 +241,39 @@ impl TiledPlan {
     }
 }
 
-/// Threads of a block tile along M and along N.
+/// Numbers of threads along M and along N of a block tile.
 fn threads_of_tile(spec: &SgemmSpec, tile: Tile) -> [u32; 2] {
     let thread = spec.thread_tile();
     [tile.m / thread.m, tile.n / thread.n]
 }
 
-/// Threads of a block, as [`TiledPlan::threads`], for a spec that may exceed the limit.
+/// Number of threads of a block, as in [`TiledPlan::threads`], for a spec that may exceed the
+/// limit.
 pub(in crate::plan::sgemm) fn threads(spec: &SgemmSpec, tile: Tile) -> u64 {
     let [rows, cols] = threads_of_tile(spec, tile).map(u64::from);
     (rows * cols).saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
 }
 
-/// Chooses the K tile that may be shorter than the others.
+/// Chooses the position of the K tile that may be shorter than the others.
 fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged> {
     let [OperandFacts { global_vectors, .. }, _] = operands;
     let straddles = |vectors: bool| {
         let of = |given: OperandFacts| OperandFacts { global_vectors: vectors, ..given };
         operands.into_iter().any(|given| of(given).vectors_straddle_k())
     };
-    // Slices and partial accumulators take elements of K by their position in a tile.
+    // Slices and partial accumulators take elements of K by their position in the tile.
     let splits = spec.slices > 1 || spec.partials > 1;
     match spec.bounds {
-        Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+        Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's K"),
         Bounds::Guarded if spec.arith != Arith::F32 => {
-            decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
+            decided(Ragged::Last, "tensor-core steps must start at multiples of their K")
         }
         Bounds::Guarded if straddles(global_vectors) => {
-            decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+            decided(Ragged::Last, "the other tiles of strided rows then start on 16 bytes")
         }
         Bounds::Guarded if splits && straddles(spec.float4) => {
-            decided(Ragged::Last, "sums are then split as they are where vectors are read")
+            decided(Ragged::Last, "K is then split as in the vector variant")
         }
-        Bounds::Guarded => decided(Ragged::First, "so that the main loop needs no guard along K"),
+        Bounds::Guarded => decided(Ragged::First, "the main loop then needs no guard along K"),
     }
 }

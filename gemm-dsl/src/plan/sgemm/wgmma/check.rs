@@ -6,14 +6,15 @@ use super::WgmmaDraft;
 use crate::error::SpecError;
 use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
+use crate::plan::residency::{resident_blocks, resident_threads};
 use crate::plan::sgemm::mma;
-use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::occupancy::{self, resident_shared};
 use crate::plan::sgemm::registers::even_registers;
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
-/// Rejects keys for other kernels' ways of staging or dividing tiles.
+/// Rejects keys that choose how other kernels stage or divide tiles.
 pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     const LIES: &str = "A and B are converted to the layout that the instruction reads";
     const COPIED: &str = "A and B are copied as they were converted";
@@ -42,7 +43,8 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     }
 }
 
-/// Checks the block tile, the warp tile, the cluster, and the instructions' division of the tile.
+/// Checks the block tile, the warp tile and the cluster, and that instructions divide the tile
+/// evenly.
 pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     if !faults.sound(&["tile"]) {
         return;
@@ -76,7 +78,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 
 /// Checks the resources of a block, and returns the geometry if they suffice.
 pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
-    resident_blocks(spec, faults);
+    resident_blocks(spec.resident_blocks(), faults);
     let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
@@ -93,10 +95,10 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(messages::threads(tile, plan));
         return None;
     }
-    resident_threads(spec, threads.into(), faults);
+    resident_threads(spec.resident_blocks(), threads.into(), faults);
     resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
-        let blocks = spec.blocks_per_sm;
+        let blocks = spec.resident_blocks();
         let even = even_registers(threads.into(), blocks);
         let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);
         let needed = plan.registers_of_thread();

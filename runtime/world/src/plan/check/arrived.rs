@@ -7,10 +7,10 @@ use std::ops::Range;
 /// Number of arrived elements, by row of A or column of B. No element arrives twice, and all blocks
 /// are known in advance.
 ///
-/// A block with extent w along K covers rows or columns s to e. From x = s on it adds w·(x - s)
-/// elements before x, and from x = e on it removes w·(x - e). Both are sums of w and of w·s over
-/// the block bounds up to x. A Fenwick tree computes them in O(log n) steps. The sums may wrap
-/// around, but their differences are exact.
+/// A block with extent w along K covers rows or columns s to e. The number of its elements before x
+/// is 0 for x < s, w·(x - s) up to e, and w·(x - s) - w·(x - e) after e. So two sums over the block
+/// bounds up to x suffice: the sum of ±w, and the sum of ±w times the bound. A Fenwick tree
+/// computes both in O(log n) steps. The sums may wrap around, but their differences are exact.
 #[derive(Default)]
 pub(super) struct Arrived {
     /// Sorted bounds of the blocks.

@@ -7,7 +7,8 @@ use std::ops::Range;
 pub(in crate::plan) struct BlockOwners {
     pub(super) rows: Vec<Range<usize>>,
     pub(super) cols: Vec<Range<usize>>,
-    /// Patch of the numbering order. `None` if every rank has the only block.
+    /// Rows and columns of a patch of the numbering order. `None` if every rank has the whole
+    /// matrix.
     pub(super) patch: Option<[usize; 2]>,
     /// True if ranks are numbered column by column.
     pub(super) down: bool,
@@ -32,7 +33,7 @@ impl BlockOwners {
         ])
     }
 
-    /// Returns the owner of a block, or the asking rank if every rank has it.
+    /// Returns the owner of a block, or the rank `asks` if every rank has the whole matrix.
     fn owner(&self, place: [usize; 2], asks: usize) -> usize {
         let Some(patch) = self.patch else { return asks };
         let ([high, wide], [row, col]) = (self.turned(patch), self.turned(place));
@@ -40,7 +41,7 @@ impl BlockOwners {
         patch * high * wide + row % high * wide + col % wide
     }
 
-    /// Number of blocks along the axis on which consecutive ranks lie.
+    /// Number of blocks along the axis on which consecutive ranks are neighbours.
     fn across(&self) -> usize {
         if self.down { self.rows.len() } else { self.cols.len() }
     }
@@ -50,7 +51,7 @@ impl BlockOwners {
         if self.down { [cols, rows] } else { [rows, cols] }
     }
 
-    /// Returns the sorted bounds of the shards along M, for A, or N, for B.
+    /// Returns the sorted bounds of the shards: along M for A, along N for B.
     pub(in crate::plan) fn cuts(&self, factor: Factor) -> Vec<usize> {
         let parts = match factor {
             Factor::A => &self.rows,
@@ -61,8 +62,8 @@ impl BlockOwners {
         cuts
     }
 
-    /// Returns the owners of the parts of a block. The owner is the asking rank if every rank has
-    /// the matrix. Empty parts are omitted.
+    /// Returns the parts of a block, each with its owner. If every rank has the whole matrix, the
+    /// owner is the rank `asks`. Empty parts are omitted.
     pub(in crate::plan) fn owners_of(
         &self,
         needed: &Block,

@@ -87,7 +87,7 @@ fn pair(word: &str) -> Option<[usize; 2]> {
     Some([number(first)?, number(second)?])
 }
 
-/// Parses a number of digits only, as it prints.
+/// Parses a number that consists of digits only, as `Display` prints it.
 fn number(word: &str) -> Option<usize> {
     word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok())?
 }

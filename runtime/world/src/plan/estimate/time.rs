@@ -14,17 +14,17 @@ pub(super) struct Times {
 struct ProductTime {
     /// Time at which all its operands are present.
     there: f64,
-    /// Duration without exchanges beside it.
+    /// Duration if no exchange slows it.
     alone: f64,
 }
 
 /// State of a rank in the simulation.
 #[derive(Default)]
 struct RankTime {
-    /// Seconds to split the rank's own shards, which comes first.
+    /// Seconds to split the rank's own shards, before all other work.
     before: f64,
     steps: usize,
-    /// Number of exchanges taken part in, and the end of the last one.
+    /// Number of exchanges in which the rank has taken part, and the end of the last of them.
     taken: usize,
     exchanged: f64,
     /// End of the last exchange if there were no multiplications.
@@ -41,7 +41,7 @@ struct RankTime {
     over: usize,
 }
 
-/// Predicts the seconds of a multiplication without exchanges beside it. Splits of the rank's whole
+/// Predicts the seconds of a multiplication that no exchange slows. Splits of the rank's whole
 /// shards may exist already.
 fn product(
     schedule: &VerifiedSchedule,
@@ -65,8 +65,8 @@ fn product(
 }
 
 /// Simulates the exchanges in the order of their numbers. An exchange depends only on earlier
-/// exchanges: those that its ranks waited for, and those that ran beside a multiplication whose
-/// slot it overwrites. So all its inputs are known when it is reached.
+/// exchanges: those for which its ranks have waited, and those that slowed a multiplication whose
+/// slot it overwrites. All its inputs are therefore known when the simulation reaches it.
 pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: &[f64]) -> Times {
     let mut ranks: Vec<RankTime> =
         (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();
@@ -94,7 +94,7 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: 
             rank.busy.push([begin, begin + time]);
             (rank.exchanged, rank.alone) = (begin + time, alone + time);
             rank.taken += 1;
-            // Skips the exchange's `Begin`.
+            // Skips the step `Begin` of the exchange.
             rank.steps += 1;
         }
     }
@@ -119,7 +119,7 @@ impl RankTime {
         Self { before, there: before, exchanged: before, ..Self::default() }
     }
 
-    /// Takes steps up to the next exchange that the rank begins.
+    /// Simulates the steps up to the next exchange that the rank begins.
     fn go(
         &mut self,
         schedule: &VerifiedSchedule,
@@ -146,7 +146,8 @@ impl RankTime {
         }
     }
 
-    /// Returns the time at which the slots that the next exchange overwrites have been read.
+    /// Returns the time from which the next exchange may overwrite its slots, because they have
+    /// been read.
     fn may_write(
         &mut self,
         schedule: &VerifiedSchedule,

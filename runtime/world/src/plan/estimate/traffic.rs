@@ -37,7 +37,7 @@ pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &ClusterModel) -> Tr
             (own, others) = (most_own.max(own), most_others.max(others));
         }
         ranks.clear(moves.iter().map(|of| [of.from, of.to]));
-        // Bytes that stay on a rank are read and written.
+        // Bytes that stay on a rank are read once and written once.
         let copied = |bytes: u64| 2.0 * bytes as f64 / machine.gpu.memory;
         let mut time = copied(own).max(machine.link.time(others));
         if let Some(of) = &machine.hosts {
@@ -144,7 +144,8 @@ fn between(flows: &mut Flows, hosts: &Hosts, factor: Factor, moves: &[Move]) -> 
     let mut last = None;
     for (from, to, terms, [mut start, end]) in all.iter().copied() {
         if hosts.once {
-            // End of the range that the host already has from earlier moves, which began no later.
+            // End of the range that the host already has from earlier moves: moves are sorted by
+            // their start.
             let group = (from, to, terms);
             let until = last.filter(|(of, _)| *of == group).map_or(0, |(_, until)| until);
             start = start.max(until).min(end);

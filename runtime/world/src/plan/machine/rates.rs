@@ -11,12 +11,12 @@ pub struct Rate {
     pub arith: Arith,
     /// Tensor core instruction of the rate.
     pub mma: Instruction,
-    /// Floating-point operations (additions and multiplications) per second with all SMs busy. FP32
-    /// emulation counts the operations of the emulated `f32` GEMM.
+    /// Floating-point operations (additions and multiplications) per second with all SMs busy. For
+    /// FP32 emulation, the operations of the emulated `f32` GEMM are counted.
     pub flops: f64,
     /// Tile shapes that an SM may compute.
     pub tiles: &'static [Tile],
-    /// Seconds that all launches of a GEMM take beside their work.
+    /// Seconds that all launches of a GEMM take in addition to their work.
     pub launch: f64,
 }
 
@@ -35,7 +35,7 @@ const fn wgmma(arith: Arith, teraflops: f64, launches: u32) -> Rate {
     Rate { arith, mma: Instruction::Wgmma, flops: teraflops * 1e12, tiles: SQUARE, launch }
 }
 
-/// Seconds of a launch, and of each further launch of the same program.
+/// Seconds of one launch of a program.
 const LAUNCH: f64 = CALIBRATION.launch / 1e6;
 const NEXT_LAUNCH: f64 = CALIBRATION.next_launch / 1e6;
 const CALIBRATION: Calibration = gemm_perf::H200.calibration;
@@ -47,8 +47,8 @@ const CALIBRATION: Calibration = gemm_perf::H200.calibration;
 /// and incomplete waves.
 ///
 /// The other rates were not measured. `f16` is as fast as `bf16`, and `tf32` half as fast (NVIDIA
-/// H100 Tensor Core GPU Architecture, 2022). `bf16x9` needs nine matmuls where `bf16x6` needs six.
-/// `tf32x3` needs three at half the speed.
+/// H100 Tensor Core GPU Architecture, 2022). `bf16x9` needs nine matmuls instead of the six of
+/// `bf16x6`. `tf32x3` needs three matmuls at half the speed.
 pub(super) const H200: &[Rate] = &[
     sync(Arith::Bf16, 225.0, LARGE),
     sync(Arith::F16, 225.0, LARGE),
@@ -68,15 +68,15 @@ pub(super) const H200: &[Rate] = &[
 /// Splits that a GEMM computes before tensor cores multiply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Splits {
-    /// Bytes read and written per element of A and B; 0 without splits.
+    /// Bytes read and written per element of A and B, or 0 without splits.
     pub bytes: f64,
     /// True if a rank splits its own shards once for all its multiplications.
     pub once: bool,
 }
 
 impl Splits {
-    /// Computes the splits of a kernel: each element is read once, or twice if rows and columns are
-    /// scaled, and each split is written.
+    /// Returns the cost of a kernel's splits. Each element is read once, or twice if rows and
+    /// columns are scaled, and each split is written once.
     fn from_spec(spec: &SgemmSpec) -> Self {
         if !spec.is_wgmma() {
             return Self::default();

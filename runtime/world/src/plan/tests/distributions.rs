@@ -147,8 +147,8 @@ proptest! {
         prop_assert!(most - least <= 1, "{} and {} units", most, least);
     }
 
-    /// Disjoint blocks do not overlap. A further block that shares an element with one of them
-    /// does.
+    /// Disjoint blocks do not overlap. A further block overlaps if it shares an element with one of
+    /// them.
     #[test]
     fn blocks_that_overlap_are_found(
         (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
@@ -200,7 +200,7 @@ fn layouts_that_are_not_for_these_ranks() {
     assert_eq!(of("4x4 grid 2x2", 5), "a grid of 2x2 needs 4 ranks, but there are 5");
     assert_eq!(
         of("4x4 grid 2x2 patch 2x0", 4),
-        "a grid of 2x2 ranks is not made of patches of 2x0"
+        "a grid of 2x2 ranks cannot be divided into patches of 2x0"
     );
     // A sum that overflows equals no extent.
     let most = usize::MAX;

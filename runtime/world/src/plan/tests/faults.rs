@@ -3,7 +3,7 @@
 use super::by_columns;
 use crate::plan::*;
 
-/// Three ranks with two rows of A and two columns of B and C each; the first one receives A in
+/// Three ranks with two rows of A and two columns of B and C each. The first rank receives A in
 /// slots.
 fn rotating() -> Schedule {
     Schedule::new(by_columns(6), 3, Strategy::Rotate).unwrap().into_inner()
@@ -34,7 +34,7 @@ fn faults_of_moves() {
     assert_eq!(of(|of| of.from = 3), "rank 3: there is no rank 3");
     assert_eq!(
         of(|of| of.from = 2),
-        "exchange 0: 2 -> 0 [2..4, 0..6] into slot 0: the sender does not have all of it"
+        "exchange 0: 2 -> 0 [2..4, 0..6] into slot 0: the sender does not have all of the block"
     );
     assert_eq!(
         of(|of| of.into = Place::Shard),
@@ -42,7 +42,7 @@ fn faults_of_moves() {
     );
     assert_eq!(
         of(|of| of.block.rows.end = 2),
-        "exchange 0: 1 -> 0 [2..2, 0..6] into slot 0: nothing is moved"
+        "exchange 0: 1 -> 0 [2..2, 0..6] into slot 0: the block is empty"
     );
     let distributions = Distributions { c: Distribution::rows(6, 6), ..by_columns(6) };
     let mut needless = Schedule::new(distributions, 3, Strategy::Sequential).unwrap().into_inner();
@@ -51,7 +51,7 @@ fn faults_of_moves() {
     needless.exchanges.push(Exchange { factor: Factor::A, moves: vec![more] });
     assert_eq!(
         needless.verify().unwrap_err().to_string(),
-        "exchange 1: 1 -> 0 [2..4, 0..6] into gathered: the receiver needs less"
+        "exchange 1: 1 -> 0 [2..4, 0..6] into gathered: the receiver does not need all of the block"
     );
     let twice = fault(|schedule| {
         let again = schedule.exchanges[0].moves[0].clone();
@@ -66,18 +66,21 @@ fn faults_of_exchanges() {
     assert_eq!(of(|steps| steps[0] = Step::Begin(2)), "rank 0: there is no exchange 2");
     assert_eq!(
         of(|steps| steps.swap(0, 1)),
-        "rank 0, exchange 0: others wait for it while it is in a later one"
+        "rank 0, exchange 0: the rank begins a later exchange, but others wait for this one"
     );
     assert_eq!(
         of(|steps| steps[1] = Step::Begin(0)),
-        "rank 0, exchange 0: it takes no part in it, or no longer"
+        "rank 0, exchange 0: the rank has no part in this exchange, or began it before"
     );
     assert_eq!(
         of(|steps| steps[0] = Step::Wait(0)),
-        "rank 0, exchange 0: it waits for an exchange that it has not begun"
+        "rank 0, exchange 0: the rank waits for an exchange that it has not begun"
     );
-    // The rank has no more steps, but others need it.
-    assert_eq!(of(Vec::clear), "rank 0, exchange 0: others wait for it, but it does not begin it");
+    // The rank has no more steps, but other ranks wait for it.
+    assert_eq!(
+        of(Vec::clear),
+        "rank 0, exchange 0: the rank never begins this exchange, for which others wait"
+    );
 }
 
 #[test]
@@ -107,16 +110,16 @@ fn faults_of_slots() {
 #[test]
 fn faults_of_products() {
     let of = |change: fn(&mut Vec<Step>)| fault(|schedule| change(&mut schedule.steps[0]));
-    let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its slot 0 by \
-                then, or no longer";
+    let late = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place `slot 0` \
+        at that time (missing or overwritten)";
     let no_wait = |steps: &mut Vec<Step>| {
         steps.remove(3);
     };
     assert_eq!(of(no_wait), late);
-    let elsewhere =
-        "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its gathered by then";
+    let elsewhere = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place \
+                     `gathered` at that time";
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Gathered)), elsewhere);
-    let own = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in its shard";
+    let own = "rank 0 multiplies with [2..4, 0..6] of A, but not all of it is in place `shard`";
     assert_eq!(of(|steps| steps[4] = product(2..4, Place::Shard)), own);
     let twice = "rank 0: [0..2, 0..2] and [1..2, 0..2] of C have elements in common";
     assert_eq!(of(|steps| steps.push(product(1..2, Place::Shard))), twice);
@@ -143,7 +146,7 @@ fn faults_of_products() {
 #[test]
 fn what_is_gathered_comes_in_some_part() {
     let strategy = Strategy::Gather { parts: 0 };
-    // Also if no data is missing.
+    // The fault is reported even if no data is missing.
     for ranks in [1, 3] {
         let fault = Schedule::new(by_columns(6), ranks, strategy).unwrap_err();
         assert_eq!(fault, ScheduleFault::NoParts { strategy });

@@ -55,7 +55,7 @@ fn one_after_the_other_is_as_fast_as_was_measured() {
     }
 }
 
-/// NCCL hides nothing beside GEMMs: the total is at least the sum of both times.
+/// With NCCL, GEMMs hide no exchange: the total time is at least the sum of both times.
 #[test]
 fn beside_nccl_products_are_as_slow_as_was_measured() {
     for (n, measured) in SIZES.into_iter().zip([0.90, 0.94, 0.95]) {
@@ -67,7 +67,7 @@ fn beside_nccl_products_are_as_slow_as_was_measured() {
             "own rows first, NCCL",
         );
     }
-    // In 4, 8 and 16 chunks of all rows, a quarter of them the rank's own.
+    // All rows are divided into 4, 8 and 16 chunks. A quarter of the chunks are the rank's own.
     for (n, [least, most]) in SIZES.into_iter().zip([[0.75, 0.83], [0.90, 0.94], [0.93, 0.95]]) {
         for parts in [3, 6, 12] {
             let predicted = efficiency(&ClusterModel::h200_nccl(), n, Strategy::Gather { parts });
@@ -189,7 +189,7 @@ fn patches_need_less_of_other_hosts() {
     assert_eq!(of([1, 1]), of([1, 8]));
 }
 
-/// Rotation holds two shards of A beside the rank's own shards; gathering holds all of A.
+/// Rotation keeps two shards of A in memory beside the rank's own shards. Gathering keeps all of A.
 #[test]
 fn rotating_needs_two_shards_of_memory() {
     let n = 131_072;

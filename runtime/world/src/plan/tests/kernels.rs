@@ -44,7 +44,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
             }
         }
     }
-    // Arithmetics without a rate are as fast as `f32`, which keeps its rate.
+    // An arithmetic without its own rate uses the rate of `f32`.
     let gpu = ClusterModel::h200_nccl().gpu;
     let spec = |line: &str| line.parse::<SgemmSpec>().unwrap();
     let of = |line: &str| gpu.computing(&spec(line)).product([4096; 3]);
@@ -75,8 +75,8 @@ fn what_is_chosen_depends_on_the_arithmetic() {
     assert!(three.efficiency() < six.efficiency() && six.efficiency() < plain.efficiency());
 }
 
-/// With `once`, a rank's own shards are split once before everything else, and received parts for
-/// each GEMM. Otherwise everything is split for each GEMM.
+/// With `once`, a rank splits its own shards once before all other work, and received parts for
+/// each GEMM. Without `once`, it splits everything for each GEMM.
 #[test]
 fn splits_are_computed_once_or_for_each_product() {
     let distributions = Distributions {
@@ -134,7 +134,7 @@ fn blocks_whose_rows_lie_apart_are_staged() {
     for strategy in [Strategy::Sequential, Strategy::Gather { parts: 2 }, Strategy::Rotate] {
         assert_eq!(staged(&distributions, 3, strategy, Lies::Nn), (vec![0; 3], 0.0), "{strategy}");
     }
-    // With A transposed, whole shards arrive in slots of their own.
+    // With A transposed, each whole shard arrives in its own slot.
     assert_eq!(staged(&distributions, 3, Strategy::Rotate, Lies::Tn), (vec![0; 3], 0.0));
     // Gathered: 3 rows from each of two other ranks, of 9.
     let gathered = staged(&distributions, 3, Strategy::Sequential, Lies::Tn);

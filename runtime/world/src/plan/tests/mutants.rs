@@ -150,7 +150,7 @@ fn move_twice(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
     let (factor, again) =
         (schedule.exchanges[exchange].factor, schedule.exchanges[exchange].moves[number].clone());
-    // In the same exchange, or in another one in which both ranks take part.
+    // The move goes to the same exchange, or to another exchange in which both ranks take part.
     let takes_part =
         |of: &Exchange, rank| of.moves.iter().any(|of| of.from == rank || of.to == rank);
     let both = |of: &Exchange| {
@@ -193,7 +193,7 @@ fn wrong_receiver(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
 fn needless(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
     let moves = &mut schedule.exchanges[exchange].moves;
-    // A rank that takes part.
+    // A rank that takes part in the exchange.
     let (to, into) = any(rng, moves).map(|other| (other.to, other.into))?;
     let of = Move { to, into, ..moves[number].clone() };
     let needs = schedule.distributions.c.shards(schedule.steps.len()).ok()?[to].clone();

@@ -1,6 +1,5 @@
-//! Adversarial execution of a schedule on integers. Data that is not waited for arrives as late as
-//! possible, and overwritten data is lost as early as possible. Ranks take their steps in any
-//! order.
+//! Adversarial execution of a schedule on integers. Data arrives as late as the waits allow, and
+//! overwritten data disappears as early as possible. Ranks take their steps in any order.
 
 use crate::plan::*;
 use std::collections::{HashMap, VecDeque};
@@ -10,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 enum Cell {
     Missing,
     Value(i64),
-    /// Written twice, or sent by a rank that does not have it.
+    /// The element was written twice, or sent by a rank that does not have it.
     Wrong,
 }
 
@@ -125,7 +124,8 @@ fn step(
             let Exchange { factor, moves } = &schedule.exchanges[*exchange];
             for of in moves.iter().filter(|of| of.to == number && matches!(of.into, Place::Slot(_)))
             {
-                // The earlier multiplications are complete, so the slot's old contents may vanish.
+                // The earlier multiplications are complete, so the old contents of the slot may
+                // disappear.
                 let held = schedule.exchanges[*exchange].held(number, of.into);
                 rank.memory.insert((*factor, of.into), Memory::new(held, Some(*exchange)));
             }
@@ -184,7 +184,8 @@ fn step(
     true
 }
 
-/// Completes exchanges that all participants have reached, after their earlier ones.
+/// Completes exchanges that all participants have reached. A rank's earlier exchanges must be
+/// complete.
 fn complete(schedule: &Schedule, all: &mut [Rank<'_>], done: &mut [bool]) -> bool {
     let mut moved = false;
     for (exchange, Exchange { moves, .. }) in schedule.exchanges.iter().enumerate() {

@@ -92,12 +92,14 @@ proptest! {
             let Estimate { products, exchanges, time, .. } = estimate;
             let parts = products.max(exchanges);
             prop_assert!(time.is_finite() && time >= parts * (1.0 - 1e-9));
-            // Slowdown beside exchanges never costs more than waiting for each of them.
+            // The slowdown of multiplications by exchanges never costs more time than waiting for
+            // each exchange.
             prop_assert!(time <= (products + exchanges) * (1.0 + 1e-9), "{estimate}");
         }
     }
 
-    /// All moved data fits: in a slot whatever it ever holds, in a gather buffer everything needed.
+    /// All moved data fits in the buffers: everything that a slot ever receives, and everything
+    /// that a gather buffer needs.
     #[test]
     fn there_is_room_for_what_is_moved((distributions, ranks, strategy) in case()) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
@@ -133,7 +135,7 @@ proptest! {
         }
     }
 
-    /// Received bytes are exactly the needed and missing ones, once each.
+    /// Each needed and missing byte is received exactly once, and no other byte is received.
     #[test]
     fn nothing_comes_twice((distributions, ranks, strategy) in case()) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();

@@ -57,7 +57,7 @@ fn an_exchange_waits_for_the_products_that_read_its_slot() {
 
 #[test]
 fn products_lose_speed_beside_exchanges_alone() {
-    // Own rows take 10·20 s, beside an exchange of 4·10 + 1 s; then 10 more rows follow.
+    // Own rows take 10·20 s, during an exchange of 4·10 + 1 s. Then 10 more rows follow.
     for (lost, time) in [(0.0, 400.0), (0.5, 400.0 + 20.5), (1.0, 400.0 + 41.0)] {
         let estimate = estimate(&[10, 10], 20, Strategy::Gather { parts: 1 }, lost);
         assert_eq!((estimate.products, estimate.time), (400.0, time), "{lost}");
@@ -81,7 +81,8 @@ fn an_exchange_takes_as_long_as_who_sends_most() {
     // Two other ranks receive all 15 elements.
     let estimate = schedule.estimate(&slow(0.0));
     assert_eq!((estimate.exchanges, estimate.bytes), (121.0, vec![0, 60, 60]));
-    // The same holds between hosts: the other host receives the elements once, or once per rank.
+    // Between hosts, the other host receives the elements either once, or once for each of its
+    // ranks.
     for (once, seconds) in [(true, 6.0), (false, 12.0)] {
         let network = Link { latency: 0.0, rate: 10.0 };
         let distributions = schedule.distributions.clone();

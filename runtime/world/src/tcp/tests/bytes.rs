@@ -1,4 +1,4 @@
-//! Encodings round-trip, and arbitrary bytes do no harm.
+//! Encodings round-trip, and arbitrary bytes neither panic nor allocate more than they should.
 
 use crate::channel::{RankLoss, Tag};
 use crate::error::LossReason;

@@ -123,7 +123,7 @@ fn however_rank_0_ends_all_others_are_told() {
 
 #[test]
 fn a_rank_that_nobody_answers_says_what_it_knows() {
-    // Rank 0's process sends heartbeats, but no verdict.
+    // Rank 0's process sends heartbeats, but never reports a loss.
     let (channel, mut stream) = with_a_bare_host(&limits());
     thread::scope(|scope| {
         let alive = scope.spawn(move || {
@@ -210,8 +210,7 @@ fn what_was_sent_before_a_rank_left_comes() {
                             "{number} of rank {sender}"
                         );
                     }
-                    // Then nothing more arrives. The rank that notices needs nothing else from the
-                    // others.
+                    // Then nothing more arrives. The rank that detects this needs no other message.
                     let other = 3 - sender - channel.rank();
                     if channel.rank() > other {
                         channel.send(other, Tag(4), Vec::new()).expect("it is there");
@@ -274,7 +273,7 @@ fn it_does_not_stay_for_one_that_is_lost() {
         let began = Instant::now();
         scope.spawn(move || {
             thread::sleep(Duration::from_millis(300));
-            // Goes without leaving.
+            // Ends without leaving.
             drop(guest);
         });
         drop(host);

@@ -45,8 +45,8 @@ fn node0(port: u16) -> Address {
 #[test]
 fn nothing_set_is_no_job() {
     assert_eq!(job(&Environment::new()), Ok(None));
-    // A shell in an allocation, and a batch script, have variables like rank 0 of the tasks to
-    // come.
+    // A shell in an allocation, and a batch script, have the same variables as rank 0 of a later
+    // step.
     let mut slurm =
         Environment::from([("SLURM_JOB_ID", "7".to_owned()), ("SLURM_NTASKS", "4".to_owned())]);
     assert_eq!(job(&slurm), Ok(None));
@@ -86,7 +86,8 @@ fn the_innermost_launcher_counts() {
                 job(&both).map(|job| job.map(|job| (job.rank, job.ranks))),
                 Ok(Some((2, 5)))
             );
-            // A number of ranks alone, which scripts export for others, does not count.
+            // A number of ranks without a rank does not count, since scripts may export it for
+            // other programs.
             both.remove(rank);
             assert_eq!(
                 job(&both).map(|job| job.map(|job| (job.rank, job.ranks))),

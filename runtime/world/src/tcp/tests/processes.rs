@@ -1,4 +1,4 @@
-//! Ranks that are processes of this machine, started as by a launcher.
+//! Ranks that are processes of this machine, started as a launcher would.
 //!
 //! The processes run this test program. With [`ROLE`] set, it runs only [`child`], which reports
 //! its outcome in lines that begin with `@`.
@@ -48,7 +48,7 @@ fn child() {
     let before = threads();
     let job = Job::from_env().expect("it is well").expect("a job");
     match meet(&job, &Hello::default(), &limits) {
-        // Ends with everything unsent.
+        // Ends while all messages are unsent.
         Ok((channel, _)) if role == "ends at once" && channel.rank() == number(VICTIM) => {
             std::process::exit(3);
         }

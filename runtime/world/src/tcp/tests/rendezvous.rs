@@ -260,11 +260,11 @@ fn one_that_is_no_rank_of_this_world_is_told_with_all() {
             let host = scope.spawn(|| {
                 meet_at(Some(listener), &job(0, 3, &address), &Hello::default(), &short(8000))
             });
-            // It arrives before all others.
+            // This rank arrives before all others.
             let address = &address;
             let odd = Job { rank: rank.max(1), ..job(rank, ranks, address) };
             let odd = if rank == 0 {
-                // A real rank 0 would listen itself.
+                // A real rank 0 would create the listener itself.
                 let greeting = Greeting::new(&job(0, ranks, address), &Hello::default());
                 let mut stream =
                     TcpStream::connect(("127.0.0.1", address.port)).expect("somebody listens");
@@ -274,7 +274,7 @@ fn one_that_is_no_rank_of_this_world_is_told_with_all() {
             } else {
                 Some(meet(&odd, &Hello::default(), &short(8000)))
             };
-            // Rank 0 keeps listening only to tell these of the fault.
+            // Rank 0 keeps listening only to send these ranks the fault.
             let good = [1, 2].map(|rank| {
                 let job = job(rank, 3, address);
                 scope.spawn(move || meet(&job, &Hello::default(), &short(8000)))
@@ -370,7 +370,7 @@ fn nobody_meets_where_something_else_listens() {
             assert!(began.elapsed() < Duration::from_secs(5), "it has to end");
         }
         let reason = refusal(guest.join().expect("no panic"));
-        // The last attempt may instead run out of time before it is answered.
+        // Alternatively, the last attempt may reach the time limit before an answer arrives.
         assert!(reason.contains(told) || reason.contains("nothing arrived"), "{reason}");
     }
 }
@@ -448,7 +448,7 @@ fn rank_0_has_let_all_in_when_it_has_met_them() {
         let (links, _) = host.expect("they meet");
         let node = Node::start(0, 3, links, &limits()).expect("its threads start");
         node.begin();
-        // As at the end of its process.
+        // The connection is closed as at the end of the process.
         node.cut();
         guests.into_iter().map(|guest| guest.join().expect("no panic")).collect()
     });

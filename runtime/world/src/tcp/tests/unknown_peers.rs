@@ -14,7 +14,7 @@ fn connect(address: &Address) -> TcpStream {
     TcpStream::connect(("127.0.0.1", address.port)).expect("somebody listens")
 }
 
-/// Random garbage from a stranger.
+/// Random bytes from an unknown peer.
 fn garbage(random: &mut fastrand::Rng, address: &Address) -> Vec<u8> {
     let greeting = Greeting::new(&job(1, 3, address), &Hello::default());
     let hello = greeting.encode().expect("it is short");
@@ -43,7 +43,7 @@ fn garbage_disturbs_no_meeting() {
         // More than are accepted at once.
         for _ in 0..150 {
             let mut stream = connect(&address);
-            // It may already be disconnected.
+            // The peer may already be disconnected.
             _ = stream.write_all(&garbage(&mut random, &address));
             if random.bool() {
                 stay.push(stream);

@@ -1,17 +1,17 @@
 //! Fake of NCCL, compiled by `rustc` to a shared object. It has the functions that the runtime
-//! calls, and moves bytes between pointers of one process. It knows neither devices nor streams.
+//! calls, and moves bytes between pointers of one process. It has neither devices nor streams.
 //!
-//! Its communicators are non-blocking, as NCCL's. An activity progresses only while it is polled,
-//! and a settled exchange has moved all its bytes. A rank does not notice that another one has
-//! aborted. The library records the first call that NCCL forbids (`fake_misuse`), and fails on
-//! request (`fake_set`):
+//! Its communicators are non-blocking, as in NCCL. An activity progresses only while it is polled,
+//! and a settled exchange has moved all its bytes. A rank does not notice that another rank has
+//! aborted. The library records the first call that NCCL forbids (`fake_misuse`). With `fake_set`,
+//! a test makes it fail:
 //!
 //! | setting | effect |
 //! | --- | --- |
 //! | `version` | reported version; default `FAKE_NCCL_VERSION` in the environment, or 22809 |
 //! | `polls` | number of polls until a completed activity is reported as complete |
 //! | `async` | code of every communicator's state |
-//! | `texts` | 1: no last error. 2: nor texts for codes. 3: both are empty |
+//! | `texts` | 1: no last error. 2: neither a last error nor texts for codes. 3: both are empty |
 //! | the name of a function | code that it returns without any effect |
 //! | `half` | code that `ncclCommInitRankConfig` returns with a communicator |
 //! | `none` | `ncclCommInitRankConfig` succeeds without a communicator |
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn fake_get(what: *const c_char) -> i64 {
 /// Writes a description of the first call that NCCL forbids. Returns its number of bytes.
 ///
 /// # Safety
-/// `buffer` has room for `room` bytes.
+/// `buffer` has the capacity for `room` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_misuse(buffer: *mut u8, room: usize) -> usize {
     let state = state();

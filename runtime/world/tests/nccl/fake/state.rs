@@ -115,7 +115,7 @@ impl State {
         phase
     }
 
-    /// Begins a group for a communicator. Returns false if this thread may not.
+    /// Begins a group for a communicator. Returns false if this thread must not begin one.
     pub fn begin_job(&mut self, comm: usize) -> bool {
         let before = JOB.with(|job| job.replace(comm));
         if self.comms.get(&before).is_some_and(|comm| comm.has_job) {
@@ -139,8 +139,8 @@ impl State {
                 receives.pop_front();
                 let fits = from.bytes == to.bytes;
                 if fits {
-                    // SAFETY: callers of `ncclSend` and `ncclRecv` vouch for both buffers until
-                    // they are told of completion.
+                    // SAFETY: callers of `ncclSend` and `ncclRecv` keep both buffers valid until
+                    // completion is reported.
                     unsafe {
                         std::ptr::copy(from.at as *const u8, to.at as *mut u8, from.bytes);
                     }

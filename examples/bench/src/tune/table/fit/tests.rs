@@ -1,4 +1,4 @@
-//! Tables fitted to times with a known best table.
+//! Tables fitted to times for which the best table is known.
 
 use super::*;
 use crate::shapes;
@@ -20,7 +20,8 @@ fn limits(rows: usize) -> TreeLimits {
     TreeLimits { trials: 4, ..TreeLimits::of_rows(rows) }
 }
 
-/// Times of the grid and of random shapes, given by a function of the shape and the tile's number.
+/// Times at the shapes of the grid and at random shapes, computed by a function of the shape and
+/// the tile's index.
 fn times(drawn: usize, layouts: &[GemmLayout], us: impl Fn(&GemmShape, usize) -> f64) -> TimesFile {
     let mut times = TimesFile::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
     let grid = shapes::grid().into_iter().filter(|shape| layouts.contains(&shape.layout));
@@ -33,7 +34,7 @@ fn times(drawn: usize, layouts: &[GemmLayout], us: impl Fn(&GemmShape, usize) ->
     times
 }
 
-/// Returns the number of the tile that a table selects.
+/// Returns the index of the tile that a table selects.
 fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
     let target = tables::Target { arch: 90, sms: 132 };
     let row = table.choose(&SgemmProblem { shape: shape.of_table(), target }).expect("in range");
@@ -41,8 +42,8 @@ fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
     TILES.iter().position(|known| *known == tile).expect("one of them")
 }
 
-/// Derives times from a table: its choice takes as long as the GEMM has bytes, other specs half as
-/// long again.
+/// Derives times from a table. The time of its choice is the number of bytes of the GEMM. Other
+/// specs take 1.5 times as long.
 fn known(text: &str, drawn: usize) -> (KernelTable<SgemmSpec>, TimesFile) {
     let table = read(text).expect(text);
     let times = times(drawn, &[GemmLayout::Nn], |shape, number| {
@@ -65,7 +66,7 @@ fn a_known_table_is_recovered() {
         let rows = rows(&samples, &limits(10));
         let fitted = read(&super::text(&rows)).expect("a table");
         let regret = regret(&fitted, &samples).expect("all are timed");
-        // A threshold may leave a shape on the wrong side.
+        // A shape may be on the wrong side of a fitted threshold.
         assert!(regret.mean < 1.005, "{text}:\n{fitted}\n{regret:?}");
         let fresh = shapes::random(99, 1000, &[GemmLayout::Nn]);
         let same = fresh.iter().filter(|shape| best(&fitted, shape) == best(&table, shape));
@@ -141,7 +142,7 @@ fn what_was_not_timed_is_not_chosen() {
     let mut times = TimesFile::new(complete.head.clone());
     for shape in complete.shapes() {
         for (line, time) in complete.at_shape(shape) {
-            // The best spec of a short K was refused, or not measured.
+            // The best spec for small K was refused, or was not measured.
             let time =
                 if shape.size.k > 128 || !line.contains("8x8x8") { *time } else { Time::Refused };
             times.add(*shape, line, time).expect("no file");
@@ -163,7 +164,7 @@ fn what_is_no_line_of_a_table_is_left_out() {
     for line in none {
         times.add(shape, line, Time::Us(1e-3)).expect("no file");
     }
-    // In the author's notation.
+    // The spec is not in canonical form.
     times.add(shape, "order: row,tile:8x4x8", Time::Us(1e-3)).expect("no file");
     let samples = FitSamples::new(&times, Accuracy::Ieee);
     assert_eq!(samples.unknown, none.map(str::to_owned).into());
@@ -195,7 +196,7 @@ fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
     let samples = FitSamples::new(&times, Accuracy::Ieee);
-    // The spec is slow there, which is the author's responsibility.
+    // A manual rule is kept although its spec is slow there.
     let first = First::read("k > 2048 && m > 8 && n > 8 => tile: 32x32x8;\n", Accuracy::Ieee)
         .expect("a row");
     let left = first.left(&samples).expect("in range");
@@ -253,11 +254,12 @@ fn what_is_behind_cublas_counts_twice() {
         let text = text(&rows(&FitSamples::new(&times, Accuracy::Ieee), &limits(1)));
         best(&read(&text).expect("a table"), &times.shapes()[0])
     };
-    // 189 times 1 % is more than 7 times 30 %, unless the latter is behind cuBLAS and counts twice.
+    // 189 shapes with 1 % cost more than 7 shapes with 30 %, unless the latter are slower than
+    // cuBLAS and count twice.
     assert_eq!([None, Some(9.0), Some(1.0), Some(0.2)].map(of), [1, 1, 0, 1]);
 }
 
-/// Output of the writer, compiled by the macro as part of this file.
+/// Output of `source`. The macro compiles it as a module of this test.
 #[path = "written.rs"]
 mod written;
 
@@ -283,7 +285,8 @@ fn the_macro_takes_what_is_written() {
     assert_eq!(Ok(read), super::read(&text(&rows)));
 }
 
-/// Specs that emulate `f32` on tensor cores become rules if that is granted, and the table says so.
+/// Specs that emulate `f32` on tensor cores become rules only if their accuracy is granted. The
+/// table then has an accuracy clause.
 #[test]
 fn a_table_grants_what_its_rows_need() {
     let emulated = "tile: 64x64x64, arith: bf16x6, mma: wgmma";

@@ -1,5 +1,5 @@
-//! Refinement of a tree: cuts move to the threshold of the lowest cost, given the subtrees below
-//! (tree alternating optimization: Carreira-Perpiñán and Tavallali, 2018).
+//! Refinement of a tree. Each cut is moved to the threshold with the lowest cost for the given
+//! subtrees (tree alternating optimization: Carreira-Perpiñán and Tavallali, 2018).
 
 use super::{Tree, TreeLimits, least, sums};
 use crate::tune::table::condition::Test;
@@ -7,10 +7,10 @@ use crate::tune::table::samples::FitSamples;
 
 const PASSES: usize = 8;
 
-/// Smaller gains are rounding errors of sums in different orders.
+/// Minimum gain. Smaller differences are rounding errors of sums in different orders.
 const ROUNDING: f64 = 1e-9;
 
-/// Moves the cuts and chooses the specs of the leaves again; the cost never increases.
+/// Moves the cuts and chooses the specs of the leaves again. The cost never increases.
 pub(super) fn refined(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> Tree {
     let mut tree = tree;
     for _ in 0..PASSES {
@@ -24,7 +24,7 @@ pub(super) fn refined(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> 
     tree
 }
 
-/// Refines the tree for some shapes, from the root down.
+/// Refines the tree for the given shapes, from the root down.
 fn pass(samples: &FitSamples, tree: Tree, shapes: Vec<usize>, limits: &TreeLimits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else {
         return Tree::Leaf { line: least(&sums(samples, &shapes)).0, shapes };
@@ -64,8 +64,8 @@ fn cost(samples: &FitSamples, tree: &Tree, shape: usize) -> f64 {
     }
 }
 
-/// Returns the test with the lowest cost, given each shape's cost on either side. The current test
-/// stays unless another one is better.
+/// Returns the test with the lowest cost, given the cost of each shape on both sides. The current
+/// test is kept unless another test is better.
 fn moved(
     samples: &FitSamples,
     test: Test,

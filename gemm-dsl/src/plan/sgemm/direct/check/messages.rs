@@ -1,11 +1,11 @@
-//! Error messages for kernels without shared-memory staging whose threads hold tiles of C.
+//! Error messages for kernels whose threads compute tiles of C without staging operands.
 
 use crate::error::SpecError;
 use crate::spec::{GemmLayout, Lanes, Rect, SgemmSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 
-/// Rejects `coarsen` or `partials`, which belong to kernels whose threads compute one element at a
-/// time.
+/// Rejects `coarsen` or `partials`, which act only on kernels whose threads compute one element at
+/// a time.
 pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> SpecError {
     let remedy = match key {
         "coarsen" => "use `thread: 1x4` for four elements of a row",
@@ -14,8 +14,8 @@ pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> Sp
     SpecError::at_key(
         &[key, by],
         format!(
-            "`{key}` has no effect: it is for threads that compute one element after the other, \
-             and with `{by}` a thread computes all of them at once; {remedy}"
+            "`{key}` has no effect: it is for threads that compute one element at a time, \
+             and with `{by}` a thread computes all its elements at once; {remedy}"
         ),
     )
 }

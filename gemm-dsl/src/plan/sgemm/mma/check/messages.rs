@@ -42,7 +42,7 @@ pub(crate) fn without_warp(arith: Arith, better: Option<Rect>) -> SpecError {
     SpecError::at_value(
         &["arith", "warp", "tile", "mma"],
         format!(
-            "`arith: {arith}` is computed by whole warps, each with a tile of its own; {remedy}"
+            "`arith: {arith}` is computed by whole warps, each with its own warp tile; {remedy}"
         ),
     )
 }
@@ -124,7 +124,7 @@ pub(crate) fn promote_of_tile(promote: u32, own: u32) -> SpecError {
         &["promote", "tile", "slices"],
         format!(
             "`promote: {promote}` does not divide {own}, the part of the tile's K that a warp \
-             sums: {own} mod {promote} = {}; use a divisor of {own}",
+             accumulates: {own} mod {promote} = {}; use a divisor of {own}",
             own % promote.max(1),
         ),
     )

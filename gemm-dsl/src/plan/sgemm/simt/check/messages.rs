@@ -198,7 +198,7 @@ pub(crate) fn partials_of_tile(partials: u32, k: u32) -> SpecError {
     )
 }
 
-/// Lists the divisions that leave a remainder, such as `30 rows mod 4 = 2`.
+/// Lists the divisions that leave a remainder, for example `30 rows mod 4 = 2`.
 fn remainders(axes: [(&str, u32, u32); 2]) -> String {
     let parts: Vec<String> = axes
         .into_iter()

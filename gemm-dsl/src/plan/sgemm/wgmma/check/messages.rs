@@ -60,7 +60,7 @@ pub(crate) fn warp_of_warpgroup(warp: Rect, better: Rect) -> SpecError {
     )
 }
 
-/// `rows` are the valid K extents of a tile.
+/// `rows` are the valid K extents of a tile, in elements.
 pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     let rows: Vec<String> = rows.iter().map(u32::to_string).collect();
     SpecError::at_value(
@@ -89,8 +89,8 @@ pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError 
 pub(crate) fn ranges_of_cluster() -> SpecError {
     SpecError::at_key(
         &["cluster", "split_k"],
-        "`cluster` and `split_k` contradict each other: blocks of a cluster take no tickets; \
-         leave one of them out"
+        "`cluster` and `split_k` contradict each other: split-K partitions of \
+         clusters are not supported; leave one of them out"
             .into(),
     )
 }
@@ -99,8 +99,8 @@ pub(crate) fn threads(tile: Tile, plan: &WgmmaPlan) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "producer"],
         format!(
-            "`tile: {tile}` in parts of 64x{} is {} threads{}, and a block has at most 1024; use a \
-             wider `warp`",
+            "`tile: {tile}` in warpgroup tiles of 64x{} is {} threads{}, and a block has at most \
+             1024; use a wider `warp`",
             plan.columns(),
             plan.threads(),
             if plan.producer() { " with those of `producer`" } else { "" },
@@ -114,7 +114,7 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
     let more = match fresh.max(operands) {
         0 => String::new(),
         more if operands > fresh => format!(" + {more} for operands of the epilogue"),
-        more => format!(" + {more} for accumulators that are not added yet"),
+        more => format!(" + {more} for partial accumulators"),
     };
     let needed = plan.registers_of_thread();
     let beside = needed - sums - fresh.max(operands);

@@ -1,0 +1,110 @@
+//! Specs whose CUDA source is pinned in the top-level folder `snapshots/`: every stage of both
+//! ladders, reductions of segments and of runs, GEMMs with an epilogue, and batches.
+
+use super::Stage;
+use crate::error::SpecErrors;
+use crate::ir::{Variant, VerifiedKernel};
+use crate::spec::{ReduceSpec, SgemmSpec};
+use crate::{Family, Plan, cuda};
+
+/// Spec with its kernels, and the names of their files.
+#[derive(Clone, Debug)]
+pub struct PinnedSpec {
+    /// Folder of the files: that of the ladder, or `segments`, `runs`, `epilogue` or `batch`.
+    pub folder: &'static str,
+    /// Base name of the files, for example `04_unroll_last_warp`.
+    pub stem: String,
+    /// True for a GEMM, false for a reduction.
+    pub is_gemm: bool,
+    /// Spec as text of the DSL.
+    pub line: String,
+    /// Kernels of the spec: the preferred kernel, its fallback, then kernels of the other launches
+    /// of a GEMM or of runs, and kernels of shards.
+    pub kernels: Vec<VerifiedKernel>,
+}
+
+impl PinnedSpec {
+    fn new(
+        folder: &'static str,
+        stem: impl Into<String>,
+        spec: &impl Family,
+    ) -> Result<Self, SpecErrors> {
+        let program = spec.plan()?.program()?;
+        let others = program.launched().filter(|other| {
+            // The passes of a reduction differ only in their loads, so only one kernel is pinned.
+            folder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
+        });
+        let kernels = program.variants().chain(others).cloned().collect();
+        let is_gemm = !["reduce", "segments", "runs"].contains(&folder);
+        Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
+    }
+
+    /// Returns the suffix of a kernel's file name, for example `.scalar`.
+    pub fn suffix(kernel: &VerifiedKernel) -> &'static str {
+        match kernel.variant {
+            Variant::Scalar if kernel.name.ends_with("_of_shard") => ".shard.scalar",
+            Variant::Scalar => ".scalar",
+            _ if kernel.name.ends_with("_of_shard") => ".shard",
+            _ if kernel.name.ends_with("_of_partials") => ".partials",
+            _ if kernel.name.ends_with("_row_max") => ".row_max",
+            _ if kernel.name.ends_with("_splits") => ".splits",
+            _ if kernel.name.ends_with("_f32") => ".f32",
+            _ => "",
+        }
+    }
+
+    /// Returns the file suffix and the CUDA source of each kernel.
+    pub fn sources(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.kernels.iter().map(|kernel| (Self::suffix(kernel), cuda::source(kernel)))
+    }
+}
+
+/// Returns all pinned specs.
+///
+/// # Errors
+/// Returns an error if the generator has a bug. None of the specs is faulty.
+pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
+    fn ladder<S: Family>(
+        folder: &'static str,
+        stages: Vec<Stage<S>>,
+    ) -> impl Iterator<Item = Result<PinnedSpec, SpecErrors>> {
+        stages.into_iter().map(move |stage| PinnedSpec::new(folder, stage.stem(), &stage.spec))
+    }
+    let ladders = ladder("reduce", super::reduce()).chain(ladder("sgemm", super::sgemm()));
+    let mut all = ladders.collect::<Result<Vec<_>, _>>()?;
+    all.extend(reductions()?);
+    all.extend(products()?);
+    Ok(all)
+}
+
+/// Reductions of segments and of runs. In the first, groups reduce short segments and blocks reduce
+/// long ones, and the bits depend on the limit between them. The second includes the kernel for
+/// runs of a shard.
+fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
+    let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
+    let argmax: ReduceSpec =
+        "op: argmax, block: 128, items: 2, shuffle, float4, run: 2048".parse()?;
+    let mut runs = PinnedSpec::new("runs", "argmax", &argmax)?;
+    runs.kernels.extend(argmax.plan()?.program_of_shard()?.variants().cloned());
+    Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
+}
+
+/// GEMMs: a small one whose expression uses most features, the fastest stage with a library
+/// function, a batch with several GEMMs per block, and a batch of pointer lists.
+fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
+    let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
+                 if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
+    // This spec spills a register without `blocks_per_sm: 1`.
+    let several = "tile: 16x16x16, thread: 4x4, float4, pad_a: 1, blocks_per_sm: 1, \
+                   batch: strided, products: 4";
+    let pointers = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, batch: pointers, \
+                    epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
+    let mut specs: Vec<(&str, &str, SgemmSpec)> = vec![("epilogue", "small", small.parse()?)];
+    for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
+        let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
+        specs.push(("epilogue", "fastest_gelu", gelu.parse()?));
+    }
+    specs.push(("batch", "several_a_block", several.parse()?));
+    specs.push(("batch", "pointers", pointers.parse()?));
+    specs.iter().map(|(folder, stem, spec)| PinnedSpec::new(folder, *stem, spec)).collect()
+}
