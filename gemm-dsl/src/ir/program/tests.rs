@@ -364,25 +364,22 @@ fn arrays_of_the_caller_are_distinct_operands() {
 
 #[test]
 fn expressions_are_over_the_extents_and_of_their_type() {
-    let unknown = || Expr::Param(Scalar { param: 1, ty: Ty::U64 });
-    let narrow = || Expr::Param(Scalar { param: 0, ty: Ty::I32 });
-    says(&sized(unknown()), "over an unknown number");
-    says(&sized(narrow()), "over an unknown number");
+    for (param, ty) in [(1, Ty::U64), (0, Ty::I32)] {
+        says(&sized(Expr::Param(Scalar { param, ty })), "over an unknown number");
+    }
     says(&sized(7.into()), "of type");
     says(
         &changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()].into()),
         "no value on the host",
     );
     // The types of an expression's operands agree, and a constant has a value of its type.
-    let uneven = || Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
-    says(&sized(uneven()), "an extent of `t`: the types of");
+    let uneven = Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
+    says(&sized(uneven), "an extent of `t`: the types of");
     let unlike =
-        || Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
-    says(&sized(unlike()), "an extent of `t`: the types of");
-    let by_zero = Expr::U64(2) / Expr::U64(0);
-    says(&sized(by_zero), "an extent of `t`: the value overflows");
-    let negative = || Expr::U64(2) - Expr::U64(3);
-    says(&sized(negative()), "an extent of `t`: the value is -1");
+        Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
+    says(&sized(unlike), "an extent of `t`: the types of");
+    says(&sized(Expr::U64(2) / Expr::U64(0)), "an extent of `t`: the value overflows");
+    says(&sized(Expr::U64(2) - Expr::U64(3)), "an extent of `t`: the value is -1");
     says(&changed(|p| p.outputs[0].dims = List::EMPTY), "`y` has no dimensions");
     says(&changed(|p| first(p).extents.to_mut()[0].1 = 7.into()), "of type");
     let rule = broken(|p| vec![Step::either(p.n.clone(), Vec::new(), Vec::new())]);
