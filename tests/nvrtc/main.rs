@@ -352,8 +352,8 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
 /// Compiles both access variants. An architecture that lacks an instruction is skipped.
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.plan()?.program()?;
-    for kernel in &program.kernels {
-        let has = |arch: u32| match kernel.contract().is_specific() {
+    for kernel in program.kernels() {
+        let has = |arch: u32| match kernel.contract().is_specific {
             true => arch == kernel.min_arch(),
             false => arch >= kernel.min_arch(),
         };
@@ -366,7 +366,7 @@ fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
 
 fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(), Failed> {
     let source = cuda::source(kernel);
-    let target = match kernel.contract().is_specific() {
+    let target = match kernel.contract().is_specific {
         true => Arch::sm(arch).specific(),
         false => Arch::sm(arch),
     };

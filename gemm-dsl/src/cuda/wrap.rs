@@ -236,7 +236,7 @@ mod tests {
         use crate::{Plan, cuda, stages};
         for stage in stages::sgemm() {
             let program = stage.spec.plan().and_then(|plan| plan.program()).expect("a stage");
-            for kernel in &program.kernels {
+            for kernel in program.kernels() {
                 for line in cuda::source(kernel).lines() {
                     let short = line.len() <= cuda::WIDTH || line.starts_with(&kernel.name);
                     assert!(short, "{}: {line}", stage.name);

@@ -82,7 +82,7 @@ impl VerifiedKernel {
 
     /// Shared memory of all arrays together, in bytes. Each array is aligned to 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
-        self.contract.shared_bytes()
+        self.contract.shared_bytes
     }
 
     /// Returns true if the shared memory exceeds the limit of static shared memory.
@@ -92,7 +92,7 @@ impl VerifiedKernel {
 
     /// Oldest compute capability that can run the kernel, for example 80 for `sm_80`.
     pub fn min_arch(&self) -> u32 {
-        self.contract.min_arch()
+        self.contract.min_arch
     }
 }
 

@@ -3,9 +3,10 @@
 
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
 use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
+use crate::artifact::Interface;
 use crate::error::SpecErrors;
 use crate::family::{Family, Plan};
-use crate::ir::VerifiedProgram;
+use crate::ir::{List, VerifiedProgram};
 use crate::parse::from_text;
 use crate::plan::Faults;
 use std::str::FromStr;
@@ -56,6 +57,10 @@ impl Family for ProbeSpec {
         faults.check_minimums(self);
         faults.check_acting(self);
         faults.finish().map(|_| ProbePlan(self.clone()))
+    }
+
+    fn interface(&self) -> Interface {
+        Interface::Gemm { operands: List::EMPTY }
     }
 }
 

@@ -157,7 +157,7 @@ impl ProgramBackend for Harness<'_> {
         if temp.fill == TempFill::Kept {
             self.kept.push((temp.name, whole.clone()));
         }
-        Ok(SimulatedArray { view: whole.clone(), whole, axes })
+        Ok(SimulatedArray { view: whole.clone(), whole, axes: axes.into_vec() })
     }
 
     fn launch(&mut self, launch: &KernelLaunch<'_, SimulatedArray>) -> Result<(), Failure> {
@@ -191,6 +191,6 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
     for (image, array) in all.chain(images.outputs.iter_mut().zip(arrays.outputs())) {
         image.memory = array.whole.bits();
     }
-    let variant = |id| program.kernel(id).contract().variant();
+    let variant = |id| program.kernel(id).contract().variant;
     Ok(run.launches.iter().map(|launch| variant(launch.kernel)).collect())
 }

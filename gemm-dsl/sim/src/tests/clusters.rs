@@ -32,7 +32,7 @@ fn clusters(blocks: usize) -> Clusters {
     let grid = [blocks as u64, 1, 1].map(Expr::U64);
     b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: Some(1) });
     b.cluster(2);
-    let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
+    let map = TensorMap { tile: vec![8, 32].into(), swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);
     b.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
     let out = b.global("out", Elem::I32, Operand::Output(0));

@@ -154,7 +154,7 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         *dims.last_mut()? = row;
         let mut tile = vec![1; rank];
         *tile.last_mut()? = swizzle.bytes()? / elem.size();
-        let map = TensorMap { tile, swizzle };
+        let map = TensorMap { tile: tile.into(), swizzle };
         let from = b.tensor_map(&format!("g{n}"), elem, Operand::Input(n), map);
         let strides = [Expr::I32(1 << 16), Expr::I32(256), 1.into()];
         b.shape(from, dims.clone(), strides[3 - rank..].to_vec());

@@ -11,7 +11,7 @@ fn kernels() -> Vec<VerifiedKernel> {
     let products =
         stages::sgemm().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
     let programs = reductions.chain(products).map(|program| program.expect("a sound stage"));
-    programs.flat_map(|program| program.kernels.clone()).collect()
+    programs.flat_map(|program| program.kernels().to_vec()).collect()
 }
 
 /// Source without whitespace, so that line breaks do not matter.

@@ -13,7 +13,7 @@ use super::reader::ElementReader;
 use super::role::Role;
 use super::shape::ReduceShape;
 use super::team::Team;
-use crate::ir::program::{KernelId, Launch, Program, Slot, Step};
+use crate::ir::program::{KernelId, Program, Slot, Step};
 use crate::ir::{Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram};
 use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
@@ -46,7 +46,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     for (n, (name, elem)) in spec.results().into_iter().enumerate() {
         bind.push(program.output(Operand::Output(n), name, elem, results.clone()));
     }
-    let launch = |choose, bind| Step::Launch(Launch { choose, bind, extents: extents.clone() });
+    let launch = |choose, bind| Step::launch(choose, bind, extents.clone());
     if role == Role::Whole {
         let choose = variants(&mut program, plan, role)?;
         program.steps = vec![launch(choose, bind)];
