@@ -22,7 +22,7 @@ pub fn remove_same(
 ) -> BTreeSet<String> {
     let key = |spec: &PinnedSpec, kernel: &VerifiedKernel| key(spec, PinnedSpec::suffix(kernel));
     let is_same = |kernel: &VerifiedKernel, key: &String| {
-        let arch = if kernel.contract().is_specific() { arch.specific() } else { arch };
+        let arch = if kernel.contract().is_specific { arch.specific() } else { arch };
         let codes = texts.map(|texts| Some(machine_code(&texts.get(key)?.source, arch)));
         // A text that does not compile is left, because the launch reports it with its spec.
         matches!(codes, [Some(Ok(old)), Some(Ok(new))] if old == new)

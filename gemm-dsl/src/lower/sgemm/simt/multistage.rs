@@ -111,10 +111,11 @@ impl MultistagePipeline<'_> {
                 });
             }
             (Some(terms), Ragged::Last, CopyShare::All) => {
-                let meaning = "Starts the copies of the last K tile, which has only `depth` k.";
-                let params = [("stage", slot.clone()), ("depth", terms.clone())];
-                b.section("copy_partial_tile", meaning, params, |b, [stage, depth]| {
-                    self.start(b, share, &stage.into(), CopyCondition::Below(&depth.into()));
+                let meaning =
+                    "Starts the copies of the last K tile, which has `valid` elements along K.";
+                let params = [("stage", slot.clone()), ("valid", terms.clone())];
+                b.section("copy_partial_tile", meaning, params, |b, [stage, valid]| {
+                    self.start(b, share, &stage.into(), CopyCondition::Below(&valid.into()));
                 });
             }
             (None, ..) => self.start(b, share, slot, CopyCondition::Always),
