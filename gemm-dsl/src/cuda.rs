@@ -151,16 +151,16 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints lines whose trailing comments are aligned; a comment may be empty. If one of them does
-    /// not fit, comments that do not fit stand above their lines, and none is aligned.
+    /// Prints lines whose trailing comments are aligned; a comment may be empty. A comment that does
+    /// not fit in its column stands directly beside its line, or above it.
     fn table(&mut self, lines: &[(String, &str)]) {
         let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
-        let longest = lines.iter().map(|(_, comment)| comment.len()).max().unwrap_or(0);
-        let fits = 4 * self.level + column + longest + 5 <= WIDTH;
         for (text, comment) in lines {
             match comment {
                 &"" => self.line(text),
-                comment if fits => self.line(format!("{text:column$}  // {comment}")),
+                comment if 4 * self.level + column + comment.len() + 5 <= WIDTH => {
+                    self.line(format!("{text:column$}  // {comment}"));
+                }
                 comment => self.line_with(text, comment),
             }
         }

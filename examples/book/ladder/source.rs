@@ -15,7 +15,8 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     let mut sources = Vec::new();
     for stage in reductions.iter().filter(|stage| is(stage, wanted)) {
         let kernel = Kernel::<ReduceSpec, ByName>::new(stage.spec.clone())?;
-        sources.push((format!("reduce {} {}", stage.index, stage.name), kernel.source().to_owned()));
+        sources
+            .push((format!("reduce {} {}", stage.index, stage.name), kernel.source().to_owned()));
     }
     for stage in products.iter().filter(|stage| is(stage, wanted)) {
         let kernel = SgemmKernel::new(stage.spec.clone())?;

@@ -272,7 +272,7 @@ fn the_head_says_what_a_launch_requires() {
         b.store(at(x, 0), Expr::F32(1.0));
     });
     let line = "// Requires: n and m are multiples of 16; n is a multiple of 3; x is aligned to 16 \
-                bytes;\n//    m <= 65537.\n";
+                bytes; m <=\n//    65537.\n";
     assert!(text.starts_with(line), "{text}");
 }
 

@@ -326,8 +326,8 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     );
     format!(
         "\
-// Starts {effect}: m{rows}n{columns}k{terms}, {of} operands in shared memory, given
-// by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
+// Starts {effect}: m{rows}n{columns}k{terms}, {of} operands in shared memory,
+// given by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
 // Immediates after p: scale a, scale b{flags}.
 {head}
 {{

@@ -229,7 +229,7 @@ fn what_a_text_calls_no_kernel_may_declare() {
         }
     }
     // Every reserved name occurs in some printed source, or is listed here.
-    const UNSEEN: &str = "blockDim dim3 float2 float3 gridDim main threadIdx warpSize";
+    const UNSEEN: &str = "blockDim dim3 float2 float3 gridDim main shared threadIdx warpSize";
     let unseen: Vec<&str> = CUDA.split(' ').filter(|name| !all.contains(*name)).collect();
     assert_eq!(unseen.join(" "), UNSEEN);
 }

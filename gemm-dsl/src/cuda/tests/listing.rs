@@ -19,14 +19,15 @@ fn joined<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
     lines.into_iter().flat_map(str::chars).filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Receives a statement, its line range, and the range of its parent.
-type See<'s> = dyn FnMut(&Stmt, &Range<usize>, &Range<usize>) + 's;
+/// Receives a statement, its line range, and the range of its parent; `None` in a section, whose
+/// function stands elsewhere.
+type See<'s> = dyn FnMut(&Stmt, &Range<usize>, Option<&Range<usize>>) + 's;
 
 /// Visits the statements of a block and the nested ones in order, each with its line range and its
 /// parent's.
 fn inside(
     block: &[Stmt],
-    outer: &Range<usize>,
+    outer: Option<&Range<usize>>,
     (lines, next): (&[Range<usize>], &mut usize),
     see: &mut See<'_>,
 ) {
@@ -34,12 +35,18 @@ fn inside(
         let own = &lines[*next];
         *next += 1;
         see(stmt, own, outer);
+        let own = outer.map(|_| own);
         match stmt {
             Stmt::If { then, otherwise, .. } => {
                 inside(then, own, (lines, next), see);
                 inside(otherwise, own, (lines, next), see);
             }
             Stmt::For(l) => inside(&l.body, own, (lines, next), see),
+            Stmt::Section(section) => {
+                let (params, body) = section.body.split_at(section.params);
+                *next += params.len();
+                inside(body, None, (lines, next), see);
+            }
             _ => {}
         }
     }
@@ -55,11 +62,14 @@ fn statements_stand_where_the_listing_says() {
         assert_eq!(found.lines.len(), kernel.statements().len());
         let mut before = 0;
         let mut told = vec![false; text.len()];
-        let mut see = |stmt: &Stmt, own: &Range<usize>, outer: &Range<usize>| {
+        let mut see = |stmt: &Stmt, own: &Range<usize>, outer: Option<&Range<usize>>| {
             seen += 1;
-            assert!(outer.start <= own.start && own.end <= outer.end && !own.is_empty());
-            assert!(before <= own.start, "{}: in the order of the text", kernel.name);
-            before = own.start;
+            assert!(!own.is_empty());
+            if let Some(outer) = outer {
+                assert!(outer.start <= own.start && own.end <= outer.end);
+                assert!(before <= own.start, "{}: in the order of the text", kernel.name);
+                before = own.start;
+            }
             let here = joined(text[own.clone()].iter().copied());
             // A comment may be wrapped together with adjacent comments.
             match stmt {
@@ -77,12 +87,14 @@ fn statements_stand_where_the_listing_says() {
             told[own.clone()].fill(true);
         };
         let whole = 0..text.len();
-        inside(&kernel.body, &whole, (&found.lines, &mut 0), &mut see);
+        inside(&kernel.body, Some(&whole), (&found.lines, &mut 0), &mut see);
         // After the shared arrays, every non-empty line of the body belongs to a statement, except
-        // the last brace.
+        // the last brace, and the first and last lines of functions with their comments.
         let first = found.lines.iter().map(|lines| lines.start).min().unwrap_or_default();
         for (n, line) in text.iter().enumerate().skip(first) {
-            assert!(told[n] || line.is_empty() || *line == "}", "{}: {line}", kernel.name);
+            let of_function = ["//", "const auto ", "};"].map(|head| line.trim().starts_with(head));
+            let is_told = told[n] || line.is_empty() || *line == "}" || of_function.contains(&true);
+            assert!(is_told, "{}: {line}", kernel.name);
         }
     }
     assert!(seen > 3000, "{seen}");
