@@ -375,8 +375,7 @@ fn expressions_are_over_the_extents_and_of_their_type() {
     // The types of an expression's operands agree, and a constant has a value of its type.
     let uneven = Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
     says(&sized(uneven), "an extent of `t`: the types of");
-    let unlike =
-        Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
+    let unlike = Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
     says(&sized(unlike), "an extent of `t`: the types of");
     says(&sized(Expr::U64(2) / Expr::U64(0)), "an extent of `t`: the value overflows");
     says(&sized(Expr::U64(2) - Expr::U64(3)), "an extent of `t`: the value is -1");
