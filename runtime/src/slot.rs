@@ -10,6 +10,12 @@ pub struct KernelSlot(AtomicUsize);
 /// Number of a slot that has none yet.
 const NONE: usize = usize::MAX;
 
+impl Default for KernelSlot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl KernelSlot {
     /// Slot without a number.
     pub const fn new() -> Self {

@@ -117,7 +117,7 @@ fn every_operation_is_drawn() {
         let code = HostExpr::new(&Tape(&tape).expr(Ty::U64, 6), &consts()).expect("of the host");
         outcomes.insert(code.value(&[1, 2, 3, 4, 5]).is_ok());
         if let HostExpr::Code(code) = &code {
-            seen.extend(code.iter().map(|op| std::mem::discriminant(op)));
+            seen.extend(code.iter().map(std::mem::discriminant));
         }
     }
     assert_eq!((seen.len(), outcomes.len()), (8, 2));

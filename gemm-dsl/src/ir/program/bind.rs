@@ -159,11 +159,11 @@ impl LaunchProgram {
 }
 
 /// Returns the given values in the order in which the program declares their names.
-fn in_order<'g, N: Copy + PartialEq, V>(
+fn in_order<N: Copy + PartialEq, V>(
     declared: impl Iterator<Item = N> + Clone,
-    given: &'g [(N, V)],
+    given: &[(N, V)],
     input: impl Fn(N) -> ProgramInput,
-) -> Result<impl Iterator<Item = Result<&'g V, BindError>>, BindError> {
+) -> Result<impl Iterator<Item = Result<&V, BindError>>, BindError> {
     for (nth, (name, _)) in given.iter().enumerate() {
         if given[..nth].iter().any(|(other, _)| other == name) {
             return Err(BindError::Repeated(input(*name)));

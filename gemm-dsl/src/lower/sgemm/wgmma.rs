@@ -297,11 +297,11 @@ impl<'p> WgmmaFrame<'p> {
 
     /// First k of tile `round` of the block.
     fn term(&self, round: Expr) -> Expr {
-        self.from_begin(round * self.bk)
+        self.k_of_range(round * self.bk)
     }
 
     /// Position in K of a term of the block's range.
-    fn from_begin(&self, term: Expr) -> Expr {
+    fn k_of_range(&self, term: Expr) -> Expr {
         match self.range {
             None => term,
             Some(range) => range.begin + term,

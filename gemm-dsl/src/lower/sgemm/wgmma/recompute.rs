@@ -45,7 +45,7 @@ pub(super) fn recompute(
                 let col = b.let_("col", col.min(block.problem.n - 1));
                 b.assign(sum, Expr::F32(0.0));
                 b.loop_("k", rolled(frame.depth()), |b, k| {
-                    let term = Expr::from(b.let_("term", frame.from_begin(k.into())));
+                    let term = Expr::from(b.let_("term", frame.k_of_range(k.into())));
                     let fma = vec![
                         of_a.at(row, term.clone()).load(),
                         of_b.at(term, col).load(),
