@@ -152,7 +152,7 @@ fn compilation(device: &Device) -> Result<f64, Error> {
     let mut times = Vec::new();
     for _ in 0..5 {
         let start = Instant::now();
-        compile::compile(NAME, &SUM.source(), arch, &CompileOptions::default())?;
+        compile::compile(NAME, SUM.source(), arch, &CompileOptions::default())?;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(median(&mut times))
@@ -218,7 +218,7 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     let (mut from, _from) = slice.device_ptr(gpu.stream);
     let (mut to, _to) = value.device_ptr_mut(gpu.stream);
     let mut length = LENGTH as u64;
-    let cubin = compile::compile(NAME, &SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
+    let cubin = compile::compile(NAME, SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
     let name = CString::new(NAME).map_err(|error| Error::Internal(error.to_string()))?;
     gpu.context.bind_to_thread().map_err(failed("making the context current"))?;
     // SAFETY: the image is a cubin for this GPU, and `name` is the name of its kernel. The module

@@ -8,8 +8,11 @@
 use crate::grid::report::geometric_mean;
 use serde_json::Value;
 
-/// Folds several values into one.
-const FOLDS: [(&str, fn(&[f64]) -> Option<f64>); 4] = [
+/// Function that folds several values into one.
+type ValueFold = fn(&[f64]) -> Option<f64>;
+
+/// Folds with their names.
+const FOLDS: [(&str, ValueFold); 4] = [
     ("least", |values| values.iter().copied().min_by(f64::total_cmp)),
     ("most", |values| values.iter().copied().max_by(f64::total_cmp)),
     ("mean", geometric_mean),
