@@ -36,7 +36,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Returns the hash of the [code](code) of several texts: 16 hexadecimal digits of SHA-256. The
+/// Returns the hash of the [`code`] of several texts: 16 hexadecimal digits of SHA-256. The
 /// order of the texts does not matter.
 pub fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let codes: BTreeSet<String> = texts.into_iter().map(|text| code(text.as_ref())).collect();
