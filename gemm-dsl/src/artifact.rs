@@ -70,7 +70,7 @@ impl Artifact {
     }
 
     /// Returns a Rust expression whose value equals this artifact. The expression refers to the
-    /// module [`items`](crate::artifact::items) by the path `items`.
+    /// module [`mod@items`] by the path `items`.
     pub fn constant(&self, items: &str) -> String {
         constant::text(self, items)
     }

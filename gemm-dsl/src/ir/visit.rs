@@ -135,26 +135,6 @@ impl Stmt {
         }
     }
 
-    /// Visits the accesses to buffers of this statement, without those of nested blocks.
-    pub fn visit_accesses<'a>(&'a self, f: &mut impl FnMut(&'a Access)) {
-        self.visit_exprs(&mut |e| {
-            if let Expr::Load(access) = e {
-                f(access);
-            }
-        });
-        match self {
-            Stmt::Store { target, .. } | Stmt::Atomic(Atomic { target, .. }) => f(target),
-            Stmt::CopyAsync { target, source, .. } => [target, source].into_iter().for_each(f),
-            Stmt::Point { at, .. } => f(at),
-            Stmt::LoadMatrix(LoadMatrix { to, from, .. }) => [to, from].into_iter().for_each(f),
-            Stmt::Mma(Mma { d, a, b, .. }) | Stmt::Wgmma(Wgmma { d, a, b, .. }) => {
-                [d, a, b].into_iter().for_each(f);
-            }
-            Stmt::TensorCopy(copy) => f(&copy.to),
-            _ => {}
-        }
-    }
-
     /// Visits the expressions of this statement, without those of nested blocks.
     pub fn visit_exprs<'a>(&'a self, f: &mut impl FnMut(&'a Expr)) {
         let index = |a: &'a Access, f: &mut dyn FnMut(&'a Expr)| {

@@ -3,6 +3,7 @@
 use crate::cuda::{listing, source, statement};
 use crate::ir::{Stmt, VerifiedKernel};
 use crate::{Plan, stages};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 fn kernels() -> Vec<VerifiedKernel> {
@@ -89,13 +90,31 @@ fn statements_stand_where_the_listing_says() {
         let whole = 0..text.len();
         inside(&kernel.body, Some(&whole), (&found.lines, &mut 0), &mut see);
         // After the shared arrays, every non-empty line of the body belongs to a statement, except
-        // the last brace, and the first and last lines of functions with their comments.
+        // the last brace, and head, end and comment of each function. A comment stands before the
+        // head.
         let first = found.lines.iter().map(|lines| lines.start).min().unwrap_or_default();
-        for (n, line) in text.iter().enumerate().skip(first) {
-            let of_function = ["//", "const auto ", "};"].map(|head| line.trim().starts_with(head));
-            let is_told = told[n] || line.is_empty() || *line == "}" || of_function.contains(&true);
-            assert!(is_told, "{}: {line}", kernel.name);
+        let head = |line: &str| {
+            let (name, _) = line.trim().strip_prefix("const auto ")?.split_once(" = [&](")?;
+            Some(name.to_owned())
+        };
+        let is_comment = |line: &str| line.trim().starts_with("//");
+        let mut open = 0;
+        for (n, line) in text.iter().enumerate().skip(first).filter(|(n, _)| !told[*n]) {
+            if head(line).is_some() {
+                open += 1;
+            } else if line.trim() == "};" {
+                open -= 1;
+            } else if is_comment(line) {
+                let next = text[n + 1];
+                assert!(is_comment(next) || head(next).is_some(), "{}: {line}", kernel.name);
+            } else {
+                assert!(line.is_empty() || *line == "}", "{}: {line}", kernel.name);
+            }
         }
+        assert_eq!(open, 0, "{}: functions without end", kernel.name);
+        let heads: BTreeSet<_> = text.iter().copied().filter_map(head).collect();
+        let sections = kernel.sections().into_iter().map(|section| section.name.clone());
+        assert_eq!(heads, sections.collect(), "{}", kernel.name);
     }
     assert!(seen > 3000, "{seen}");
 }
