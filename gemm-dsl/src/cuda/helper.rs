@@ -269,7 +269,7 @@ fn load_definition(elem: Elem) -> String {
     format!(
         "\
 // Reads {what} at a 16-byte-aligned address: one access, or none if the compiler
-// keeps the array in registers.
+// keeps the local array that `from` points to in registers.
 __device__ __forceinline__ {vector} {name}(const {ty}* from)
 {{
     return *reinterpret_cast<const {vector}*>(from);
@@ -284,7 +284,7 @@ fn store_definition(elem: Elem) -> String {
     format!(
         "\
 // Writes {what} at a 16-byte-aligned address: one access, or none if the compiler
-// keeps the array in registers.
+// keeps the local array that `to` points to in registers.
 __device__ __forceinline__ void {name}({ty}* to, {vector} value)
 {{
     *reinterpret_cast<{vector}*>(to) = value;
@@ -421,8 +421,8 @@ __device__ __forceinline__ void copy_commit()
 ";
 
 const COPY_WAIT: &str = "\
-// Waits until at most `pending` groups of this thread's asynchronous copies are in flight. Before
-// it reads what other threads have copied, a barrier must follow.
+// Waits until at most `pending` groups of this thread's asynchronous copies are in flight. A thread
+// must pass a barrier after this before it reads other threads' copies.
 template <int pending>
 __device__ __forceinline__ void copy_wait()
 {

@@ -285,7 +285,7 @@ pub(crate) fn origin(
             Origin { row, col, batch, nth }
         }
         Some(rows) => {
-            let raster = b.constant("RASTER", rows as i32, "tile rows per group of the tile order");
+            let raster = b.constant("RASTER", rows as i32, "rows of block tiles per raster group");
             b.comment(
                 "Blocks visit C in groups of RASTER tile rows, column by column within each, so \
                  that",

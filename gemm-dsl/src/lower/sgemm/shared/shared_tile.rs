@@ -55,7 +55,7 @@ pub(crate) fn shared_tiles(
     let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
         0 => Expr::I32(0),
         pad => {
-            let meaning = format!("padding per row of {}, against bank conflicts", plan.letter());
+            let meaning = format!("padding per row of {}s, in elements", plan.letter());
             b.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
         }
     });
