@@ -34,16 +34,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x32, thread: 4x4, slices: 3",
         &[(
             "3",
-            "`slices: 3` does not divide the 32 k steps of a tile: 32 mod 3 = 2; use a divisor of \
-             32",
+            "`slices: 3` does not divide the 32 steps along K of a tile: 32 mod 3 = 2; use a \
+             divisor of 32",
         )],
     ),
     (
         "tile: 32x32x6, thread: 4x4, slices: 2, stages: 3",
         &[(
             "32x32x6",
-            "`stages` alternates between two fragments from one k step to the next, and a tile \
-             with K = 6 has an odd number of steps for each of 2 slices; use K = 8",
+            "`stages` alternates between two fragments from one step along K to the next, and a \
+             tile with K = 6 has an odd number of steps for each of 2 slices; use K = 8",
         )],
     ),
     (
@@ -179,7 +179,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "3x5",
             "`thread: 3x5` does not divide `tile: 64x64x8`: 64 rows mod 3 = 1, 64 columns mod 5 = \
-             4; use divisors of 64 and 64",
+             4; use divisors of 64 and 64 for `thread`",
         )],
     ),
     (
@@ -203,7 +203,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "30x16",
             "`thread: 4x4` does not divide `warp: 30x16`: 30 rows mod 4 = 2; use multiples of 4 \
-             and 4",
+             and 4 for `warp`",
         )],
     ),
     (
@@ -236,7 +236,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "32x32x6",
             "`float4` moves 4 elements of a row of A at once, and a row has K = 6 elements in \
-             `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 such as 8, or leave `float4` out",
+             `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 as K, such as 8, or leave `float4` out",
         )],
     ),
     (
@@ -244,7 +244,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "32x30x8",
             "`float4` moves 4 elements of a row of B at once, and a row has N = 30 elements in \
-             `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 such as 32, or leave `float4` out",
+             `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 as N, such as 32, or leave `float4` \
+             out",
         )],
     ),
     (
@@ -268,16 +269,24 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, stages: 2, spread: 9",
         &[(
             "9",
-            "`spread: 9` does not fit in the 8 k steps of a tile, the last of which waits for the \
-             next tile; use 7 or less",
+            "`spread: 9` does not fit in the 8 steps along K of a tile, the last of which waits for \
+             the next tile; use 7 or less",
         )],
     ),
     (
         "tile: 32x32x8, partials: 3",
         &[(
             "3",
-            "`partials: 3` does not divide the 8 k steps of a tile: 8 mod 3 = 2; use a divisor of \
-             8",
+            "`partials: 3` does not divide the 8 steps along K of a tile: 8 mod 3 = 2; use a \
+             divisor of 8",
+        )],
+    ),
+    (
+        "tile: 32x32x16, thread: 4x4, slices: 2, partials: 3",
+        &[(
+            "3",
+            "`partials: 3` does not divide the 8 steps along K of a slice: 8 mod 3 = 2; use a \
+             divisor of 8",
         )],
     ),
     (

@@ -48,7 +48,7 @@ pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
         format!(
             "`float4` moves {lanes} elements of a {line} of {operand} at once, and a {line} has \
              {axis} = {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple \
-             of {lanes} such as {next}, or leave `float4` out",
+             of {lanes} as {axis}, such as {next}, or leave `float4` out",
             width % lanes,
         ),
     )

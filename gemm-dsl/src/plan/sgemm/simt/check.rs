@@ -129,13 +129,13 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             let waits = u32::from(spec.arith == Arith::F32);
             let most = steps.saturating_sub(waits);
             faults.require(spec.spread <= most || steps == waits, || {
-                messages::spread_beyond_tile(spec.spread, steps, most)
+                messages::spread_beyond_tile(spec, steps, most)
             });
         }
     }
     if faults.sound(&["partials", "tile"]) {
         faults.require(steps.is_multiple_of(spec.partials), || {
-            messages::partials_of_tile(spec.partials, steps)
+            messages::partials_of_tile(spec, steps)
         });
     }
 }

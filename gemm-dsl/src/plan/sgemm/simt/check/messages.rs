@@ -2,7 +2,7 @@
 
 use crate::error::SpecError;
 use crate::plan::messages::remainders;
-use crate::spec::{Fragment, Order, Rect, Tile};
+use crate::spec::{Fragment, Order, Rect, SgemmSpec, Tile};
 
 pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
     SpecError::at_key(
@@ -47,8 +47,8 @@ pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "swizzle"],
         format!(
-            "`swizzle` permutes the vectors of four of a row, and their number K / 4 must be a \
-             power of two, at least 2, but K = {k}; use K = {next}"
+            "`swizzle` permutes a row's four-element vectors; K / 4 must be a power of two, at least \
+             2, but K = {k}; use K = {next}"
         ),
     )
 }
@@ -77,7 +77,8 @@ pub(crate) fn thread_does_not_divide(tile: Tile, thread: Rect) -> SpecError {
     SpecError::at_value(
         &["thread", "tile"],
         format!(
-            "`thread: {thread}` does not divide `tile: {tile}`: {}; use divisors of {} and {}",
+            "`thread: {thread}` does not divide `tile: {tile}`: {}; use divisors of {} and {} for \
+             `thread`",
             remainders([("rows", tile.m, thread.m), ("columns", tile.n, thread.n)]),
             tile.m,
             tile.n,
@@ -89,7 +90,7 @@ pub(crate) fn warp_does_not_divide(tile: Tile, warp: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "tile"],
         format!(
-            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {}",
+            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {} for `warp`",
             remainders([("rows", tile.m, warp.m), ("columns", tile.n, warp.n)]),
             tile.m,
             tile.n,
@@ -101,7 +102,8 @@ pub(crate) fn thread_does_not_divide_warp(warp: Rect, thread: Rect) -> SpecError
     SpecError::at_value(
         &["warp", "thread", "arith"],
         format!(
-            "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} and {}",
+            "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} and {} for \
+             `warp`",
             remainders([("rows", warp.m, thread.m), ("columns", warp.n, thread.n)]),
             thread.m,
             thread.n,
@@ -140,14 +142,21 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
     )
 }
 
-pub(crate) fn spread_beyond_tile(spread: u32, k: u32, most: u32) -> SpecError {
-    let last = if most < k { ", the last of which waits for the next tile" } else { "" };
+pub(crate) fn spread_beyond_tile(spec: &SgemmSpec, steps: u32, most: u32) -> SpecError {
+    let (spread, part) = (spec.spread, part_of_k(spec));
+    let last = if most < steps { ", the last of which waits for the next tile" } else { "" };
     SpecError::at_value(
         &["spread", "tile"],
         format!(
-            "`spread: {spread}` does not fit in the {k} k steps of a tile{last}; use {most} or less"
+            "`spread: {spread}` does not fit in the {steps} steps along K of a {part}{last}; use \
+             {most} or less"
         ),
     )
+}
+
+/// Returns the part of a tile whose steps along K one thread takes.
+fn part_of_k(spec: &SgemmSpec) -> &'static str {
+    if spec.slices > 1 { "slice" } else { "tile" }
 }
 
 pub(crate) fn stages_on_odd_tile(k: u32, even: u32, slices: u32) -> SpecError {
@@ -158,8 +167,8 @@ pub(crate) fn stages_on_odd_tile(k: u32, even: u32, slices: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "stages", "slices"],
         format!(
-            "`stages` alternates between two fragments from one k step to the next, and a tile \
-             with K = {k} has an odd number of {steps}; use K = {even}"
+            "`stages` alternates between two fragments from one step along K to the next, and a \
+             tile with K = {k} has an odd number of {steps}; use K = {even}"
         ),
     )
 }
@@ -168,8 +177,8 @@ pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
     SpecError::at_value(
         &["slices", "tile"],
         format!(
-            "`slices: {slices}` does not divide the {k} k steps of a tile: {k} mod {slices} = {}; \
-             use a divisor of {k}",
+            "`slices: {slices}` does not divide the {k} steps along K of a tile: {k} mod {slices} = \
+             {}; use a divisor of {k}",
             k % slices.max(1),
         ),
     )
@@ -178,19 +187,20 @@ pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
 pub(crate) fn unroll_with_stages() -> SpecError {
     SpecError::at_key(
         &["unroll", "stages"],
-        "`unroll` has no effect: `stages` unrolls the k steps of a tile, which alternate between \
-         two fragments; leave `unroll` out"
+        "`unroll` has no effect: `stages` unrolls the steps along K of a tile, which alternate \
+         between two fragments; leave `unroll` out"
             .to_owned(),
     )
 }
 
-pub(crate) fn partials_of_tile(partials: u32, k: u32) -> SpecError {
+pub(crate) fn partials_of_tile(spec: &SgemmSpec, steps: u32) -> SpecError {
+    let (partials, part) = (spec.partials, part_of_k(spec));
     SpecError::at_value(
         &["partials", "tile"],
         format!(
-            "`partials: {partials}` does not divide the {k} k steps of a tile: {k} mod {partials} \
-             = {}; use a divisor of {k}",
-            k % partials.max(1),
+            "`partials: {partials}` does not divide the {steps} steps along K of a {part}: {steps} \
+             mod {partials} = {}; use a divisor of {steps}",
+            steps % partials.max(1),
         ),
     )
 }
