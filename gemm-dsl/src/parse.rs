@@ -5,8 +5,8 @@
 //! `>`. Rust lexes a size such as `128x128x8` as one literal (`128` with the suffix `x128x8`), so
 //! this module splits the literal's text.
 //!
-//! One pass finds all faults of a spec. Entries that could be parsed are planned even if others are
-//! faulty. A fault of the plan is dropped if it involves a key whose value could not be parsed,
+//! One pass collects faults of several entries and reports at most 20. Entries that could be parsed
+//! are planned even if others are faulty. A fault of the plan is dropped if it involves a key whose value could not be parsed,
 //! because a correct value may remove the fault.
 
 mod calls;
@@ -55,7 +55,7 @@ pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>)
     lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 
-/// Parses a spec, with the same messages as the macro.
+/// Parses and plans a spec, with the same messages as the macro.
 impl FromStr for ReducePlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -71,7 +71,7 @@ impl FromStr for ReduceSpec {
     }
 }
 
-/// Parses a spec, with the same messages as the macro.
+/// Parses and plans a spec, with the same messages as the macro.
 impl FromStr for SgemmPlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
@@ -139,12 +139,13 @@ struct SpecReader<'t, S> {
     misread: Vec<&'static str>,
     /// Keys that the user may have meant by a misspelt key.
     meant: Vec<&'static str>,
-    /// True once a message has listed all keys.
+    /// True once a message has listed all keys, so that later messages do not repeat the list.
     listed: bool,
     given: HashMap<&'static str, Entry<'t>>,
-    /// Number of faults of entries. These faults are found in the order of the text.
+    /// Number of faults of entries so far. From [`MAX_FAULTS`] on, unknown keys are only counted.
     told: usize,
-    /// Number of unknown keys beyond the maximum number of reported faults.
+    /// Number of unknown keys that were only counted. The last message adds it to the other faults
+    /// that are not reported.
     more: usize,
 }
 

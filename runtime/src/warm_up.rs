@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Builder};
 
-/// Compiles all kernels of these specs that the device has not loaded, each once and in every
-/// variant. Later launches then compile nothing.
+/// Compiles each kernel of these specs that is not yet loaded, once, for aligned and for unaligned
+/// arrays. Later launches compile nothing. Nothing is compiled on the simulator.
 ///
 /// # Errors
-/// [`Error::Ahead`] for the first spec that fails, after all others have been compiled.
+/// [`Error::Ahead`] for the first spec that fails, after all others have been tried.
 pub(crate) fn warm_up<'l, S: Family>(
     device: &Device,
     lines: impl IntoIterator<Item = &'l str>,
@@ -79,8 +79,8 @@ fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Optio
     dispatch!(device, on => on.backend.ready(program, id))
 }
 
-/// Results of all items, in the order of the items. As many threads compute them as there are
-/// processors.
+/// Results of all items, in the order of the items. At most as many threads as processors compute
+/// them.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {

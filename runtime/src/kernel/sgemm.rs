@@ -188,7 +188,7 @@ impl<E> SgemmTable<E> {
     ///
     /// # Errors
     /// * [`Error::Ahead`] with the first spec that failed and its error, after all others have been
-    ///   compiled.
+    ///   tried.
     /// * The errors of [`choice`](Self::choice).
     pub fn warm<I>(&self, device: &Device, shapes: I) -> Result<()>
     where

@@ -1,4 +1,4 @@
-//! Operands of a call that are missing, surplus or misplaced, or of a wrong type.
+//! Calls with too few or too many operands, or with an operand of a wrong kind or type.
 
 use gemm_runtime::{Buffer, ByName, Device, M, MN, Matrix, N, Sgemm, SgemmKernel, sgemm_kernel};
 

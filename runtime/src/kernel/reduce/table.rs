@@ -95,7 +95,7 @@ impl<T, R> ReduceTable<T, R> {
     ///
     /// # Errors
     /// * [`Error::Ahead`](crate::Error::Ahead) with the first spec that failed and its error, after
-    ///   all others have been compiled.
+    ///   all others have been tried.
     /// * The errors of [`choice`](Self::choice).
     pub fn warm(
         &self,

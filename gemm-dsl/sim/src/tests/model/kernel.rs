@@ -61,11 +61,14 @@ fn tid() -> Expr {
     Special::ThreadX.into()
 }
 
-/// Names that the kernel's statements refer to.
+/// Parts of the kernel that its statements use.
 struct Text {
+    /// Number of warps that the named barriers 1 and 2 expect.
     named: [u32; 2],
     arrays: Vec<BufferId>,
+    /// Read-only array of ones.
     ones: BufferId,
+    /// Value returned by the thread's latest atomic operation.
     found: Var,
 }
 
