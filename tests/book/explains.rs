@@ -14,7 +14,7 @@ const RANDOM: [usize; 3] = [60, 12, 4];
 const THREADS: u32 = 128;
 
 /// Each spec has a report, unless one block is too large to simulate.
-pub fn whatever_is_a_spec() -> Result<(), Failed> {
+pub fn valid_specs_are_explained() -> Result<(), Failed> {
     let [reductions, products, on_tensor] = RANDOM.map(gemm_cases::scaled);
     let reductions = sample(reduce(), reductions)
         .into_iter()

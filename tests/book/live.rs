@@ -29,7 +29,7 @@ pub fn trials() -> Vec<Trial> {
     const BOTH: [Need; 2] = [Need::Wasm, Need::Browser];
     vec![
         Trial::test("live::faults_are_at_their_tokens", faults),
-        Trial::test("live::launches_whatever_has_a_plan", launches),
+        Trial::test("live::launches_all_valid_specs", launches),
         Trial::test("live::counts_as_the_book_does", counts),
         Need::Wasm.trial("live::is_sound_and_alone", sound),
         Need::trial_of(BOTH, "live::answers_as_it_does_here", answers),

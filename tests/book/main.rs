@@ -158,7 +158,7 @@ fn main() -> ExitCode {
             report::rounds_are_of_the_loop_along_k,
         ),
         Trial::test("report::conflicts_of_copies_are_told", report::conflicts_of_copies_are_told),
-        Trial::test("explains::whatever_is_a_spec", explains::whatever_is_a_spec),
+        Trial::test("explains::valid_specs_are_explained", explains::valid_specs_are_explained),
         Trial::test("fault::says_what_is_wrong", fault::says_what_is_wrong),
         Trial::test("html::pages_are_sound", html::pages_are_sound),
         Trial::test(

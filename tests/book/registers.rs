@@ -19,7 +19,7 @@ const SAMPLE: usize = 8;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test("registers::of_these_lines", of_these_lines),
+        Trial::test("registers::rows_match_the_specs", rows_match_the_specs),
         Need::PinnedNvrtc.trial("registers::as_compiled", as_compiled),
     ]
 }
@@ -51,7 +51,7 @@ fn named((family, line): &(Family, String)) -> String {
 }
 
 /// The file has exactly one row for each spec, in order.
-fn of_these_lines() -> Result<(), Failed> {
+fn rows_match_the_specs() -> Result<(), Failed> {
     let text = fs::read_to_string(file())?;
     let rows: Vec<&str> = text.lines().skip(2).collect();
     let lines = lines();

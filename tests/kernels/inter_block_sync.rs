@@ -4,7 +4,7 @@ mod gpu;
 use gemm_fixtures::inter_block_sync;
 use libtest_mimic::Trial;
 
-fn what_blocks_leave_is_known_on_paper() {
+fn simulated_results_match_hand_computed_ones() {
     for kernel in inter_block_sync::kernels() {
         let found = kernel.simulate().unwrap_or_else(|error| panic!("{}: {error}", kernel.name));
         assert_eq!(found, kernel.after, "{}", kernel.name);
@@ -12,6 +12,6 @@ fn what_blocks_leave_is_known_on_paper() {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let trials = [simulated![what_blocks_leave_is_known_on_paper,], gpu::trials()];
+    let trials = [simulated![simulated_results_match_hand_computed_ones,], gpu::trials()];
     trials.into_iter().flatten().collect()
 }

@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    fn what_is_written_to_a_view_stays_in_it(
+    fn writes_to_a_view_stay_inside(
         (rows, cols, pitch, after) in matrix(),
         steps in steps(),
     ) {
@@ -172,7 +172,7 @@ fn a_product_is_written_to_its_part_alone() {
 pub fn trials() -> Vec<Trial> {
     simulated![
         a_view_is_downloaded_row_by_row,
-        what_is_written_to_a_view_stays_in_it,
+        writes_to_a_view_stay_inside,
         a_product_is_written_to_its_part_alone,
     ]
 }

@@ -129,7 +129,7 @@ fn every_quantity_is_measured_and_what_is_told_exactly_is_known() {
     assert!(known().len() * 50 <= figures, "{} of {figures}", known().len());
 }
 
-fn who_asks_for_machine_code_gets_the_same_counters_of_the_text() {
+fn machine_code_does_not_change_the_source_counters() {
     let of = |device: &Device| -> Vec<_> {
         let products = stages::sgemm().into_par_iter().map(|stage| {
             let launched = ladder::product(device, &stage.spec, Size::new(256, 256, 64));
@@ -149,6 +149,6 @@ pub fn trials() -> Vec<Trial> {
     simulated![
         the_profiler_counts_what_is_predicted,
         every_quantity_is_measured_and_what_is_told_exactly_is_known,
-        who_asks_for_machine_code_gets_the_same_counters_of_the_text,
+        machine_code_does_not_change_the_source_counters,
     ]
 }

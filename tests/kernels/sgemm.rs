@@ -234,7 +234,7 @@ const DIRECT: [&str; 8] = [
     "block: 4x4, thread: 8x4, layout: tn, float4, unroll: 3, split_k: 2",
 ];
 
-fn what_fills_a_ragged_tile_changes_no_bit() {
+fn padding_of_partial_tiles_changes_no_bit() {
     let specs = stages::sgemm().into_iter().map(|stage| stage.spec);
     let sliced = |s: SgemmSpec| [s.clone(), s.pitched(true)].map(|s| s.slices(2));
     let pipelines = vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]);
@@ -345,7 +345,7 @@ pub fn trials() -> Vec<Trial> {
             vectors_read_no_padding_but_the_rest_of_a_row_s_last_one,
             groups_of_tile_rows_fit_or_are_refused,
             the_largest_group_of_tile_rows_is_computed_within_an_int,
-            what_fills_a_ragged_tile_changes_no_bit,
+            padding_of_partial_tiles_changes_no_bit,
             infinities_and_nans_stay_in_their_rows_and_columns,
             any_spec_is_right_at_any_size,
             any_spec_without_partials_gives_the_bits_of_ascending_chains,

@@ -180,7 +180,7 @@ fn barriers_are_made_once_and_shown() {
     assert_eq!(at_barrier(Fault::NeverMade).1, MbarrierFault::NotMade);
 }
 
-fn what_is_stored_is_shown_to_matrix_instructions() {
+fn stores_need_a_proxy_fence_before_matrix_instructions() {
     let fault = Fault::NoFenceOfProxies;
     let kind = kind_of(Product { fill: Fill::Stores, fault, ..Product::default() });
     let FaultKind::Race { place, writes: false, earlier } = kind else { panic!("{kind}") };
@@ -311,7 +311,7 @@ pub fn trials() -> Vec<Trial> {
             a_wrong_number_of_arrivals_is_found,
             all_lanes_must_be_known_to_have_waited,
             barriers_are_made_once_and_shown,
-            what_is_stored_is_shown_to_matrix_instructions,
+            stores_need_a_proxy_fence_before_matrix_instructions,
             another_part_of_a_row_gives_other_numbers,
             verification_refuses_another_swizzle,
             a_box_that_is_too_short_is_a_hang,

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_length_is_named() {
+    fn invalid_lengths_are_reported() {
         for (text, reason) in [
             ("18446744073709551616", "too large"),
             ("2^64", "too large"),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_held_is_refused() {
+    fn extents_beyond_memory_are_rejected() {
         assert_eq!(elements(&[3, 4]).ok(), Some(12));
         assert_eq!(elements(&[usize::MAX, usize::MAX, 0]).ok(), Some(0));
         let refused = |extents: &[usize]| elements(extents).expect_err("too many").to_string();

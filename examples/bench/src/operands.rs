@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_sample_each_product_is_compared_with_its_own() {
+    fn sampled_gemms_are_compared_with_their_own_references() {
         let spec = "layout: tt, tile: 8x8x8, thread: 2x2, pitched, batch: strided";
         multiplied(&spec.parse().expect("sound"), |_, operands, _, c| {
             let all = operands.truth.clone();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_beside_a_product_is_judged_by_its_own_matrices() {
+    fn epilogues_are_judged_by_their_own_operands() {
         let spec = "tile: 8x8x8, thread: 2x2, batch: strided, scaled, \
                     epilogue: |acc, bias[n], residual[m, n], c[m, n]| acc + bias - residual + c";
         multiplied(&spec.parse().expect("sound"), |device, operands, beside, c| {

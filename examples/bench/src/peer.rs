@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_ends_it() {
+    fn invalid_answers_end_a_peer() {
         for script in ["read x; echo '{\"us\": -1}'; sleep 100", "read x; echo hello; sleep 100"] {
             let error = ask(&mut peer(script)).expect_err(script);
             assert!(matches!(error, PeerError::Garbled(_)) && error.is_final(), "{error}");

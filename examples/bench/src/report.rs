@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_has_no_number_for_is_named() {
+    fn nan_and_infinity_are_strings_in_json() {
         let row = StageRow { result: Some(f64::NAN), reference: Some(f64::NEG_INFINITY), ..row() };
         let line = line(&row);
         assert!(line.contains(r#""result":"nan","reference":"-inf","#), "{line}");

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_counter_sees_the_text_shows() {
+    fn ablations_without_counter_changes_show_the_source_diff() {
         let of = |line: &str, key: &str| {
             let found = ledger(Family::Sgemm, line).into_iter().find(|entry| entry.key == key);
             found.expect("the key").without

@@ -129,7 +129,7 @@ mod tests {
 
     /// Stage 16 splits the fragments of stage 15: only reads of B and writes of C change.
     #[test]
-    fn what_a_key_changes_is_drawn_and_nothing_else() {
+    fn only_changed_accesses_are_drawn() {
         let stages = stages::sgemm();
         let line = |name: &str| {
             stages.iter().find(|stage| stage.name == name).expect(name).spec.to_string()

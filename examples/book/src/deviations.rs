@@ -56,7 +56,7 @@ mod tests {
 
     /// Each known deviation is reported for its kernel, and for no other kernel of its stage.
     #[test]
-    fn what_is_known_of_a_kernel_is_said() {
+    fn known_deviations_are_reported_for_their_kernel() {
         let (known, measured) = (profiler::known(), profiler::measured());
         for ((which, quantity), why) in &known {
             let said = reason(measured[which].kernel, quantity).expect("a reason");

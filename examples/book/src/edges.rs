@@ -268,7 +268,7 @@ mod tests {
     /// A block skips stores beyond the edge. It clamps or zero-fills the elements of A and B beyond
     /// the edge. Along K it writes one zero for each missing element of the last tile.
     #[test]
-    fn what_is_beyond_the_edge_is_accounted_for() {
+    fn out_of_range_elements_are_counted() {
         // Specs, each with the extents of its tile along M, N and K.
         for (line, [rows, columns, depth]) in [
             ("tile: 64x64x16, thread: 4x4, float4", [64, 64, 16]),

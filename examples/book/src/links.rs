@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sentence_stays() {
+    fn terms_outside_sentences_are_not_linked() {
         for html in [
             "<h2>Lanes</h2>",
             "<td class=\"t\">int <span>lane</span></td>",

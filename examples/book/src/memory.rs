@@ -283,7 +283,7 @@ mod tests {
 
     /// Tiles of 32 x 32 x 32: each copied word is read by 32 threads.
     #[test]
-    fn what_is_copied_is_read_as_often_as_a_tile_is_wide() {
+    fn copied_elements_are_read_once_per_tile_column() {
         let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
         let memory = traffic(&looked).expect("counts");

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_lacks_it_says() {
+    fn pages_list_their_omissions() {
         let tiled = "tile: 32x32x16, thread: 4x4";
         assert_eq!(parts(Family::Sgemm, tiled), Vec::<&str>::new());
         assert_eq!(parts(Family::Sgemm, "block: 16x16"), ["steps"]);

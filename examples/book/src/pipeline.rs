@@ -137,7 +137,7 @@ mod tests {
     /// Stage 5 stores loaded elements immediately. Stage 17 stores them after the FMAs of a tile,
     /// which are 8 steps of 8 x 8.
     #[test]
-    fn what_lies_between_a_load_and_its_store_is_counted() {
+    fn instructions_between_load_and_store_are_counted() {
         assert_eq!(hidden("tile: 32x32x32"), [(14, [0; 2], [0; 2])]);
         let line =
             "tile: 128x128x8, thread: 8x8, fragment: split, float4, transpose, double_buffer";

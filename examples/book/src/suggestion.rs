@@ -33,7 +33,7 @@ mod tests {
     /// With the suggested change, accesses keep their width, the accesses with a suggestion have
     /// the stated cost, and the total cost decreases.
     #[test]
-    fn what_is_advised_is_so() {
+    fn suggestions_have_the_stated_effect() {
         let lines = [
             "tile: 64x64x16, thread: 4x4, float4, transpose, pad_b: 4",
             "tile: 64x64x16, thread: 4x4, float4, transpose, pad_a: 1",

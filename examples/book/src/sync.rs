@@ -339,7 +339,7 @@ mod tests {
 
     /// Each block has a single K tile, so the wait in the loop is not needed.
     #[test]
-    fn what_is_not_needed_in_a_run_is_said_so() {
+    fn unneeded_synchronisations_are_reported() {
         let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: \
                     8, split_k: auto";
         let found = syncs(Family::Sgemm, line);

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_an_older_text_say_so() {
+    fn times_of_an_older_source_are_marked() {
         let recorded = figure("sgemm", "22_fastest").expect("a figure");
         assert_eq!(recorded.id, "times/sgemm/22_fastest");
         let before = Some("0123abcd".to_owned());

@@ -146,7 +146,7 @@ mod tests {
     /// For a kernel with arrays in local memory, the compiled instructions are unknown. Wavefronts
     /// and sectors are known.
     #[test]
-    fn what_is_by_the_text_for_want_of_others_says_so() {
+    fn unknown_compiled_counters_fall_back_to_the_source() {
         let mut text = Counters::default();
         (text.instructions, text.shared_wavefronts, text.global_sectors) = (4000, 100, 20);
         let mut known = SassCounters::default();

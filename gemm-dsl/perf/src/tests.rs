@@ -119,7 +119,7 @@ fn the_model_holds_for_all_that_was_measured() {
 /// is used. `tune --for` ranks one spec of each such class; the tuner's tests compare its first ten
 /// with `tests/data/profiler/first.csv`.
 #[test]
-fn what_a_model_puts_first_is_among_the_best() {
+fn best_ranked_specs_are_among_the_fastest() {
     for set in ["large", "small", "large_sample", "small_sample"] {
         let mut of_set: Vec<ProgramTime> =
             measured().into_iter().filter(|m| m.set == set).collect();
@@ -260,7 +260,7 @@ fn warps_that_schedulers_cannot_share_evenly_wait() {
 }
 
 #[test]
-fn what_does_not_fit_has_no_time() {
+fn launches_that_do_not_fit_have_no_time() {
     assert_eq!(predict(&H200, &LaunchLoad { shared_bytes: 1 << 20, ..wave() }), None);
     assert_eq!(predict(&H200, &LaunchLoad { blocks: 0.0, ..wave() }), None);
     assert_eq!(predict_program(&H200, &[wave(), LaunchLoad { threads: 4096, ..wave() }]), None);

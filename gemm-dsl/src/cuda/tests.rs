@@ -209,7 +209,7 @@ fn clusters_of_blocks() {
 }
 
 #[test]
-fn what_other_threads_write_is_no_memory_of_ones_own() {
+fn arrays_written_by_other_threads_are_not_restrict() {
     let signature = |body: &dyn Fn(&mut KernelBuilder, [Access; 3])| -> String {
         let mut b = KernelBuilder::new("k");
         let arrays = [Operand::Input(0), Operand::Output(0), Operand::Temp(0)];

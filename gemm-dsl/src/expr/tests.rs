@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(gemm_cases::cases(3000))]
 
     #[test]
-    fn what_is_printed_is_read_back(seed: u64, depth in 0..7u32, operands in 0..4u64) {
+    fn printing_and_parsing_preserves_closures(seed: u64, depth in 0..7u32, operands in 0..4u64) {
         let closure = with_operands(&EPILOGUE, seed, depth, operands);
         let text = closure.to_string();
         let read = Closure::parse(&EPILOGUE, &text);
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_of_any_types_is_read_back(
+    fn printing_and_parsing_preserves_typed_closures(
         seed: u64,
         depth in 0..7u32,
         (scope, typing) in typings(),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_free_with_a_number_behind_it() {
+    fn reserved_names_get_a_free_number() {
         let taken = [
             "atomicAdd",
             "atomicCAS_block",

@@ -73,7 +73,7 @@ fn every_fault_of_a_reduction_has_its_message_and_token() {
 }
 
 #[test]
-fn what_is_folded_in_no_type_is_told_what_would_do() {
+fn folds_without_a_valid_type_suggest_one() {
     check::<ReduceSpec>(folds::SPECS);
     for line in folds::SOUND {
         let program = line.parse::<ReducePlan>().and_then(|plan| plan.program());
@@ -155,7 +155,7 @@ fn an_expression_that_is_given_twice_is_quoted_with_its_spaces() {
 }
 
 #[test]
-fn a_key_that_was_renamed_says_so() {
+fn renamed_keys_suggest_the_new_name() {
     let renamed = "unknown key `map`; it was renamed to `fragment`".to_owned();
     for text in ["tile: 32x32x8, map: split", "tile: 32x32x8, map: foo", "tile: 32x32x8, map"] {
         assert_eq!(faults::<SgemmSpec>(text), [("map".to_owned(), renamed.clone())], "{text}");
@@ -168,7 +168,7 @@ fn a_key_that_was_renamed_says_so() {
 }
 
 #[test]
-fn what_a_macro_of_the_user_passes_on_is_seen_through() {
+fn none_delimited_groups_are_transparent() {
     use proc_macro2::{Delimiter, Group, TokenTree};
     let tokens = |text: &str| -> TokenStream { text.parse().expect("tokens") };
     let group = |inner| TokenStream::from(TokenTree::from(Group::new(Delimiter::None, inner)));
@@ -268,12 +268,12 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_is_sound_if_the_reduction_is(spec in spec::<ReduceSpec>()) {
+    fn printing_and_parsing_preserves_the_plan_of_reductions(spec in spec::<ReduceSpec>()) {
         prop_assert_eq!(spec.to_string().parse().ok(), spec.plan().ok());
     }
 
     #[test]
-    fn what_is_printed_is_sound_if_the_product_is(spec in spec::<SgemmSpec>()) {
+    fn printing_and_parsing_preserves_the_plan_of_gemms(spec in spec::<SgemmSpec>()) {
         prop_assert_eq!(spec.to_string().parse().ok(), spec.plan().ok());
     }
 }

@@ -122,7 +122,7 @@ proptest! {
 
 /// Plans with equal decisions are equal.
 #[test]
-fn what_is_said_of_a_plan_determines_it() {
+fn equal_decisions_give_equal_plans() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     use std::collections::HashMap;
@@ -256,7 +256,7 @@ fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
 
 /// A wrong row stride is rejected, except for K = 0, where A is not read.
 #[test]
-fn what_a_kernel_does_not_touch_may_lie_anyhow() {
+fn unused_arrays_may_have_any_stride() {
     let program =
         SgemmSpec::default().plan().and_then(|plan| plan.program()).expect("a sound spec");
     let bound = |k: u64| {

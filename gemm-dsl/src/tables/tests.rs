@@ -248,7 +248,7 @@ fn waves_are_tiles_for_each_multiprocessor() {
 }
 
 #[test]
-fn why_a_row_is_chosen_is_what_was_asked_up_to_it() {
+fn reasons_list_the_facts_evaluated_up_to_the_rule() {
     let table = products(
         "m <= 8 || n <= 8 => unroll: 2; waves(64x64) >= 2.0 && !padded => unroll: 3; k > m => \
          unroll: 4; else =>",

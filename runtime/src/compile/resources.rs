@@ -109,7 +109,7 @@ ptxas info    : Compile time = 3.4 ms
     }
 
     #[test]
-    fn what_is_not_mentioned_is_not_used() {
+    fn unmentioned_resources_are_zero() {
         let log = "ptxas info    : Used 8 registers, 352 bytes cmem[0]";
         let resources = Resources::parse(log).expect("a report");
         assert_eq!((resources.registers, resources.shared_bytes), (8, 0));

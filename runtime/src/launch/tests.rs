@@ -133,7 +133,7 @@ fn unaligned_input_without_a_fallback_is_refused() {
 
 /// The last kernel has the weakest requirements, so arguments that meet these can be launched.
 #[test]
-fn what_the_last_kernel_lacks_is_the_error() {
+fn unmet_requirements_of_the_last_kernel_are_reported() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 8]).expect("room");
     let at_least = |min| {
@@ -306,7 +306,7 @@ fn an_array_shorter_than_the_extents_is_refused() {
 
 /// Arguments from safe code cannot overlap, but pointers from another library can.
 #[test]
-fn what_is_written_shares_nothing_with_what_is_read() {
+fn outputs_may_not_overlap_inputs() {
     let device = Device::simulator();
     let memory = device.upload(&[1.0; 8]).expect("room");
     let program = fold(&[Variant::Only]);

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         trial("a_first_launch_in_a_capture_is_refused", capture::first_launch),
         trial("tickets_are_left_as_they_were_found", capture::tickets),
         trial("the_disk_cache_makes_a_warm_start", start::warm_start),
-        trial("what_is_warm_is_not_compiled_by_a_launch", start::ahead),
+        trial("launches_of_warm_kernels_compile_nothing", start::ahead),
         trial("a_replaced_text_is_launched", start::replaced),
         trial("the_text_of_a_constant_is_launched", start::constant),
     ];

@@ -65,7 +65,7 @@ fn a_table_takes_operands_as_its_kernels_do() -> Result<(), Error> {
 }
 
 #[test]
-fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
+fn layouts_choose_the_rule() -> Result<(), Error> {
     let device = Device::simulator();
     let (m, n, k) = (6, 7, 5);
     let (by_rows, by_columns) = (values(m * k), |values: &[f32], rows: usize, cols: usize| {
@@ -169,7 +169,7 @@ fn every_matrix_of_a_list_counts_for_alignment() -> Result<(), Error> {
 }
 
 #[test]
-fn what_is_given_wrongly_is_told_before_a_row_is_chosen() -> Result<(), Error> {
+fn wrong_arguments_are_reported_before_a_rule_is_chosen() -> Result<(), Error> {
     let device = Device::simulator();
     let foreign = Device::simulator();
     let (a, b) = (device.upload(&[1.0; 9])?, foreign.upload(&[1.0; 9])?);

@@ -34,7 +34,7 @@ mod tests {
     use super::RecentCalls;
 
     #[test]
-    fn those_that_were_made_last_are_known() {
+    fn recent_calls_are_kept() {
         let mut known = RecentCalls::default();
         for number in 0..20 {
             known.keep(number);

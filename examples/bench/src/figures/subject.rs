@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_texts_is_refused() {
+    fn unknown_subjects_are_rejected() {
         for name in ["sgemm/22", "table fast", "rows rows mean", "times sgemm", "spec tile: 8x8x8"]
         {
             let error = hash(&[name]).expect_err(name).to_string();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shape_is_refused() {
+    fn invalid_shapes_are_rejected() {
         for (line, reason) in [
             ("--m 0", "nothing to measure"),
             ("--random 0", "nothing to measure"),

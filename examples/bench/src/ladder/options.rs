@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn conflicting_options_are_rejected() {
         assert!(error("reduce --m 3").contains("ladder sgemm"));
         assert!(error("sgemm --op max").contains("ladder reduce"));
         assert!(error("sgemm --m 3").contains("all of"));

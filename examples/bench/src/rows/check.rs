@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_found_without_being_drawn() {
+    fn unwritten_outputs_are_found_outside_the_sample() {
         let problem = problem(&[3000, 5], Along::Axis(1), Fold::Sum);
         let drawn = checked(&problem, false, |_| {}).expect("right");
         assert!((2..=DRAWN).contains(&drawn), "{drawn}");

@@ -289,7 +289,7 @@ mod tests {
     use gemm_runtime::spec::Op;
 
     #[test]
-    fn what_is_chosen_is_what_the_table_chooses() {
+    fn launches_use_the_rules_of_the_shipped_tables() {
         let problems = Kind::ALL.map(|kind| shapes::problems(kind, false)).concat();
         let mut lines = Vec::new();
         for problem in problems.iter().filter(|problem| problem.fold == Fold::Sum) {

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused_with_what_is() {
+    fn unknown_values_are_rejected_with_the_valid_ones() {
         let message = error("--only rows --shape 3x3");
         assert!(
             message.contains("128x4096x4095,2^20x128") && message.contains("logsumexp"),

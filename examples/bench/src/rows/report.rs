@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_is_named() {
+    fn slow_reductions_are_listed() {
         // 89 % of the read rate: enough for 512 MB, too little for 1 GB.
         let rows =
             [timed(1 << 28, 300.0, 150.0), timed(1 << 27, 150.0, 450.0), timed(64, 9.0, 9.0)];

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_told_before_it_is_asked_for() {
+    fn excessive_memory_is_reported_before_allocation() {
         let own = [(0, Device::simulator()), (1, Device::simulator())];
         for n in [1 << 24, 1 << 40, usize::MAX] {
             let error = check_all(&[n], &[], true, 2, &own).expect_err("too much").to_string();

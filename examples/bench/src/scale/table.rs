@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_predicted_was_neither_measured_nor_compared() {
+    fn predictions_have_no_measured_fields() {
         let rows = of_world("scale --predict 1,4,16 --size 8192 --sum 2^32 --carry nccl");
         assert_eq!(rows.len(), 6);
         for row in &rows {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_a_share_of_what_gathering_first_costs() {
+    fn the_hidden_share_is_relative_to_the_gather() {
         let of = |alone, shared, in_turn| MeasuredTimes { alone, shared, in_turn }.hidden();
         assert_eq!(of(8.0, 8.5, Some(10.0)), Some(0.75));
         assert_eq!(of(8.0, 8.0, Some(10.0)), Some(1.0));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_c_was_lies_apart_from_the_sums() {
+    fn previous_c_and_sums_are_separate_arrays() {
         let text = kernel_text("|acc, c[m, n]| acc - c", 1);
         assert!(
             text.contains("apart(float *C, const float *__restrict__ sums, unsigned int"),

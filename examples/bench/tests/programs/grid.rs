@@ -15,7 +15,7 @@ fn refusal(name: &str, line: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_before_the_gpu() {
+fn invalid_options_are_rejected_before_the_gpu_opens() {
     for (line, reason) in [
         ("--m 0", "nothing to measure"),
         ("--layout nx", "The layouts are nn, nt, tn, tt"),

@@ -45,7 +45,7 @@ fn every_small_problem_is_right() {
 }
 
 #[test]
-fn what_the_table_chose_is_shown() {
+fn chosen_rules_are_shown() {
     let output = rows("--only rows --shape 4096x8 --op sum,argmax");
     let table = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -76,7 +76,7 @@ fn tables_are_as_wide_as_the_terminal() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_before_it_is() {
+fn invalid_options_are_rejected_before_measuring() {
     let message = refusal("--only segments --op dot");
     assert!(message.contains("leave nothing to measure") && message.contains("2^14"), "{message}");
     assert!(refusal("--peers torch --only segments").contains("Use a GPU"));
@@ -91,7 +91,7 @@ fn what_cannot_be_measured_is_refused_before_it_is() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_takes_nothing_is_told() {
+fn unwritable_files_are_reported() {
     let output = rows("--only segments --json /dev/full");
     assert_eq!(output.status.code(), Some(2));
     let message = text(&output.stderr);

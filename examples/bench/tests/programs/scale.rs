@@ -53,7 +53,7 @@ fn rank_0_speaks_for_a_job() {
 }
 
 #[test]
-fn what_one_rank_cannot_all_are_told() {
+fn errors_of_one_rank_reach_all_ranks() {
     let outputs = job(2, &["--size", "70", "--json", "/nowhere/scale.json"])
         .into_iter()
         .map(|rank| rank.wait_with_output());

@@ -104,7 +104,7 @@ mod tests {
     /// Every name in the table exists. Every SASS counter but `atomics` corresponds to a source
     /// counter. Source counters count atomics as stores.
     #[test]
-    fn what_stands_for_a_counter_is_there() {
+    fn compiled_counters_have_valid_names() {
         let fields: Vec<&str> = Counters::default().each().map(|(name, _)| name).collect();
         for (field, names) in AS_COMPILED {
             assert!(fields.contains(&field) && quantities(names).len() == names.len(), "{field}");

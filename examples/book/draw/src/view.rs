@@ -344,7 +344,7 @@ mod tests {
     /// Of random accesses, each is either drawn or left out, and the sentence about the accesses
     /// left out is true.
     #[test]
-    fn what_is_left_out_takes_no_more_beyond_the_least() {
+    fn omitted_accesses_have_the_least_excess() {
         let mut state = 1u64;
         let mut below = |most: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

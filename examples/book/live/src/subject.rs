@@ -219,7 +219,7 @@ mod tests {
 
     /// A spec whose launches are simulated in several orders gets a smaller problem.
     #[test]
-    fn what_takes_several_orders_is_smaller() {
+    fn specs_simulated_in_several_orders_get_smaller_problems() {
         let line = "tile: 128x256x16, thread: 8x16";
         let (alone, speaks) = fmas(line);
         assert!(!speaks && alone > MOST.fmas / 8, "{alone}");

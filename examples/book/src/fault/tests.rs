@@ -82,7 +82,7 @@ fn the_fault_may_come_before_what_it_is_not_ordered_with() {
 /// Faults in the initialisation of a barrier, or in operands of matrix instructions, are not memory
 /// accesses of a thread.
 #[test]
-fn what_is_no_access_is_not_drawn() {
+fn faults_without_an_access_are_not_drawn() {
     let boxes = "tile: 128x64x64, stages: 2, arith: bf16x6, mma: wgmma, copy: tma";
     let faults = [
         (
@@ -170,7 +170,7 @@ fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
 
 /// The fault is a read that happens too early. The history lists it although many writes follow.
 #[test]
-fn what_comes_behind_a_fault_leaves_it_in_the_list() {
+fn later_accesses_keep_the_fault_in_the_history() {
     let looked = looked("tile: 32x32x32");
     let c = looked.kernel.buffers.iter().position(|buffer| buffer.name == "C").expect("C");
     let c = Access::new(BufferId { id: c, elem: Elem::F32 }, [Expr::I32(0), Expr::I32(0)]);

@@ -304,7 +304,7 @@ fn elements_that_are_not_drawn_are_counted() {
 
 /// If an extreme and its index are both stored, each table shows its own result.
 #[test]
-fn what_is_stored_is_of_the_part_beside_it() {
+fn stored_results_match_their_table() {
     for op in ["argmax", "argmin"] {
         for types in ["", ", type: u32", ", type: i32"] {
             let folds = folded(&format!("items: 2, shuffle, op: {op}{types}"));

@@ -110,7 +110,7 @@ mod tests {
     use super::lacking;
 
     #[test]
-    fn what_a_phase_lacks_is_more_than_nothing() {
+    fn missing_arrivals_and_bytes_are_listed() {
         assert_eq!(lacking(1, 0), "lacks 1 arrival");
         assert_eq!(lacking(2, 49152), "lacks 2 arrivals and 49152 bytes");
         let more = "49152 bytes more have arrived than are expected";

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cancels_is_gone() {
+    fn cancelled_terms_disappear() {
         let a = Polynomial::value(7).times(4);
         assert_eq!(a.add(&a, -1).known(), Some(0));
         assert_eq!(a.add(&Polynomial::constant(8), 1).distance(&a), (0, 0));

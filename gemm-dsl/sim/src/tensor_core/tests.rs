@@ -27,7 +27,7 @@ fn least(format: Format) -> f32 {
 }
 
 #[test]
-fn what_is_exact_is_not_changed() {
+fn exact_sums_are_unchanged() {
     for format in Format::ALL {
         for rules in [AccumulationRules::SM_80, AccumulationRules::SM_90] {
             assert_eq!(dot(rules, format, &[(3.0, 5.0), (-2.0, 4.0)], 0.5), 7.5);
@@ -76,7 +76,7 @@ fn groups_are_as_long_as_they_are() {
 }
 
 #[test]
-fn what_is_not_finite_gives_what_it_gives() {
+fn non_finite_operands_give_the_expected_bits() {
     let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2000));
     for format in Format::ALL {
         let of = |terms: &[(f32, f32)], c: f32| {

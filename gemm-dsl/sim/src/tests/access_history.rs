@@ -34,7 +34,7 @@ const ELEMENT: ElementId = ElementId { buffer: 0, element: 0 };
 const ATOMIC: WordEffect = WordEffect::Atomic(Scope::Block);
 
 #[test]
-fn who_has_written_last_is_not_the_first_of_them() {
+fn the_last_writer_is_returned() {
     let mut rig = Rig::new();
     let writer = |rig: &Rig| rig.words.writer(ELEMENT).map(|agent| agent.number);
     assert_eq!(writer(&rig), None);
@@ -79,7 +79,7 @@ fn all_that_have_accessed_a_word_are_remembered() {
 
 /// A thread that acquires the same release repeatedly joins its clock only once.
 #[test]
-fn what_was_found_before_is_not_taken_over_again() {
+fn repeated_acquires_join_the_clock_once() {
     let (mut a, mut b) = (Clocks::new(&MODEL, 32), Clocks::new(&MODEL, 32));
     let left = a.release(0, 3);
     // The lanes of a warp share one clock after a barrier, until one of them learns more.

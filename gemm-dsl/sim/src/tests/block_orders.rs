@@ -45,7 +45,7 @@ fn unless_declared(
 }
 
 #[test]
-fn what_only_the_last_one_leaves() {
+fn last_writes_depend_on_the_block_order() {
     let kernel = || five(1, |b, word, _| _ = on(b, AtomicOp::Exchange, word, block()));
     unless_declared(kernel, (element("word", 0), "descending", [4, 0]), &[0; 5]);
     // Maximum, minimum and sum are the same in any order.
@@ -58,7 +58,7 @@ fn what_only_the_last_one_leaves() {
 }
 
 #[test]
-fn what_each_one_has_found() {
+fn returned_values_depend_on_the_block_order() {
     let kernel = || {
         five(1, |b, word, out| {
             let old = on(b, AtomicOp::Add, word, 1);
@@ -93,7 +93,7 @@ fn a_shuffle_is_known_by_its_seed() {
 
 /// Every order contains each block exactly once, up to the largest grid, and is generated lazily.
 #[test]
-fn as_many_blocks_as_there_may_be() {
+fn orders_contain_each_block_once() {
     for count in [0, 1, 2, 1000, (1 << 16) + 1, 200_000] {
         for order in BLOCK_ORDERS {
             let mut blocks: Vec<u32> = order.blocks(count).collect();

@@ -38,7 +38,7 @@ fn launches_that_add_to_one_counter() {
 
 /// Concurrent writes to other elements of a buffer are kept.
 #[test]
-fn what_others_write_elsewhere_stays() {
+fn concurrent_writes_to_other_elements_are_kept() {
     let (count, out) = (Buffer::from_slice(&[0]), Buffer::from_slice(&[0; 4]));
     let (kernel, arrays) = adding(3, 0, [&count, &out]);
     let elsewhere = out.view(2, 2).expect("inside");

@@ -301,7 +301,7 @@ fn each_statement_has_what_it_is_charged_with() {
 /// Nested functions. Two statements call the outer function, and one of them calls it twice in half
 /// of the warps.
 #[test]
-fn what_functions_do_is_charged_to_those_that_apply_them() {
+fn function_costs_are_charged_to_their_callers() {
     let mut b = bench(64, 1, [1, 64]);
     let param = [("x", Ty::Scalar(Elem::F32))];
     let twice = b.k.function("twice", &[], &param, |_, x| Expr::from(x[0]) + x[0]);

@@ -62,7 +62,7 @@ fn a_copy_that_comes_too_early_is_a_race() {
 
 /// Warps wait for ever at a named barrier.
 #[test]
-fn of_many_that_wait_four_are_named() {
+fn four_of_many_waiting_warps_are_named() {
     for (warps, more) in [(4, ""), (5, "; and 1 more"), (7, "; and 3 more")] {
         // The last warp does not arrive.
         let mut t = team(32 * (warps + 1), 1);
@@ -103,7 +103,7 @@ fn asks_in_vain(who: i32, by_atomics: bool, pause: i32) -> Team {
 }
 
 #[test]
-fn who_waits_in_vain_is_told_by_what_it_asks() {
+fn livelocks_are_reported_at_the_polling_statement() {
     for who in [5, 32, 61] {
         for by_atomics in [false, true] {
             for pause in [0, 9000] {

@@ -34,7 +34,7 @@ fn between(t: Team) -> (u32, u32, bool) {
 }
 
 #[test]
-fn who_writes_and_reads_a_word_does_not_hide_another_who_reads_it() {
+fn writing_readers_do_not_hide_other_readers() {
     for synchronising in [false, true] {
         let kernel = |writer: i32, word: i32| {
             blocks(synchronising, (1, 3), |b, x, out| {

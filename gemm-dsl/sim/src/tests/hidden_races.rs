@@ -103,7 +103,7 @@ fn a_word_that_is_written_twice_in_a_turn() {
 
 /// Writes of discarded turns are undone, even where results may differ.
 #[test]
-fn what_is_written_in_another_turn_does_not_stay() {
+fn writes_of_discarded_turns_are_undone() {
     let mut t = team(64, 8);
     let (s, out) = (t.shared("s", 1), t.array("out", &[0; 512]));
     t.unordered();

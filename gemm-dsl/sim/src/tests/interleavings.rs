@@ -34,7 +34,7 @@ fn writers(first: i32, raised: i32) -> Team {
 }
 
 #[test]
-fn whoever_comes_first_must_not_race() {
+fn races_are_found_in_either_order_of_the_warps() {
     for first in [0, 1] {
         assert!(writers(first, 1).run().is_ok());
         let fault = writers(first, 0).fault();
@@ -178,7 +178,7 @@ fn the_lanes_of_an_else_may_go_first() {
 
 /// A warp that arrives at a named barrier without waiting may also be the first to run after it.
 #[test]
-fn who_arrives_may_come_first() {
+fn arriving_warps_may_run_first() {
     let kernel = |raised: i32| {
         let (mut t, flag, s) = two_warps();
         let arrive = |b: &mut KernelBuilder, wait| {

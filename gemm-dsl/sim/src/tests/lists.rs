@@ -260,7 +260,7 @@ fn vectors_are_aligned_in_each_array() {
 }
 
 #[test]
-fn what_is_no_such_list_is_refused() {
+fn wrong_lists_are_rejected() {
     let kernel = copies(2, 4);
     let one = || BufferArg::One(Buffer::zeros(32));
     let list = |len: [usize; 2]| BufferArg::List(len.map(Buffer::zeros).to_vec());
@@ -291,7 +291,7 @@ fn what_is_no_such_list_is_refused() {
 
 /// Inputs may not overlap outputs: pointers of a kernel are `__restrict__`.
 #[test]
-fn what_is_read_shares_nothing_with_what_is_written() {
+fn inputs_may_not_overlap_outputs() {
     let all = Buffer::zeros(96);
     let at = |start| all.view(start, 16).expect("inside");
     let run =
@@ -373,7 +373,7 @@ fn chosen_arrays_race_as_others_do() {
 }
 
 #[test]
-fn what_is_chosen_is_verified() {
+fn chosen_arrays_are_verified() {
     fn first(of: BufferId) -> Access {
         at(of, 0)
     }

@@ -61,7 +61,7 @@ fn try_locks_that_let_go_end() {
 
 /// An exceeded limit reports where the last instruction was.
 #[test]
-fn what_never_ends_says_where() {
+fn exceeded_limits_name_the_last_instruction() {
     let kernel = |device: bool, count: u64| {
         let mut t = team(64, count);
         let (word, s) = (t.array("word", &[0u32]), t.shared("s", 1));
@@ -135,7 +135,7 @@ fn limited(t: Team) -> Result<Vec<i32>, SimError> {
 
 /// The thread reports its number of polls after the wait, which never ends.
 #[test]
-fn what_is_told_of_a_wait_afterwards() {
+fn poll_counts_after_a_wait_do_not_hide_a_deadlock() {
     let kernel = |raised| {
         asking(
             raised,

@@ -46,7 +46,7 @@ fn handed(arrives: bool, waits: bool) -> Ring {
 }
 
 #[test]
-fn what_comes_before_an_arrival_comes_before_those_who_wait() {
+fn accesses_before_an_arrival_are_ordered_before_the_waiters() {
     assert_eq!(handed(true, true).t.run(), Ok(vec![7; 96]));
     assert_eq!(race(handed(true, false).t.kind()), "x");
     let kind = handed(false, true).t.kind();
@@ -60,7 +60,7 @@ fn what_comes_before_an_arrival_comes_before_those_who_wait() {
 }
 
 #[test]
-fn who_waits_has_told_nobody() {
+fn waiting_alone_orders_nothing() {
     // The second warp reads and arrives at the barrier without signalling the first warp, which
     // then writes.
     let told = |arrives: bool| {
@@ -103,7 +103,7 @@ fn doing(count: i32, body: impl FnOnce(&mut KernelBuilder, MbarrierId)) -> Fault
 }
 
 #[test]
-fn what_is_wrong_at_a_barrier_is_told() {
+fn mbarrier_faults_are_reported() {
     let too_many = doing(1, |b, barrier| {
         thread(b, 0, |b| {
             b.mbarrier_arrive_expect(barrier, 1, 16);

@@ -92,7 +92,7 @@ fn a_warp_comes_to_a_round_once() {
 
 /// A warp that only arrives at a barrier is not ordered after the others.
 #[test]
-fn who_does_not_wait_learns_nothing() {
+fn arriving_without_waiting_does_not_acquire() {
     let kernel = |wait: bool| {
         let mut t = team(64, 1);
         let (x, y) = (t.shared("x", 32), t.shared("y", 32));

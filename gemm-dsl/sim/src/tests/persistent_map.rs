@@ -54,7 +54,7 @@ fn a_map_holds_what_was_put_into_it() {
 
 /// Each of many blocks knows the knowledge of the previous block, and itself.
 #[test]
-fn what_two_maps_share_is_not_looked_at() {
+fn joins_skip_shared_nodes() {
     let mut known = vec![PersistentMap::default()];
     for block in 0..1000 {
         known.push(known[block].with(block as u32, 1));

@@ -147,7 +147,7 @@ fn is_what_would_be(
 }
 
 #[test]
-fn what_is_outside_is_what_would_be_done_where_it_is_inside() {
+fn refused_accesses_match_the_same_accesses_in_bounds() {
     let kinds = [
         (Kind::Load, Space::Global),
         (Kind::Load, Space::Shared),
@@ -272,7 +272,7 @@ fn through_a_pointer_the_array_is_what_it_has_elements() {
 
 /// Registers have no banks and no sectors, so that only lanes are reported.
 #[test]
-fn of_registers_the_lanes_are_told_alone() {
+fn refused_register_accesses_list_only_lanes() {
     for is_read in [false, true] {
         let mut b = bench(32, 1, [1, 32]);
         let r = b.k.zeroed_registers("r", Elem::F32, [4.into()], "");
@@ -291,7 +291,7 @@ fn of_registers_the_lanes_are_told_alone() {
 
 /// Faults of other kinds contain no refused access.
 #[test]
-fn what_was_made_was_not_refused() {
+fn other_faults_have_no_refused_access() {
     let mut b = bench(64, 1, [1, 64]);
     let x = b.shared(64);
     b.k.store(at(x, tid()), 1.0);

@@ -50,7 +50,7 @@ fn an_atomic_that_only_counts_hands_on_what_was_released() {
 
 /// Block 0 signals block 1 through one word, and block 1 signals block 2 through another.
 #[test]
-fn what_is_released_holds_what_was_acquired() {
+fn releases_include_earlier_acquires() {
     let kernel = |acquire: MemoryOrder, release: MemoryOrder| {
         let mut t = team(64, 3);
         let (data, first) = (t.array("data", &[0]), t.array("first", &[0]));

@@ -48,7 +48,7 @@ fn neighbours_that_are_aligned_are_loaded_together() {
 }
 
 #[test]
-fn what_is_known_is_not_loaded_again() {
+fn known_values_are_not_loaded_again() {
     let loads = |stores: bool| {
         let mut b = bench(32, 1, [32, 64]);
         let x = b.shared(64);

@@ -31,7 +31,7 @@ fn prices(traces: &[Trace]) -> (u64, u64, u64) {
 /// Two blocks of two warps: traces hold the events, their loop counters, and the instructions
 /// executed before.
 #[test]
-fn what_happens_is_taken_down() {
+fn traces_record_all_events() {
     let mut b = bench(64, 2, [256, 1]);
     let (x, input) = (b.shared(128), b.input);
     b.k.loop_("t", For::below(0, 2).unroll(Unroll::By(1)), |k, t| {

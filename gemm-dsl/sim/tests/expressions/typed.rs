@@ -146,7 +146,7 @@ fn typing(float: Float, values: &[ValueType], result: Type) -> Typing {
 
 /// Typical closures of reductions.
 #[test]
-fn what_is_written_for_reductions_means_what_it_says() {
+fn reduction_closures_evaluate_correctly() {
     let (single, double) = (ValueType::Float(Float::F32), ValueType::Float(Float::F64));
     let byte = ValueType::from_elem(Elem::I8).expect("an integer of 64 bits");
     let long = ValueType::from_elem(Elem::I64).expect("an integer of 64 bits");
@@ -201,7 +201,7 @@ fn a_function_has_the_types_of_the_typing() {
 
 /// A closure of the wrong types, or of none, is an error of the kernel and does not panic.
 #[test]
-fn what_is_not_sound_is_not_lowered() {
+fn invalid_closures_are_not_lowered() {
     for (text, typing) in [
         ("|_x| exp(i)", Typing::F32),
         ("|x| exp(x)", Typing::F64),

@@ -211,7 +211,7 @@ fn taken(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn what_a_text_calls_no_kernel_may_declare() {
+fn names_used_by_the_source_are_reserved() {
     // Names that the kernels above and the device functions declare, and `pragma`, which is no
     // name.
     const OWN: [&str; 20] = [

@@ -23,7 +23,7 @@ fn fault(text: &str, token: &str, part: &str) {
 }
 
 #[test]
-fn of_the_head() {
+fn faulty_heads_are_reported() {
     fault(
         "max(acc, 0.0)",
         "max",
@@ -58,7 +58,7 @@ fn of_the_head() {
 }
 
 #[test]
-fn of_names_and_functions() {
+fn unknown_names_and_functions_are_reported() {
     fault("|acc| ac + 1.0", "ac", "did you mean `acc`?");
     fault("|acc| acc + f32(rwo)", "rwo", "did you mean `row`?");
     fault("|acc| acc + x", "x", "the known names are `acc`, `m`, `n`, `k`, `row`, `col`");
@@ -88,7 +88,7 @@ fn of_names_and_functions() {
 }
 
 #[test]
-fn of_types() {
+fn wrong_types_are_reported() {
     fault("|acc| acc * 2", "2", "there is no implicit conversion; write `2.0`");
     fault("|acc| row * acc", "row", "write `f32(row)`");
     fault("|acc| acc + f32(acc)", "acc", "this is an f32 already");
@@ -174,7 +174,7 @@ fn remedies_are_sound() {
 }
 
 #[test]
-fn of_the_grammar() {
+fn syntax_faults_are_reported() {
     fault("|acc|", "|", "expected a number, a name or `(`, found the end");
     fault("|acc| acc +", "+", "expected a number, a name or `(`, found the end");
     fault("|acc| acc acc", "acc", "expected an operator or the end of the expression");
@@ -218,7 +218,7 @@ fn of_the_grammar() {
 }
 
 #[test]
-fn of_numbers() {
+fn faulty_numbers_are_reported() {
     fault("|acc| acc * 2.0f32", "2.0f32", "a number has no suffix; write `2.0`");
     fault("|acc| acc * 2f64", "2f64", "write `2.0`");
     fault("|acc| acc * f32(0x10)", "0x10", "is not a decimal number");
@@ -248,7 +248,7 @@ fn told(text: &str, part: &str) {
 }
 
 #[test]
-fn of_size() {
+fn oversized_expressions_are_reported() {
     let deep = |n| format!("|acc| {}acc{}", "-(".repeat(n), ")".repeat(n));
     assert_eq!(faults(&EPILOGUE, &deep(20)), []);
     told(&deep(40), "more than 64 levels deep");
@@ -278,7 +278,7 @@ fn of_size() {
 }
 
 #[test]
-fn of_long_names() {
+fn long_names_are_reported() {
     let letters = |n| "x".repeat(n);
     let named = |name: &str| format!("|{name}| {name} * 2.0");
     let defined = |name: &str| format!("|acc| {{ let {name} = acc; {name} * 2.0 }}");
@@ -298,7 +298,7 @@ fn of_long_names() {
 }
 
 #[test]
-fn of_integers_that_leave_their_range() {
+fn integer_overflows_are_reported() {
     fault("|acc| acc + f32(row * col * n)", "*", "the integer may overflow 64 bits");
     fault("|acc| acc + f32(9223372036854775807 + row)", "+", "may overflow 64 bits");
     fault("|acc| acc + f32(row / n)", "n", "the right side of `/` may be 0; write `max(n, 1)`");

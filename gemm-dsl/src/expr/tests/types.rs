@@ -142,7 +142,7 @@ fn a_key_without_f64_does_not_know_the_word() {
 }
 
 #[test]
-fn of_floats_of_two_types() {
+fn mixed_float_types_are_reported() {
     let all = doubles(&[DOUBLE]);
     fault(
         &MAP,
@@ -215,7 +215,7 @@ fn of_floats_of_two_types() {
 }
 
 #[test]
-fn of_integers_and_truth_values() {
+fn wrong_integer_and_bool_types_are_reported() {
     let one = integers(&[BYTE, COUNT]);
     fault(&MAP, &one, "|x| x * 2.0", "x", "write `f32(x)`");
     fault(

@@ -182,7 +182,7 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
 }
 
 #[test]
-fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
+fn invalid_tensor_maps_are_reported_before_the_driver_call() {
     let (position, extents, strides) = (0, smallvec![100, 64], smallvec![72, 1]);
     let expected = MappedArray { position, extents, strides };
     assert_eq!(mapped(16, 100, 72, 1), Ok(vec![expected]));

@@ -336,7 +336,7 @@ fn values_are_computed_once_and_in_order() {
 }
 
 #[test]
-fn what_a_kernel_writes_is_no_other_operand() {
+fn outputs_alias_no_other_operand() {
     says(&broken(|p| vec![p.copy(p.temp, p.temp)]), "bound to another operand too");
 }
 

@@ -230,7 +230,7 @@ fn intrinsics_take_what_their_rows_say() {
 
 /// `const float x = x[0];` would refer to itself.
 #[test]
-fn what_hides_a_name_is_not_made_of_it() {
+fn shadowing_variables_do_not_use_the_shadowed_one() {
     let hides = |name: &'static str, of: &'static str| {
         kernel(Elem::F32, move |b, _, output| {
             let outer = b.let_("x", 2.0);

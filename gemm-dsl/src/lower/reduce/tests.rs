@@ -45,7 +45,7 @@ fn identifiers(line: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn whatever_a_text_is_made_of_may_be_a_name_of_the_user() {
+fn users_may_reuse_all_generated_names() {
     for line in LINES {
         let (mut built, names) = (0, identifiers(line));
         for name in &names {

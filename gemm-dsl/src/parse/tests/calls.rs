@@ -38,7 +38,7 @@ fn operands_are_told_in_spite_of_other_faults() {
 }
 
 #[test]
-fn what_hides_the_operands_is_no_list_of_none() {
+fn faulty_epilogues_give_unknown_operands() {
     for text in [
         "epilogue",
         "epilogue:",
@@ -102,7 +102,7 @@ fn the_types_of_a_reduction_are_told_in_spite_of_other_faults() {
 }
 
 #[test]
-fn what_hides_a_type_of_a_reduction_is_no_default() {
+fn faulty_types_give_unknown_types() {
     for (text, inputs, results) in [
         ("type: f33", "_", "_"),
         ("tpye: f64", "_", "_"),

@@ -276,7 +276,7 @@ fn conditions_have_every_operator_and_the_arrow_is_none_of_them() {
 }
 
 #[test]
-fn what_a_macro_of_the_users_passes_on_is_a_condition() {
+fn none_delimited_conditions_are_transparent() {
     let group =
         |text: &str| TokenStream::from(TokenTree::from(Group::new(Delimiter::None, tokens(text))));
     for when in ["len <= 4 || outer > 2", "if len > 4 { outer > 2 } else { outer > 3 }"] {

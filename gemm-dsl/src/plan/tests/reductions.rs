@@ -163,7 +163,7 @@ fn pieces(
 
 /// A user's array may have the same name as an array of partial results.
 #[test]
-fn what_is_left_has_no_name_of_a_users() {
+fn partial_results_do_not_clash_with_names_of_users() {
     let names = ["partials", "values", "indices", "counts", "means", "squared", "sums", "first"];
     for name in names {
         for line in ["op: argmax", "op: mean_var", "op: sum, compensated", "op: max"] {
@@ -187,7 +187,7 @@ fn an_array_has_as_many_runs_as_it_takes() {
 
 /// Lists of decisions are complete: plans with equal lists have equal kernels.
 #[test]
-fn what_is_said_of_a_reduction_determines_it() {
+fn equal_decisions_give_equal_kernels() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 

@@ -104,7 +104,7 @@ fn shapes(over: Over) -> Vec<[u64; 3]> {
 }
 
 #[test]
-fn what_has_a_plan_has_a_table_of_it() {
+fn reductions_with_a_plan_have_a_table() {
     let works = works();
     assert!(works.len() > 1_500, "{}", works.len());
     for what in works {
@@ -142,7 +142,7 @@ fn expressions_are_kept_and_how_it_is_computed_is_not() {
 
 /// A fault of the reduction is reported once; a fault in how it is computed is ignored.
 #[test]
-fn what_has_no_plan_has_its_faults() {
+fn reductions_without_a_plan_report_their_faults() {
     let what =
         ReduceSpec { compensated: true, op: Op::Max, over: Over::Rows, ..Default::default() };
     let faults = tuned(&what).expect_err("no sum").to_string();

@@ -126,7 +126,7 @@ fn rows_of_a_batch_are_rows_where_they_are_one_distance_apart() {
 }
 
 #[test]
-fn what_is_folded_has_the_shape_that_over_says() {
+fn inputs_must_have_the_shape_of_over() {
     let device = device();
     let memory = device.upload(&[1.0; 24]).expect("room");
     let mut to = device.alloc(24).expect("room");

@@ -217,7 +217,7 @@ fn wide_offsets_and_several_arrays_go_with_a_table() {
 }
 
 #[test]
-fn what_is_given_wrongly_is_told_as_by_a_kernel() {
+fn tables_report_wrong_arguments_like_kernels() {
     let device = device();
     let x = device.upload(&small::<f32>(24)).expect("room");
     let mut to = device.upload(&[7.0; 4]).expect("room");
@@ -314,7 +314,7 @@ fn extents_that_no_array_has_are_refused() {
 }
 
 #[test]
-fn why_is_what_conditions_have_asked() {
+fn reasons_list_the_evaluated_extents() {
     let choice = ROWS.choice((3, 9, 1)).expect("in range");
     assert_eq!((choice.row, choice.why.as_str()), (3, "len = 9, outer = 3"));
     let choice = ROWS.choice((3, 4, 1)).expect("in range");

@@ -30,7 +30,7 @@ fn refused<T: Elements, R: Elements>(line: &str) -> String {
 }
 
 #[test]
-fn another_type_is_refused_and_told() {
+fn other_types_are_rejected() {
     assert_eq!(
         refused::<f32, f32>("op: mean_var"),
         "a kernel of `op: mean_var` takes `input: f32`, `mean: f32`, `var: f32`: its type is \

@@ -108,7 +108,7 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
 }
 
 #[test]
-fn what_rank_0_says_for_all_has_to_be_of_all() {
+fn lists_from_rank_0_must_have_one_entry_per_rank() {
     for given in [1, 2, 4] {
         let got = run(mailboxes(3, Delivery::default()), |channel| {
             if channel.rank() == 0 {
@@ -131,7 +131,7 @@ fn what_rank_0_says_for_all_has_to_be_of_all() {
 }
 
 #[test]
-fn a_fault_at_any_call_of_an_agreement_is_told() {
+fn faults_at_any_call_of_an_agreement_are_reported() {
     for ranks in 2..=5 {
         for rank in 0..ranks {
             // Rank 0 takes, then sends; the others send, then take.

@@ -34,7 +34,7 @@ fn rings(waits: &[Option<Wait>]) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn ranks_that_wait_for_one_another_are_told_who_for_whom() {
+fn deadlocked_ranks_are_reported_with_their_waits() {
     let mut random = fastrand::Rng::with_seed(2);
     let (mut hangs, mut ends) = (0, 0);
     for round in 0..400 {

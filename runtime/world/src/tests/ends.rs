@@ -23,7 +23,7 @@ fn own_error(text: &str) -> Error {
 }
 
 #[test]
-fn what_follows_from_a_loss_is_not_what_is_returned() {
+fn consequences_of_a_loss_are_not_returned() {
     // One rank is lost, by an injected fault or by its own error. All others fail with errors of
     // their own.
     for lost in 0..3 {
@@ -68,7 +68,7 @@ fn what_follows_from_a_loss_is_not_what_is_returned() {
 }
 
 #[test]
-fn a_rank_that_finished_too_early_is_what_is_returned() {
+fn early_finishing_ranks_are_the_returned_error() {
     let error = world(3).run(|rank| match rank.number() {
         2 => Ok(()),
         _ => rank.barrier().map_err(|_| own_error("what it makes of that")),
@@ -95,7 +95,7 @@ fn a_rank_of_another_process_is_named_whatever_fails_here() {
 }
 
 #[test]
-fn what_nccl_fails_with_may_follow_from_what_is_known_a_moment_later() {
+fn nccl_errors_are_attributed_to_a_later_known_loss() {
     let nccl = || {
         let (doing, text) = ("an exchange".to_owned(), "a remote process is gone".to_owned());
         Error::World(WorldError::Nccl { doing, code: 6, text })

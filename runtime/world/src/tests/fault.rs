@@ -219,7 +219,7 @@ fn a_rank_that_says_nothing_is_late_for_all() {
 }
 
 #[test]
-fn who_waits_itself_is_not_what_is_late() {
+fn waiting_ranks_are_not_reported_as_late() {
     // Rank 0 does nothing. Each other rank waits for the rank before it, and the deadline of one
     // rank expires first.
     for (kind, ends) in KINDS {
@@ -257,7 +257,7 @@ fn who_waits_itself_is_not_what_is_late() {
 }
 
 #[test]
-fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
+fn ranks_that_stall_after_waiting_are_late() {
     for (kind, ends) in KINDS {
         let got = run(ends(3, 17), |channel| {
             let stand = || {
@@ -291,7 +291,7 @@ fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
 }
 
 #[test]
-fn one_that_fails_while_it_waits_is_what_is_lost() {
+fn ranks_failing_while_waiting_are_lost() {
     for (kind, ends) in KINDS {
         for fails in [0, 1] {
             let got = run(ends(3, 19), |channel| {

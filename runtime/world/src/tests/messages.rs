@@ -9,7 +9,7 @@ fn told<T>(outcome: Result<T, Error>) -> String {
 }
 
 #[test]
-fn what_cannot_be_is_named_with_what_is_needed() {
+fn impossible_requests_are_reported_with_the_requirement() {
     assert_eq!(
         told(World::simulated(0)),
         "a world of 0 ranks cannot be used: at least one device is needed"

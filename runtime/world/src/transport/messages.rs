@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_is_there_in_the_end() {
+    fn started_exchanges_complete() {
         for is_waited_for in [false, true] {
             let found = received(4, is_waited_for).expect("numbers");
             assert_eq!(found, [1.0, 2.0, 3.0, 4.0], "{is_waited_for}");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fill_its_place_is_not_taken() {
+    fn messages_of_the_wrong_size_are_rejected() {
         for sent in [3, 5, 0] {
             let error = received(sent, true).expect_err("no such block").to_string();
             let said = [

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let stands = |name: &str, test| trial(name, &no_rustc, test);
     let trials = vec![
         trial("a_missing_library_says_what_to_install", &None, search::missing),
-        trial("what_is_no_library_is_reported", &None, search::no_library),
+        trial("invalid_libraries_are_reported", &None, search::no_library),
         trial("multicast_is_off_where_the_environment_says_so", &None, search::multicast),
         stands("places_are_searched_in_the_documented_order", search::order),
         stands("an_old_library_is_passed_over_or_reported", search::old),
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         stands("memory_is_given_back", lifecycle::memory),
         stands("a_lost_rank_ends_in_one_abort", lifecycle::lost_rank),
         stands("a_rank_that_does_not_finish_is_late", lifecycle::no_finish),
-        stands("what_is_dropped_is_aborted", lifecycle::dropped),
+        stands("dropped_communicators_are_aborted", lifecycle::dropped),
         stands("unlike_halves_fail_on_both_sides", lifecycle::unlike),
         stands("every_function_may_return_any_code", faults::codes),
         stands("an_abort_that_fails_is_an_error", faults::abort),
@@ -48,11 +48,11 @@ fn main() -> ExitCode {
         stands("a_communicator_beside_an_error_is_given_back", faults::half),
         stands("a_communicator_of_another_rank_or_none_is_an_error", faults::strange),
         stands("texts_may_be_missing", faults::texts),
-        stands("what_never_ends_is_late", faults::late),
-        stands("who_waits_may_give_up", faults::given_up),
+        stands("endless_operations_are_late", faults::late),
+        stands("waiting_ranks_may_give_up", faults::given_up),
         stands("calls_that_cannot_be_are_not_made", invalid_use::calls),
         stands("nothing_is_begun_before_what_was_is_settled", invalid_use::unsettled),
-        stands("what_has_failed_is_used_no_more", invalid_use::failed),
+        stands("failed_communicators_are_not_used_again", invalid_use::failed),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -105,7 +105,7 @@ fn a_rank_that_is_slow_is_waited_for_and_one_that_is_too_slow_is_not() {
 }
 
 #[test]
-fn a_rank_that_panics_runs_out_or_returns_is_told() {
+fn ranks_that_panic_or_return_early_are_reported() {
     let world = || World::simulated(3).expect("a world").timeout(Duration::from_secs(20));
     let error = world().run(|rank| {
         assert!(rank.number() != 2, "rank 2 has had enough");

@@ -126,7 +126,7 @@ fn a_process_that_dies_is_lost_to_all_others() {
 }
 
 #[test]
-fn what_carries_data_is_as_the_environment_says_or_an_error() {
+fn the_transport_follows_the_environment_or_fails() {
     let said = |carry: &str| {
         let mut command = Command::new(std::env::current_exe().expect("this test"));
         command.args(["--exact", "jobs::as_a_rank", "--nocapture", "--test-threads=1"]);

@@ -61,7 +61,7 @@ fn inputs_of_reductions_are_dealt_out_alike() {
 /// A gather needs the same distribution on all ranks, even if parts of two distributions have the
 /// same number of elements.
 #[test]
-fn what_is_gathered_is_dealt_out_alike() {
+fn gathers_need_equal_distributions() {
     let found = errors(|rank| {
         let part = upload(rank, if rank.number() == 2 { "6x6 rows" } else { "6x6 cols" })?;
         rank.gather(&part, 0).map(|_| ())
@@ -95,7 +95,7 @@ fn nothing_is_gathered_at_a_rank_that_is_not_there() {
 /// If scaled rows of A or columns of B would arrive in parts, all data arrives before the first
 /// multiplication. Each rank is then asked once about all its values.
 #[test]
-fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
+fn scaled_operands_arrive_before_the_first_multiplication() {
     const LINE: &str = "tile: 64x16x32, arith: f16x3, mma: wgmma, pitched";
     let n = 48;
     for (lies, a, b, is_late) in [

@@ -287,7 +287,7 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
 
 /// Errors for a wrong layout name the matrix and the required layout.
 #[test]
-fn matrices_that_are_stored_otherwise_are_told() {
+fn differently_stored_matrices_are_reported() {
     let product = |line: &str,
                    lies: Option<spec::GemmLayout>,
                    a: Distribution,
@@ -388,7 +388,7 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
 /// Columns of B may arrive in parts or slots. The parts of C are then padded, which this kernel
 /// does not accept. It accepts contiguous parts under any strategy.
 #[test]
-fn what_lies_together_needs_no_kernel_that_is_pitched() {
+fn contiguous_parts_need_no_pitched_kernel() {
     let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
     let mut rng = Rng::with_seed(77);
     for _ in 0..40 {

@@ -159,7 +159,7 @@ fn rows_and_columns_have_the_bits_of_one_device() {
 }
 
 #[test]
-fn what_has_no_runs_and_what_is_cut_within_one_is_told() {
+fn missing_and_cut_runs_are_reported() {
     let fold = |line: &str, distribution: &str| {
         let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
         let distribution: Distribution = distribution.parse().expect("a layout");
@@ -273,7 +273,7 @@ fn moments(line: &str) -> ReduceKernel<f32, (f32, f32)> {
 }
 
 #[test]
-fn arrays_that_are_dealt_out_otherwise_are_told() {
+fn differently_distributed_arrays_are_reported() {
     let fold = |line: &str, extents: Option<[usize; 3]>, distribution: &str| {
         let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
         let distribution: Distribution = distribution.parse().expect("a layout");
@@ -315,7 +315,7 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
 /// If there are no rows to fold, any distribution of the columns is valid: no kernel needs `run`,
 /// and no run is cut.
 #[test]
-fn what_has_no_results_is_cut_anywhere() {
+fn empty_reductions_accept_any_distribution() {
     for (line, distribution, results) in [
         ("over: rows, group: 32, block: 32", Distribution::cols(0, 50), 0),
         ("over: rows, group: 32, block: 32, run: 64", Distribution::cols(0, 50), 0),

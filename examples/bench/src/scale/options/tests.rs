@@ -16,7 +16,7 @@ fn told<T>(outcome: Result<T, Failure>) -> String {
 }
 
 #[test]
-fn what_is_no_number_of_something_is_named() {
+fn invalid_numbers_are_reported_with_their_option() {
     for option in ["simulated", "ranks", "size", "sum", "predict", "rounds"] {
         for (value, need) in [
             ("0", "at least 1"),
@@ -42,7 +42,7 @@ fn what_is_no_number_of_something_is_named() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_options_are_rejected() {
     for line in [
         "--simulated 2 --gpus 0",
         "--predict 2 --simulated 2",
@@ -76,7 +76,7 @@ fn ranks_are_those_that_there_are() {
 }
 
 #[test]
-fn what_carries_is_obeyed_or_refused() {
+fn the_carry_option_is_obeyed_or_rejected() {
     let options = options("--simulated 2 --carry nccl");
     let error = told(options.devices(2).and_then(|devices| options.world(devices)));
     assert_eq!(

@@ -31,7 +31,7 @@ fn a_space_without_specs_says_why() {
 }
 
 #[test]
-fn of_each_tile_one_comes_first() {
+fn similar_specs_are_ranked_with_one_per_tile_first() {
     let one = |line: &str, time| PredictedSpec {
         point: Space::parse(&[line]).expect("a line").all().next().expect("a point"),
         spec: line.parse().expect("a spec"),

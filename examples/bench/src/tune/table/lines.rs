@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_row_is_refused_with_its_line() {
+    fn invalid_rules_are_rejected_with_their_spec() {
         for (text, reason) in [
             ("", "there is no spec"),
             ("tile: 8x8x8\ntile: 64x64x16, thread: 5x5", "spec 2 of --lines, `tile: 64x64x16"),

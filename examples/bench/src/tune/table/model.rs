@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_badly_takes_long() {
+    fn unsuitable_specs_have_long_estimates() {
         let (large, small) = ("tile: 128x128x16, thread: 8x8", "tile: 16x16x16, thread: 1x1");
         let whole = [4096, 4096, 4096];
         let best = 4096.0_f64.powi(3) / 132.0 / DEVICE.peak.fma;

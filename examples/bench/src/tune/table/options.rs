@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_table_is_refused() {
+    fn unusable_inputs_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let out = format!("--table {}", dir.path().join("out.rs").display());
         let written = |name: &str, text: &str| {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_with_its_line() {
+    fn invalid_times_are_rejected_with_their_line() {
         let head = r#"{"device":"it","arch":90,"sms":132}"#;
         let line = r#"{"m":1,"n":2,"k":3,"layout":"nn","line":"","us":"#;
         assert_eq!(

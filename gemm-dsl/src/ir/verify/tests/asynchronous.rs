@@ -245,7 +245,7 @@ fn limits_of_registers_and_groups_in_flight() {
 
 /// A verified kernel prints.
 #[test]
-fn what_is_sound_prints() {
+fn verified_kernels_print() {
     let kernel: VerifiedKernel = multiplied(128, (Elem::Bf16, 64), |_| ()).finish().expect("sound");
     let text = crate::cuda::source(&kernel);
     for line in [

@@ -53,7 +53,7 @@ fn a_cluster_has_one_to_eight_blocks() {
 }
 
 #[test]
-fn what_is_for_clusters_is_in_kernels_with_clusters() {
+fn cluster_features_need_a_cluster() {
     let rank = |blocks| of(blocks, |b, out| b.store(at(out, 0), Special::ClusterRank));
     let barrier = |blocks| of(blocks, |b, _| b.cluster_barrier());
     let kernels = |blocks| {

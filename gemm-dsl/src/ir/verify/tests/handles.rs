@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_buffer_of_another_kernel_is_told() {
+fn buffers_of_another_kernel_are_reported() {
     let mut other = KernelBuilder::new("other");
     let foreign =
         (0..3).map(|i| other.global(&format!("x{i}"), Elem::F32, Operand::Temp(i))).last();

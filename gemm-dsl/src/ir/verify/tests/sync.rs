@@ -238,7 +238,7 @@ fn blocks_speak_by_atomics_on_global_memory() {
 }
 
 #[test]
-fn what_blocks_may_reorder_is_declared() {
+fn unordered_results_are_declared() {
     let declared = |shared: bool| {
         kernel(Elem::I32, |b, _, out| {
             let x = b.shared("x", Elem::I32, [1.into()], BufferLayout::row_major(1), "");

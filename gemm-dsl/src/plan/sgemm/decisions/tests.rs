@@ -101,7 +101,7 @@ fn text(kernel: &crate::ir::VerifiedKernel) -> String {
 
 /// Plans with equal decisions generate equal sources.
 #[test]
-fn what_is_said_of_a_plan_determines_its_text() {
+fn equal_decisions_give_equal_sources() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 
@@ -153,7 +153,7 @@ fn a_reason_speaks_of_what_is_so() {
 
 /// Access widths are stated in bytes, and linear copies state their total.
 #[test]
-fn what_is_said_of_accesses_is_so() {
+fn access_widths_are_stated_in_bytes() {
     let value = |line: &str, name: &str| {
         let decisions = plan(line).decisions();
         let found = decisions.iter().find(|decision| decision.name == name);

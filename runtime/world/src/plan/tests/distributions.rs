@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_said_of_a_layout_is_answered(distribution in anything(), ranks in 0..20_usize) {
+    fn distributions_return_valid_shards_or_an_error(distribution in anything(), ranks in 0..20_usize) {
         if let Ok(shards) = distribution.shards(ranks) {
             prop_assert_eq!(shards.len(), ranks);
             prop_assert!(shards.iter().all(|shard| distribution.all().contains(shard)));
@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_layout_is_not_taken_for_one(text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
+    fn invalid_distributions_are_not_parsed(text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
         match text.parse::<Distribution>() {
             // An accepted text prints and parses as the same distribution.
             Ok(distribution) => prop_assert_eq!(distribution.to_string().parse(), Ok(distribution)),
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn of_the_transpose_each_rank_has_the_transpose(
+    fn transposed_distributions_have_transposed_shards(
         (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
             .prop_flat_map(|(rows, cols, ranks)| (distribution(rows, cols, ranks), Just(ranks)))
     ) {
@@ -106,7 +106,7 @@ proptest! {
 
     /// Owners found by position agree with the blocks of the ranks.
     #[test]
-    fn who_has_a_block_is_found(
+    fn owners_of_blocks_are_found(
         (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
             .prop_flat_map(|(rows, cols, ranks)| (distribution(rows, cols, ranks), Just(ranks))),
         (row, col, height, width) in (0..20_usize, 0..20_usize, 0..9_usize, 0..9_usize),

@@ -144,7 +144,7 @@ fn faults_of_products() {
 }
 
 #[test]
-fn what_is_gathered_comes_in_some_part() {
+fn gathers_need_at_least_one_part() {
     let strategy = Strategy::Gather { parts: 0 };
     // The fault is reported even if no data is missing.
     for ranks in [1, 3] {

@@ -166,7 +166,7 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
 
 /// Without collectives, a host receives the same data once for each of its ranks.
 #[test]
-fn what_comes_to_a_host_once_is_counted_once() {
+fn data_shared_by_a_host_is_counted_once() {
     let ideal = ideal(54.0);
     let each = ideal.hosts.map(|hosts| Hosts { once: false, ..hosts });
     let schedule = Schedule::new(by_columns(8192), 64, Strategy::Sequential).unwrap();
@@ -207,7 +207,7 @@ fn rotating_needs_two_shards_of_memory() {
 
 /// Printed table of the candidates.
 #[test]
-fn what_was_tried_prints() {
+fn candidate_tables_print() {
     let machine = ClusterModel::h200_copy_engines();
     let chosen = Schedule::cheapest(by_columns(8192), 4, &machine, Some(200_000_000)).unwrap();
     let text = chosen.to_string();

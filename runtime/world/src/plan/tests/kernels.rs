@@ -56,7 +56,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
 
 /// Faster GEMMs leave less time to hide exchanges.
 #[test]
-fn what_is_chosen_depends_on_the_arithmetic() {
+fn chosen_strategies_depend_on_the_arithmetic() {
     let n = 8192;
     let distributions = Distributions {
         a: Distribution::rows(n, n),
@@ -143,7 +143,7 @@ fn blocks_whose_rows_lie_apart_are_staged() {
 
 /// A memory limit includes packed copies.
 #[test]
-fn what_is_staged_has_to_fit() {
+fn packed_copies_count_towards_the_memory_limit() {
     let n = 64;
     let distributions = Distributions {
         a: Distribution::whole(n, n),

@@ -22,7 +22,7 @@ fn each(distributions: &Distributions, ranks: usize, strategy: Strategy) -> [f64
 /// Eight times as many ranks make 64 times as many moves. The work per move may grow by a
 /// logarithm, not by a factor of eight.
 #[test]
-fn what_is_done_for_a_move_does_not_grow_with_the_ranks() {
+fn work_per_move_does_not_grow_with_the_ranks() {
     let n = 1 << 17;
     let by_rows = Distributions {
         a: Distribution::rows(n, n),

@@ -70,7 +70,7 @@ fn products_lose_speed_beside_exchanges_alone() {
 }
 
 #[test]
-fn an_exchange_takes_as_long_as_who_sends_most() {
+fn exchanges_take_as_long_as_the_largest_sender() {
     let a = Distribution {
         split: Split::Rows(Cut::Lengths(vec![5, 0, 0])),
         ..Distribution::whole(5, 3)

@@ -219,7 +219,7 @@ fn a_long_text_is_cut_where_it_may_be() {
 }
 
 #[test]
-fn what_ranks_say_is_compared_as_its_rules_say() {
+fn facts_of_ranks_are_compared_by_their_rules() {
     let mut random = fastrand::Rng::with_seed(25);
     let (mut good, mut same, mut distinct) = (0, 0, 0);
     for _ in 0..2000 {

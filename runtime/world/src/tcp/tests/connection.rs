@@ -83,7 +83,7 @@ fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, LossReason)
 }
 
 #[test]
-fn however_a_rank_ends_all_others_are_told() {
+fn losses_of_any_rank_reach_all_others() {
     let mut cases = ends(0, 1);
     let nonsense = LossReason::Failed("a message of its process cannot be read".to_owned());
     let mut left = Vec::new();
@@ -111,7 +111,7 @@ fn however_a_rank_ends_all_others_are_told() {
 }
 
 #[test]
-fn however_rank_0_ends_all_others_are_told() {
+fn losses_of_rank_0_reach_all_others() {
     for (case, bytes, goes, why) in ends(1, 0) {
         let (channel, mut stream) = with_a_bare_host(&quick());
         stream.write_all(&bytes).expect("it is heard");
@@ -145,7 +145,7 @@ fn a_rank_that_nobody_answers_says_what_it_knows() {
 }
 
 #[test]
-fn who_has_nothing_to_say_is_not_late() {
+fn silent_ranks_are_not_late() {
     let channels = channels(3, &quick());
     thread::sleep(quick().silence * 2);
     for to in 0..3 {
@@ -184,7 +184,7 @@ fn large_messages_come_whole_and_nobody_waits_for_who_takes_them() {
 }
 
 #[test]
-fn what_was_sent_before_a_rank_left_comes() {
+fn messages_sent_before_leaving_arrive() {
     for sender in 0..3 {
         let mut channels: Vec<Option<TcpChannel>> =
             channels(3, &limits()).into_iter().map(Some).collect();
@@ -323,7 +323,7 @@ fn read_slowly(stream: &mut TcpStream, pause: Duration) -> std::io::Result<usize
 }
 
 #[test]
-fn what_is_queued_is_written_however_long_that_takes() {
+fn queued_messages_are_written_despite_a_slow_reader() {
     let messages = vec![vec![1; 4 << 20]; 16];
     let (channel, mut stream) = with_a_bare_host(&quick());
     for message in messages {

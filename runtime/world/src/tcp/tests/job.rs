@@ -105,7 +105,7 @@ fn one_rank_needs_no_place_and_a_local_rank_may_be_missing() {
 }
 
 #[test]
-fn what_is_half_set_or_garbage_is_named() {
+fn incomplete_and_invalid_variables_are_named() {
     for (launcher, [rank, size, local]) in LAUNCHERS.into_iter().enumerate() {
         let without = |name| {
             let mut environment = whole(launcher, 1, 2);
@@ -205,7 +205,7 @@ fn jobs_are_told_apart_by_what_is_said_of_them() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_text_is_named() {
+fn variables_that_are_not_utf_8_are_named() {
     use std::os::unix::ffi::OsStringExt;
     let job = Job::from(|name| (name == "RANK").then(|| OsString::from_vec(vec![0xff])));
     assert!(matches!(job, Err(WorldError::Environment { variable: "RANK", .. })), "{job:?}");

@@ -27,7 +27,7 @@ fn refusal(met: Rendezvous) -> String {
 }
 
 #[test]
-fn all_are_told_what_all_have_said() {
+fn all_ranks_learn_all_facts() {
     let mut random = fastrand::Rng::with_seed(31);
     for round in 0..8 {
         let ranks = random.usize(1..=8);
@@ -60,7 +60,7 @@ fn all_are_told_what_all_have_said() {
 }
 
 #[test]
-fn those_that_come_are_told_who_did_not() {
+fn present_ranks_are_told_the_missing_ranks() {
     let (ranks, mut random) = (6, fastrand::Rng::with_seed(32));
     for missing in [vec![3], vec![1, 2, 3], vec![1, 3, 4, 5], vec![2, 3, 5]] {
         let (listener, address) = place();
@@ -175,7 +175,7 @@ fn a_name_and_an_address_of_this_host_are_where_rank_0_listens() {
 }
 
 #[test]
-fn ranks_at_odds_are_told_over_what() {
+fn disagreeing_ranks_are_told_the_fact() {
     let (listener, address) = place();
     let versions = ["2.28.9", "2.28.9", "2.30.7", "2.22.3"];
     let hello =
@@ -195,7 +195,7 @@ fn ranks_at_odds_are_told_over_what() {
 }
 
 #[test]
-fn ranks_that_share_a_gpu_are_told() {
+fn ranks_sharing_a_gpu_are_reported() {
     let (listener, address) = place();
     let gpus = ["GPU-1", "GPU-2", "GPU-3", "GPU-2"];
     let hello = |gpu: &str| saying(Fact::distinct("GPU", gpu, "Give each rank one of its own"));
@@ -317,7 +317,7 @@ fn a_rank_that_goes_before_all_have_come_may_come_again() {
 }
 
 #[test]
-fn what_is_too_long_is_an_error_on_who_says_it() {
+fn oversized_facts_are_an_error_on_their_rank() {
     let (listener, address) = place();
     let long = saying(Fact::noted("host", "x".repeat(2 << 20)));
     for (listener, rank) in [(Some(listener), 0), (None, 1)] {

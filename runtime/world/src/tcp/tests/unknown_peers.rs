@@ -164,7 +164,7 @@ fn a_listener_that_is_flooded_lets_its_ranks_in() {
 }
 
 #[test]
-fn of_those_that_say_nothing_the_first_have_to_go() {
+fn the_oldest_silent_connections_are_dropped() {
     let (listener, address) = place();
     let met = thread::scope(|scope| {
         let host = scope

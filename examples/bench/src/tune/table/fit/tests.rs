@@ -76,7 +76,7 @@ fn a_known_table_is_recovered() {
 }
 
 #[test]
-fn what_differs_by_less_than_two_percent_is_one_row() {
+fn differences_below_two_percent_give_one_rule() {
     let of = |factor: f64| {
         let times = times(0, &[GemmLayout::Nn], |shape, number| {
             let is_best = number == usize::from(shape.size.k > 1000);
@@ -136,7 +136,7 @@ fn more_rows_never_cost() {
 }
 
 #[test]
-fn what_was_not_timed_is_not_chosen() {
+fn untimed_specs_are_not_chosen() {
     let text = "k <= 128 => tile: 8x8x8; else => tile: 16x16x8";
     let (_, complete) = known(text, 0);
     let mut times = TimesFile::new(complete.head.clone());
@@ -157,7 +157,7 @@ fn what_was_not_timed_is_not_chosen() {
 }
 
 #[test]
-fn what_is_no_line_of_a_table_is_left_out() {
+fn invalid_table_specs_are_left_out() {
     let (_, mut times) = known("else => tile: 8x8x8", 0);
     let shape = times.shapes()[0];
     let none = ["tile: 8x8", "layout: tt, tile: 8x8x8", "tile: 8x8x8, scaled", "bounds: aligned"];
@@ -236,7 +236,7 @@ fn a_table_is_compared_with_cublas_where_that_was_timed() {
 }
 
 #[test]
-fn what_is_behind_cublas_counts_twice() {
+fn times_behind_cublas_count_twice() {
     // The second tile is slightly better at most shapes, and much worse than cuBLAS at few others.
     let of = |cublas: Option<f64>| {
         let worse = |shape: &GemmShape| shape.size.m == 4096 && shape.size.k == 64;
