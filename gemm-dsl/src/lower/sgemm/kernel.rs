@@ -2,8 +2,9 @@
 
 use super::direct;
 use super::shared::problem::{GemmProblem, TakenMatrices};
+use super::shared::splits;
 use super::simt::{naive, staged};
-use super::wgmma::{self, splits};
+use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{Batch, EpilogueInput, GemmLayout};

@@ -6,11 +6,8 @@
 //! add these to the main accumulators.
 
 mod accumulators;
-pub(crate) mod factor_tiles;
 mod pipeline;
 mod recompute;
-pub(crate) mod row_scale;
-pub(crate) mod splits;
 mod tiles;
 
 use super::shared::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
@@ -23,7 +20,9 @@ use super::shared::problem::{GemmProblem, TakenMatrices};
 use super::shared::schedule::{self, KRange, SplitKPartitions};
 use super::shared::shared_tile::stages;
 use super::shared::split_k::SplitKWorkspace;
+use super::shared::splits::Splits;
 use super::shared::unrepresentable::UnrepresentableFlag;
+use super::splitting::row_scale::{self, RowMax};
 use crate::ir::{
     Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special,
     Var, Wgmma,
@@ -32,8 +31,6 @@ use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
 use crate::spec::{Factor, SgemmSpec};
 use crate::target::arch::WARP;
 use recompute::recompute;
-use row_scale::RowMax;
-use splits::Splits;
 use tiles::OutputTile;
 
 /// State that the builders of a kernel with warpgroups share.

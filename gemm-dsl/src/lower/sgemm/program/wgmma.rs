@@ -13,11 +13,12 @@ use crate::lower::sgemm::kernel::{head, kernel};
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::schedule::Origin;
+use crate::lower::sgemm::shared::splits;
 use crate::lower::sgemm::shared::unrepresentable::{self, Fallback};
 use crate::lower::sgemm::shared::workspace;
 use crate::lower::sgemm::simt::staged::product;
-use crate::lower::sgemm::wgmma::row_scale::{self, RowMax};
-use crate::lower::sgemm::wgmma::splits;
+use crate::lower::sgemm::splitting;
+use crate::lower::sgemm::splitting::row_scale::{self, RowMax};
 use crate::plan::{KernelKind, SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
 
@@ -122,7 +123,7 @@ fn makers(
     t: &WgmmaPlan,
 ) -> Result<Vec<KernelId>, IrError> {
     let row_max = t.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
-    let kernels = row_max.into_iter().chain([splits::kernel(plan, t)?]);
+    let kernels = row_max.into_iter().chain([splitting::kernel(plan, t)?]);
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 

@@ -17,7 +17,7 @@ use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::schedule::Origin;
 use crate::lower::sgemm::shared::unrepresentable::magnitude;
 use crate::lower::sgemm::shared::workspace::ROW_MAX;
-use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
+use crate::lower::sgemm::splitting::factor_tiles::{FactorTile, FactorTiles};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;
 use crate::target::FloatLayout;

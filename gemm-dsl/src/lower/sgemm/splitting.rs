@@ -1,211 +1,31 @@
-//! Splits of A and B for tensor cores. Each value is rounded, or split into several. The first
-//! split is the rounded value, and each further split is the rounded remainder after the previous
-//! ones. A launch before the GEMM stores the splits K-major for every layout of A and B. Later
-//! kernels therefore do not depend on these layouts.
-//!
-//! The splits of one matrix are contiguous. In a batch, they follow the splits of the previous
-//! matrix. Tensor maps require that their rows are padded to a multiple of 16 bytes; they are also
-//! padded to a multiple of 8 elements. The padding is zero.
+//! Kernel that splits A and B for tensor cores. Each value is rounded, or split into several. The
+//! first split is the rounded value, and each further split is the rounded remainder after the
+//! previous ones. A launch before the GEMM stores the splits K-major for every layout of A and B.
+//! Later kernels therefore do not depend on these layouts.
 
+mod factor_tiles;
+pub(crate) mod row_scale;
+
+use super::shared::problem::{GemmProblem, TakenMatrices};
+use super::shared::splits::{Splits, name, padding};
+use super::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
+use super::shared::unrepresentable::{UnrepresentableFlag, bits_lost_in_tf32};
+use super::shared::workspace::SPLITS;
 use crate::ir::Elem::{F32, U32};
-use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Operand,
-    Requirement, Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
+    Access, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, Scalar, Special, Var,
+    VerifiedKernel,
 };
-use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
-use crate::lower::sgemm::shared::unrepresentable::{UnrepresentableFlag, bits_lost_in_tf32};
-use crate::lower::sgemm::shared::workspace::SPLITS;
-use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
-use crate::lower::sgemm::wgmma::row_scale;
-use crate::lower::sgemm::wgmma::row_scale::RowMax;
 use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
+use factor_tiles::{FactorTile, FactorTiles};
+use row_scale::RowMax;
 
-/// Minimum unit to which rows of splits are padded, in elements.
-const LEAST_PADDED: u8 = 8;
 /// Extent of a block's tile along K.
 const TERMS: i32 = 64;
 /// Number of resident blocks per SM. It is more than enough to saturate memory bandwidth.
 const RESIDENT: u32 = 6;
-
-/// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
-/// of B) of `terms` elements.
-pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
-    let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
-    let splits = in_all(count.cloned(), splits);
-    splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
-}
-
-/// Row stride of the splits in elements, including padding.
-pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
-    padded(terms.clone(), Expr::U64(padded_terms(t).into()))
-}
-
-/// Returns the unit, in elements, to which rows of splits are padded: 16 bytes, as tensor maps
-/// require, but at least 8 elements.
-fn padded_terms(t: &WgmmaPlan) -> u8 {
-    t.elem().vector_lanes().max(LEAST_PADDED)
-}
-
-/// Number of splits of all matrices; `None` if there is one matrix with one split.
-fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
-    match (matrices, splits) {
-        (Some(matrices), Some(splits)) => Some(matrices * splits),
-        (only, None) | (None, only) => only,
-    }
-}
-
-/// Number of A's rows, number of B's columns, and extent of K.
-pub(crate) struct Lines<'e> {
-    pub counts: [&'e Expr; 2],
-    pub terms: &'e Expr,
-}
-
-/// Splits of A and B in a program: temporaries, or inputs if the caller passes them.
-pub(crate) fn slots(
-    program: &mut Program,
-    t: &WgmmaPlan,
-    lines: Lines<'_>,
-    counts: [Option<&Expr>; 2],
-    given: [bool; 2],
-) -> [(Operand, Slot); 2] {
-    Factor::BOTH.map(|factor| {
-        let nth = factor.index();
-        let name = ["splits of A", "splits of B"][nth];
-        let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
-        match given[nth] {
-            true => program.input(SPLITS[nth], name, t.elem(), dims),
-            false => (SPLITS[nth], program.temp(name, t.elem(), dims)),
-        }
-    })
-}
-
-/// Phrase on the row length for head comments, such as `padded to a multiple of 16 bytes`.
-pub(crate) fn padding(t: &WgmmaPlan) -> String {
-    format!("padded to a multiple of {} bytes", u32::from(padded_terms(t)) * t.elem().size())
-}
-
-fn padded(terms: Expr, to: Expr) -> Expr {
-    terms.div_ceil(to.clone()) * to
-}
-
-/// Name of the splits of A or B in the kernel.
-fn name(factor: Factor) -> &'static str {
-    match factor {
-        Factor::A => "splits_a",
-        Factor::B => "splits_b",
-    }
-}
-
-/// Splits of A and B in a kernel.
-#[derive(Clone, Copy)]
-pub(crate) struct Splits {
-    /// Buffer of A's splits, and buffer of B's splits.
-    pub buffers: [BufferId; 2],
-    /// Number of splits per value, if more than one.
-    pub count: Option<Const>,
-    /// Row stride in elements, including padding; `None` if threads do not compute addresses.
-    pitch: Option<Scalar>,
-    /// Problem to which the splits belong.
-    problem: GemmProblem,
-}
-
-impl Splits {
-    /// Declares the parameters of the splits for a kernel that reads them, before those of the
-    /// problem.
-    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
-        let (elem, bk) = (t.elem(), t.bk());
-        let splits = t.arith().splits();
-        let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
-        Factor::BOTH.map(|factor| match t.copies() {
-            Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
-            Copies::Tma => {
-                let (splits, lines) = match (factor, plan.cluster()) {
-                    (Factor::A, _) => (splits, t.bm()),
-                    (Factor::B, 1) => (splits, t.bn()),
-                    // A block of a cluster loads its part of B for one split at a time.
-                    (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
-                };
-                let tile = splits.into_iter().chain([lines, bk]).collect();
-                let map = TensorMap { tile, swizzle: t.swizzle() };
-                b.tensor_map(name(factor), elem, SPLITS[factor.index()], map)
-            }
-        })
-    }
-
-    /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute
-    /// addresses.
-    pub fn shape(
-        b: &mut KernelBuilder,
-        t: &WgmmaPlan,
-        buffers: [BufferId; 2],
-        problem: &GemmProblem,
-        copies: Copies,
-    ) -> Self {
-        let splits = t.arith().splits();
-        let meaning = format!("{} values per f32 value", t.format().name());
-        let count = (splits > 1).then(|| b.constant("SPLITS", splits as i32, meaning));
-        if let (Some(distinct), Some(_)) = (problem.distinct, count) {
-            let max = u64::from(i32::MAX as u32 / splits);
-            for scalar in distinct {
-                b.require(Requirement::Range { scalar, min: 0, max });
-            }
-        }
-        let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
-        let row = match pitch {
-            Some(pitch) => Expr::from(pitch),
-            None => padded(problem.k.into(), Expr::I32(padded_terms(t).into())),
-        };
-        for (buffer, factor) in buffers.into_iter().zip(Factor::BOTH) {
-            let lines = problem.lines_of(factor);
-            let all = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
-            let apart = Expr::from(lines).wide() * row.clone().wide();
-            let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
-            let apart = all.as_ref().map(|_| apart);
-            b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
-        }
-        Self { buffers, count, pitch, problem: *problem }
-    }
-
-    /// Row stride in elements, including padding.
-    pub fn pitch(&self) -> Scalar {
-        self.pitch
-            .unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
-    }
-
-    /// Multiplies `each` by the number of splits.
-    pub fn of_all(&self, each: Expr) -> Expr {
-        match self.count {
-            None => each,
-            Some(count) => count * each,
-        }
-    }
-
-    /// Emits `body` for each split.
-    pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
-        match self.count {
-            None => body(b, 0.into()),
-            Some(count) => b.unrolled("p", count, |b, split| body(b, split.into())),
-        }
-    }
-
-    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
-    pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
-        self.of_matrix(self.problem.matrix_of(factor, product), split)
-    }
-
-    /// Index of a split of a matrix, which is given by its index among the distinct matrices.
-    fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
-        match (matrix, self.count) {
-            (matrix, None) => matrix,
-            (None, Some(_)) => Some(split),
-            (Some(matrix), Some(count)) => Some(matrix * count + split),
-        }
-    }
-}
 
 /// Builds the kernel that computes the splits.
 pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {

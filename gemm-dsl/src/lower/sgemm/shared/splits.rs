@@ -1,0 +1,192 @@
+//! Splits of A and B for tensor cores, as parameters of kernels and arrays of programs.
+//!
+//! The splits of one matrix are contiguous. In a batch, they follow the splits of the previous
+//! matrix. Tensor maps require that their rows are padded to a multiple of 16 bytes; they are also
+//! padded to a multiple of 8 elements. The padding is zero.
+
+use super::problem::GemmProblem;
+use super::workspace::SPLITS;
+use crate::ir::program::{Program, Slot};
+use crate::ir::{
+    BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, TensorMap, Ty, Var,
+};
+use crate::plan::{SgemmPlan, WgmmaPlan};
+use crate::spec::{Copies, Factor};
+
+/// Minimum unit to which rows of splits are padded, in elements.
+const LEAST_PADDED: u8 = 8;
+/// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
+/// of B) of `terms` elements.
+pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
+    let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
+    let splits = in_all(count.cloned(), splits);
+    splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
+}
+
+/// Row stride of the splits in elements, including padding.
+pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
+    padded(terms.clone(), Expr::U64(padded_terms(t).into()))
+}
+
+/// Returns the unit, in elements, to which rows of splits are padded: 16 bytes, as tensor maps
+/// require, but at least 8 elements.
+fn padded_terms(t: &WgmmaPlan) -> u8 {
+    t.elem().vector_lanes().max(LEAST_PADDED)
+}
+
+/// Number of splits of all matrices; `None` if there is one matrix with one split.
+fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
+    match (matrices, splits) {
+        (Some(matrices), Some(splits)) => Some(matrices * splits),
+        (only, None) | (None, only) => only,
+    }
+}
+
+/// Number of A's rows, number of B's columns, and extent of K.
+pub(crate) struct Lines<'e> {
+    pub counts: [&'e Expr; 2],
+    pub terms: &'e Expr,
+}
+
+/// Splits of A and B in a program: temporaries, or inputs if the caller passes them.
+pub(crate) fn slots(
+    program: &mut Program,
+    t: &WgmmaPlan,
+    lines: Lines<'_>,
+    counts: [Option<&Expr>; 2],
+    given: [bool; 2],
+) -> [(Operand, Slot); 2] {
+    Factor::BOTH.map(|factor| {
+        let nth = factor.index();
+        let name = ["splits of A", "splits of B"][nth];
+        let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
+        match given[nth] {
+            true => program.input(SPLITS[nth], name, t.elem(), dims),
+            false => (SPLITS[nth], program.temp(name, t.elem(), dims)),
+        }
+    })
+}
+
+/// Phrase on the row length for head comments, such as `padded to a multiple of 16 bytes`.
+pub(crate) fn padding(t: &WgmmaPlan) -> String {
+    format!("padded to a multiple of {} bytes", u32::from(padded_terms(t)) * t.elem().size())
+}
+
+fn padded(terms: Expr, to: Expr) -> Expr {
+    terms.div_ceil(to.clone()) * to
+}
+
+/// Name of the splits of A or B in the kernel.
+pub(crate) fn name(factor: Factor) -> &'static str {
+    match factor {
+        Factor::A => "splits_a",
+        Factor::B => "splits_b",
+    }
+}
+
+/// Splits of A and B in a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Splits {
+    /// Buffer of A's splits, and buffer of B's splits.
+    pub buffers: [BufferId; 2],
+    /// Number of splits per value, if more than one.
+    pub count: Option<Const>,
+    /// Row stride in elements, including padding; `None` if threads do not compute addresses.
+    pitch: Option<Scalar>,
+    /// Problem to which the splits belong.
+    problem: GemmProblem,
+}
+
+impl Splits {
+    /// Declares the parameters of the splits for a kernel that reads them, before those of the
+    /// problem.
+    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
+        let (elem, bk) = (t.elem(), t.bk());
+        let splits = t.arith().splits();
+        let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
+        Factor::BOTH.map(|factor| match t.copies() {
+            Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
+            Copies::Tma => {
+                let (splits, lines) = match (factor, plan.cluster()) {
+                    (Factor::A, _) => (splits, t.bm()),
+                    (Factor::B, 1) => (splits, t.bn()),
+                    // A block of a cluster loads its part of B for one split at a time.
+                    (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
+                };
+                let tile = splits.into_iter().chain([lines, bk]).collect();
+                let map = TensorMap { tile, swizzle: t.swizzle() };
+                b.tensor_map(name(factor), elem, SPLITS[factor.index()], map)
+            }
+        })
+    }
+
+    /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute
+    /// addresses.
+    pub fn shape(
+        b: &mut KernelBuilder,
+        t: &WgmmaPlan,
+        buffers: [BufferId; 2],
+        problem: &GemmProblem,
+        copies: Copies,
+    ) -> Self {
+        let splits = t.arith().splits();
+        let meaning = format!("{} values per f32 value", t.format().name());
+        let count = (splits > 1).then(|| b.constant("SPLITS", splits as i32, meaning));
+        if let (Some(distinct), Some(_)) = (problem.distinct, count) {
+            let max = u64::from(i32::MAX as u32 / splits);
+            for scalar in distinct {
+                b.require(Requirement::Range { scalar, min: 0, max });
+            }
+        }
+        let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
+        let row = match pitch {
+            Some(pitch) => Expr::from(pitch),
+            None => padded(problem.k.into(), Expr::I32(padded_terms(t).into())),
+        };
+        for (buffer, factor) in buffers.into_iter().zip(Factor::BOTH) {
+            let lines = problem.lines_of(factor);
+            let all = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
+            let apart = Expr::from(lines).wide() * row.clone().wide();
+            let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
+            let apart = all.as_ref().map(|_| apart);
+            b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
+        }
+        Self { buffers, count, pitch, problem: *problem }
+    }
+
+    /// Row stride in elements, including padding.
+    pub fn pitch(&self) -> Scalar {
+        self.pitch
+            .unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
+    }
+
+    /// Multiplies `each` by the number of splits.
+    pub fn of_all(&self, each: Expr) -> Expr {
+        match self.count {
+            None => each,
+            Some(count) => count * each,
+        }
+    }
+
+    /// Emits `body` for each split.
+    pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        match self.count {
+            None => body(b, 0.into()),
+            Some(count) => b.unrolled("p", count, |b, split| body(b, split.into())),
+        }
+    }
+
+    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
+    pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
+        self.of_matrix(self.problem.matrix_of(factor, product), split)
+    }
+
+    /// Index of a split of a matrix, which is given by its index among the distinct matrices.
+    pub fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
+        match (matrix, self.count) {
+            (matrix, None) => matrix,
+            (None, Some(_)) => Some(split),
+            (Some(matrix), Some(count)) => Some(matrix * count + split),
+        }
+    }
+}
