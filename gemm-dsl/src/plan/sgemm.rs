@@ -78,6 +78,7 @@ mod pipeline;
 mod registers;
 mod shared_memory;
 pub(crate) mod simt;
+mod splits;
 mod wgmma;
 
 pub use direct::{DirectPlan, ReadPlan};
@@ -89,6 +90,7 @@ pub(crate) use registers::{Registers, even_registers};
 pub(crate) use shared_memory::SharedBytes;
 pub use simt::naive::NaivePlan;
 pub use simt::tiled::{TiledPlan, WarpTile};
+pub use splits::SplitsPlan;
 pub(crate) use wgmma::WARPGROUP;
 pub use wgmma::WgmmaPlan;
 
@@ -186,6 +188,11 @@ impl SgemmPlan {
     /// Element types of the matrices and the accumulators.
     pub fn types(&self) -> GemmTypes {
         self.spec.types()
+    }
+
+    /// Splits of A and B that a launch before the GEMM computes, if the kernel reads them.
+    pub fn splits(&self) -> Option<SplitsPlan> {
+        self.kind.wgmma().map(WgmmaPlan::splits)
     }
 
     pub fn threads(&self) -> u32 {

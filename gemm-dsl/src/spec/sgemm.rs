@@ -280,6 +280,12 @@ impl SgemmSpec {
         self.arith != Arith::F32 && self.mma == Instruction::Wgmma
     }
 
+    /// Returns true if a launch before the GEMM converts A and B, or splits them, and the GEMM reads
+    /// the results.
+    pub fn converts_matrices(&self) -> bool {
+        self.is_wgmma()
+    }
+
     /// Returns the distribution of K among blocks according to `split_k` and `stream_k`.
     pub(crate) fn sharing(&self) -> Sharing {
         match (self.stream_k, self.split_k) {

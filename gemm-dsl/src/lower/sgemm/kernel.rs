@@ -50,7 +50,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
                 "Reads {copies} of A and B that an earlier kernel wrote: K is contiguous, and each \
                  row is"
             ));
-            b.title(format!("{}.", splits::padding(t)));
+            b.title(format!("{}.", splits::padding(&t.splits())));
         }
         (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         (None, Some(lies)) => {

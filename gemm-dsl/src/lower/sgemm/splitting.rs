@@ -7,7 +7,7 @@ mod factor_tiles;
 pub(crate) mod row_scale;
 
 use super::shared::problem::{GemmProblem, TakenMatrices};
-use super::shared::splits::{Splits, name, padding};
+use super::shared::splits::{FactorExtents, Splits, TERMS, name, padding};
 use super::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
 use super::shared::unrepresentable::{UnrepresentableFlag, bits_lost_in_tf32};
 use super::shared::workspace::SPLITS;
@@ -16,37 +16,36 @@ use crate::ir::{
     Access, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, Scalar, Special, Var,
     VerifiedKernel,
 };
-use crate::plan::{SgemmPlan, WgmmaPlan};
+use crate::plan::{SgemmPlan, SplitsPlan};
 use crate::spec::{Arith, Copies, Factor};
 use crate::target::Format;
 use factor_tiles::{FactorTile, FactorTiles};
 use row_scale::RowMax;
 
-/// Extent of a block's tile along K.
-const TERMS: i32 = 64;
 /// Number of resident blocks per SM. It is more than enough to saturate memory bandwidth.
 const RESIDENT: u32 = 6;
 
 /// Builds the kernel that computes the splits.
-pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
+pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_splits", plan.kernel_name()));
-    let format = t.format().name();
-    match t.arith().splits() {
+    let format = of.format().name();
+    match of.count() {
         1 => b.title(format!("Converts A and B to {format} for a GEMM on tensor cores.")),
         splits => b.title(format!(
             "Splits each element of A and B into a sum of {splits} x {format}, for a GEMM on \
              tensor cores."
         )),
     }
-    b.title(format!("In the results K is contiguous, and each row is {} with zeros.", padding(t)));
+    b.title(format!("In the results K is contiguous, and each row is {} with zeros.", padding(of)));
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let buffers =
-        Factor::BOTH.map(|factor| b.global(name(factor), t.elem(), SPLITS[factor.index()]));
-    let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
-    let row_max = t.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
-    let sides = FactorTiles::declare(&mut b, &problem, TERMS, Some(RESIDENT));
-    let splits = Splits::shape(&mut b, t, buffers, &problem, Copies::Threads);
+        Factor::BOTH.map(|factor| b.global(name(factor), of.elem(), SPLITS[factor.index()]));
+    let unrepresentable = of.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
+    let row_max = of.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
+    let extents = FactorExtents::padded(&problem, of);
+    let sides = FactorTiles::declare(&mut b, &problem, &extents, TERMS, Some(RESIDENT));
+    let splits = Splits::shape(&mut b, of, buffers, &problem, Copies::Threads);
     let tid = b.let_("tid", Special::ThreadX);
     let tile = b.shared(
         "tile",
@@ -55,7 +54,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
         BufferLayout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
         "tile of A or of B",
     );
-    let of_block = sides.of_block(&mut b, plan, problem);
+    let of_block = sides.of_block(&mut b, plan, problem, extents);
     let unrepresentable =
         unrepresentable.map(|unrepresentable| (unrepresentable, b.mut_("bits", Expr::U32(0))));
     let scaled = row_max.map(|row_max| {
@@ -64,7 +63,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
         (row_max, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
     let body =
-        SplitKernel { t, sides, terms: problem.k, splits, tile, tid, scaled, unrepresentable };
+        SplitKernel { of, sides, terms: problem.k, splits, tile, tid, scaled, unrepresentable };
     of_block.each(&mut b, |b, side| body.matrix(b, side));
     if let Some((unrepresentable, bits)) = unrepresentable {
         unrepresentable.tell(&mut b, bits.into());
@@ -74,7 +73,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, 
 
 /// State of the builder of the kernel that splits A and B.
 struct SplitKernel<'p> {
-    t: &'p WgmmaPlan,
+    of: &'p SplitsPlan,
     sides: FactorTiles,
     terms: Scalar,
     splits: Splits,
@@ -130,8 +129,8 @@ impl SplitKernel<'_> {
     /// Computes and stores the splits of the values in the shared tile.
     fn split(&self, b: &mut KernelBuilder, side: &FactorTile) {
         let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
-        let FactorTile { factor, extent, first_line, first_term, .. } = *side;
-        let elem = self.t.elem();
+        let FactorTile { factor, first_line, first_term, .. } = *side;
+        let elem = self.of.elem();
         let lanes = i32::from(elem.vector_lanes());
         let unit = b.constant("UNIT", lanes, "elements of a split in 16 bytes");
         let rounds = lines * terms / unit / threads;
@@ -142,7 +141,8 @@ impl SplitKernel<'_> {
             let line = b.let_("line", at.clone() / of_line.clone());
             let term = b.let_("k", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
-            let is = row.clone().lt(extent).and(column.clone().lt(self.splits.pitch()));
+            let lines = self.splits.lines_of(factor);
+            let is = row.clone().lt(lines).and(column.clone().lt(self.splits.pitch()));
             b.if_(is, |b| {
                 let value = b.registers("value", F32, [unit.into()], "");
                 b.unrolled("j", unit, |b, j| {
@@ -172,20 +172,20 @@ impl SplitKernel<'_> {
         unit: Const,
         store: impl FnOnce(&mut KernelBuilder, Expr, BufferId),
     ) {
-        let (t, elem) = (self.t, self.t.elem());
+        let (plan, elem) = (self.of, self.of.elem());
         let of = |array: BufferId, j: Var| Access::new(array, [j.into()]);
-        if let (Some((_, bits)), Arith::Tf32x3) = (self.unrepresentable, t.arith()) {
+        if let (Some((_, bits)), Arith::Tf32x3) = (self.unrepresentable, plan.arith()) {
             b.unrolled("j", unit, |b, j| {
                 let left = bits_lost_in_tf32(b, of(value, j).load());
                 b.assign(bits, bits | left);
             });
         }
-        let several = t.arith().splits() > 1;
+        let several = plan.count() > 1;
         let round = |b: &mut KernelBuilder, split: Expr| {
             let words = b.registers("word", elem, [unit.into()], "");
             b.unrolled("j", unit, |b, j| {
                 let number = of(value, j).load();
-                let rounded = match t.format() {
+                let rounded = match plan.format() {
                     Format::Bf16 | Format::F16 => number.clone().cast(elem),
                     Format::Tf32 if several => tf32_bits(to_tf32(number.clone())).bitcast(F32),
                     Format::Tf32 => to_tf32_or_nan(number.clone()).bitcast(F32),
@@ -198,7 +198,7 @@ impl SplitKernel<'_> {
             store(b, split, words);
         };
         self.splits.each(b, round);
-        if let (Some((_, bits)), Format::Bf16) = (self.unrepresentable, t.format()) {
+        if let (Some((_, bits)), Format::Bf16) = (self.unrepresentable, plan.format()) {
             b.comment("Remainders that the splits do not represent, as bits.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));

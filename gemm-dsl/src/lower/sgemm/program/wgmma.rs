@@ -33,10 +33,15 @@ pub(crate) fn steps(
     bindings: Bindings,
 ) -> Result<Vec<Step>, IrError> {
     let Bindings { mut bind, mut extents, size: [m, n, depth], distinct, terms, given } = bindings;
-    extents.push((Extent::PITCH, splits::pitch(t, &depth)));
+    extents.push((Extent::PITCH, splits::pitch(&t.splits(), &depth)));
     let counts = Factor::BOTH.map(|factor| distinct.as_ref().map(|of| &of[factor.index()]));
-    let splits =
-        splits::slots(program, t, splits::Lines { counts: [&m, &n], terms: &depth }, counts, given);
+    let splits = splits::slots(
+        program,
+        &t.splits(),
+        splits::Lines { counts: [&m, &n], terms: &depth },
+        counts,
+        given,
+    );
     bind.extend(splits);
     if t.arith().is_emulation() {
         bind.extend(unrepresentable::slots(program));
@@ -97,7 +102,7 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
     let of_b = Factor::B.index();
     let b = program.input(Operand::Input(of_b), "b", plan.types().b, [k.clone(), n.clone()]);
-    let dims = splits::dims(t, &n, &k, None);
+    let dims = splits::dims(&t.splits(), Factor::B, &n, &k, None);
     let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "splits", t.elem(), dims)];
     if t.arith().is_emulation() {
         let operand = workspace::UNREPRESENTABLE;
@@ -107,7 +112,7 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         bind.push(program.in_out(workspace::ROW_MAX[of_b], "maxima", Elem::U32, [n.clone()]));
     }
     bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
-    let pitch = splits::pitch(t, &k);
+    let pitch = splits::pitch(&t.splits(), &k);
     let extents =
         [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k), (Extent::PITCH, pitch)];
     let makers = makers(&mut program, plan, t)?;
@@ -123,7 +128,7 @@ fn makers(
     t: &WgmmaPlan,
 ) -> Result<Vec<KernelId>, IrError> {
     let row_max = t.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
-    let kernels = row_max.into_iter().chain([splitting::kernel(plan, t)?]);
+    let kernels = row_max.into_iter().chain([splitting::kernel(plan, &t.splits())?]);
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 
@@ -142,7 +147,11 @@ fn without_lines(
         (Operand::Input(nth), program.temp_of("no matrix", elem, matrix, TempFill::Kept)),
         (
             workspace::SPLITS[nth],
-            program.temp("no splits", t.elem(), splits::dims(t, &none(), terms, None)),
+            program.temp(
+                "no splits",
+                t.elem(),
+                splits::dims(&t.splits(), factor, &none(), terms, None),
+            ),
         ),
     ];
     if t.arith().is_scaled() {

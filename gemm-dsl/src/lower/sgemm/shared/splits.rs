@@ -10,28 +10,68 @@ use crate::ir::program::{Program, Slot};
 use crate::ir::{
     BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, TensorMap, Ty, Var,
 };
-use crate::plan::{SgemmPlan, WgmmaPlan};
+use crate::plan::{SgemmPlan, SplitsPlan, WgmmaPlan};
 use crate::spec::{Copies, Factor};
 
-/// Minimum unit to which rows of splits are padded, in elements.
-const LEAST_PADDED: u8 = 8;
+/// Rows of A, or columns of B, in a tile of the kernel that computes the splits.
+pub(crate) const LINES: i32 = 64;
+/// Extent of such a tile along K.
+pub(crate) const TERMS: i32 = 64;
+
+/// Extents of A and B that are covered by the tiles of a kernel which reads all of A and B.
+pub(crate) struct FactorExtents {
+    /// Rows of A, and columns of B.
+    pub lines: [Expr; 2],
+    pub terms: Expr,
+    /// Units to which M, N and K are padded.
+    pub units: [u32; 3],
+}
+
+impl FactorExtents {
+    /// Extents of A and B themselves.
+    pub fn unpadded(problem: &GemmProblem) -> Self {
+        let [m, n, terms] = [problem.m, problem.n, problem.k].map(Expr::from);
+        Self { lines: [m, n], terms, units: [1; 3] }
+    }
+
+    /// Extents of the splits.
+    pub fn padded(problem: &GemmProblem, of: &SplitsPlan) -> Self {
+        let lines = Factor::BOTH.map(|factor| padded_lines(problem, of, factor));
+        let ([rows, columns], terms) = (of.lines(), of.terms());
+        Self { lines, terms: covered(problem.k.into(), of, int), units: [rows, columns, terms] }
+    }
+}
+
+/// Extent of K that whole tiles must cover. The tiles of any K cover its padding if they consist of
+/// whole units.
+fn covered(terms: Expr, of: &SplitsPlan, literal: impl Fn(u32) -> Expr) -> Expr {
+    let unit = if (TERMS as u32).is_multiple_of(of.terms()) { 1 } else { of.terms() };
+    padded(terms, unit, literal)
+}
+
+/// Number of A's rows, or of B's columns, including padding.
+fn padded_lines(problem: &GemmProblem, of: &SplitsPlan, factor: Factor) -> Expr {
+    padded(problem.lines_of(factor).into(), of.lines()[factor.index()], int)
+}
+
 /// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
 /// of B) of `terms` elements.
-pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
-    let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
+pub(crate) fn dims(
+    of: &SplitsPlan,
+    factor: Factor,
+    lines: &Expr,
+    terms: &Expr,
+    count: Option<&Expr>,
+) -> Vec<Expr> {
+    let splits = (of.count() > 1).then(|| Expr::U64(of.count().into()));
+    let lines = padded(lines.clone(), of.lines()[factor.index()], |unit| Expr::U64(unit.into()));
     let splits = in_all(count.cloned(), splits);
-    splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
+    splits.into_iter().chain([lines, pitch(of, terms)]).collect()
 }
 
 /// Row stride of the splits in elements, including padding.
-pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
-    padded(terms.clone(), Expr::U64(padded_terms(t).into()))
-}
-
-/// Returns the unit, in elements, to which rows of splits are padded: 16 bytes, as tensor maps
-/// require, but at least 8 elements.
-fn padded_terms(t: &WgmmaPlan) -> u8 {
-    t.elem().vector_lanes().max(LEAST_PADDED)
+pub(crate) fn pitch(of: &SplitsPlan, terms: &Expr) -> Expr {
+    padded(terms.clone(), of.terms(), |unit| Expr::U64(unit.into()))
 }
 
 /// Number of splits of all matrices; `None` if there is one matrix with one split.
@@ -51,7 +91,7 @@ pub(crate) struct Lines<'e> {
 /// Splits of A and B in a program: temporaries, or inputs if the caller passes them.
 pub(crate) fn slots(
     program: &mut Program,
-    t: &WgmmaPlan,
+    of: &SplitsPlan,
     lines: Lines<'_>,
     counts: [Option<&Expr>; 2],
     given: [bool; 2],
@@ -59,21 +99,29 @@ pub(crate) fn slots(
     Factor::BOTH.map(|factor| {
         let nth = factor.index();
         let name = ["splits of A", "splits of B"][nth];
-        let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
+        let dims = dims(of, factor, lines.counts[nth], lines.terms, counts[nth]);
         match given[nth] {
-            true => program.input(SPLITS[nth], name, t.elem(), dims),
-            false => (SPLITS[nth], program.temp(name, t.elem(), dims)),
+            true => program.input(SPLITS[nth], name, of.elem(), dims),
+            false => (SPLITS[nth], program.temp(name, of.elem(), dims)),
         }
     })
 }
 
 /// Phrase on the row length for head comments, such as `padded to a multiple of 16 bytes`.
-pub(crate) fn padding(t: &WgmmaPlan) -> String {
-    format!("padded to a multiple of {} bytes", u32::from(padded_terms(t)) * t.elem().size())
+pub(crate) fn padding(of: &SplitsPlan) -> String {
+    format!("padded to a multiple of {} bytes", of.terms() * of.elem().size())
 }
 
-fn padded(terms: Expr, to: Expr) -> Expr {
-    terms.div_ceil(to.clone()) * to
+/// Rounds an extent up to a multiple of `unit`, which `literal` converts to the extent's type.
+fn padded(extent: Expr, unit: u32, literal: impl Fn(u32) -> Expr) -> Expr {
+    match unit {
+        1 => extent,
+        unit => extent.div_ceil(literal(unit)) * literal(unit),
+    }
+}
+
+fn int(number: u32) -> Expr {
+    Expr::I32(number as i32)
 }
 
 /// Name of the splits of A or B in the kernel.
@@ -95,6 +143,7 @@ pub(crate) struct Splits {
     pitch: Option<Scalar>,
     /// Problem to which the splits belong.
     problem: GemmProblem,
+    plan: SplitsPlan,
 }
 
 impl Splits {
@@ -102,7 +151,7 @@ impl Splits {
     /// problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
-        let splits = t.arith().splits();
+        let splits = t.splits().count();
         let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
         Factor::BOTH.map(|factor| match t.copies() {
             Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
@@ -124,13 +173,13 @@ impl Splits {
     /// addresses.
     pub fn shape(
         b: &mut KernelBuilder,
-        t: &WgmmaPlan,
+        of: &SplitsPlan,
         buffers: [BufferId; 2],
         problem: &GemmProblem,
         copies: Copies,
     ) -> Self {
-        let splits = t.arith().splits();
-        let meaning = format!("{} values per f32 value", t.format().name());
+        let splits = of.count();
+        let meaning = format!("{} values per f32 value", of.format().name());
         let count = (splits > 1).then(|| b.constant("SPLITS", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
             let max = u64::from(i32::MAX as u32 / splits);
@@ -141,17 +190,22 @@ impl Splits {
         let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
-            None => padded(problem.k.into(), Expr::I32(padded_terms(t).into())),
+            None => padded(problem.k.into(), of.terms(), int),
         };
+        let all = Self { buffers, count, pitch, problem: *problem, plan: *of };
         for (buffer, factor) in buffers.into_iter().zip(Factor::BOTH) {
-            let lines = problem.lines_of(factor);
-            let all = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
-            let apart = Expr::from(lines).wide() * row.clone().wide();
-            let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
-            let apart = all.as_ref().map(|_| apart);
+            let lines = all.lines_of(factor);
+            let outer = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
+            let apart = outer.as_ref().map(|_| lines.clone().wide() * row.clone().wide());
+            let dims = outer.iter().cloned().chain([lines, row.clone()]);
             b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
         }
-        Self { buffers, count, pitch, problem: *problem }
+        all
+    }
+
+    /// Number of A's rows, or of B's columns, including padding.
+    pub fn lines_of(&self, factor: Factor) -> Expr {
+        padded_lines(&self.problem, &self.plan, factor)
     }
 
     /// Row stride in elements, including padding.
