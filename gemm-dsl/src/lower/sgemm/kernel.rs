@@ -39,18 +39,18 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }
     };
-    match (plan.kind().wgmma(), layout_text(plan.layout())) {
-        (Some(t), _) => {
+    match (plan.splits(), layout_text(plan.layout())) {
+        (Some(of), _) => {
             b.title(format!("C = {stored} in {computed}: {shapes} and row-major."));
-            let copies = match t.arith().splits() {
-                1 => format!("{} copies", t.format().name()),
+            let copies = match of.count() {
+                1 => format!("{} copies", of.format().name()),
                 _ => "splits".to_owned(),
             };
             b.title(format!(
                 "Reads {copies} of A and B that an earlier kernel wrote: K is contiguous, and each \
                  row is"
             ));
-            b.title(format!("{}.", splits::padding(&t.splits())));
+            b.title(format!("{}.", splits::padding(&of)));
         }
         (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         (None, Some(lies)) => {
@@ -58,7 +58,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             b.title(lies);
         }
     }
-    match (plan.batch(), plan.kind().wgmma()) {
+    match (plan.batch(), plan.splits()) {
         (None, _) => {}
         (Some(Batch::Strided), Some(_)) => {
             b.title("Strided batch: GEMM p of BATCH has its C at C + p * stride_c.");
@@ -75,7 +75,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             b.title("A[i], B[i] and C[i] point to the matrices of GEMM i.");
         }
     }
-    if plan.spec().scaled && plan.kind().wgmma().is_none() {
+    if plan.spec().scaled && plan.splits().is_none() {
         b.title("If alpha is 0, the caller passes K = 0, so that A and B are not read.");
     }
     if plan.spec().names_depth() {
@@ -103,10 +103,7 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
             let problem = problem(b);
             direct::body(b, plan, shape, problem);
         }
-        KernelKind::Tiled(shape) => {
-            let problem = problem(b);
-            staged::body(b, plan, shape, problem);
-        }
+        KernelKind::Tiled(shape) => staged::body(b, plan, shape),
     }
 }
 

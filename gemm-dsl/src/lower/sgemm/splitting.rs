@@ -7,14 +7,14 @@ mod factor_tiles;
 pub(crate) mod row_scale;
 
 use super::shared::problem::{GemmProblem, TakenMatrices};
-use super::shared::splits::{FactorExtents, Splits, TERMS, name, padding};
+use super::shared::splits::{FactorExtents, Pads, Splits, TERMS, literal_pads, name, padding};
 use super::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
-use super::shared::unrepresentable::{UnrepresentableFlag, bits_lost_in_tf32};
+use super::shared::unrepresentable::{TileFlags, UnrepresentableFlag, bits_lost_in_tf32};
 use super::shared::workspace::SPLITS;
 use crate::ir::Elem::{F32, U32};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, Scalar, Special, Var,
-    VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, MemoryOrder,
+    Scalar, Scope, Special, Var, VerifiedKernel,
 };
 use crate::plan::{SgemmPlan, SplitsPlan};
 use crate::spec::{Arith, Copies, Factor};
@@ -41,11 +41,18 @@ pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let buffers =
         Factor::BOTH.map(|factor| b.global(name(factor), of.elem(), SPLITS[factor.index()]));
-    let unrepresentable = of.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
+    let emulates = of.arith().is_emulation();
+    let unrepresentable =
+        (emulates && !of.are_whole_tiles()).then(|| UnrepresentableFlag::parameter(&mut b));
+    let flags = (emulates && of.are_whole_tiles()).then(|| TileFlags::parameters(&mut b));
     let row_max = of.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
-    let extents = FactorExtents::padded(&problem, of);
+    let pads = pads(&mut b, of);
+    let extents = FactorExtents::padded(&problem, of, &pads);
     let sides = FactorTiles::declare(&mut b, &problem, &extents, TERMS, Some(RESIDENT));
-    let splits = Splits::shape(&mut b, of, buffers, &problem, Copies::Threads);
+    if let Some(flags) = flags {
+        flags.shape(&mut b, &problem, &extents, [sides.lines, sides.terms]);
+    }
+    let splits = Splits::shape(&mut b, of, &pads, buffers, &problem, Copies::Threads);
     let tid = b.let_("tid", Special::ThreadX);
     let tile = b.shared(
         "tile",
@@ -55,20 +62,42 @@ pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel
         "tile of A or of B",
     );
     let of_block = sides.of_block(&mut b, plan, problem, extents);
-    let unrepresentable =
-        unrepresentable.map(|unrepresentable| (unrepresentable, b.mut_("bits", Expr::U32(0))));
+    let flags = flags.map(|flags| {
+        let meaning = "set if the splits do not represent some value of the tile";
+        let word = b.shared("lost_of_tile", U32, [], BufferLayout::row_major(0), meaning);
+        (flags, Access::new(word, []))
+    });
+    let bits = emulates.then(|| b.mut_("bits", Expr::U32(0)));
     let scaled = row_max.map(|row_max| {
         let meaning = "power-of-two scale of each row or column";
         let layout = BufferLayout::row_major(1);
         (row_max, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
-    let body =
-        SplitKernel { of, sides, terms: problem.k, splits, tile, tid, scaled, unrepresentable };
+    let body = SplitKernel { of, sides, terms: problem.k, splits, tile, tid, scaled, flags, bits };
     of_block.each(&mut b, |b, side| body.matrix(b, side));
-    if let Some((unrepresentable, bits)) = unrepresentable {
+    if let (Some(unrepresentable), Some(bits)) = (unrepresentable, bits) {
         unrepresentable.tell(&mut b, bits.into());
     }
     b.finish()
+}
+
+/// Units to which M, N and K are padded, as constants if a tile of this kernel may be padding.
+fn pads(b: &mut KernelBuilder, of: &SplitsPlan) -> Pads {
+    let [of_m, of_n, of_k] = literal_pads(of);
+    let mut named = |name: &str, unit: Expr, is_used: bool, what: &str| match is_used {
+        false => unit,
+        true => {
+            let meaning = format!("{what} are padded to a multiple of this number");
+            b.constant(name, unit, meaning).into()
+        }
+    };
+    let whole = of.are_whole_tiles();
+    let beyond = whole && !(TERMS as u32).is_multiple_of(of.terms());
+    [
+        named("PAD_M", of_m, whole, "rows of A"),
+        named("PAD_N", of_n, whole, "columns of B"),
+        named("PAD_K", of_k, beyond, "both along K"),
+    ]
 }
 
 /// State of the builder of the kernel that splits A and B.
@@ -82,9 +111,10 @@ struct SplitKernel<'p> {
     /// Maxima, and the shared array for the scale factors of this block's lines, if lines are
     /// scaled.
     scaled: Option<(RowMax, BufferId)>,
-    /// Flag for values that the splits cannot represent, and this thread's bits that report such
-    /// values.
-    unrepresentable: Option<(UnrepresentableFlag, Var)>,
+    /// Flags of tiles, and the shared word of this block's tile, if each tile has a flag.
+    flags: Option<(TileFlags, Access)>,
+    /// This thread's bits that report values that the splits cannot represent.
+    bits: Option<Var>,
 }
 
 impl SplitKernel<'_> {
@@ -101,7 +131,7 @@ impl SplitKernel<'_> {
                 let most = b.let_("largest", row_max.at(factor, side.number(), at).load());
                 let (factor, none) = row_scale::factor(b, most);
                 b.store(Access::new(factors, [tid.into()]), factor);
-                if let Some((_, bits)) = self.unrepresentable {
+                if let Some(bits) = self.bits {
                     b.if_(none, |b| b.assign(bits, Expr::U32(1)));
                 }
             });
@@ -122,8 +152,24 @@ impl SplitKernel<'_> {
             let value = is.select(side.at(at, k_at).load(), 0.0);
             b.store(Access::new(self.tile, [line.into(), term.into()]), value);
         });
+        let first_thread = || Expr::from(tid).equals(0);
+        if let Some((_, word)) = &self.flags {
+            b.if_(first_thread(), |b| b.store(word.clone(), Expr::U32(0)));
+        }
         b.barrier();
         self.split(b, side);
+        if let (Some((flags, word)), Some(bits)) = (&self.flags, self.bits) {
+            b.comment("Flag tiles with values that the split cannot represent, for the GEMM.");
+            b.if_(Expr::from(bits).any_bit(), |b| {
+                let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
+                b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
+            });
+            b.barrier();
+            b.if_(first_thread(), |b| {
+                let at = [first_line / lines, first_term / terms];
+                b.store(flags.at(factor, side.number(), at), word.clone().load());
+            });
+        }
     }
 
     /// Computes and stores the splits of the values in the shared tile.
@@ -141,8 +187,7 @@ impl SplitKernel<'_> {
             let line = b.let_("line", at.clone() / of_line.clone());
             let term = b.let_("k", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
-            let lines = self.splits.lines_of(factor);
-            let is = row.clone().lt(lines).and(column.clone().lt(self.splits.pitch()));
+            let is = row.clone().lt(side.lines.clone()).and(column.clone().lt(self.splits.pitch()));
             b.if_(is, |b| {
                 let value = b.registers("value", F32, [unit.into()], "");
                 b.unrolled("j", unit, |b, j| {
@@ -174,7 +219,7 @@ impl SplitKernel<'_> {
     ) {
         let (plan, elem) = (self.of, self.of.elem());
         let of = |array: BufferId, j: Var| Access::new(array, [j.into()]);
-        if let (Some((_, bits)), Arith::Tf32x3) = (self.unrepresentable, plan.arith()) {
+        if let (Some(bits), Arith::Tf32x3) = (self.bits, plan.arith()) {
             b.unrolled("j", unit, |b, j| {
                 let left = bits_lost_in_tf32(b, of(value, j).load());
                 b.assign(bits, bits | left);
@@ -198,7 +243,7 @@ impl SplitKernel<'_> {
             store(b, split, words);
         };
         self.splits.each(b, round);
-        if let (Some((_, bits)), Format::Bf16) = (self.unrepresentable, plan.format()) {
+        if let (Some(bits), Format::Bf16) = (self.bits, plan.format()) {
             b.comment("Remainders that the splits do not represent, as bits.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));

@@ -8,7 +8,8 @@ use super::problem::GemmProblem;
 use super::workspace::SPLITS;
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, TensorMap, Ty, Var,
+    Access, BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, TensorMap,
+    Ty, Var,
 };
 use crate::plan::{SgemmPlan, SplitsPlan, WgmmaPlan};
 use crate::spec::{Copies, Factor};
@@ -27,6 +28,15 @@ pub(crate) struct FactorExtents {
     pub units: [u32; 3],
 }
 
+/// Units to which M, N and K are padded, as literals or constants of a kernel.
+pub(crate) type Pads = [Expr; 3];
+
+/// Units of the plan as literals.
+pub(crate) fn literal_pads(of: &SplitsPlan) -> Pads {
+    let [rows, columns] = of.lines();
+    [rows, columns, of.terms()].map(|unit| Expr::I32(unit as i32))
+}
+
 impl FactorExtents {
     /// Extents of A and B themselves.
     pub fn unpadded(problem: &GemmProblem) -> Self {
@@ -35,23 +45,35 @@ impl FactorExtents {
     }
 
     /// Extents of the splits.
-    pub fn padded(problem: &GemmProblem, of: &SplitsPlan) -> Self {
-        let lines = Factor::BOTH.map(|factor| padded_lines(problem, of, factor));
+    pub fn padded(problem: &GemmProblem, of: &SplitsPlan, pads: &Pads) -> Self {
+        let lines = Factor::BOTH.map(|factor| {
+            let nth = factor.index();
+            padded(problem.lines_of(factor).into(), of.lines()[nth], &pads[nth])
+        });
         let ([rows, columns], terms) = (of.lines(), of.terms());
-        Self { lines, terms: covered(problem.k.into(), of, int), units: [rows, columns, terms] }
+        let of_tiles = padded(problem.k.into(), covered(of), &pads[2]);
+        Self { lines, terms: of_tiles, units: [rows, columns, terms] }
     }
 }
 
-/// Extent of K that whole tiles must cover. The tiles of any K cover its padding if they consist of
-/// whole units.
-fn covered(terms: Expr, of: &SplitsPlan, literal: impl Fn(u32) -> Expr) -> Expr {
-    let unit = if (TERMS as u32).is_multiple_of(of.terms()) { 1 } else { of.terms() };
-    padded(terms, unit, literal)
+/// Unit to which K is padded, as far as tiles are concerned. The tiles of any K cover its padding
+/// if they consist of whole units.
+fn covered(of: &SplitsPlan) -> u32 {
+    if (TERMS as u32).is_multiple_of(of.terms()) { 1 } else { of.terms() }
 }
 
-/// Number of A's rows, or of B's columns, including padding.
-fn padded_lines(problem: &GemmProblem, of: &SplitsPlan, factor: Factor) -> Expr {
-    padded(problem.lines_of(factor).into(), of.lines()[factor.index()], int)
+/// Numbers of tiles, of the kernel that computes the splits, along the lines and along K of a
+/// matrix in a program.
+pub(crate) fn tile_counts(
+    of: &SplitsPlan,
+    factor: Factor,
+    lines: &Expr,
+    terms: &Expr,
+) -> [Expr; 2] {
+    let literal = |number: u32| Expr::U64(number.into());
+    let pad = |extent: &Expr, unit: u32| padded(extent.clone(), unit, &literal(unit));
+    let (lines, terms) = (pad(lines, of.lines()[factor.index()]), pad(terms, covered(of)));
+    [lines.div_ceil(literal(LINES as u32)), terms.div_ceil(literal(TERMS as u32))]
 }
 
 /// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
@@ -64,14 +86,15 @@ pub(crate) fn dims(
     count: Option<&Expr>,
 ) -> Vec<Expr> {
     let splits = (of.count() > 1).then(|| Expr::U64(of.count().into()));
-    let lines = padded(lines.clone(), of.lines()[factor.index()], |unit| Expr::U64(unit.into()));
+    let unit = of.lines()[factor.index()];
+    let lines = padded(lines.clone(), unit, &Expr::U64(unit.into()));
     let splits = in_all(count.cloned(), splits);
     splits.into_iter().chain([lines, pitch(of, terms)]).collect()
 }
 
 /// Row stride of the splits in elements, including padding.
 pub(crate) fn pitch(of: &SplitsPlan, terms: &Expr) -> Expr {
-    padded(terms.clone(), of.terms(), |unit| Expr::U64(unit.into()))
+    padded(terms.clone(), of.terms(), &Expr::U64(of.terms().into()))
 }
 
 /// Number of splits of all matrices; `None` if there is one matrix with one split.
@@ -112,16 +135,12 @@ pub(crate) fn padding(of: &SplitsPlan) -> String {
     format!("padded to a multiple of {} bytes", of.terms() * of.elem().size())
 }
 
-/// Rounds an extent up to a multiple of `unit`, which `literal` converts to the extent's type.
-fn padded(extent: Expr, unit: u32, literal: impl Fn(u32) -> Expr) -> Expr {
+/// Rounds an extent up to a multiple of `unit`, whose expression is `pad`.
+fn padded(extent: Expr, unit: u32, pad: &Expr) -> Expr {
     match unit {
         1 => extent,
-        unit => extent.div_ceil(literal(unit)) * literal(unit),
+        _ => extent.div_ceil(pad.clone()) * pad.clone(),
     }
-}
-
-fn int(number: u32) -> Expr {
-    Expr::I32(number as i32)
 }
 
 /// Name of the splits of A or B in the kernel.
@@ -133,7 +152,7 @@ pub(crate) fn name(factor: Factor) -> &'static str {
 }
 
 /// Splits of A and B in a kernel.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Splits {
     /// Buffer of A's splits, and buffer of B's splits.
     pub buffers: [BufferId; 2],
@@ -143,11 +162,16 @@ pub(crate) struct Splits {
     pitch: Option<Scalar>,
     /// Problem to which the splits belong.
     problem: GemmProblem,
-    plan: SplitsPlan,
 }
 
 impl Splits {
-    /// Declares the parameters of the splits for a kernel that reads them, before those of the
+    /// Declares the parameters of the splits for a kernel whose threads read them, before those of
+    /// the problem.
+    pub fn arrays(b: &mut KernelBuilder, of: &SplitsPlan) -> [BufferId; 2] {
+        Factor::BOTH.map(|factor| b.global(name(factor), of.elem(), SPLITS[factor.index()]))
+    }
+
+    /// Declares the parameters of the splits for a kernel with warpgroups, before those of the
     /// problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
@@ -174,6 +198,7 @@ impl Splits {
     pub fn shape(
         b: &mut KernelBuilder,
         of: &SplitsPlan,
+        pads: &Pads,
         buffers: [BufferId; 2],
         problem: &GemmProblem,
         copies: Copies,
@@ -190,22 +215,17 @@ impl Splits {
         let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
-            None => padded(problem.k.into(), of.terms(), int),
+            None => padded(problem.k.into(), of.terms(), &pads[2]),
         };
-        let all = Self { buffers, count, pitch, problem: *problem, plan: *of };
+        let extents = FactorExtents::padded(problem, of, pads);
         for (buffer, factor) in buffers.into_iter().zip(Factor::BOTH) {
-            let lines = all.lines_of(factor);
+            let lines = extents.lines[factor.index()].clone();
             let outer = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
             let apart = outer.as_ref().map(|_| lines.clone().wide() * row.clone().wide());
             let dims = outer.iter().cloned().chain([lines, row.clone()]);
             b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
         }
-        all
-    }
-
-    /// Number of A's rows, or of B's columns, including padding.
-    pub fn lines_of(&self, factor: Factor) -> Expr {
-        padded_lines(&self.problem, &self.plan, factor)
+        Self { buffers, count, pitch, problem: *problem }
     }
 
     /// Row stride in elements, including padding.
@@ -233,6 +253,18 @@ impl Splits {
     /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
     pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
+    }
+
+    /// Element of a split of A or B in the GEMM of `problem`, given its row of A or column of B and
+    /// its k.
+    pub fn at(
+        &self,
+        problem: &GemmProblem,
+        factor: Factor,
+        [split, line, term]: [Expr; 3],
+    ) -> Access {
+        let split = self.of_product(factor, problem.product, split);
+        Access::new(self.buffers[factor.index()], split.into_iter().chain([line, term]))
     }
 
     /// Index of a split of a matrix, which is given by its index among the distinct matrices.

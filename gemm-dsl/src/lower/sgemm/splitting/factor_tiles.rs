@@ -62,15 +62,14 @@ impl FactorTiles {
     ) -> BlockFactorTile {
         let Self { lines, terms, .. } = self;
         b.comment("Block indices cover the tiles of A, K fastest, then those of B.");
-        let FactorExtents { lines: all_lines, terms: depth, .. } = extents;
-        let tiles_k = b.let_("tiles_k", (depth - 1) / terms + 1);
+        let tiles_k = b.let_("tiles_k", (extents.terms.clone() - 1) / terms + 1);
         // If the splits of an operand already exist, an empty matrix is passed for it.
-        let [rows, columns] = all_lines;
-        let tiles_a = b.let_("tiles_a", rows.div_ceil(lines) * tiles_k);
+        let [rows, _] = &extents.lines;
+        let tiles_a = b.let_("tiles_a", rows.clone().div_ceil(lines) * tiles_k);
         let block = b.let_("block", Special::BlockX);
         let layout = plan.layout();
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
-        BlockFactorTile { sides: self, problem, along_k, tiles_k, tiles_a, columns, block }
+        BlockFactorTile { sides: self, problem, along_k, tiles_k, tiles_a, extents, block }
     }
 }
 
@@ -82,8 +81,7 @@ pub(crate) struct BlockFactorTile {
     tiles_k: Var,
     /// Number of tiles of one matrix A.
     tiles_a: Var,
-    /// Number of B's columns, including padding.
-    columns: Expr,
+    extents: FactorExtents,
     block: Var,
 }
 
@@ -108,13 +106,14 @@ impl BlockFactorTile {
     fn side(&self, b: &mut KernelBuilder, factor: Factor, tile: Expr) -> FactorTile {
         let (FactorTiles { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = problem.lines_of(factor);
+        let padded = &self.extents.lines[factor.index()];
         let (tile, number) = match problem.count_of(factor) {
             None => (b.let_("tile_index", tile), None),
             Some(_) => {
                 let tiles = match factor {
                     Factor::A => self.tiles_a,
                     Factor::B => {
-                        let tiles = self.columns.clone().div_ceil(lines) * self.tiles_k;
+                        let tiles = padded.clone().div_ceil(lines) * self.tiles_k;
                         b.let_("tiles_b", tiles)
                     }
                 };
@@ -126,7 +125,8 @@ impl BlockFactorTile {
         let first_term = b.let_("k0", tile % self.tiles_k * terms);
         let matrix = problem.factor_for(b, factor, number);
         let along_k = self.along_k[factor.index()];
-        FactorTile { factor, matrix, number, extent, along_k, first_line, first_term }
+        let lines = padded.clone();
+        FactorTile { factor, matrix, number, extent, lines, along_k, first_line, first_term }
     }
 }
 
@@ -138,6 +138,8 @@ pub(crate) struct FactorTile {
     number: Option<Var>,
     /// Number of lines (rows of A or columns of B) of the matrix.
     pub extent: Scalar,
+    /// This number, including the padding of the splits.
+    pub lines: Expr,
     /// True if the matrix is K-major.
     pub along_k: bool,
     pub first_line: Var,
